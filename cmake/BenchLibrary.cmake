@@ -1,0 +1,19 @@
+# Helpers that keep every room's CMakeLists.txt to a list of files.
+
+# bench_flags(TARGET): the warnings and sanitizers every LibTorch-free target is built with.
+function(bench_flags target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-missing-field-initializers)
+  if(BENCH_SANITIZE)
+    target_compile_options(${target} PUBLIC -fsanitize=${BENCH_SANITIZE} -fno-omit-frame-pointer)
+    target_link_options(${target} PUBLIC -fsanitize=${BENCH_SANITIZE})
+  endif()
+endfunction()
+
+# bench_library(NAME SOURCES a.cpp ... LINKS lib ...): one room as a static library.
+function(bench_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(${name} PUBLIC ${ARG_LINKS})
+  bench_flags(${name})
+endfunction()
