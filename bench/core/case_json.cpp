@@ -174,6 +174,7 @@ std::string job_to_json(const Job& job) {
               {"steps", job.steps},
               {"chunks", job.chunks},
               {"buffers_from_first_chunk", job.buffers_from_first_chunk},
+              {"twin", job.twin},
               {"graph_file", job.graph_file},
               {"min_seconds", job.min_seconds},
               {"max_seconds", job.max_seconds}}
@@ -188,6 +189,7 @@ Job job_from_json(const std::string& text) {
     read(j, "steps", job.steps);
     read(j, "chunks", job.chunks);
     read(j, "buffers_from_first_chunk", job.buffers_from_first_chunk);
+    read(j, "twin", job.twin);
     read(j, "graph_file", job.graph_file);
     read(j, "min_seconds", job.min_seconds);
     read(j, "max_seconds", job.max_seconds);

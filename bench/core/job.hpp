@@ -29,6 +29,9 @@ struct Job {
   // BatchNorm sees a chunk, not the batch). Empty = the whole batch at once.
   std::vector<std::int64_t> chunks;
   bool buffers_from_first_chunk = true;  // reference: module buffers follow the first chunk
+  // verify, reference: build the model's reduced twin (Scale::twin); set where the case itself runs
+  // in shape execution, whose verification is numeric and small.
+  bool twin = false;
   std::string graph_file;                // record: where rank 0 writes the operation graph
   double min_seconds = 1.0;              // measure: stopping rule, least measuring time
   double max_seconds = 30.0;             // measure: stopping rule, most measuring time

@@ -1,0 +1,112 @@
+#include "bench/core/case_json.hpp"
+#include "bench/core/error.hpp"
+#include "bench/launch/worker_protocol.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace bench {
+namespace {
+
+// Everything that was written to the read end of a pipe, which must hold it all (64 KiB).
+std::string drain(int fd) {
+  std::string text;
+  std::array<char, 4096> buffer;
+  for (ssize_t n = ::read(fd, buffer.data(), buffer.size()); n > 0;
+       n = ::read(fd, buffer.data(), buffer.size())) {
+    text.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+  return text;
+}
+
+TEST(WorkerProtocol, MessagesRoundTrip) {
+  WorkerMessage message;
+  message.type = WorkerMessage::Type::report;
+  message.job = 3;
+  message.at_ns = 42;
+  message.report.rank = 1;
+  message.report.message = "two\nlines";
+  const WorkerMessage back = decode_message(encode_message(message));
+  EXPECT_EQ(back.job, 3);
+  EXPECT_EQ(back.at_ns, 42);
+  EXPECT_EQ(report_to_json(back.report), report_to_json(message.report));
+  EXPECT_EQ(encode_message(message).find('\n'), std::string::npos);
+}
+
+TEST(WorkerProtocol, GarbageIsAnError) {
+  EXPECT_THROW(decode_message("Segmentation fault"), UsageError);
+  EXPECT_THROW(decode_message("{}"), UsageError);
+  EXPECT_THROW(decode_message(R"({"type":"song"})"), UsageError);
+  EXPECT_THROW(decode_message(R"({"type":"report","report":{"status":"tired"}})"), UsageError);
+}
+
+TEST(WorkerProtocol, ChannelWritesOneLinePerMessage) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  WorkerChannel channel(ends[1]);
+  channel.begin_job(2);
+  channel.phase("forward");
+  channel.heartbeat();  // too soon after the last message: not sent
+  channel.report(RankReport{});
+  ::close(ends[1]);
+  const std::string text = drain(ends[0]);
+  ::close(ends[0]);
+  ASSERT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+  const std::size_t second = text.find('\n') + 1;
+  const WorkerMessage phase = decode_message(text.substr(second, text.find('\n', second) - second));
+  EXPECT_EQ(phase.phase, "forward");
+  EXPECT_EQ(phase.job, 2);
+}
+
+TEST(WorkerProtocol, JobFilesHoldOneJobOrSeveral) {
+  const std::string path = testing::TempDir() + "launch_protocol_jobs.json";
+  Job job;
+  job.kind = JobKind::record;
+  job.work.model.name = "mlp";
+  write_job_file(path, {job, job});
+  EXPECT_EQ(read_job_file(path).size(), 2u);
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  std::fputs(job_to_json(job).c_str(), file);
+  std::fclose(file);
+  EXPECT_EQ(job_to_json(read_job_file(path).at(0)), job_to_json(job));
+  EXPECT_THROW(read_job_file(path + ".missing"), UsageError);
+  std::remove(path.c_str());
+}
+
+TEST(WorkerProtocol, ShapeRecordingsNeedOneProcess) {
+  Job job;
+  job.work.strategy = Strategy::distributed;
+  job.work.gpus = {0, 1, 2, 3};
+  job.kind = JobKind::record;
+  EXPECT_EQ(job_process_count(job), 1);
+  job.kind = JobKind::verify;
+  EXPECT_EQ(job_process_count(job), 4);
+  job.work.execute = Execute::numeric;
+  job.kind = JobKind::record;
+  EXPECT_EQ(job_process_count(job), 4);
+  job.kind = JobKind::reference;
+  EXPECT_EQ(job_process_count(job), 1);
+}
+
+TEST(WorkerProtocol, RankComesFromTheLauncherThatIsThere) {
+  ::setenv("SLURM_PROCID", "3", 1);
+  ::setenv("SLURM_NTASKS", "4", 1);
+  EXPECT_EQ(rank_context_from_environment().rank, 3);
+  ::setenv("RANK", "1", 1);
+  ::setenv("WORLD_SIZE", "2", 1);
+  EXPECT_EQ(rank_context_from_environment().rank, 1);
+  EXPECT_EQ(rank_context_from_environment().world_size, 2);
+  ::setenv("RANK", "2", 1);
+  EXPECT_THROW(rank_context_from_environment(), UsageError);
+  ::setenv("RANK", "one", 1);
+  EXPECT_THROW(rank_context_from_environment(), UsageError);
+  for (const char* name : {"SLURM_PROCID", "SLURM_NTASKS", "RANK", "WORLD_SIZE"}) ::unsetenv(name);
+}
+
+}  // namespace
+}  // namespace bench
