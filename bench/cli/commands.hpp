@@ -1,0 +1,11 @@
+// The functions behind the subcommands that belong to this room; other rooms declare their own.
+#pragma once
+
+#include "bench/cli/subcommands.hpp"
+
+namespace bench::cli {
+
+int run_command(const Arguments& typed);  // bench --scenario ...
+int list_command(const Arguments& typed);
+
+}  // namespace bench::cli

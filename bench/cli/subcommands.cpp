@@ -1,0 +1,24 @@
+#include "bench/cli/subcommands.hpp"
+
+#include "bench/cli/commands.hpp"
+
+namespace bench::cli {
+namespace {
+
+constexpr Subcommand kSubcommands[] = {
+    {"list", "scenarios|models [--format json]", "what this program knows by name",
+     list_command},
+};
+
+}  // namespace
+
+std::span<const Subcommand> subcommands() { return kSubcommands; }
+
+const Subcommand* find_subcommand(std::string_view name) {
+  for (const auto& row : kSubcommands) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace bench::cli
