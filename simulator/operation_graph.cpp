@@ -5,13 +5,13 @@
 namespace bench::simulator {
 namespace {
 
-constexpr const char* kPhaseNames[] = {"data",   "scatter",  "broadcast", "forward",   "gather",
-                                       "loss",   "backward", "reduce",    "optimizer", "other"};
+constexpr const char* kPhaseNames[] = {"data", "scatter",  "broadcast", "forward",   "gather",
+                                       "loss", "backward", "reduce",    "optimizer", "other"};
 static_assert(std::size(kPhaseNames) == kPhaseCount);
 
-constexpr const char* kCategoryNames[] = {
-    "parameters", "gradients",        "optimizer_state", "buckets", "activations",
-    "inputs",     "gathered_outputs", "buffers",         "other"};
+constexpr const char* kCategoryNames[] = {"parameters",       "gradients",   "optimizer_state",
+                                          "buckets",          "activations", "inputs",
+                                          "gathered_outputs", "buffers",     "other"};
 static_assert(std::size(kCategoryNames) == kMemoryCategoryCount);
 
 constexpr const char* kDTypeNames[] = {"float32", "float64", "float16", "bfloat16", "int64",

@@ -22,18 +22,25 @@ enum class OpKind : std::uint8_t {
   sync,        // the host thread blocks until the dependencies have finished on their devices
 };
 
-enum class CollectiveKind : std::uint8_t { none, all_reduce, broadcast, reduce, all_gather, barrier };
+enum class CollectiveKind : std::uint8_t {
+  none,
+  all_reduce,
+  broadcast,
+  reduce,
+  all_gather,
+  barrier
+};
 
 // Phases of one optimizer step, in the order in which they usually run.
 enum class Phase : std::uint8_t {
-  data,        // batch to the device
-  scatter,     // DP: input chunks to the devices
-  broadcast,   // DP: parameters to the replicas; DDP: buffers from rank 0
+  data,       // batch to the device
+  scatter,    // DP: input chunks to the devices
+  broadcast,  // DP: parameters to the replicas; DDP: buffers from rank 0
   forward,
-  gather,      // DP: outputs to the output device
+  gather,  // DP: outputs to the output device
   loss,
   backward,
-  reduce,      // DP: gradients to the primary device; DDP: all-reduce of buckets
+  reduce,  // DP: gradients to the primary device; DDP: all-reduce of buckets
   optimizer,
   other,
 };
@@ -48,13 +55,23 @@ enum class MemoryCategory : std::uint8_t {
   activations,  // saved for backward and temporaries
   inputs,
   gathered_outputs,
-  buffers,      // module buffers such as BatchNorm statistics
+  buffers,  // module buffers such as BatchNorm statistics
   other,
 };
 inline constexpr int kMemoryCategoryCount = 9;
 const char* memory_category_name(MemoryCategory category);
 
-enum class DType : std::uint8_t { float32, float64, float16, bfloat16, int64, int32, uint8, boolean, other };
+enum class DType : std::uint8_t {
+  float32,
+  float64,
+  float16,
+  bfloat16,
+  int64,
+  int32,
+  uint8,
+  boolean,
+  other
+};
 const char* dtype_name(DType dtype);
 
 struct Operation {
@@ -62,24 +79,27 @@ struct Operation {
   CollectiveKind collective = CollectiveKind::none;
   Phase phase = Phase::other;
   DType dtype = DType::float32;
-  std::uint32_t name = 0;            // index into OperationGraph::names, e.g. "aten::addmm"
-  std::uint32_t shape = 0;           // index into OperationGraph::names, e.g. "[32,512]x[512,10]"; 0 = ""
-  std::int32_t device = kNone;       // device index within the recorded process; kNone = host
-  std::int32_t stream = 0;           // 0 compute, 1 communication, 2 host-to-device, 3 device-to-host
-  std::int32_t peer = kNone;         // copy: destination device (kNone = host memory)
-  std::uint32_t host_thread = 0;     // index into OperationGraph::host_threads; the issuing thread
-  std::uint32_t group = 0;           // collective: members with the same group (> 0) run as one
-  std::int32_t root = kNone;         // broadcast and reduce: root device (DP) or rank (DDP)
-  bool across_ranks = false;         // collective between the ranks of a DDP job, not between devices
-  bool blocking = false;             // the host thread waits until this operation has finished
-  std::uint16_t launches = 1;        // GPU kernels this operation launches
-  double flops = 0;                  // floating-point operations
+  std::uint32_t name = 0;   // index into OperationGraph::names, e.g. "aten::addmm"
+  std::uint32_t shape = 0;  // index into OperationGraph::names, e.g. "[32,512]x[512,10]"; 0 = ""
+  std::int32_t device = kNone;    // device index within the recorded process; kNone = host
+  std::int32_t stream = 0;        // 0 compute, 1 communication, 2 host-to-device, 3 device-to-host
+  std::int32_t peer = kNone;      // copy: destination device (kNone = host memory)
+  std::uint32_t host_thread = 0;  // index into OperationGraph::host_threads; the issuing thread
+  std::uint32_t group = 0;        // collective: members with the same group (> 0) run as one
+  std::int32_t root = kNone;      // broadcast and reduce: root device (DP) or rank (DDP)
+  bool across_ranks = false;      // collective between the ranks of a DDP job, not between devices
+  bool blocking = false;          // the host thread waits until this operation has finished
+  std::uint16_t launches = 1;     // GPU kernels this operation launches
+  double flops = 0;               // floating-point operations
   std::uint64_t bytes_read = 0;
   std::uint64_t bytes_written = 0;
-  std::uint64_t bytes_moved = 0;     // copy: bytes over the link; collective: payload per rank
-  std::uint32_t host_items = 0;      // host: modules replicated, graph nodes walked, parameters reset...
-  std::vector<std::uint32_t> device_deps;  // operations that must have finished before this one starts
-  std::vector<std::uint32_t> issue_deps;   // operations that must have been issued before this one is
+  std::uint64_t bytes_moved = 0;  // copy: bytes over the link; collective: payload per rank
+  std::uint32_t host_items =
+      0;  // host: modules replicated, graph nodes walked, parameters reset...
+  std::vector<std::uint32_t>
+      device_deps;  // operations that must have finished before this one starts
+  std::vector<std::uint32_t>
+      issue_deps;  // operations that must have been issued before this one is
 };
 
 // One allocation on a device. Indices are into OperationGraph::operations: memory is taken when
@@ -87,21 +107,21 @@ struct Operation {
 struct Allocation {
   std::int32_t device = 0;
   MemoryCategory category = MemoryCategory::other;
-  std::uint64_t bytes = 0;           // rounded up to 512 B
-  std::int64_t alloc_op = kNone;     // kNone: live when the step began
-  std::int64_t free_op = kNone;      // kNone: still live when the step ended
+  std::uint64_t bytes = 0;        // rounded up to 512 B
+  std::int64_t alloc_op = kNone;  // kNone: live when the step began
+  std::int64_t free_op = kNone;   // kNone: still live when the step ended
 };
 
 struct OperationGraph {
   // --- what was recorded
   std::string model;
-  std::string strategy;              // as in case names
-  std::int64_t global_batch = 0;     // samples per optimizer step over all GPUs
-  std::int32_t devices = 1;          // devices of the recorded process
-  std::int32_t world_size = 1;       // ranks of the job; > 1 only for `distributed`
+  std::string strategy;           // as in case names
+  std::int64_t global_batch = 0;  // samples per optimizer step over all GPUs
+  std::int32_t devices = 1;       // devices of the recorded process
+  std::int32_t world_size = 1;    // ranks of the job; > 1 only for `distributed`
   std::int32_t rank = 0;
   std::int64_t parameter_count = 0;
-  std::int64_t module_count = 0;     // sub-modules, leaves and containers, without the root
+  std::int64_t module_count = 0;  // sub-modules, leaves and containers, without the root
 
   std::vector<std::string> names{""};
   std::vector<std::string> host_threads;  // canonical names: "main", "replica:1", "backward:0"

@@ -1,0 +1,69 @@
+// simulate(): operation graph + machine -> Timeline. Pure and deterministic: the same input gives
+// the same bits in every run, on every host and under any load.
+//
+// One graph stands for one process: a single device, a DataParallel process with several devices,
+// or one rank of a distributed job. Symmetric ranks are simulated once (Timeline::ranks_collapsed),
+// so 1024 ranks cost what 8 do.
+#pragma once
+
+#include "bench/core/case.hpp"
+#include "simulator/machine.hpp"
+#include "simulator/operation_graph.hpp"
+
+#include "profiling/timeline.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace bench::simulator {
+
+struct SimulationOptions {
+  // Physical GPU of the machine for rank or device i; empty = 0, 1, 2... In a job of more ranks
+  // than GPUs listed the list must be empty.
+  std::vector<int> gpus;
+  // Ranks of the job; 0 = as recorded. Another value replays the recorded rank at another scale.
+  int world_size = 0;
+  HostProfile host = HostProfile::cpp;
+  // Anchors: factors on kernel times and host costs (see anchor.hpp).
+  double kernel_scale = 1;
+  double host_scale = 1;
+  std::uint64_t seed = 1;
+  bool keep_intervals = true;  // off: step time and traffic only, for sweeps
+};
+
+struct DeviceTraffic {
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received_bytes = 0;
+};
+
+struct LinkTraffic {
+  std::string name;  // "pcie gpu0 up", "nvlink 0-1", "nic node0 out"
+  std::uint64_t bytes = 0;
+  std::int64_t busy_ns = 0;
+};
+
+// How far off a figure may be, from the provenance of what it was made from.
+struct ErrorBand {
+  double relative = 0;  // 0.08 = plus or minus 8 %
+  Provenance provenance = Provenance::specification;
+  std::string reason;  // "all-reduce scaled from A100x8 NVSwitch; kernels from specification"
+};
+
+struct SimulationResult {
+  profiling::Timeline timeline;
+  // Device i of the process, or of the representative rank.
+  std::vector<DeviceTraffic> devices;
+  DeviceTraffic host;                    // host memory as an end of copies
+  std::vector<LinkTraffic> links;        // links that carried something
+  std::uint64_t bytes_communicated = 0;  // by copies between GPUs and collectives, over all GPUs
+  ErrorBand error;
+  std::uint64_t events = 0;  // simulated events, for the microbenchmark
+};
+
+// Throws UsageError when the graph is inconsistent (a dependency on a later operation, a group that
+// can never meet) or the machine has fewer GPUs than the graph uses.
+SimulationResult simulate(const OperationGraph& graph, const Machine& machine,
+                          const SimulationOptions& options);
+
+}  // namespace bench::simulator
