@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +25,9 @@ constexpr int kChildMessageFd = 3;
 [[noreturn]] void fail(const std::string& what, int error) {
   throw MachineError(what + ": " + std::strerror(error));
 }
+
+// glibc 2.36 declares pidfd_open without extern "C", so C++ programs cannot link to it.
+int open_pidfd(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 
 void check_spawn(int error, const char* what) {
   if (error != 0) fail(what, error);
@@ -138,7 +141,7 @@ ChildProcess::ChildProcess(const ProcessSpec& spec) {
   std::vector<std::string> environment = merged_environment(spec);
   SpawnPlan plan(spec.log_dir, write_end.get());
   pid_.value = plan.spawn(pointers(argv).data(), pointers(environment).data());
-  exit_fd_ = FileDescriptor(::pidfd_open(pid_.value, 0));
+  exit_fd_ = FileDescriptor(open_pidfd(pid_.value));
   if (exit_fd_.get() < 0) {
     const int error = errno;
     ::kill(-pid_.value, SIGKILL);
