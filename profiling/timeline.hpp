@@ -2,28 +2,29 @@
 // simulator on a virtual one; analysis, metrics, traces and reports read nothing else.
 #pragma once
 
+#include "simulator/operation_graph.hpp"
+
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "simulator/operation_graph.hpp"
-
 namespace bench::profiling {
 
 enum class IntervalKind : std::uint8_t { compute, copy, collective, host, wait };
+inline constexpr int kIntervalKindCount = 5;
 const char* interval_kind_name(IntervalKind kind);
 
 // Times are nanoseconds from the start of the step, signed 64 bit.
 struct Interval {
   std::int32_t rank = 0;
-  std::int32_t device = 0;           // global device index; -1 = host
-  std::int32_t stream = 0;           // or host thread index when device == -1
+  std::int32_t device = 0;  // global device index; -1 = host
+  std::int32_t stream = 0;  // or host thread index when device == -1
   IntervalKind kind = IntervalKind::compute;
   simulator::Phase phase = simulator::Phase::other;
-  std::uint32_t name = 0;            // index into Timeline::names
+  std::uint32_t name = 0;  // index into Timeline::names
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
-  std::uint64_t bytes = 0;           // moved (copy, collective) or touched (compute)
+  std::uint64_t bytes = 0;  // moved (copy, collective) or touched (compute)
   double flops = 0;
 };
 
@@ -34,7 +35,7 @@ struct MemorySample {
   std::uint64_t bytes = 0;
 };
 
-struct PhaseSpan {                   // host view of a phase on one rank
+struct PhaseSpan {  // host view of a phase on one rank
   std::int32_t rank = 0;
   simulator::Phase phase = simulator::Phase::other;
   std::int64_t begin_ns = 0;
@@ -44,13 +45,13 @@ struct PhaseSpan {                   // host view of a phase on one rank
 struct Timeline {
   bool simulated = false;
   std::int32_t ranks = 1;
-  std::int32_t devices = 1;          // over all ranks
+  std::int32_t devices = 1;  // over all ranks
   // Symmetric ranks may be stored once: intervals of rank 0 stand for `ranks` equal ones.
   bool ranks_collapsed = false;
-  std::int64_t step_ns = 0;          // duration of the optimizer step
+  std::int64_t step_ns = 0;  // duration of the optimizer step
   std::vector<std::string> names{""};
   std::vector<std::string> host_threads;
-  std::vector<Interval> intervals;   // sorted by (rank, device, stream, begin)
+  std::vector<Interval> intervals;  // sorted by (rank, device, stream, begin)
   std::vector<MemorySample> memory;
   std::vector<PhaseSpan> phases;
 };

@@ -42,8 +42,10 @@ struct SampleSummary {
 struct CaseResult {
   Case work;
   CaseStatus status = CaseStatus::done;
-  std::string message;  // empty when done
+  std::string message;         // empty when done
+  bool out_of_memory = false;  // skipped or failed because a GPU's memory was not enough
   bool simulated = false;
+  double error_band = 0;  // simulated: 0.08 = figures may be off by 8 %; 0 = not known
   std::map<std::string, double> metrics;   // by metric_catalog.hpp name; empty unless done
   std::vector<DeviceMemory> memory;        // one per GPU of the case, global index
   std::map<std::string, double> phase_ms;  // by phase_name(); host view of rank 0

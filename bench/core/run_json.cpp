@@ -104,7 +104,9 @@ Json samples_to_json(const SampleSummary& s) {
 Json own_object(const CaseResult& result) {
   return Json{{"status", case_status_name(result.status)},
               {"message", result.message},
+              {"out_of_memory", result.out_of_memory},
               {"simulated", result.simulated},
+              {"error_band", result.error_band},
               {"verification", result.verification},
               {"memory", memory_to_json(result.memory)},
               {"phase_ms", result.phase_ms},
@@ -187,7 +189,9 @@ CaseResult case_from_entry(const Json& j) {
   result.work = case_from_json(own.at("case").dump());
   result.status = status_from(own.at("status").get<std::string>());
   read(own, "message", result.message);
+  read(own, "out_of_memory", result.out_of_memory);
   read(own, "simulated", result.simulated);
+  read(own, "error_band", result.error_band);
   read(own, "verification", result.verification);
   read(own, "phase_ms", result.phase_ms);
   read(own, "facts", result.facts);

@@ -17,6 +17,7 @@ CaseResult done_case() {
   result.work.gpus = {0, 1};
   result.work.batch = 64;
   result.simulated = true;
+  result.error_band = 0.08;
   result.metrics = {{"items_per_second", 640.5}, {"step_ms_p50", 100.25}, {"verified", 1}};
   result.memory = {{0, 1000, {{"parameters", 600}, {"activations", 400}}}, {1, 900, {}}};
   result.phase_ms = {{"forward", 30.5}};
@@ -44,6 +45,7 @@ RunResult one_of_each() {
     CaseResult result;
     result.work.batch = 32;
     result.status = status;
+    result.out_of_memory = status == CaseStatus::skipped;
     result.message = std::string("because it was ") + case_status_name(status);
     run.cases.push_back(result);
   }
@@ -58,6 +60,8 @@ TEST(RunJson, ReadsBackWhatItWrote) {
   EXPECT_EQ(run.cases[0].metrics, done_case().metrics);
   EXPECT_EQ(run.cases[0].memory[0].by_category.at("parameters"), 600u);
   EXPECT_EQ(run.cases[0].name(), "dp_vs_ddp/model:resnet50/strategy:distributed/gpus:2/batch:64");
+  EXPECT_EQ(run.cases[0].error_band, 0.08);
+  EXPECT_TRUE(run.cases[1].out_of_memory);
   EXPECT_EQ(run.cases[3].status, CaseStatus::failed);
   EXPECT_EQ(run.context.extra.at("host_name"), "here");
   EXPECT_EQ(run.context.seed, 18446744073709551615ULL);

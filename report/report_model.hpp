@@ -1,0 +1,23 @@
+// What renderers draw: one or several runs, and the timelines of the cases worth comparing.
+#pragma once
+
+#include "bench/core/case_result.hpp"
+
+#include "profiling/chrome_trace.hpp"
+
+#include <string>
+#include <vector>
+
+namespace bench::report {
+
+struct ReportModel {
+  std::vector<RunResult> runs;
+  std::vector<profiling::TracedStep> timelines;  // of the first run's headline cases; may be empty
+  std::string directory;  // where the files of the first run are; may be empty
+};
+
+// Reads results.json (and timeline.json.gz where there is one) of each run's directory.
+// Throws UsageError that names the file.
+ReportModel load_report(const std::vector<std::string>& run_directories);
+
+}  // namespace bench::report

@@ -1,0 +1,165 @@
+#include "report/run_files.hpp"
+
+#include "bench/core/error.hpp"
+#include "bench/core/run_json.hpp"
+#include "report/case_tables.hpp"
+#include "report/headline.hpp"
+#include "report/html.hpp"
+
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+namespace bench::report {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kGzipWindow = 15 + 16;  // zlib: 15 bits of window, +16 asks for a gzip header
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw UsageError(path.string() + ": cannot be read");
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// A case's name as a file name.
+std::string slug(const std::string& name) {
+  std::string result;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '_' || c == '-' || c == '.';
+    result += plain ? c : '-';
+  }
+  return result;
+}
+
+std::vector<const CaseResult*> headline_cases(const RunResult& run) {
+  std::vector<const CaseResult*> cases;
+  if (const auto best = headline(run)) {
+    for (const CaseResult* result : {best->single, best->any_data_parallel(), best->distributed}) {
+      if (result != nullptr && !result->trace_file.empty()) cases.push_back(result);
+    }
+    return cases;
+  }
+  // No pair to compare: the last case that has a trace, the largest of most sweeps.
+  for (const CaseResult& result : run.cases) {
+    if (!result.trace_file.empty()) cases = {&result};
+  }
+  return cases;
+}
+
+}  // namespace
+
+void write_file_atomically(const fs::path& path, const std::string& bytes) {
+  fs::path temporary = path;
+  temporary += ".tmp";
+  {
+    std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    file.close();
+    if (!file) {
+      const std::string reason = std::strerror(errno);
+      std::error_code ignored;
+      fs::remove(temporary, ignored);
+      throw MachineError(path.string() + ": cannot be written: " + reason);
+    }
+  }
+  std::error_code error;
+  fs::rename(temporary, path, error);
+  if (error) throw MachineError(path.string() + ": cannot be written: " + error.message());
+}
+
+std::string gzip(const std::string& bytes) {
+  z_stream stream{};
+  // Level 6 without a file name or time: equal input gives equal bytes.
+  if (deflateInit2(&stream, 6, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw MachineError("zlib cannot start compressing");
+  }
+  std::string result(deflateBound(&stream, bytes.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(result.data());
+  stream.avail_out = static_cast<uInt>(result.size());
+  const int status = deflate(&stream, Z_FINISH);
+  result.resize(stream.total_out);
+  deflateEnd(&stream);
+  if (status != Z_STREAM_END) throw MachineError("zlib cannot compress a trace");
+  return result;
+}
+
+std::string gunzip(const std::string& bytes, const std::string& origin) {
+  z_stream stream{};
+  if (inflateInit2(&stream, kGzipWindow) != Z_OK) throw MachineError("zlib cannot start");
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  std::string result;
+  std::string chunk(1 << 16, '\0');
+  int status = Z_OK;
+  while (status == Z_OK) {
+    stream.next_out = reinterpret_cast<Bytef*>(chunk.data());
+    stream.avail_out = static_cast<uInt>(chunk.size());
+    status = inflate(&stream, Z_NO_FLUSH);
+    result.append(chunk.data(), chunk.size() - stream.avail_out);
+  }
+  inflateEnd(&stream);
+  if (status != Z_STREAM_END) throw UsageError(origin + ": not a complete gzip file");
+  return result;
+}
+
+std::string case_title(const Case& work) { return case_text(work); }
+
+void write_case_trace(const fs::path& directory, CaseResult& result,
+                      const profiling::Timeline& timeline) {
+  const fs::path relative = fs::path("traces") / (slug(result.name()) + ".json.gz");
+  std::error_code error;
+  fs::create_directories(directory / "traces", error);
+  if (error) {
+    throw MachineError((directory / "traces").string() + ": cannot be made: " + error.message());
+  }
+  write_file_atomically(directory / relative,
+                        gzip(profiling::chrome_trace_json({{case_title(result.work), timeline}})));
+  result.trace_file = relative.string();
+}
+
+void write_results(const fs::path& directory, const RunResult& run) {
+  write_file_atomically(directory / "results.json", run_to_json(run));
+}
+
+void write_report_files(const fs::path& directory, const RunResult& run) {
+  ReportModel model;
+  model.runs = {run};
+  model.directory = directory.string();
+  for (const CaseResult* result : headline_cases(run)) {
+    const fs::path path = directory / result->trace_file;
+    for (auto& step :
+         profiling::parse_chrome_trace(gunzip(read_file(path), path.string()), path.string())) {
+      model.timelines.push_back(std::move(step));
+    }
+  }
+  if (!model.timelines.empty()) {
+    write_file_atomically(directory / "timeline.json.gz",
+                          gzip(profiling::chrome_trace_json(model.timelines)));
+  }
+  write_file_atomically(directory / "report.html", render_html(model, {}));
+}
+
+ReportModel load_report(const std::vector<std::string>& run_directories) {
+  ReportModel model;
+  for (const std::string& directory : run_directories) model.runs.push_back(load_run(directory));
+  if (run_directories.empty()) return model;
+  fs::path first = run_directories.front();
+  if (!fs::is_directory(first)) first = first.parent_path();
+  model.directory = first.string();
+  const fs::path trace = first / "timeline.json.gz";
+  if (fs::exists(trace)) {
+    model.timelines =
+        profiling::parse_chrome_trace(gunzip(read_file(trace), trace.string()), trace.string());
+  }
+  return model;
+}
+
+}  // namespace bench::report
