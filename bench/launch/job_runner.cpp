@@ -1,0 +1,158 @@
+#include "bench/launch/job_runner.hpp"
+
+#include "bench/core/error.hpp"
+#include "bench/launch/free_port.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+namespace bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Ports are picked before rank 0 listens on them; losing that race this often is no coincidence.
+constexpr int kPortAttempts = 3;
+
+int severity(RankStatus status) {
+  switch (status) {
+    case RankStatus::ok:
+      return 0;
+    case RankStatus::skip:
+      return 1;
+    case RankStatus::out_of_memory:
+      return 2;
+    case RankStatus::error:
+      return 3;
+  }
+  return 3;
+}
+
+bool was_interrupted(const std::vector<RankExit>& ranks) {
+  return std::any_of(ranks.begin(), ranks.end(),
+                     [](const RankExit& exit) { return exit.kind == EndKind::interrupted; });
+}
+
+// What one job of a set came to. Only meaningful once the set has been waited for.
+JobOutcome outcome_of(const std::vector<RankExit>& ranks, std::size_t job) {
+  JobOutcome outcome;
+  const RankExit* cause = root_cause(ranks);
+  for (const RankExit& exit : ranks) {
+    if (!exit.reports[job]) continue;
+    const RankReport& report = *exit.reports[job];
+    outcome.reports.push_back(report);
+    if (severity(report.status) <= severity(outcome.status)) continue;
+    outcome.status = report.status;
+    outcome.message = report.message;
+  }
+  const int world_size = static_cast<int>(ranks.size());
+  if (was_interrupted(ranks) && outcome.reports.size() < ranks.size()) {
+    outcome.interrupted = true;
+    outcome.status = RankStatus::error;
+    outcome.message = "interrupted";
+  } else if (outcome.reports.size() < ranks.size()) {
+    const bool memory = cause != nullptr && cause->reported_failure() &&
+                        outcome.status == RankStatus::out_of_memory;
+    if (!memory) outcome.status = RankStatus::error;
+    if (cause != nullptr) outcome.message = describe_failure(*cause, world_size);
+  } else if (outcome.status == RankStatus::error && world_size > 1 && cause != nullptr) {
+    outcome.message = describe_failure(*cause, world_size);
+  }
+  return outcome;
+}
+
+JobOutcome outcome_of_report(const RankReport& report) {
+  return JobOutcome{report.status, report.message, false, {report}};
+}
+
+bool port_was_taken(const JobOutcome& outcome) {
+  return outcome.status == RankStatus::error &&
+         (outcome.message.find("ddress already in use") != std::string::npos ||
+          outcome.message.find("EADDRINUSE") != std::string::npos);
+}
+
+// CPU threads per rank: all ranks together use the machine once. The user's own setting wins.
+void share_cores(std::vector<std::pair<std::string, std::string>>& environment, int ranks) {
+  if (std::getenv("OMP_NUM_THREADS") != nullptr) return;
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  environment.emplace_back("OMP_NUM_THREADS", std::to_string(std::max(1, cores / ranks)));
+}
+
+}  // namespace
+
+std::string log_label(const std::string& case_name) {
+  std::string label = case_name;
+  // ':' is refused by archive and upload tools of several CI systems.
+  std::replace(label.begin(), label.end(), '/', '_');
+  std::replace(label.begin(), label.end(), ':', '-');
+  return label;
+}
+
+std::vector<WorkerSpec> JobRunner::specs(const std::vector<Job>& jobs,
+                                         const std::string& label) const {
+  const fs::path directory = settings_.log_root / label;
+  const int ranks = job_process_count(jobs.at(0));
+  const std::string world = std::to_string(ranks);
+  const std::string port = std::to_string(ranks > 1 ? pick_free_port() : 0);
+  std::vector<WorkerSpec> result;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::string text = std::to_string(rank);
+    WorkerSpec spec;
+    spec.rank = rank;
+    spec.jobs = static_cast<int>(jobs.size());
+    spec.process.argv = settings_.program;
+    spec.process.argv.insert(spec.process.argv.end(),
+                             {"--job", (directory / "jobs.json").string()});
+    spec.process.environment = {{"RANK", text},        {"LOCAL_RANK", text},
+                                {"WORLD_SIZE", world}, {"LOCAL_WORLD_SIZE", world},
+                                {"MASTER_PORT", port}, {"MASTER_ADDR", "127.0.0.1"}};
+    share_cores(spec.process.environment, ranks);
+    spec.process.log_dir = directory / text;
+    std::error_code error;
+    fs::create_directories(spec.process.log_dir, error);
+    if (error) throw MachineError(spec.process.log_dir.string() + ": " + error.message());
+    result.push_back(spec);
+  }
+  write_job_file((directory / "jobs.json").string(), jobs);
+  return result;
+}
+
+JobOutcome JobRunner::run(const Job& job, const std::string& label) const {
+  JobOutcome outcome = run_once(job, label);
+  for (int attempt = 1; attempt < kPortAttempts && port_was_taken(outcome); ++attempt) {
+    outcome = run_once(job, label);
+  }
+  return outcome;
+}
+
+JobOutcome JobRunner::run_once(const Job& job, const std::string& label) const {
+  WorkerSet set(settings_.limits, settings_.interrupt);
+  set.start(specs({job}, label));
+  return outcome_of(set.wait(), 0);
+}
+
+void JobRunner::run_in_one_process(const std::vector<Job>& jobs, const std::string& label,
+                                   const OnDone& on_done) const {
+  std::size_t done = 0;
+  for (int round = 0; done < jobs.size(); ++round) {
+    const std::vector<Job> rest(jobs.begin() + static_cast<std::ptrdiff_t>(done), jobs.end());
+    const std::string name = round == 0 ? label : label + "-restart" + std::to_string(round);
+    const std::size_t first = done;
+    WorkerSet set(settings_.limits, settings_.interrupt);
+    set.start(specs(rest, name));
+    const auto ranks = set.wait([&](int, int job, const RankReport& report) {
+      // A worker that skips or repeats a job is broken; what is missing is found below.
+      if (first + static_cast<std::size_t>(job) != done) return;
+      on_done(done++, outcome_of_report(report));
+    });
+    if (done == jobs.size()) return;
+    JobOutcome lost = outcome_of(ranks, done - first);
+    const bool interrupted = lost.interrupted;
+    on_done(done++, std::move(lost));
+    if (!interrupted) continue;
+    while (done < jobs.size()) on_done(done++, {RankStatus::error, "interrupted", true, {}});
+  }
+}
+
+}  // namespace bench
