@@ -1,6 +1,7 @@
 #include "bench/cli/subcommands.hpp"
 
 #include "bench/cli/commands.hpp"
+#include "bench/launch/mock_worker.hpp"
 
 namespace bench::cli {
 namespace {
@@ -8,6 +9,7 @@ namespace {
 constexpr Subcommand kSubcommands[] = {
     {"list", "scenarios|models [--format json]", "what this program knows by name",
      list_command},
+    {"worker", "--job FILE", "", worker_command},  // hidden: see mock_worker.hpp
 };
 
 }  // namespace

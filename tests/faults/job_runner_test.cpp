@@ -1,0 +1,132 @@
+// Jobs through the real launcher and the mock worker of the real `bench`: one answer per job,
+// whatever the worker does.
+#include "bench/launch/job_runner.hpp"
+
+#include "bench/launch/mock_worker.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace bench {
+namespace {
+
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+class JobRunnerTest : public testing::Test {
+ protected:
+  JobRunnerTest() {
+    std::string pattern = testing::TempDir() + "job_runner_XXXXXX";
+    directory_ = ::mkdtemp(pattern.data());
+    settings_.program = {BENCH_PROGRAM, "worker"};
+    settings_.log_root = directory_;
+    settings_.limits = {800ms, 1500ms, 100ms, 200ms};
+  }
+  ~JobRunnerTest() override {
+    ::unsetenv("BENCH_MOCK_FAULTS");
+    fs::remove_all(directory_);
+    EXPECT_TRUE(::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) << "a process is left";
+  }
+
+  static Job job(JobKind kind, std::int64_t batch, int gpus = 1) {
+    Job result;
+    result.kind = kind;
+    result.steps = 2;
+    result.work.scenario = "test";
+    result.work.model.name = "mlp";
+    result.work.batch = batch;
+    if (gpus > 1) result.work.strategy = Strategy::distributed;
+    result.work.gpus.resize(static_cast<std::size_t>(gpus));
+    for (int i = 0; i < gpus; ++i) result.work.gpus[static_cast<std::size_t>(i)] = i;
+    return result;
+  }
+  static void faults(const char* text) { ::setenv("BENCH_MOCK_FAULTS", text, 1); }
+
+  std::vector<JobOutcome> run_in_one_process(const std::vector<Job>& jobs) {
+    std::vector<JobOutcome> outcomes;
+    JobRunner(settings_).run_in_one_process(jobs, "batch",
+                                            [&](std::size_t index, JobOutcome outcome) {
+                                              EXPECT_EQ(index, outcomes.size());
+                                              outcomes.push_back(std::move(outcome));
+                                            });
+    return outcomes;
+  }
+
+  std::string directory_;
+  LaunchSettings settings_;
+};
+
+TEST_F(JobRunnerTest, EveryRankReports) {
+  const JobOutcome outcome = JobRunner(settings_).run(job(JobKind::verify, 8, 3), "verify");
+  EXPECT_EQ(outcome.status, RankStatus::ok) << outcome.message;
+  ASSERT_EQ(outcome.reports.size(), 3u);
+  EXPECT_EQ(outcome.reports[2].rank, 2);
+  EXPECT_EQ(outcome.reports[2].fingerprint.losses.size(), 2u);
+  EXPECT_TRUE(fs::exists(fs::path(directory_) / "verify" / "2" / "stderr.log"));
+}
+
+TEST_F(JobRunnerTest, ACrashNamesTheRankAndItsLog) {
+  faults("crash@");
+  const JobOutcome outcome = JobRunner(settings_).run(job(JobKind::verify, 8, 2), "verify");
+  EXPECT_EQ(outcome.status, RankStatus::error);
+  EXPECT_NE(outcome.message.find("rank 1 of 2 was killed by signal 11"), std::string::npos)
+      << outcome.message;
+  EXPECT_NE(outcome.message.find("verify/1/stderr.log"), std::string::npos) << outcome.message;
+  EXPECT_NE(outcome.message.find("deliberate fault 'crash'"), std::string::npos);
+}
+
+TEST_F(JobRunnerTest, MemoryThatDoesNotSufficeIsNoError) {
+  faults("oom@");
+  const JobOutcome outcome = JobRunner(settings_).run(job(JobKind::verify, 8, 2), "verify");
+  EXPECT_EQ(outcome.status, RankStatus::out_of_memory) << outcome.message;
+}
+
+TEST_F(JobRunnerTest, OneProcessServesManyJobs) {
+  std::vector<Job> jobs;
+  for (int i = 1; i <= 6; ++i) jobs.push_back(job(JobKind::measure, i));
+  const auto outcomes = run_in_one_process(jobs);
+  ASSERT_EQ(outcomes.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(outcomes[i].status, RankStatus::ok);
+    EXPECT_DOUBLE_EQ(outcomes[i].reports.at(0).samples.at(1).wall_ms, mock::step_ms(jobs[i].work));
+  }
+  EXPECT_FALSE(fs::exists(fs::path(directory_) / "batch-restart1"));
+}
+
+TEST_F(JobRunnerTest, ACrashCostsItsJobOnly) {
+  for (const char* fault : {"crash@batch:3", "hang@batch:3", "exit@batch:3"}) {
+    faults(fault);
+    std::vector<Job> jobs;
+    for (int i = 1; i <= 5; ++i) jobs.push_back(job(JobKind::measure, i));
+    const auto outcomes = run_in_one_process(jobs);
+    ASSERT_EQ(outcomes.size(), 5u);
+    for (std::size_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(outcomes[i].status, i == 2 ? RankStatus::error : RankStatus::ok) << fault << i;
+    }
+    EXPECT_NE(outcomes[2].message.find("the worker"), std::string::npos) << outcomes[2].message;
+  }
+}
+
+TEST_F(JobRunnerTest, AReportedErrorDoesNotEndTheProcess) {
+  faults("error@batch:1,oom@batch:2");
+  const auto outcomes = run_in_one_process(
+      {job(JobKind::measure, 1), job(JobKind::measure, 2), job(JobKind::measure, 3)});
+  ASSERT_EQ(outcomes.size(), 3u);
+  EXPECT_EQ(outcomes[0].status, RankStatus::error);
+  EXPECT_EQ(outcomes[0].message, "deliberate error");
+  EXPECT_EQ(outcomes[1].status, RankStatus::out_of_memory);
+  EXPECT_EQ(outcomes[2].status, RankStatus::ok);
+  EXPECT_FALSE(fs::exists(fs::path(directory_) / "batch-restart1"));
+}
+
+TEST(LogLabel, HoldsNoSeparators) {
+  EXPECT_EQ(log_label("dp_vs_ddp/model:mlp/gpus:2"), "dp_vs_ddp_model-mlp_gpus-2");
+}
+
+}  // namespace
+}  // namespace bench
