@@ -1,0 +1,23 @@
+#include "training/models/model.hpp"
+
+#include "training/models/script_model.hpp"
+#include "training/models/zoo.hpp"
+
+namespace bench::training {
+
+std::unique_ptr<Model> make_model(const ModelSpec& spec, std::uint64_t seed, Scale scale,
+                                  Init init) {
+  if (!spec.file.empty()) return load_script_model(spec);
+  return make_zoo_model(spec, seed, scale, init);
+}
+
+torch::Tensor model_loss(LossKind kind, const torch::Tensor& output, const torch::Tensor& target) {
+  if (kind == LossKind::mse) return torch::mse_loss(output, target);
+  // Sequences have one class target per position: [B, T, C] against [B, T].
+  if (output.dim() > 2) {
+    return torch::cross_entropy_loss(output.flatten(0, -2), target.flatten());
+  }
+  return torch::cross_entropy_loss(output, target);
+}
+
+}  // namespace bench::training

@@ -1,0 +1,33 @@
+// The zoo's factories, one row per name of bench/core/model_catalog.cpp.
+#pragma once
+
+#include "training/models/model.hpp"
+#include "training/models/network.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace bench::training {
+
+struct ZooRequest {
+  std::vector<std::int64_t> input_shape;  // one sample
+  std::int64_t outputs = 0;               // classes, or the width of a regression target
+};
+
+struct ZooEntry {
+  std::string_view name;
+  Network::Build (*build)(const ZooRequest&);
+  LossKind loss_kind;
+  std::int64_t outputs;       // full size
+  std::int64_t twin_outputs;  // of the reduced twin
+};
+
+std::span<const ZooEntry> zoo();
+
+// The zoo's part of make_model(): `spec` names no file.
+std::unique_ptr<Model> make_zoo_model(const ModelSpec& spec, std::uint64_t seed, Scale scale,
+                                      Init init);
+
+}  // namespace bench::training
