@@ -38,14 +38,14 @@ struct GpuSpec {
   std::string source;
   double compute_capability = 0;
 
-  Quantity memory_gb;         // as sold; see memory_bytes()
+  Quantity memory_gib;
   Quantity memory_bandwidth;  // GB/s
   Quantity fp32_tflops;
   Quantity tf32_tflops;  // 0: no TF32; convolutions use it where it exists
   Quantity fp16_tflops;  // 0: computes at the fp32 rate
   Quantity bf16_tflops;  // 0: computes at the fp32 rate
   Quantity launch_ns;    // least time one kernel occupies its stream
-  Quantity context_gb;   // CUDA context, cuBLAS and cuDNN workspaces outside the allocator
+  Quantity context_gib;  // CUDA context, cuBLAS and cuDNN workspaces outside the allocator
   Quantity
       overlap_slowdown;  // share of a collective's time that it takes from the kernels beside it
   EfficiencyCurve matrix_efficiency;  // share of peak FLOPS by GFLOP of one operation
@@ -55,8 +55,8 @@ struct GpuSpec {
   Quantity nvlink_bandwidth;  // GB/s per link and direction as NCCL reaches it
   std::int32_t pcie_generation = 3;
   std::int32_t pcie_lanes = 16;
-  Quantity pcie_bandwidth;  // GB/s per direction as NCCL reaches it
-  bool nvls = false;        // NVSwitch reduces in the network (Hopper and later)
+  Quantity pcie_bandwidth;         // GB/s per direction as NCCL reaches it
+  bool reduces_in_switch = false;  // NVLS: the NVSwitch adds (Hopper and later)
 
   std::uint64_t memory_bytes() const;
 };
@@ -87,15 +87,21 @@ struct NodeSpec {
   Quantity nic_bandwidth;  // GB/s of one NIC
   Quantity nic_latency_ns;
   Quantity host_slowdown{1, Provenance::specification};  // host costs relative to the reference CPU
-  Quantity rank_jitter;  // standard deviation of rank step times, relative
+  Quantity rank_jitter;  // relative standard deviation of step times between equal ranks
 };
 
-// Published or calibrated all-reduce times of one system.
+// Published or calibrated all-reduce times of one system, with what NCCL's model needs to know of
+// it, so that the curve can be carried to other rank counts and other wiring.
 struct CollectiveCurve {
   std::string name;
   std::string source;
   std::int32_t ranks = 0;
   std::int32_t nodes = 1;
+  double compute_capability = 0;
+  double ring_gb_per_s = 0;     // what one GPU sends to its neighbour inside a node
+  double network_gb_per_s = 0;  // what one node sends to the next
+  bool nvlink = true;
+  bool reduces_in_switch = false;
   Provenance provenance = Provenance::measured;
   std::vector<std::pair<double, double>> points;  // payload bytes ascending, time in ns
 };
@@ -123,8 +129,8 @@ struct MachineCatalogEntry {
   std::string kind;  // "gpu" or "node"
   std::string title;
   std::int32_t gpus = 1;
-  std::string gpu;       // GPU name
-  double memory_gb = 0;  // of one GPU
+  std::string gpu;        // GPU name
+  double memory_gib = 0;  // of one GPU
   std::string source;
 };
 std::vector<MachineCatalogEntry> machine_catalog();
