@@ -13,8 +13,8 @@ namespace bench {
 struct RunOutcome {
   RunResult result;   // as written to results.json
   int exit_code = 0;  // 0; 1: a case was wrong or failed; 130: interrupted, finished cases kept
-  // --benchmark_format or --benchmark_list_tests asked Google Benchmark to write to `out`; tables of
-  // ours would spoil it.
+  // --benchmark_format or --benchmark_list_tests asked Google Benchmark to write to `out`; tables
+  // of ours would spoil it.
   bool out_used = false;
 };
 

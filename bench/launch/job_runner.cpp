@@ -62,9 +62,35 @@ JobOutcome outcome_of(const std::vector<RankExit>& ranks, std::size_t job) {
   return outcome;
 }
 
-JobOutcome outcome_of_report(const RankReport& report) {
-  return JobOutcome{report.status, report.message, false, {report}};
-}
+// Gathers the ranks' reports of one job, while they go on with the next.
+class ReportCollector {
+ public:
+  explicit ReportCollector(std::size_t ranks) : ranks_(ranks) {}
+
+  void add(const RankReport& report) { reports_.push_back(report); }
+
+  // The outcome once every rank has reported. Failures among several ranks are left to the end of
+  // the set, which knows which rank was first.
+  std::optional<JobOutcome> take() {
+    if (reports_.size() < ranks_) return std::nullopt;
+    JobOutcome outcome;
+    for (const RankReport& one : reports_) {
+      if (severity(one.status) <= severity(outcome.status)) continue;
+      outcome.status = one.status;
+      outcome.message = one.message;
+    }
+    if (ranks_ > 1 && severity(outcome.status) > severity(RankStatus::skip)) return std::nullopt;
+    std::sort(reports_.begin(), reports_.end(),
+              [](const RankReport& a, const RankReport& b) { return a.rank < b.rank; });
+    outcome.reports = std::move(reports_);
+    reports_.clear();
+    return outcome;
+  }
+
+ private:
+  std::size_t ranks_;
+  std::vector<RankReport> reports_;
+};
 
 bool port_was_taken(const JobOutcome& outcome) {
   return outcome.status == RankStatus::error &&
@@ -132,19 +158,25 @@ JobOutcome JobRunner::run_once(const Job& job, const std::string& label) const {
   return outcome_of(set.wait(), 0);
 }
 
-void JobRunner::run_in_one_process(const std::vector<Job>& jobs, const std::string& label,
-                                   const OnDone& on_done) const {
+void JobRunner::run_batch(const std::vector<Job>& jobs, const std::string& label,
+                          const OnDone& on_done) const {
   std::size_t done = 0;
   for (int round = 0; done < jobs.size(); ++round) {
     const std::vector<Job> rest(jobs.begin() + static_cast<std::ptrdiff_t>(done), jobs.end());
     const std::string name = round == 0 ? label : label + "-restart" + std::to_string(round);
     const std::size_t first = done;
+    const auto list = specs(rest, name);
+    std::vector<ReportCollector> collectors(rest.size(), ReportCollector(list.size()));
     WorkerSet set(settings_.limits, settings_.interrupt);
-    set.start(specs(rest, name));
+    set.start(list);
     const auto ranks = set.wait([&](int, int job, const RankReport& report) {
-      // A worker that skips or repeats a job is broken; what is missing is found below.
-      if (first + static_cast<std::size_t>(job) != done) return;
-      on_done(done++, outcome_of_report(report));
+      collectors[static_cast<std::size_t>(job)].add(report);
+      // One rank may be jobs ahead of another; a job that was left out is found below.
+      while (done < jobs.size()) {
+        auto outcome = collectors[done - first].take();
+        if (!outcome) break;
+        on_done(done++, std::move(*outcome));
+      }
     });
     if (done == jobs.size()) return;
     JobOutcome lost = outcome_of(ranks, done - first);

@@ -1,6 +1,6 @@
 // Runs jobs in worker processes and turns what became of their ranks into one answer per job. Jobs
-// that need one process each share a process, which saves LibTorch's start-up; when such a process
-// dies, the job it was in has failed and the rest run in a fresh one.
+// that need equally many processes can share them, which saves LibTorch's start-up; when a process
+// dies, the job it was in has failed and the rest run in fresh ones.
 #pragma once
 
 #include "bench/core/job.hpp"
@@ -36,11 +36,11 @@ class JobRunner {
 
   JobOutcome run(const Job& job, const std::string& label) const;
 
-  // All jobs in as few processes as their failures allow; every job needs one process. `on_done` is
-  // called in order, as soon as a job's outcome is known.
+  // All jobs in as few processes as their failures allow; job_process_count() must be the same for
+  // all of them. `on_done` is called in order, as soon as a job's outcome is known.
   using OnDone = std::function<void(std::size_t index, JobOutcome outcome)>;
-  void run_in_one_process(const std::vector<Job>& jobs, const std::string& label,
-                          const OnDone& on_done) const;
+  void run_batch(const std::vector<Job>& jobs, const std::string& label,
+                 const OnDone& on_done) const;
 
  private:
   JobOutcome run_once(const Job& job, const std::string& label) const;

@@ -47,13 +47,12 @@ class JobRunnerTest : public testing::Test {
   }
   static void faults(const char* text) { ::setenv("BENCH_MOCK_FAULTS", text, 1); }
 
-  std::vector<JobOutcome> run_in_one_process(const std::vector<Job>& jobs) {
+  std::vector<JobOutcome> run_batch(const std::vector<Job>& jobs) {
     std::vector<JobOutcome> outcomes;
-    JobRunner(settings_).run_in_one_process(jobs, "batch",
-                                            [&](std::size_t index, JobOutcome outcome) {
-                                              EXPECT_EQ(index, outcomes.size());
-                                              outcomes.push_back(std::move(outcome));
-                                            });
+    JobRunner(settings_).run_batch(jobs, "batch", [&](std::size_t index, JobOutcome outcome) {
+      EXPECT_EQ(index, outcomes.size());
+      outcomes.push_back(std::move(outcome));
+    });
     return outcomes;
   }
 
@@ -89,7 +88,7 @@ TEST_F(JobRunnerTest, MemoryThatDoesNotSufficeIsNoError) {
 TEST_F(JobRunnerTest, OneProcessServesManyJobs) {
   std::vector<Job> jobs;
   for (int i = 1; i <= 6; ++i) jobs.push_back(job(JobKind::measure, i));
-  const auto outcomes = run_in_one_process(jobs);
+  const auto outcomes = run_batch(jobs);
   ASSERT_EQ(outcomes.size(), 6u);
   for (std::size_t i = 0; i < 6; ++i) {
     EXPECT_EQ(outcomes[i].status, RankStatus::ok);
@@ -103,7 +102,7 @@ TEST_F(JobRunnerTest, ACrashCostsItsJobOnly) {
     faults(fault);
     std::vector<Job> jobs;
     for (int i = 1; i <= 5; ++i) jobs.push_back(job(JobKind::measure, i));
-    const auto outcomes = run_in_one_process(jobs);
+    const auto outcomes = run_batch(jobs);
     ASSERT_EQ(outcomes.size(), 5u);
     for (std::size_t i = 0; i < 5; ++i) {
       EXPECT_EQ(outcomes[i].status, i == 2 ? RankStatus::error : RankStatus::ok) << fault << i;
@@ -112,10 +111,24 @@ TEST_F(JobRunnerTest, ACrashCostsItsJobOnly) {
   }
 }
 
+TEST_F(JobRunnerTest, RanksServeManyJobsTogether) {
+  faults("crash@batch:3,error@batch:5");
+  std::vector<Job> jobs;
+  for (int i = 1; i <= 6; ++i) jobs.push_back(job(JobKind::verify, i, 2));
+  const auto outcomes = run_batch(jobs);
+  ASSERT_EQ(outcomes.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) {
+    const bool faulty = i == 2 || i == 4;
+    EXPECT_EQ(outcomes[i].status, faulty ? RankStatus::error : RankStatus::ok) << i;
+    EXPECT_EQ(outcomes[i].reports.size() == 2, !faulty) << i;
+  }
+  EXPECT_NE(outcomes[4].message.find("deliberate error"), std::string::npos);
+}
+
 TEST_F(JobRunnerTest, AReportedErrorDoesNotEndTheProcess) {
   faults("error@batch:1,oom@batch:2");
-  const auto outcomes = run_in_one_process(
-      {job(JobKind::measure, 1), job(JobKind::measure, 2), job(JobKind::measure, 3)});
+  const auto outcomes =
+      run_batch({job(JobKind::measure, 1), job(JobKind::measure, 2), job(JobKind::measure, 3)});
   ASSERT_EQ(outcomes.size(), 3u);
   EXPECT_EQ(outcomes[0].status, RankStatus::error);
   EXPECT_EQ(outcomes[0].message, "deliberate error");
