@@ -1,11 +1,15 @@
 // Help texts, made from the tables of subcommands and flags so that they cannot fall behind.
 #pragma once
 
+#include "bench/cli/flag_parser.hpp"
+
+#include <span>
 #include <string>
 
 namespace bench::cli {
 
-std::string overview_text();  // bench --help
-std::string version_text();   // bench --version
+std::string overview_text();                          // bench --help
+std::string version_text();                           // bench --version
+std::string flags_text(std::span<const Flag> flags);  // grouped, one flag a line
 
 }  // namespace bench::cli

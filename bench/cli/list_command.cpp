@@ -1,10 +1,12 @@
 // bench list TOPIC: the names that flags and scenario files accept, with a line about each.
 #include "bench/cli/commands.hpp"
+#include "bench/cli/flag_parser.hpp"
 #include "bench/core/error.hpp"
 #include "bench/core/model_catalog.hpp"
 #include "bench/core/nearest.hpp"
 #include "bench/core/units.hpp"
 #include "bench/plan/scenario_catalog.hpp"
+#include "simulator/machine.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -14,14 +16,13 @@
 namespace bench::cli {
 namespace {
 
-struct Row {
-  std::string name;
-  std::string description;
-};
+using Row = nlohmann::ordered_json;  // an object; its "name" and "description" make the text form
 
 std::vector<Row> scenario_rows() {
   std::vector<Row> rows;
-  for (const auto& entry : scenario_catalog()) rows.push_back({entry.name, entry.description});
+  for (const auto& entry : scenario_catalog()) {
+    rows.push_back({{"name", entry.name}, {"description", entry.description}});
+  }
   return rows;
 }
 
@@ -29,8 +30,29 @@ std::vector<Row> model_rows() {
   std::vector<Row> rows;
   for (const auto& model : model_catalog()) {
     const double parameters = static_cast<double>(model.parameter_count);
-    rows.push_back({std::string(model.name), std::string(model.description) + " (" +
-                                                 format_count(parameters) + " parameters)"});
+    rows.push_back({{"name", model.name},
+                    {"description", std::string(model.description) + " (" +
+                                        format_count(parameters) + " parameters)"},
+                    {"parameters", model.parameter_count},
+                    {"input_shape", model.input_shape}});
+  }
+  return rows;
+}
+
+std::vector<Row> machine_rows() {
+  std::vector<Row> rows;
+  for (const auto& entry : simulator::machine_catalog()) {
+    char memory[32];
+    std::snprintf(memory, sizeof memory, "%g GiB", entry.memory_gib);
+    const std::string gpus = entry.gpus == 1 ? "" : std::to_string(entry.gpus) + " x " + entry.gpu;
+    rows.push_back({{"name", entry.name},
+                    {"description", entry.title + " (" + (gpus.empty() ? "" : gpus + ", ") +
+                                        memory + (gpus.empty() ? ")" : " each)")},
+                    {"kind", entry.kind},
+                    {"gpus", entry.gpus},
+                    {"gpu", entry.gpu},
+                    {"memory_gib", entry.memory_gib},
+                    {"source", entry.source}});
   }
   return rows;
 }
@@ -38,9 +60,14 @@ std::vector<Row> model_rows() {
 struct Topic {
   const char* name;
   std::vector<Row> (*rows)();
+  const char* footnote;  // what else is accepted; text form only
 };
 
-constexpr Topic kTopics[] = {{"scenarios", scenario_rows}, {"models", model_rows}};
+constexpr Topic kTopics[] = {
+    {"scenarios", scenario_rows, "or a TOML file of your own: docs/scenarios.md"},
+    {"models", model_rows, "or a TorchScript file: --model FILE.pt --input 3x224x224"},
+    {"machines", machine_rows, "or <count>x<gpu>, <nodes>x<node>, or a TOML file of your own"},
+};
 
 const Topic& find_topic(const std::string& name) {
   std::vector<std::string> known;
@@ -48,39 +75,43 @@ const Topic& find_topic(const std::string& name) {
     if (name == topic.name) return topic;
     known.emplace_back(topic.name);
   }
-  throw UsageError(unknown_name_message("list", name, known));
+  throw UsageError("bench list: " + unknown_name_message("list", name, known));
 }
 
-void print_text(const std::vector<Row>& rows) {
+void print_text(const Topic& topic) {
+  const std::vector<Row> rows = topic.rows();
   std::size_t width = 0;
-  for (const Row& row : rows) width = std::max(width, row.name.size());
   for (const Row& row : rows) {
-    std::printf("%-*s  %s\n", static_cast<int>(width), row.name.c_str(), row.description.c_str());
+    width = std::max(width, row["name"].get_ref<const std::string&>().size());
   }
+  for (const Row& row : rows) {
+    std::printf("%-*s  %s\n", static_cast<int>(width), row["name"].get<std::string>().c_str(),
+                row["description"].get<std::string>().c_str());
+  }
+  std::printf("(%s)\n", topic.footnote);
 }
 
-void print_json(const std::vector<Row>& rows) {
-  auto list = nlohmann::ordered_json::array();
-  for (const Row& row : rows)
-    list.push_back({{"name", row.name}, {"description", row.description}});
-  std::printf("%s\n", list.dump(2).c_str());
-}
+constexpr Flag kFlags[] = {
+    {"--format", "text|json", "how to print", "flags", "json"},
+};
 
 }  // namespace
 
-int list_command(const Arguments& typed) {
-  if (typed.empty()) throw UsageError("bench list: expected scenarios or models");
-  const Topic& topic = find_topic(typed[0]);
-  bool json = false;
-  for (std::size_t i = 1; i < typed.size(); ++i) {
-    if (typed[i] == "--format" && i + 1 < typed.size() && typed[i + 1] == "json") {
-      json = true;
-      ++i;
-    } else {
-      throw UsageError("bench list: unexpected '" + typed[i] + "', expected --format json");
-    }
+int list_command(const Arguments& arguments) {
+  const Typed typed = parse_flags(arguments, kFlags, "bench list");
+  if (typed.words.size() != 1) {
+    throw UsageError("bench list: expected one of scenarios, models, machines");
   }
-  json ? print_json(topic.rows()) : print_text(topic.rows());
+  const Topic& topic = find_topic(typed.words[0]);
+  const std::string format = typed.value("--format").value_or("text");
+  if (format != "text" && format != "json") {
+    throw UsageError("--format: expected text or json, found '" + format + "'");
+  }
+  if (format == "json") {
+    std::printf("%s\n", nlohmann::ordered_json(topic.rows()).dump(2).c_str());
+  } else {
+    print_text(topic);
+  }
   return kExitClean;
 }
 

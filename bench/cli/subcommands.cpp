@@ -7,7 +7,7 @@ namespace bench::cli {
 namespace {
 
 constexpr Subcommand kSubcommands[] = {
-    {"list", "scenarios|models [--format json]", "what this program knows by name",
+    {"list", "scenarios|models|machines [--format json]", "what this program knows by name",
      list_command},
     {"worker", "--job FILE", "", worker_command},  // hidden: see mock_worker.hpp
 };

@@ -1,15 +1,14 @@
 #include "bench/plan/scenario_catalog.hpp"
 
-#include <toml++/toml.h>
+#include "bench/plan/scenario_file.hpp"
 
 namespace bench {
 
 std::vector<ScenarioEntry> scenario_catalog() {
   std::vector<ScenarioEntry> entries;
   for (const EmbeddedText& file : embedded_scenarios()) {
-    const toml::table table = toml::parse(file.text, file.name);
-    entries.push_back({std::string(file.name.substr(0, file.name.rfind('.'))),
-                       table["description"].value_or(std::string())});
+    const std::string name(file.name.substr(0, file.name.rfind('.')));
+    entries.push_back({name, load_scenario(name).description});
   }
   return entries;
 }

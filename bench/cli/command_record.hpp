@@ -1,0 +1,16 @@
+// The command that started a run, kept beside its results (command.json): `bench --resume DIR`
+// repeats it, and a reader can see what was asked for.
+#pragma once
+
+#include "bench/cli/subcommands.hpp"
+
+#include <filesystem>
+
+namespace bench::cli {
+
+void write_command_record(const std::filesystem::path& directory, const Arguments& arguments);
+
+// The arguments of the run in `directory`. Throws UsageError when there is no readable record.
+Arguments read_command_record(const std::filesystem::path& directory);
+
+}  // namespace bench::cli

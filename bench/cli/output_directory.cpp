@@ -1,0 +1,76 @@
+#include "bench/cli/output_directory.hpp"
+
+#include "bench/core/error.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+
+namespace bench::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string utc_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", &parts);
+  return text;
+}
+
+// Two runs that start in the same second get directories of their own.
+fs::path fresh_default(const std::string& scenario) {
+  const fs::path base = fs::path("results") / "runs" / (utc_time() + "-" + scenario);
+  fs::path path = base;
+  for (int n = 2; fs::exists(path); ++n) path = base.string() + "-" + std::to_string(n);
+  return path;
+}
+
+// Asks by doing: permissions, read-only file systems and full disks all look different.
+void require_writable(const fs::path& directory) {
+  const fs::path probe = directory / (".bench-write-test-" + std::to_string(getpid()));
+  errno = 0;
+  std::ofstream file(probe);
+  file << "bench\n" << std::flush;
+  const std::string reason = std::strerror(errno);
+  const bool written = static_cast<bool>(file);
+  file.close();
+  std::error_code ignored;
+  fs::remove(probe, ignored);
+  if (!written) {
+    throw MachineError("--out: cannot write to '" + directory.string() + "': " + reason);
+  }
+}
+
+}  // namespace
+
+fs::path prepare_output(const std::string& given, const std::string& scenario) {
+  const fs::path directory = given.empty() ? fresh_default(scenario) : fs::path(given);
+  std::error_code error;
+  if (fs::exists(directory, error) && !fs::is_directory(directory, error)) {
+    throw UsageError("--out: '" + directory.string() + "' is a file; expected a directory");
+  }
+  fs::create_directories(directory, error);
+  if (error) {
+    throw MachineError("--out: cannot create '" + directory.string() + "': " + error.message());
+  }
+  require_writable(directory);
+  return directory;
+}
+
+fs::path resume_output(const std::string& given) {
+  const fs::path directory = given;
+  std::error_code error;
+  if (!fs::is_directory(directory, error)) {
+    throw UsageError("--resume: no such directory '" + given + "'");
+  }
+  require_writable(directory);
+  return directory;
+}
+
+}  // namespace bench::cli
