@@ -2,6 +2,7 @@
 
 #include "bench/core/metric_catalog.hpp"
 #include "bench/core/units.hpp"
+#include "simulator/operation_graph.hpp"
 
 #include <fmt/format.h>
 
@@ -45,6 +46,13 @@ std::string idle_cell(const CaseResult& result) {
   return low == high ? low + " %" : low + "-" + high + " %";
 }
 
+// A plain number: columns of throughput are compared digit by digit.
+std::string throughput_cell(const CaseResult& result) {
+  const double rate = result.metric("items_per_second");
+  if (std::isnan(rate)) return "-";
+  return rate < 100 ? fmt::format("{:.3g}", rate) : fmt::format("{:.0f}", rate);
+}
+
 std::string overlap_cell(const CaseResult& result) {
   return result.metric("bytes_communicated") > 0 ? catalog_cell(result, "comm_overlap") : "-";
 }
@@ -57,12 +65,12 @@ struct CaseColumn {
 // The table of a model; `keep` says which columns a narrow terminal loses first.
 const CaseColumn kCaseColumns[] = {
     {{"strategy", false, 9},
-     [](const CaseResult& r) -> std::string { return strategy_name(r.work.strategy); }},
+     [](const CaseResult& r) -> std::string { return strategy_title(r.work.strategy); }},
     {{"GPUs", true, 9}, [](const CaseResult& r) { return std::to_string(r.work.world_size()); }},
     {{"batch", true, 9}, [](const CaseResult& r) { return std::to_string(r.work.batch); }},
     {{"variant", false, 9}, [](const CaseResult& r) { return tag_text(r.work); }},
     {{"step", true, 8}, [](const CaseResult& r) { return catalog_cell(r, "step_ms_p50"); }},
-    {{"samples", true, 7}, [](const CaseResult& r) { return catalog_cell(r, "items_per_second"); }},
+    {{"samples/s", true, 7}, throughput_cell},
     {{"speed-up", true, 5},
      [](const CaseResult& r) { return catalog_cell(r, "speedup_vs_single"); }},
     {{"efficiency", true, 4},
@@ -74,8 +82,7 @@ const CaseColumn kCaseColumns[] = {
      [](const CaseResult& r) -> std::string {
        return r.memory.size() < 2 ? "-" : catalog_cell(r, "primary_imbalance");
      }},
-    {{"exposed comm", true, 4},
-     [](const CaseResult& r) { return catalog_cell(r, "comm_exposed"); }},
+    {{"exposed", true, 4}, [](const CaseResult& r) { return catalog_cell(r, "comm_exposed"); }},
     {{"overlap", true, 2}, overlap_cell},
     {{"idle", true, 3}, idle_cell},
 };
@@ -90,33 +97,32 @@ struct MemoryColumn {
   const DeviceMemory* memory = nullptr;
 };
 
-std::vector<MemoryColumn> memory_columns(const std::vector<DeviceMemory>& memory) {
-  std::vector<MemoryColumn> columns;
+void add_memory_columns(const CaseResult& result, std::vector<MemoryColumn>& columns) {
+  const auto& memory = result.memory;
+  const std::string prefix = std::string(strategy_title(result.work.strategy)) + " GPU ";
   for (std::size_t i = 0; i < memory.size();) {
     std::size_t end = i + 1;
     while (end < memory.size() && same_memory(memory[i], memory[end])) ++end;
     const std::string first = std::to_string(memory[i].device);
     const std::string last = std::to_string(memory[end - 1].device);
     columns.push_back(
-        {end == i + 1 ? "GPU " + first : "GPU " + first + "-" + last + ", each", &memory[i]});
+        {end == i + 1 ? prefix + first : prefix + first + "-" + last + ", each", &memory[i]});
     i = end;
   }
-  return columns;
 }
 
-std::vector<std::string> categories_by_size(const std::vector<DeviceMemory>& memory) {
-  std::map<std::string, std::uint64_t> totals;
-  for (const DeviceMemory& m : memory) {
-    for (const auto& [category, bytes] : m.by_category) totals[category] += bytes;
+std::vector<const CaseResult*> memory_cases(const Comparison& c) {
+  std::vector<const CaseResult*> cases;
+  for (const CaseResult* r : {c.data_parallel, c.libtorch_data_parallel, c.distributed}) {
+    if (r != nullptr) cases.push_back(r);
   }
-  std::vector<std::string> names;
-  for (const auto& [category, bytes] : totals) {
-    if (bytes > 0) names.push_back(category);
-  }
-  std::stable_sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
-    return totals[a] > totals[b];
-  });
-  return names;
+  if (cases.empty() && c.single != nullptr) cases.push_back(c.single);
+  return cases;
+}
+
+std::uint64_t category_bytes(const DeviceMemory& memory, const std::string& category) {
+  const auto found = memory.by_category.find(category);
+  return found == memory.by_category.end() ? 0 : found->second;
 }
 
 }  // namespace
@@ -197,24 +203,33 @@ std::string category_title(const std::string& category) {
   return title;
 }
 
-TextTable memory_table(const CaseResult& result) {
+std::string memory_table_title(const Comparison& c) {
+  return fmt::format("Memory at the peak: {}, {} GPU{}, batch {}", c.model, c.gpus,
+                     c.gpus == 1 ? "" : "s", c.batch);
+}
+
+TextTable memory_table(const Comparison& comparison) {
+  std::vector<MemoryColumn> columns;
+  for (const CaseResult* result : memory_cases(comparison)) add_memory_columns(*result, columns);
   TextTable table;
   table.columns.push_back({"category", false, 9});
-  const auto columns = memory_columns(result.memory);
   for (const MemoryColumn& column : columns) table.columns.push_back({column.title, true, 9});
-  const auto add_row = [&](const std::string& title, auto bytes_of) {
-    std::vector<std::string> row{title};
-    for (const MemoryColumn& column : columns)
-      row.push_back(format_bytes(bytes_of(*column.memory)));
-    table.rows.push_back(std::move(row));
-  };
-  for (const std::string& category : categories_by_size(result.memory)) {
-    add_row(category_title(category), [&](const DeviceMemory& m) {
-      const auto found = m.by_category.find(category);
-      return found == m.by_category.end() ? std::uint64_t{0} : found->second;
-    });
+  for (int i = 0; i < simulator::kMemoryCategoryCount; ++i) {
+    const std::string name =
+        simulator::memory_category_name(static_cast<simulator::MemoryCategory>(i));
+    std::vector<std::string> row{category_title(name)};
+    std::uint64_t total = 0;
+    for (const MemoryColumn& column : columns) {
+      const std::uint64_t bytes = category_bytes(*column.memory, name);
+      total += bytes;
+      row.push_back(bytes == 0 ? "-" : format_bytes(bytes));
+    }
+    if (total > 0) table.rows.push_back(std::move(row));
   }
-  add_row("peak", [](const DeviceMemory& m) { return m.peak_bytes; });
+  std::vector<std::string> peak{"peak"};
+  for (const MemoryColumn& column : columns)
+    peak.push_back(format_bytes(column.memory->peak_bytes));
+  table.rows.push_back(std::move(peak));
   return table;
 }
 

@@ -27,9 +27,11 @@ struct Trouble {
 std::vector<Trouble> troubles(const RunResult& run);  // wrong first, then failed, then skipped
 std::string trouble_cases_text(const Trouble& trouble, std::size_t at_most);
 
-// Rows: memory categories, largest first, and the peak. Columns: GPUs; equal neighbours joined
-// ("GPU 1-3, each").
-TextTable memory_table(const CaseResult& result);
+// Peak memory of a comparison's cases (DP and DDP, else single). Rows: memory categories in a fixed
+// order, then the peak. Columns: GPUs; neighbours with equal memory joined ("DP GPU 1-3, each").
+TextTable memory_table(const Comparison& comparison);
+// "Memory at the peak: resnet50, 4 GPUs, batch 256"
+std::string memory_table_title(const Comparison& comparison);
 
 // "resnet50, DDP, 4 GPUs, batch 256, bucket_mb:25"
 std::string case_text(const Case& work);

@@ -97,12 +97,14 @@ std::string batch_sentence(const RunResult& run, const std::string& model, int g
   }
   std::string list;
   for (const LargestBatch& l : largest) {
-    list +=
-        fmt::format("{}{}{} under {}", list.empty() ? "" : ", ",
-                    l.larger_did_not_fit ? "" : "at least ", l.batch, strategy_title(l.strategy));
+    const std::string where = l.strategy == Strategy::single
+                                  ? "on one GPU"
+                                  : fmt::format("under {}", strategy_title(l.strategy));
+    list += fmt::format("{}{}{} {}", list.empty() ? "" : ", ",
+                        l.larger_did_not_fit ? "" : "at least ", l.batch, where);
   }
-  return fmt::format("The largest batch tried that fits on {} GPU{} ({}) is {}.", gpus,
-                     gpus == 1 ? "" : "s", model, list);
+  return fmt::format("The largest batch tried that fits ({}, {} GPU{}): {}.", model, gpus,
+                     gpus == 1 ? "" : "s", list);
 }
 
 // Without DP beside DDP: the fastest finished case against the slowest of equal model and GPUs.
@@ -190,9 +192,10 @@ std::vector<Comparison> comparisons(const RunResult& run) {
   return all;
 }
 
-std::optional<Comparison> headline(const RunResult& run) {
+std::optional<Comparison> headline(const RunResult& run, const std::string& only_model) {
   std::optional<Comparison> best;
   for (const Comparison& c : comparisons(run)) {
+    if (!only_model.empty() && c.model != only_model) continue;
     if (c.any_data_parallel() == nullptr || c.distributed == nullptr || c.gpus < 2) continue;
     const auto key = [](const Comparison& x) {
       return std::tuple(x.gpus, model_weight(x.model), x.batch);

@@ -29,7 +29,8 @@ struct Comparison {
 // In order of model (as run), GPU count, batch. Pointers are into `run`.
 std::vector<Comparison> comparisons(const RunResult& run);
 // DP beside DDP on the most GPUs, of the largest model, at the largest batch where both finished.
-std::optional<Comparison> headline(const RunResult& run);
+// The same within one model where `only_model` names one.
+std::optional<Comparison> headline(const RunResult& run, const std::string& only_model = {});
 
 // The largest finished batch of a strategy, and whether a larger one did not fit.
 struct LargestBatch {

@@ -12,7 +12,7 @@ namespace bench::report {
 
 struct RenderOptions {
   bool color = false;      // ANSI colours; never set when not a terminal or NO_COLOR is set
-  int width = 100;         // columns of the terminal
+  int width = 120;         // columns of the terminal; every column of a table fits into 120
   bool show_files = true;  // end with where the files are
 };
 

@@ -11,6 +11,8 @@ namespace bench::report {
 namespace {
 
 constexpr std::size_t kTroubleCasesShown = 3;
+constexpr int kIndent = 2;
+constexpr int kLeastWidth = 40;  // narrower text would be unreadable
 
 enum class Style { plain, bold, dim, yellow, red };
 
@@ -22,7 +24,7 @@ std::string styled(Style style, const std::string& text, const RenderOptions& op
 
 // Breaks `text` at spaces so that no line is wider than the terminal; further lines are indented.
 std::string wrapped(const std::string& text, std::size_t indent, int width) {
-  const std::size_t limit = static_cast<std::size_t>(std::max(width, 40));
+  const auto limit = static_cast<std::size_t>(std::max(width, kLeastWidth));
   std::string result, line(indent, ' ');
   std::size_t start = 0;
   while (start < text.size()) {
@@ -40,16 +42,26 @@ std::string wrapped(const std::string& text, std::size_t indent, int width) {
   return result + line + "\n";
 }
 
+// The same style on every line, so that a pager that shows some of them shows it, too.
+std::string styled_lines(Style style, const std::string& text, const RenderOptions& options) {
+  std::string result;
+  std::size_t start = 0;
+  while (start < text.size()) {
+    const std::size_t end = text.find('\n', start);
+    result += styled(style, text.substr(start, end - start), options) + "\n";
+    start = end + 1;
+  }
+  return result;
+}
+
 std::string provenance(const RunContext& context, const RenderOptions& options) {
   std::string text;
   if (context.simulated) {
-    text += styled(Style::yellow,
-                   fmt::format("SIMULATED on {}: times are predictions, not measurements.",
-                               context.machine),
-                   options) +
-            "\n";
+    const std::string label =
+        fmt::format("SIMULATED on {}: times are predictions, not measurements.", context.machine);
+    text += styled_lines(Style::yellow, wrapped(label, 0, options.width), options);
   } else if (!context.machine.empty()) {
-    text += fmt::format("Measured on {}.\n", context.machine);
+    text += wrapped(fmt::format("Measured on {}.", context.machine), 0, options.width);
   }
   if (!context.machine_note.empty()) text += wrapped(context.machine_note, 0, options.width);
   for (const std::string& note : context.notes) text += wrapped(note, 0, options.width);
@@ -57,24 +69,27 @@ std::string provenance(const RunContext& context, const RenderOptions& options) 
 }
 
 std::string trouble_text(const Trouble& trouble, const RenderOptions& options) {
-  const bool alarming = trouble.status != CaseStatus::skipped;
-  const std::string label = trouble.status == CaseStatus::wrong    ? "WRONG RESULT"
-                            : trouble.status == CaseStatus::failed ? "FAILED"
-                                                                   : "skipped";
-  std::string text = styled(alarming ? Style::red : Style::dim,
-                            fmt::format("{} {} case{}", label, trouble.cases.size(),
-                                        trouble.cases.size() == 1 ? "" : "s"),
-                            options) +
-                     "\n";
-  text += wrapped(trouble.message, 2, options.width);
-  return text + wrapped(trouble_cases_text(trouble, kTroubleCasesShown), 4, options.width);
+  const std::string cases = trouble_cases_text(trouble, kTroubleCasesShown);
+  if (trouble.status == CaseStatus::wrong) {
+    return styled_lines(
+        Style::red,
+        wrapped(fmt::format("WRONG RESULT: {}: {}. Times are withheld.", cases, trouble.message), 0,
+                options.width),
+        options);
+  }
+  const bool failed = trouble.status == CaseStatus::failed;
+  return styled_lines(failed ? Style::red : Style::plain,
+                      wrapped(fmt::format("{}: {}", failed ? "FAILED" : "skipped", trouble.message),
+                              0, options.width),
+                      options) +
+         wrapped(cases, 2, options.width);
 }
 
 std::string table_text(const ModelTable& model, const RenderOptions& options) {
   TextTable table = model.table;
-  table.fit(options.width);
+  table.fit(options.width - kIndent);
   std::string text = styled(Style::bold, model.model, options) + "\n";
-  const auto lines = table.lines(2);
+  const auto lines = table.lines(kIndent);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     text += styled(i == 0 ? Style::dim : Style::plain, lines[i], options) + "\n";
   }
@@ -83,17 +98,12 @@ std::string table_text(const ModelTable& model, const RenderOptions& options) {
 
 std::string memory_text(const RunResult& run, const RenderOptions& options) {
   const auto best = headline(run);
-  if (!best) return {};
-  std::string text;
-  for (const CaseResult* result : {best->any_data_parallel(), best->distributed}) {
-    if (result->memory.empty()) continue;
-    text += styled(Style::bold, "Memory at the peak: " + case_text(result->work), options) + "\n";
-    TextTable table = memory_table(*result);
-    table.fit(options.width);
-    for (const std::string& line : table.lines(2)) text += line + "\n";
-    text += "\n";
-  }
-  return text;
+  if (!best || best->distributed->memory.empty()) return {};
+  std::string text = styled(Style::bold, memory_table_title(*best), options) + "\n";
+  TextTable table = memory_table(*best);
+  table.fit(options.width - kIndent);
+  for (const std::string& line : table.lines(kIndent)) text += line + "\n";
+  return text + "\n";
 }
 
 std::string run_text(const RunResult& run, const RenderOptions& options) {
@@ -104,15 +114,16 @@ std::string run_text(const RunResult& run, const RenderOptions& options) {
     if (trouble.status == CaseStatus::wrong) text += trouble_text(trouble, options) + "\n";
   }
   for (const std::string& sentence : headline_sentences(run)) {
-    text += styled(Style::bold, wrapped(sentence, 0, options.width), options);
+    text += styled_lines(Style::bold, wrapped(sentence, 0, options.width), options);
   }
   text += "\n";
   for (const ModelTable& table : model_tables(run)) text += table_text(table, options) + "\n";
   text += memory_text(run, options);
+  std::string others;
   for (const Trouble& trouble : all_troubles) {
-    if (trouble.status != CaseStatus::wrong) text += trouble_text(trouble, options) + "\n";
+    if (trouble.status != CaseStatus::wrong) others += trouble_text(trouble, options);
   }
-  return text;
+  return others.empty() ? text : text + others + "\n";
 }
 
 }  // namespace
@@ -121,8 +132,9 @@ std::string render_terminal(const ReportModel& model, const RenderOptions& optio
   std::string text;
   for (const RunResult& run : model.runs) text += run_text(run, options);
   if (options.show_files && !model.directory.empty()) {
-    text += fmt::format("Files in {}: results.json, samples.jsonl, timeline.json.gz, report.html\n",
-                        model.directory);
+    text +=
+        fmt::format("Files in {}:\n  results.json, samples.jsonl, timeline.json.gz, report.html\n",
+                    model.directory);
   }
   return text;
 }
