@@ -17,7 +17,9 @@ target_include_directories(bench_torch SYSTEM INTERFACE
 target_compile_definitions(bench_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO USE_C10D_NCCL)
 target_link_options(bench_torch INTERFACE -Wl,--no-as-needed
   -Wl,-rpath,${TORCH_HOME}/lib -Wl,-rpath,${CUDA_HOME}/lib -Wl,-rpath,${NCCL_HOME}/lib)
-target_link_libraries(bench_torch INTERFACE
+# libstdc++ comes first: libtorch.so exports an incomplete std::filesystem of its own, whose
+# remove_all() calls a null pointer.
+target_link_libraries(bench_torch INTERFACE stdc++
   ${TORCH_HOME}/lib/libtorch.so ${TORCH_HOME}/lib/libtorch_cpu.so ${TORCH_HOME}/lib/libtorch_cuda.so
   ${TORCH_HOME}/lib/libc10.so ${TORCH_HOME}/lib/libc10_cuda.so
   ${CUDA_HOME}/lib/libcudart.so.13 Threads::Threads)
