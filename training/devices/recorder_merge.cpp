@@ -1,0 +1,124 @@
+// Merges the logs of host threads into one graph whose order does not depend on scheduling.
+#include "training/devices/recorder_log.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+
+namespace bench::training {
+namespace {
+
+using simulator::kNone;
+using simulator::OperationGraph;
+
+// "main" first, then by name with numbers as numbers: "backward:2" before "backward:10".
+bool thread_order(const HostLog* a, const HostLog* b) {
+  const auto key = [](const HostLog* log) {
+    const auto colon = log->name.find_last_of(':');
+    const bool numbered = colon != std::string::npos && colon + 1 < log->name.size() &&
+                          std::all_of(log->name.begin() + colon + 1, log->name.end(),
+                                      [](char c) { return c >= '0' && c <= '9'; });
+    return std::tuple(log->name != "main", numbered ? log->name.substr(0, colon) : log->name,
+                      numbered ? std::stol(log->name.substr(colon + 1)) : -1L);
+  };
+  return key(a) < key(b);
+}
+
+class Merge {
+ public:
+  explicit Merge(const std::deque<std::unique_ptr<HostLog>>& logs) {
+    for (const auto& log : logs) {
+      position_.emplace_back(log->operations.size(), kNone);
+      if (!log->operations.empty() || log->name == "main") order_.push_back(log.get());
+    }
+    std::sort(order_.begin(), order_.end(), thread_order);
+    next_.resize(order_.size());
+  }
+
+  OperationGraph run() {
+    for (const HostLog* log : order_) graph_.host_threads.push_back(log->name);
+    while (emit_next()) {
+    }
+    return std::move(graph_);
+  }
+
+  std::int64_t position(const OpRef& ref) const {
+    return ref.valid() ? position_[ref.thread][ref.index] : kNone;
+  }
+
+ private:
+  // Emits the first thread's next operation whose dependencies have been emitted.
+  bool emit_next() {
+    for (std::size_t thread = 0; thread < order_.size(); ++thread) {
+      const HostLog& log = *order_[thread];
+      if (next_[thread] == log.operations.size()) continue;
+      const LoggedOperation& logged = log.operations[next_[thread]];
+      if (!ready(logged.device_deps) || !ready(logged.issue_deps)) continue;
+      emit(log, logged, static_cast<std::uint32_t>(thread));
+      ++next_[thread];
+      return true;
+    }
+    return false;
+  }
+
+  bool ready(const std::vector<OpRef>& deps) const {
+    return std::all_of(deps.begin(), deps.end(),
+                       [&](const OpRef& dep) { return position(dep) != kNone; });
+  }
+
+  void emit(const HostLog& log, const LoggedOperation& logged, std::uint32_t thread) {
+    simulator::Operation op = logged.op;
+    op.host_thread = thread;
+    op.name = intern(logged.name);
+    op.shape = intern(logged.shape);
+    op.device_deps = positions(logged.device_deps);
+    op.issue_deps = positions(logged.issue_deps);
+    if (op.group != 0) op.group = groups_.try_emplace(op.group, groups_.size() + 1).first->second;
+    position_[log.index][next_[thread]] = static_cast<std::int32_t>(graph_.operations.size());
+    graph_.operations.push_back(std::move(op));
+  }
+
+  std::vector<std::uint32_t> positions(const std::vector<OpRef>& deps) const {
+    std::vector<std::uint32_t> result;
+    for (const OpRef& dep : deps) result.push_back(static_cast<std::uint32_t>(position(dep)));
+    std::sort(result.begin(), result.end());
+    return result;
+  }
+
+  std::uint32_t intern(const std::string& name) {
+    if (name.empty()) return 0;
+    const auto [found, fresh] = names_.try_emplace(name, graph_.names.size());
+    if (fresh) graph_.names.push_back(name);
+    return found->second;
+  }
+
+  std::vector<const HostLog*> order_;
+  std::vector<std::size_t> next_;                    // by canonical thread
+  std::vector<std::vector<std::int32_t>> position_;  // [log index][operation] -> index in the graph
+  std::unordered_map<std::string, std::uint32_t> names_;
+  std::unordered_map<std::uint32_t, std::uint32_t> groups_;  // in order of first appearance
+  OperationGraph graph_;
+};
+
+auto allocation_key(const simulator::Allocation& a) {
+  return std::tuple(a.alloc_op, a.free_op, a.device, static_cast<int>(a.category), a.bytes);
+}
+
+}  // namespace
+
+OperationGraph merge_logs(const std::deque<std::unique_ptr<HostLog>>& logs,
+                          const std::deque<AllocationRecord>& allocations) {
+  Merge merge(logs);
+  OperationGraph graph = merge.run();
+  for (const AllocationRecord& record : allocations) {
+    if (record.bytes == 0) continue;
+    graph.allocations.push_back({record.device, record.category, record.bytes,
+                                 merge.position(record.allocated_by),
+                                 merge.position(record.freed_by)});
+  }
+  std::sort(graph.allocations.begin(), graph.allocations.end(),
+            [](const auto& a, const auto& b) { return allocation_key(a) < allocation_key(b); });
+  return graph;
+}
+
+}  // namespace bench::training
