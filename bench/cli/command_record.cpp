@@ -11,6 +11,19 @@ namespace {
 
 constexpr const char* kFile = "command.json";
 
+// A resumed run goes on where it was; --out said where that is.
+Arguments without_out(const Arguments& arguments) {
+  Arguments kept;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--out") {
+      ++i;
+    } else if (!arguments[i].starts_with("--out=")) {
+      kept.push_back(arguments[i]);
+    }
+  }
+  return kept;
+}
+
 }  // namespace
 
 void write_command_record(const std::filesystem::path& directory, const Arguments& arguments) {
@@ -26,14 +39,16 @@ void write_command_record(const std::filesystem::path& directory, const Argument
   std::filesystem::rename(temporary, target);
 }
 
-Arguments read_command_record(const std::filesystem::path& directory) {
+CommandRecord read_command_record(const std::filesystem::path& directory) {
   const auto path = directory / kFile;
   std::ifstream file(path);
   if (!file) {
     throw UsageError("--resume: '" + directory.string() + "' holds no run (no " + kFile + ")");
   }
   try {
-    return nlohmann::json::parse(file).at("arguments").get<Arguments>();
+    const auto record = nlohmann::json::parse(file);
+    return {record.at("directory").get<std::string>(),
+            without_out(record.at("arguments").get<Arguments>())};
   } catch (const nlohmann::json::exception& error) {
     throw UsageError("--resume: '" + path.string() + "' is malformed: " + error.what());
   }

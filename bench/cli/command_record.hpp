@@ -10,7 +10,12 @@ namespace bench::cli {
 
 void write_command_record(const std::filesystem::path& directory, const Arguments& arguments);
 
-// The arguments of the run in `directory`. Throws UsageError when there is no readable record.
-Arguments read_command_record(const std::filesystem::path& directory);
+struct CommandRecord {
+  std::filesystem::path directory;  // where the command was given; its relative paths start here
+  Arguments arguments;              // without --out
+};
+
+// The command of the run in `directory`. Throws UsageError when there is no readable record.
+CommandRecord read_command_record(const std::filesystem::path& directory);
 
 }  // namespace bench::cli

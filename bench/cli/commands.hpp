@@ -7,5 +7,6 @@ namespace bench::cli {
 
 int run_command(const Arguments& typed);  // bench --scenario ...
 int list_command(const Arguments& typed);
+int doctor_command(const Arguments& typed);
 
 }  // namespace bench::cli

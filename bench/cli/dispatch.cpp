@@ -15,13 +15,25 @@ int print(const std::string& text) {
   return kExitClean;
 }
 
+// "--help" anywhere among the flags asks for help; after "--" it belongs to another program.
+bool asks_for_help(const Arguments& typed) {
+  for (const std::string& argument : typed) {
+    if (argument == "--") return false;
+    if (argument == "--help" || argument == "-h") return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 int dispatch(const Arguments& typed) {
-  if (typed.empty() || typed[0] == "--help" || typed[0] == "-h") return print(overview_text());
+  if (typed.empty()) return print(overview_text());
   if (typed[0] == "--version") return print(version_text());
-  if (typed[0].starts_with("-")) return run_command(typed);
+  if (typed[0].starts_with("-")) {
+    return asks_for_help(typed) ? print(overview_text()) : run_command(typed);
+  }
   if (const Subcommand* command = find_subcommand(typed[0])) {
+    if (asks_for_help(typed)) return print(subcommand_text(*command));
     return command->run({typed.begin() + 1, typed.end()});
   }
   std::vector<std::string> known;

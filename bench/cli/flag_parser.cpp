@@ -3,6 +3,8 @@
 #include "bench/core/error.hpp"
 #include "bench/core/nearest.hpp"
 
+#include <algorithm>
+
 namespace bench::cli {
 namespace {
 
@@ -106,6 +108,14 @@ std::optional<std::string> Typed::value(std::string_view name) const {
 Typed parse_flags(const Arguments& arguments, std::span<const Flag> flags, std::string_view command,
                   std::string_view pass_prefix) {
   return Parser(arguments, flags, command, pass_prefix).parse();
+}
+
+std::string choice(const Typed& typed, std::string_view flag, std::vector<std::string> known) {
+  const std::string value = typed.value(flag).value_or(known.front());
+  if (std::find(known.begin(), known.end(), value) == known.end()) {
+    throw UsageError(std::string(flag) + ": " + unknown_name_message("value", value, known));
+  }
+  return value;
 }
 
 }  // namespace bench::cli

@@ -43,4 +43,8 @@ struct Typed {
 Typed parse_flags(const Arguments& arguments, std::span<const Flag> flags, std::string_view command,
                   std::string_view pass_prefix = {});
 
+// The flag's value, which must be one of `known`; the first of them when it was not typed. Throws
+// UsageError.
+std::string choice(const Typed& typed, std::string_view flag, std::vector<std::string> known);
+
 }  // namespace bench::cli

@@ -37,6 +37,11 @@ std::string flags_text(std::span<const Flag> flags) {
   return text;
 }
 
+std::string subcommand_text(const Subcommand& command) {
+  return "usage: bench " + std::string(command.name) + " " + std::string(command.usage) + "\n" +
+         std::string(command.summary) + "\n";
+}
+
 std::string version_text() { return std::string("bench ") + BENCH_VERSION + "\n"; }
 
 std::string overview_text() {

@@ -8,8 +8,9 @@
 
 namespace bench::cli {
 
-std::string overview_text();                          // bench --help
-std::string version_text();                           // bench --version
-std::string flags_text(std::span<const Flag> flags);  // grouped, one flag a line
+std::string overview_text();                             // bench --help
+std::string subcommand_text(const Subcommand& command);  // bench NAME --help
+std::string version_text();                              // bench --version
+std::string flags_text(std::span<const Flag> flags);     // grouped, one flag a line
 
 }  // namespace bench::cli

@@ -103,10 +103,7 @@ int list_command(const Arguments& arguments) {
     throw UsageError("bench list: expected one of scenarios, models, machines");
   }
   const Topic& topic = find_topic(typed.words[0]);
-  const std::string format = typed.value("--format").value_or("text");
-  if (format != "text" && format != "json") {
-    throw UsageError("--format: expected text or json, found '" + format + "'");
-  }
+  const std::string format = choice(typed, "--format", {"text", "json"});
   if (format == "json") {
     std::printf("%s\n", nlohmann::ordered_json(topic.rows()).dump(2).c_str());
   } else {

@@ -30,21 +30,11 @@ Plan plan_from(const RunFlags& flags) {
   return make_plan(settings, devices, gpus);
 }
 
-// `bench --resume DIR` repeats the command that started the run in DIR; flags typed now come last
-// and so win.
-Arguments with_resumed(const Arguments& typed, const RunFlags& flags) {
-  if (flags.resume.empty() || !flags.scenario.empty()) return typed;
-  Arguments arguments = read_command_record(resume_output(flags.resume));
-  arguments.insert(arguments.end(), typed.begin(), typed.end());
-  return arguments;
-}
-
 }  // namespace
 
 int run_command(const Arguments& typed) {
   number_gpus_by_bus();
-  const Arguments arguments = with_resumed(typed, parse_run_flags(typed));
-  const RunFlags flags = parse_run_flags(arguments);
+  const RunFlags flags = parse_run_flags(typed);
   RunRequest request;
   request.plan = plan_from(flags);
   if (flags.dry_run) {

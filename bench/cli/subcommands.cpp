@@ -9,6 +9,7 @@ namespace {
 constexpr Subcommand kSubcommands[] = {
     {"list", "scenarios|models|machines [--format json]", "what this program knows by name",
      list_command},
+    {"doctor", "[--format json]", "what this machine can and cannot do, and why", doctor_command},
     {"worker", "--job FILE", "", worker_command},  // hidden: see mock_worker.hpp
 };
 

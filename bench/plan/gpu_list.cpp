@@ -39,6 +39,12 @@ std::vector<int> first_devices(int count) {
   return indices;
 }
 
+std::string joined(const std::vector<int>& indices) {
+  std::string text;
+  for (const int index : indices) text += (text.empty() ? "" : ",") + std::to_string(index);
+  return text;
+}
+
 std::vector<int> least_used(int count, Devices& devices) {
   require_device(count - 1, devices);
   std::vector<int> indices = first_devices(devices.count);
@@ -52,6 +58,9 @@ std::vector<int> least_used(int count, Devices& devices) {
   }
   indices.resize(static_cast<std::size_t>(count));
   std::sort(indices.begin(), indices.end());
+  if (!devices.used_bytes.empty()) {
+    devices.notes.push_back("--gpus auto: least used are " + joined(indices));
+  }
   return indices;
 }
 
