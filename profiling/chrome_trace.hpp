@@ -18,10 +18,11 @@ struct TracedStep {
   Timeline timeline;
 };
 
-// Collapsed ranks are written out up to this many; beyond, rank 0 stands for all and says so.
 inline constexpr std::int32_t kMaxTracedRanks = 8;
 
-std::string chrome_trace_json(const std::vector<TracedStep>& steps);
+// Collapsed ranks are written out up to `max_ranks`; beyond, rank 0 stands for all and says so.
+std::string chrome_trace_json(const std::vector<TracedStep>& steps,
+                              std::int32_t max_ranks = kMaxTracedRanks);
 // The steps of a file that chrome_trace_json wrote. Throws UsageError that names `origin`.
 std::vector<TracedStep> parse_chrome_trace(const std::string& json, const std::string& origin);
 

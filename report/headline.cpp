@@ -217,8 +217,12 @@ std::vector<LargestBatch> largest_batches(const RunResult& run, const std::strin
       LargestBatch& largest = by_strategy[work.strategy];
       largest.strategy = work.strategy;
       largest.batch = std::max(largest.batch, work.batch);
-      // A search for the largest batch reports the one it found, with nothing larger beside it.
-      if (result.facts.count("largest_batch") > 0) largest.larger_did_not_fit = true;
+      // A search for the largest batch says of the next one whether it failed to fit.
+      const auto next = result.facts.find("next_batch");
+      const bool searched = next != result.facts.end();
+      if (searched && next->second.find("does not fit") != std::string::npos) {
+        largest.larger_did_not_fit = true;
+      }
     } else if (result.out_of_memory) {
       auto [at, is_new] = smallest_failed.try_emplace(work.strategy, work.batch);
       at->second = std::min(at->second, work.batch);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,9 +13,8 @@
 
 namespace bench {
 
-// Compares `actual` with tests/golden/expected/NAME, or rewrites that file.
-inline void expect_golden(const std::string& name, const std::string& actual) {
-  const std::filesystem::path path = std::filesystem::path(BENCH_GOLDEN_DIR) / name;
+// Compares `actual` with the file, or rewrites that file.
+inline void expect_file(const std::filesystem::path& path, const std::string& actual) {
   const char* update = std::getenv("BENCH_UPDATE_GOLDEN");
   if (update != nullptr && *update != '\0' && std::string(update) != "0") {
     std::filesystem::create_directories(path.parent_path());
@@ -34,6 +34,11 @@ inline void expect_golden(const std::string& name, const std::string& actual) {
   FAIL() << path << ":" << line
          << ": differs; BENCH_UPDATE_GOLDEN=1 accepts the new text\nexpected: "
          << expected.substr(start, 160) << "\nactual:   " << actual.substr(start, 160);
+}
+
+// The same with tests/golden/expected/NAME.
+inline void expect_golden(const std::string& name, const std::string& actual) {
+  expect_file(std::filesystem::path(BENCH_GOLDEN_DIR) / name, actual);
 }
 
 }  // namespace bench

@@ -1,4 +1,5 @@
 // Every renderer over the same made-up runs.
+#include "report/metrics_page.hpp"
 #include "report/renderer.hpp"
 
 #include <gtest/gtest.h>
@@ -53,6 +54,8 @@ TEST(ReportGolden, SameInputSameBytes) {
     EXPECT_EQ(renderer.render(sample_report(), {}), renderer.render(sample_report(), {}));
   }
 }
+
+TEST(ReportGolden, MetricsPageIsFresh) { expect_file(BENCH_METRICS_PAGE, metrics_page()); }
 
 }  // namespace
 }  // namespace bench::report
