@@ -1,0 +1,79 @@
+// The tables in docs/ are the tables in the code: a new flag or setting is documented or this
+// fails. BENCH_UPDATE_GOLDEN=1 rewrites them.
+#include "bench/cli/run_flags.hpp"
+#include "bench/plan/setting_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace bench {
+namespace {
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
+  return result;
+}
+
+std::string settings_table() {
+  std::string text;
+  std::string_view section = "none";
+  for (const Setting& row : setting_table()) {
+    if (row.section != section) {
+      section = row.section;
+      text += section.empty() ? "" : "\n### `[" + std::string(section) + "]`\n\n";
+      text += "| key | value | flag | meaning |\n|---|---|---|---|\n";
+    }
+    const std::string value =
+        std::string(value_type_name(row.type)) + (row.list ? ", or a list" : "");
+    const std::string flag = row.flag.empty() ? "" : "`" + std::string(row.flag) + "`";
+    text += "| `" + std::string(row.key) + "` | " + value + " | " + flag + " | " +
+            escaped(row.help) + " |\n";
+  }
+  return text;
+}
+
+std::string flags_table() {
+  std::string text;
+  std::string_view group;
+  for (const cli::Flag& flag : cli::run_flags()) {
+    if (flag.help.empty()) continue;
+    if (flag.group != group) {
+      group = flag.group;
+      text += "\n### " + std::string(group) + "\n\n| flag | meaning |\n|---|---|\n";
+    }
+    const std::string typed = std::string(flag.name) + (flag.placeholder.empty() ? "" : " ") +
+                              std::string(flag.placeholder);
+    text += "| `" + escaped(typed) + "` | " + escaped(flag.help) + " |\n";
+  }
+  return text;
+}
+
+// Compares what stands between the markers with `expected`; rewrites it on request.
+void check_page(const std::string& page, const std::string& expected) {
+  const std::string path = std::string(BENCH_SOURCE_FOLDER) + "/docs/" + page;
+  const std::string begin = "<!-- generated: begin -->\n", end = "<!-- generated: end -->";
+  std::ifstream file(path);
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::size_t from = text.find(begin), to = text.find(end);
+  ASSERT_NE(from, std::string::npos) << page;
+  ASSERT_NE(to, std::string::npos) << page;
+  const std::string found = text.substr(from + begin.size(), to - from - begin.size());
+  if (found != expected && std::getenv("BENCH_UPDATE_GOLDEN") != nullptr) {
+    text.replace(from + begin.size(), found.size(), expected);
+    std::ofstream(path) << text;
+    GTEST_SKIP() << page << " rewritten";
+  }
+  EXPECT_EQ(found, expected) << "run with BENCH_UPDATE_GOLDEN=1 to rewrite docs/" << page;
+}
+
+TEST(Docs, ScenarioKeysAreDocumented) { check_page("scenarios.md", settings_table()); }
+
+TEST(Docs, FlagsAreDocumented) { check_page("command-line.md", flags_table()); }
+
+}  // namespace
+}  // namespace bench

@@ -1,0 +1,93 @@
+#include "tests/cli/run_bench.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <thread>
+
+namespace bench::cli_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+void redirect(int target, const fs::path& path) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  if (fd < 0 || dup2(fd, target) < 0) _exit(126);
+  close(fd);
+}
+
+[[noreturn]] void become_bench(const fs::path& home, const std::vector<std::string>& arguments,
+                               const Environment& extra) {
+  if (chdir(home.c_str()) != 0) _exit(126);
+  redirect(STDOUT_FILENO, home / ".stdout");
+  redirect(STDERR_FILENO, home / ".stderr");
+  setenv("BENCH_WORKER", "mock", 1);
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  for (const auto& [name, value] : extra) {
+    value == "(unset)" ? unsetenv(name.c_str()) : setenv(name.c_str(), value.c_str(), 1);
+  }
+  std::vector<char*> argv{const_cast<char*>(BENCH_PROGRAM)};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  execv(BENCH_PROGRAM, argv.data());
+  _exit(127);
+}
+
+}  // namespace
+
+Workspace::Workspace() {
+  std::string pattern = (fs::temp_directory_path() / "bench-cli-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
+  path_ = pattern;
+}
+
+Workspace::~Workspace() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+fs::path Workspace::write(const std::string& name, const std::string& text) const {
+  std::ofstream(path_ / name, std::ios::binary) << text;
+  return path_ / name;
+}
+
+std::string Workspace::read(const std::string& name) const { return contents(path_ / name); }
+
+bool Workspace::has(const std::string& name) const { return fs::exists(path_ / name); }
+
+Answer Workspace::bench(const std::vector<std::string>& arguments, const Environment& extra) const {
+  return bench_with_signal(arguments, 0, 0, extra);
+}
+
+Answer Workspace::bench_with_signal(const std::vector<std::string>& arguments, int signal,
+                                    int delay_ms, const Environment& extra) const {
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("cannot fork");
+  if (child == 0) become_bench(path_, arguments, extra);
+  if (signal != 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
+    kill(child, signal);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+  }
+  Answer answer;
+  answer.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  answer.out = contents(path_ / ".stdout");
+  answer.err = contents(path_ / ".stderr");
+  return answer;
+}
+
+}  // namespace bench::cli_test

@@ -1,0 +1,43 @@
+// Drives the real `bench` as a user's shell does and gives back exit code, standard output and
+// standard error together. Every call starts in a directory of the test's own, with the mock worker
+// and without the machine's GPUs, unless the test says otherwise.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace bench::cli_test {
+
+struct Answer {
+  int exit_code = -1;  // 128 + signal when it was killed
+  std::string out;
+  std::string err;
+};
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+// A fresh directory for one test, removed with it.
+class Workspace {
+ public:
+  Workspace();
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  ~Workspace();
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path write(const std::string& name, const std::string& text) const;
+  std::string read(const std::string& name) const;
+  bool has(const std::string& name) const;
+
+  Answer bench(const std::vector<std::string>& arguments, const Environment& extra = {}) const;
+  // Sends `signal` after `delay_ms`.
+  Answer bench_with_signal(const std::vector<std::string>& arguments, int signal, int delay_ms,
+                           const Environment& extra = {}) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace bench::cli_test
