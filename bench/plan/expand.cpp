@@ -19,8 +19,7 @@ class Expander {
       : settings_(settings), devices_(devices), gpus_(gpus) {}
 
   std::vector<PlannedCase> cases() {
-    for (const std::string& model : settings_.models) {
-      const ModelSpec spec = choose_model(model, settings_);
+    for (const ModelSpec& spec : models()) {
       for (const int count : all_counts()) {
         for (const Strategy strategy : settings_.strategies) {
           const auto counts = gpu_counts(settings_, strategy, available());
@@ -34,6 +33,21 @@ class Expander {
 
  private:
   int available() const { return static_cast<int>(gpus_.size()); }
+
+  // Cases are told apart by the model's name, so two files must not share a stem.
+  std::vector<ModelSpec> models() const {
+    std::vector<ModelSpec> specs;
+    for (const std::string& model : settings_.models) {
+      ModelSpec spec = choose_model(model, settings_);
+      for (const ModelSpec& other : specs) {
+        if (other.name != spec.name) continue;
+        throw UsageError("--model: '" + model + "' would share the name '" + spec.name +
+                         "' with another model; rename the file");
+      }
+      specs.push_back(std::move(spec));
+    }
+    return specs;
+  }
 
   std::vector<int> all_counts() const {
     std::set<int> counts;

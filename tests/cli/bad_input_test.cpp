@@ -78,6 +78,9 @@ TEST(BadModels, AreRefusedBeforeAnyWork) {
   expect_refusal(here, {"--scenario", "dp_vs_ddp", "--model", "net.pt"}, 2, "--input 3x224x224");
   expect_refusal(here, {"--scenario", "dp_vs_ddp", "--model", "net.pt", "--input", "3x"}, 2,
                  "--input: expected the shape of one sample");
+  here.write("mlp.pt", "PK\x03\x04");
+  expect_refusal(here, {"--scenario", "dp_vs_ddp", "--model", "mlp,mlp.pt", "--input", "4"}, 2,
+                 "'mlp.pt' would share the name 'mlp'");
 }
 
 }  // namespace

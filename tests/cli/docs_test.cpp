@@ -1,6 +1,8 @@
 // The tables in docs/ are the tables in the code: a new flag or setting is documented or this
 // fails. BENCH_UPDATE_GOLDEN=1 rewrites them.
 #include "bench/cli/run_flags.hpp"
+#include "bench/plan/expand.hpp"
+#include "bench/plan/scenario_file.hpp"
 #include "bench/plan/setting_table.hpp"
 
 #include <gtest/gtest.h>
@@ -69,6 +71,25 @@ void check_page(const std::string& page, const std::string& expected) {
     GTEST_SKIP() << page << " rewritten";
   }
   EXPECT_EQ(found, expected) << "run with BENCH_UPDATE_GOLDEN=1 to rewrite docs/" << page;
+}
+
+// The worked example of docs/scenarios.md means the cases the page says it means.
+TEST(Docs, TheExampleScenarioWorks) {
+  std::ifstream file(std::string(BENCH_SOURCE_FOLDER) + "/docs/scenarios.md");
+  const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string fence = "```toml\n";
+  const std::size_t begin = page.find(fence) + fence.size();
+  const std::string example = page.substr(begin, page.find("```", begin) - begin);
+  const Settings settings = parse_scenario(example, "my_sweep.toml", "my_sweep");
+  Devices devices;
+  devices.count = 4;
+  bool found = false;
+  for (const PlannedCase& planned : make_plan(settings, devices, {0, 1, 2, 3}).cases) {
+    EXPECT_FALSE(planned.skip) << planned.work.name();
+    if (planned.work.strategy != Strategy::distributed) continue;
+    found = found || page.find("`" + planned.work.name() + "`") != std::string::npos;
+  }
+  EXPECT_TRUE(found) << "the page names no case of its example";
 }
 
 TEST(Docs, ScenarioKeysAreDocumented) { check_page("scenarios.md", settings_table()); }
