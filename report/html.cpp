@@ -8,6 +8,7 @@
 #include "report/charts/svg.hpp"
 #include "report/charts/timeline_strip.hpp"
 #include "report/headline.hpp"
+#include "report/hints.hpp"
 
 #include <fmt/format.h>
 
@@ -215,10 +216,21 @@ std::string context_section(const RunContext& context) {
   return text + "</dl>\n</details>\n";
 }
 
+std::string hint_section(const RunResult& run) {
+  std::string items;
+  for (const std::string& hint : hints(run)) {
+    items +=
+        fmt::format("<li>{} {}</li>\n", escape_html(hint), provenance_tag(run.context.simulated));
+  }
+  return items.empty() ? items
+                       : "<h2>What stands out</h2>\n<ul class=\"hints\">\n" + items + "</ul>\n";
+}
+
 std::string run_section(const ReportModel& model, const RunResult& run, bool first) {
   std::string text = "<section class=\"run\">\n" + hero(run) + banner(run.context) +
                      wrong_banner(run) + cards(run);
   if (first) text += timeline_section(model);
+  text += hint_section(run);
   for (const ModelTable& table : model_tables(run)) text += model_section(run, table);
   return text + trouble_section(run) + "<h2>Notes</h2>\n" + metrics_section() +
          context_section(run.context) + "</section>\n";

@@ -3,6 +3,7 @@
 #include "bench/core/run_json.hpp"
 #include "report/case_tables.hpp"
 #include "report/headline.hpp"
+#include "report/hints.hpp"
 
 #include <fmt/format.h>
 
@@ -51,6 +52,7 @@ std::string markdown_run(const RunResult& run) {
   for (const ModelTable& model : model_tables(run)) {
     text += fmt::format("### {}\n\n{}\n", model.model, model.table.markdown());
   }
+  for (const std::string& hint : hints(run)) text += "- " + hint + "\n";
   for (const Trouble& trouble : troubles(run)) {
     text += fmt::format("- **{}** ({}): {} ({})\n", case_status_name(trouble.status),
                         trouble.cases.size(), trouble.message,

@@ -43,8 +43,9 @@ std::string slug(const std::string& name) {
 std::vector<const CaseResult*> headline_cases(const RunResult& run) {
   std::vector<const CaseResult*> cases;
   if (const auto best = headline(run)) {
-    for (const CaseResult* result : {best->single, best->any_data_parallel(), best->distributed}) {
-      if (result != nullptr && !result->trace_file.empty()) cases.push_back(result);
+    // Single at the same global batch is several times longer and would squeeze these two.
+    for (const CaseResult* result : {best->any_data_parallel(), best->distributed}) {
+      if (!result->trace_file.empty()) cases.push_back(result);
     }
     return cases;
   }
@@ -53,6 +54,16 @@ std::vector<const CaseResult*> headline_cases(const RunResult& run) {
     if (!result.trace_file.empty()) cases = {&result};
   }
   return cases;
+}
+
+// Of what a run writes, what is there.
+std::vector<std::string> present_files(const fs::path& directory) {
+  std::vector<std::string> files;
+  for (const char* name :
+       {"results.json", "samples.jsonl", "timeline.json.gz", "report.html", "findings.sarif"}) {
+    if (fs::exists(directory / name)) files.emplace_back(name);
+  }
+  return files;
 }
 
 }  // namespace
@@ -152,6 +163,14 @@ void write_report_files(const fs::path& directory, const RunResult& run) {
   write_file_atomically(directory / "report.html", render_html(model, {}));
 }
 
+ReportModel finished_report(RunResult run, const std::string& directory) {
+  ReportModel model;
+  model.runs.push_back(std::move(run));
+  model.directory = directory;
+  model.files = present_files(directory);
+  return model;
+}
+
 ReportModel load_report(const std::vector<std::string>& run_directories) {
   ReportModel model;
   for (const std::string& directory : run_directories) model.runs.push_back(load_run(directory));
@@ -159,6 +178,7 @@ ReportModel load_report(const std::vector<std::string>& run_directories) {
   fs::path first = run_directories.front();
   if (!fs::is_directory(first)) first = first.parent_path();
   model.directory = first.string();
+  model.files = present_files(first);
   const fs::path trace = first / "timeline.json.gz";
   if (fs::exists(trace)) {
     model.timelines =

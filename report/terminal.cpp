@@ -2,8 +2,10 @@
 
 #include "report/case_tables.hpp"
 #include "report/headline.hpp"
+#include "report/hints.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -106,6 +108,14 @@ std::string memory_text(const RunResult& run, const RenderOptions& options) {
   return text + "\n";
 }
 
+std::string hint_text(const RunResult& run, const RenderOptions& options) {
+  const auto sentences = hints(run);
+  if (sentences.empty()) return {};
+  std::string text = styled(Style::bold, "What stands out", options) + "\n";
+  for (const std::string& sentence : sentences) text += wrapped(sentence, kIndent, options.width);
+  return text + "\n";
+}
+
 std::string run_text(const RunResult& run, const RenderOptions& options) {
   std::string text = provenance(run.context, options) + "\n";
   const auto all_troubles = troubles(run);
@@ -119,6 +129,7 @@ std::string run_text(const RunResult& run, const RenderOptions& options) {
   text += "\n";
   for (const ModelTable& table : model_tables(run)) text += table_text(table, options) + "\n";
   text += memory_text(run, options);
+  text += hint_text(run, options);
   std::string others;
   for (const Trouble& trouble : all_troubles) {
     if (trouble.status != CaseStatus::wrong) others += trouble_text(trouble, options);
@@ -131,10 +142,8 @@ std::string run_text(const RunResult& run, const RenderOptions& options) {
 std::string render_terminal(const ReportModel& model, const RenderOptions& options) {
   std::string text;
   for (const RunResult& run : model.runs) text += run_text(run, options);
-  if (options.show_files && !model.directory.empty()) {
-    text +=
-        fmt::format("Files in {}:\n  results.json, samples.jsonl, timeline.json.gz, report.html\n",
-                    model.directory);
+  if (options.show_files && !model.files.empty()) {
+    text += fmt::format("Files in {}:\n  {}\n", model.directory, fmt::join(model.files, ", "));
   }
   return text;
 }

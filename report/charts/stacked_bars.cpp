@@ -10,7 +10,8 @@ namespace bench::report {
 namespace {
 
 constexpr double kWidth = 960;
-constexpr double kLabelWidth = 110;
+constexpr double kCharacterWidth = 6.8;  // of the label font, on the wide side
+constexpr double kLeastLabelWidth = 96;
 constexpr double kTotalWidth = 78;
 constexpr double kBarHeight = 17;
 constexpr double kRowHeight = 24;
@@ -39,15 +40,16 @@ void draw_axis(const StackedBars& chart, const std::vector<double>& ticks, doubl
                Svg& svg) {
   const double plot = kWidth - kLabelWidth - kTotalWidth;
   for (const double tick : ticks) {
-    const double x = kLabelWidth + plot * tick / ticks.back();
+    const double x = left + plot * tick / ticks.back();
     svg.line(x, kTop - 4, x, bottom, "grid");
     svg.text(x, bottom + 16, chart.format(tick), "tick", Anchor::middle);
   }
 }
 
 void draw_row(const StackedBars& chart, const BarRow& row, double y, double scale, Svg& svg) {
-  svg.text(kLabelWidth - 10, y + kBarHeight - kTextRise, row.label, "rowlabel", Anchor::end);
-  double x = kLabelWidth;
+  const double left = label_width(chart);
+  svg.text(left - 10, y + kBarHeight - kTextRise, row.label, "rowlabel", Anchor::end);
+  double x = left;
   for (std::size_t i = 0; i < row.values.size(); ++i) {
     const double width = row.values[i] * scale;
     if (width <= 0) continue;
@@ -77,7 +79,8 @@ std::string draw(const StackedBars& chart) {
   const auto ticks = chart.binary_axis ? binary_ticks(most, kTicks) : nice_ticks(most, kTicks);
   const double height = chart_height(chart);
   const double bottom = height - kAxisHeight;
-  const double scale = (kWidth - kLabelWidth - kTotalWidth) / ticks.back();
+  const double left = label_width(chart);
+  const double scale = (kWidth - left - kTotalWidth) / ticks.back();
 
   Svg svg(kWidth, height, chart.label);
   draw_axis(chart, ticks, bottom, svg);
@@ -88,7 +91,7 @@ std::string draw(const StackedBars& chart) {
     y += kRowHeight;
   }
   if (chart.limit > 0) {
-    const double x = kLabelWidth + chart.limit * scale;
+    const double x = left + chart.limit * scale;
     svg.line(x, kTop - 4, x, bottom, "limit");
     svg.text(x - 5, kTop + 4, chart.limit_title, "limittext", Anchor::end);
   }

@@ -265,6 +265,7 @@ ReportModel sample_report() {
   model.runs.push_back(std::move(run));
   model.timelines = {data_parallel_step(), distributed_step()};
   model.directory = "results/runs/sample";
+  model.files = {"results.json", "samples.jsonl", "timeline.json.gz", "report.html"};
   return model;
 }
 
