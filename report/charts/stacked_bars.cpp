@@ -36,9 +36,19 @@ double chart_height(const StackedBars& chart) {
   return height;
 }
 
+// Where bars begin: right of the longest label.
+double label_width(const StackedBars& chart) {
+  double width = kLeastLabelWidth;
+  for (const BarRow& row : chart.rows) {
+    width = std::max(width, kCharacterWidth * static_cast<double>(row.label.size()) + 14);
+  }
+  return width;
+}
+
 void draw_axis(const StackedBars& chart, const std::vector<double>& ticks, double bottom,
                Svg& svg) {
-  const double plot = kWidth - kLabelWidth - kTotalWidth;
+  const double left = label_width(chart);
+  const double plot = kWidth - left - kTotalWidth;
   for (const double tick : ticks) {
     const double x = left + plot * tick / ticks.back();
     svg.line(x, kTop - 4, x, bottom, "grid");
