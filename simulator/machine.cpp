@@ -24,7 +24,7 @@ double EfficiencyCurve::at(double x) const {
                        [](double value, const auto& point) { return value < point.first; });
   const auto before = after - 1;
   const double share = std::log(x / before->first) / std::log(after->first / before->first);
-  return before->second + share * (after->second - before->second);
+  return before->second * std::pow(after->second / before->second, share);
 }
 
 std::uint64_t GpuSpec::memory_bytes() const {

@@ -26,7 +26,9 @@ struct Quantity {
   }  // NOLINT(google-explicit-constructor): reads as a number
 };
 
-// Piecewise linear in log(x); constant beyond its ends. An empty curve is 1 everywhere.
+// Share of the peak by the microseconds that an operation would take at the peak. Log-log linear
+// and constant beyond its ends; x / y ascends, so that a faster peak never makes an operation
+// slower. An empty curve is 1 everywhere.
 struct EfficiencyCurve {
   std::vector<std::pair<double, double>> points;  // x ascending, efficiency in (0, 1]
   double at(double x) const;
@@ -48,8 +50,8 @@ struct GpuSpec {
   Quantity context_gib;  // CUDA context, cuBLAS and cuDNN workspaces outside the allocator
   Quantity
       overlap_slowdown;  // share of a collective's time that it takes from the kernels beside it
-  EfficiencyCurve matrix_efficiency;  // share of peak FLOPS by GFLOP of one operation
-  EfficiencyCurve memory_efficiency;  // share of memory bandwidth by MB of one operation
+  EfficiencyCurve matrix_efficiency;
+  EfficiencyCurve memory_efficiency;
 
   std::int32_t nvlink_links = 0;
   Quantity nvlink_bandwidth;  // GB/s per link and direction as NCCL reaches it

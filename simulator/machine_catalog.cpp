@@ -135,7 +135,7 @@ void wire_plainly(Machine& machine, std::int32_t count, const DefaultWiring& wir
   NodeSpec& node = machine.node;
   node.gpus = count;
   node.peer_to_peer = wiring.peer_to_peer;
-  node.staged_bandwidth = {kStagedGbPerSecond, Provenance::scaled};
+  node.staged_bandwidth = {kStagedShare * machine.gpu.pcie_bandwidth, Provenance::scaled};
   node.rank_jitter = {kRankJitter, Provenance::scaled};
   for (std::int32_t gpu = 0; gpu < count; ++gpu) {
     node.pcie_switches.push_back({gpu});
@@ -217,11 +217,14 @@ Machine load_file(const std::string& path, std::int32_t count, const std::string
 }
 
 Machine load_named(const CountedName& counted, const std::string& asked) {
-  if (const EmbeddedText* gpu = find_gpu_file(counted.name)) {
+  // Nodes first: aliases of GPUs are looked for in every file.
+  const bool node = find_file(kNodes, counted.name) != nullptr;
+  const EmbeddedText* gpu = node ? nullptr : find_gpu_file(counted.name);
+  if (gpu != nullptr) {
     ParsedFile parsed(gpu->text, shown_path(kGpus, gpu->name));
     return wire_gpus(parsed, std::max(counted.count, 1), stem_of(gpu->name), asked);
   }
-  if (find_file(kNodes, counted.name) == nullptr) {
+  if (!node) {
     std::vector<std::string> known = names_in(kNodes);
     for (const EmbeddedText& file : embedded_gpus()) {
       known.push_back(stem_of(file.name));

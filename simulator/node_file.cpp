@@ -31,14 +31,14 @@ void parse_nvlink(TomlSection& node_section, NodeSpec& node, const GpuSpec& gpu)
   section.finish();
 }
 
-void parse_pcie(TomlSection& node_section, NodeSpec& node) {
+void parse_pcie(TomlSection& node_section, NodeSpec& node, const GpuSpec& gpu) {
   const toml::table* table = node_section.table("pcie");
   if (table == nullptr) node_section.fail("pcie", "missing table [pcie]");
   TomlSection section(*table, node_section.file(), "pcie");
   section.read_provenance(&node_section);
   section.text_or("source", "");
   node.peer_to_peer = section.boolean_or("peer_to_peer", true);
-  node.staged_bandwidth = section.quantity_or("staged_gb_per_s", kStagedGbPerSecond,
+  node.staged_bandwidth = section.quantity_or("staged_gb_per_s", kStagedShare * gpu.pcie_bandwidth,
                                               Provenance::scaled, 0, kMaxGbPerSecond);
   node.pcie_switches = section.rows_or_empty("switches");
   node.switch_socket = section.integers_or_empty("switch_sockets");
@@ -143,7 +143,7 @@ Machine parse_node(TomlSection& section, const MachineLibrary& library) {
   node.gpus = section.integer("gpus", 1, kMaxGpus);
   machine.node_count = section.integer_or("nodes", 1, 1, kMaxNodes);
   parse_nvlink(section, node, machine.gpu);
-  parse_pcie(section, node);
+  parse_pcie(section, node, machine.gpu);
   parse_host(section, node, library);
   parse_network(section, node, library);
   parse_collectives(section, machine, library);

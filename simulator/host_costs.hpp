@@ -1,0 +1,34 @@
+// What the host pays for issuing work, for a C++ program and for Python's nn.DataParallel or DDP.
+// Reference: a desktop-class core; NodeSpec::host_slowdown scales all of it for another host.
+#pragma once
+
+#include "bench/core/case.hpp"
+#include "simulator/operation_graph.hpp"
+
+#include <string_view>
+
+namespace bench::simulator {
+
+struct HostCosts {
+  double dispatch_ns = 0;           // one operator from the main or a replica's thread
+  double backward_dispatch_ns = 0;  // one operator from an autograd thread (C++ in both profiles)
+  double extra_launch_ns = 0;       // every kernel after an operator's first
+  double collective_ns = 0;         // one collective or copy
+  double launch_latency_ns = 0;     // from the end of the launch call to the kernel's start
+  double synchronize_ns = 0;        // returning from a wait
+  double module_replica_ns = 0;     // DP: replicating one module for one device
+  double element_reset_ns = 0;      // libtorch DP: re-initialising one parameter element
+  double graph_node_ns = 0;         // DDP find_unused_parameters: visiting one autograd node
+  double other_item_ns = 0;
+  bool interpreter_lock = false;  // main and replica threads share one lock
+};
+
+HostCosts host_costs(HostProfile profile);
+
+// Host time of issuing `op`; `name` is its name, `thread` its host thread's.
+double issue_ns(const Operation& op, std::string_view name, bool autograd_thread,
+                const HostCosts& costs);
+
+bool is_autograd_thread(std::string_view thread);
+
+}  // namespace bench::simulator
