@@ -1,11 +1,10 @@
 // How fast the simulator is: events per second on a graph of a ResNet-50's size, and what a
 // prediction costs beside it (machine description, graph from disk).
+#include "bench/micro/layered_graph.hpp"
 #include "simulator/graph_io.hpp"
 #include "simulator/simulate.hpp"
 
 #include <benchmark/benchmark.h>
-
-#include "tests/unit/simulator_random_graph.hpp"
 
 namespace bench::simulator {
 namespace {

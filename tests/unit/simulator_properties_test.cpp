@@ -1,5 +1,6 @@
 // Laws that hold whatever the graph and the machine: a step is never shorter than its parts, bytes
 // sent are bytes received, nothing faster makes anything slower, and time is the same to the bit.
+#include "bench/micro/layered_graph.hpp"
 #include "simulator/collective_time.hpp"
 #include "simulator/kernel_time.hpp"
 #include "simulator/simulate.hpp"
