@@ -1,0 +1,119 @@
+#include "diagnose/driver/assemble.hpp"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+
+namespace bench::diagnose {
+namespace {
+
+constexpr std::size_t kMaxModules = 32;
+constexpr int kMaxParents = 3;  // directories above the script tried for absolute imports
+
+// Packages that are never files of the user's own.
+bool is_external(std::string_view top) {
+  static constexpr auto kNames = std::to_array<std::string_view>(
+      {"PIL",        "__future__", "abc",         "accelerate", "albumentations", "apex",
+       "argparse",   "ast",        "collections", "contextlib", "copy",           "csv",
+       "cv2",        "dataclasses", "datasets",   "datetime",   "deepspeed",      "enum",
+       "functools",  "gc",         "glob",        "h5py",       "horovod",        "importlib",
+       "inspect",    "io",         "itertools",   "json",       "lightning",      "logging",
+       "math",       "matplotlib", "multiprocessing", "numpy",  "omegaconf",      "os",
+       "pandas",     "pathlib",    "pickle",      "platform",   "pprint",         "pytorch_lightning",
+       "random",     "re",         "scipy",       "shutil",     "signal",         "sklearn",
+       "socket",     "string",     "subprocess",  "sys",        "tensorboardX",   "tempfile",
+       "threading",  "time",       "timeit",      "timm",       "tokenizers",     "torch",
+       "torchaudio", "torchtext",  "torchvision", "tqdm",       "traceback",      "transformers",
+       "types",      "typing",     "uuid",        "wandb",      "warnings",       "yaml"});
+  return std::binary_search(kNames.begin(), kNames.end(), top);
+}
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
+}
+
+std::string parent_of(const std::string& directory) {
+  if (directory.empty()) return {};
+  const std::size_t slash = directory.rfind('/', directory.size() - 2);
+  return slash == std::string::npos ? std::string() : directory.substr(0, slash + 1);
+}
+
+bool inside(const std::string& directory, const std::string& top) {
+  if (top.empty() || top == ".") return true;
+  std::string prefix = top;
+  if (!prefix.ends_with('/')) prefix += '/';
+  return directory.starts_with(prefix);
+}
+
+}  // namespace
+
+std::vector<std::string> import_candidates(const std::string& importer, const std::string& script,
+                                           const std::string& import, const std::string& top) {
+  std::vector<std::string> out;
+  const std::size_t dots = std::min(import.find_first_not_of('.'), import.size());
+  std::string relative = import.substr(dots);
+  if (dots == 0 && is_external(relative.substr(0, relative.find('.')))) return out;
+  std::replace(relative.begin(), relative.end(), '.', '/');
+  const auto add = [&](const std::string& base) {
+    if (!inside(base.empty() ? "./" : base, top) && !base.empty()) return;
+    const std::string stem = relative.empty() ? base : base + relative;
+    if (!relative.empty()) out.push_back(stem + ".py");
+    out.push_back(stem + (relative.empty() ? "__init__.py" : "/__init__.py"));
+  };
+  std::string base = directory_of(importer);
+  if (dots > 0) {
+    for (std::size_t up = 1; up < dots; ++up) base = parent_of(base);
+    add(base);
+    return out;
+  }
+  add(base);
+  std::string above = directory_of(script);
+  for (int up = 0; up <= kMaxParents; ++up) {
+    if (above != base || up > 0) add(above);
+    if (above.empty()) break;
+    above = parent_of(above);
+  }
+  return out;
+}
+
+AssembledProgram assemble(const std::string& script, const ProgramContext& context,
+                          ModuleCache& cache) {
+  AssembledProgram out;
+  auto root = cache.load(script);
+  if (!root) return out;
+  ProgramInput input;
+  input.launches = context.launches;
+  input.gpus = context.gpus;
+  input.is_notebook = script.ends_with(".ipynb");
+  std::deque<std::shared_ptr<const Module>> pending{root};
+  const auto known = [&](const Module* module) {
+    return std::find(input.modules.begin(), input.modules.end(), module) != input.modules.end();
+  };
+  input.modules.push_back(root.get());
+  out.keep_alive.push_back(root);
+  while (!pending.empty()) {
+    const auto module = pending.front();
+    pending.pop_front();
+    for (const std::string& import : module->imports()) {
+      if (input.import_targets.contains({module.get(), import})) continue;
+      for (const std::string& path :
+           import_candidates(module->path(), script, import, context.top)) {
+        auto target = cache.load(path);
+        if (!target) continue;
+        if (!known(target.get())) {
+          if (input.modules.size() >= kMaxModules) break;
+          input.modules.push_back(target.get());
+          out.keep_alive.push_back(target);
+          pending.push_back(target);
+        }
+        input.import_targets[{module.get(), import}] = target.get();
+        break;
+      }
+    }
+  }
+  out.program = std::make_unique<Program>(std::move(input));
+  return out;
+}
+
+}  // namespace bench::diagnose

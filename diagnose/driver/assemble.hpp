@@ -1,0 +1,33 @@
+// From one script to its program: the local files it imports are found and parsed, a bounded number
+// of them and never outside the tree the user named.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diagnose/driver/module_cache.hpp"
+#include "diagnose/model/program.hpp"
+
+namespace bench::diagnose {
+
+struct AssembledProgram {
+  std::vector<std::shared_ptr<const Module>> keep_alive;
+  std::unique_ptr<Program> program;  // null when the script cannot be read
+};
+
+struct ProgramContext {
+  std::string top;  // imports are followed inside this directory only
+  std::vector<LaunchLine> launches;
+  std::optional<int> gpus;
+};
+
+AssembledProgram assemble(const std::string& script, const ProgramContext& context,
+                          ModuleCache& cache);
+
+// The files an import of `importer` may mean, most likely first; none for well-known packages.
+std::vector<std::string> import_candidates(const std::string& importer, const std::string& script,
+                                           const std::string& import, const std::string& top);
+
+}  // namespace bench::diagnose

@@ -1,0 +1,110 @@
+#include "diagnose/driver/source_files.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "bench/core/error.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_hidden_or_vendored(const std::string& name) {
+  static constexpr std::string_view kSkipped[] = {"node_modules", "__pycache__", "site-packages",
+                                                  "build",        "dist",        "venv"};
+  return name.starts_with(".") ||
+         std::find(std::begin(kSkipped), std::end(kSkipped), name) != std::end(kSkipped);
+}
+
+void walk(const fs::path& top, std::vector<SourceFile>& out) {
+  std::error_code error;
+  fs::recursive_directory_iterator at(top, fs::directory_options::skip_permission_denied, error);
+  if (error) throw UsageError(top.string() + ": cannot be read: " + error.message());
+  for (; at != fs::recursive_directory_iterator(); at.increment(error)) {
+    if (error) break;
+    const auto status = at->symlink_status(error);
+    if (error) continue;
+    if (fs::is_directory(status)) {
+      if (is_hidden_or_vendored(at->path().filename().string())) at.disable_recursion_pending();
+      continue;
+    }
+    if (!fs::is_regular_file(status)) continue;
+    const std::string path = at->path().lexically_normal().string();
+    const FileType type = type_of(path);
+    if (type != FileType::other) out.push_back({path, type, top.string()});
+  }
+}
+
+}  // namespace
+
+FileType type_of(const std::string& path) {
+  const std::string extension = fs::path(path).extension().string();
+  if (extension == ".py" || extension == ".pyw") return FileType::python;
+  if (extension == ".ipynb") return FileType::notebook;
+  if (extension == ".sh" || extension == ".bash" || extension == ".slurm" ||
+      extension == ".sbatch" || extension == ".slm")
+    return FileType::shell;
+  if (extension == ".yaml" || extension == ".yml") return FileType::yaml;
+  if (extension == ".toml") return FileType::toml;
+  if (extension == ".json") return FileType::json;
+  return FileType::other;
+}
+
+std::vector<SourceFile> find_sources(const std::vector<std::string>& paths) {
+  std::vector<SourceFile> out;
+  for (const std::string& path : paths) {
+    std::error_code error;
+    const auto status = fs::status(path, error);
+    if (error || !fs::exists(status))
+      throw UsageError(path + ": no such file or directory; expected a script, a notebook, a shell "
+                              "script, a config file or a directory of them");
+    if (fs::is_directory(status)) {
+      walk(path, out);
+      continue;
+    }
+    if (!fs::is_regular_file(status))
+      throw UsageError(path + ": not a regular file; expected a script or a directory");
+    if (fs::file_size(path, error) > kMaxFileBytes)
+      throw UsageError(path + ": larger than 10 MiB; expected a training script or its config");
+    if (::access(path.c_str(), R_OK) != 0) throw UsageError(path + ": cannot be read");
+    FileType type = type_of(path);
+    if (type == FileType::other) type = FileType::python;  // named on purpose, as in scripts/train
+    std::string top = fs::path(path).parent_path().string();
+    out.push_back({path, type, top.empty() ? "." : top});
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
+  out.erase(std::unique(out.begin(), out.end(),
+                        [](const SourceFile& a, const SourceFile& b) { return a.path == b.path; }),
+            out.end());
+  return out;
+}
+
+std::optional<std::string> read_source(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return std::nullopt;
+  struct stat status {};
+  std::optional<std::string> out;
+  if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+      static_cast<std::uint64_t>(status.st_size) <= kMaxFileBytes) {
+    std::string text(static_cast<std::size_t>(status.st_size), '\0');
+    std::size_t have = 0;
+    while (have < text.size()) {
+      const ssize_t got = ::read(file, text.data() + have, text.size() - have);
+      if (got <= 0) break;
+      have += static_cast<std::size_t>(got);
+    }
+    text.resize(have);
+    out = std::move(text);
+  }
+  ::close(file);
+  return out;
+}
+
+}  // namespace bench::diagnose

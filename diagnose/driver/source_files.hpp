@@ -1,0 +1,31 @@
+// Finding and reading what a user names on the command line: files, and directories walked without
+// following links. Nothing above the size limit is read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace bench::diagnose {
+
+// A training script of this size does not exist; a data dump does.
+inline constexpr std::uint64_t kMaxFileBytes = 10ULL << 20;
+
+enum class FileType : std::uint8_t { python, notebook, shell, yaml, toml, json, other };
+
+FileType type_of(const std::string& path);
+
+struct SourceFile {
+  std::string path;  // as the user would write it
+  FileType type = FileType::other;
+  std::string top;  // the tree it was found in; imports are not followed out of it
+};
+
+// Throws UsageError for a path that does not exist or cannot be read.
+std::vector<SourceFile> find_sources(const std::vector<std::string>& paths);
+
+// Nothing when the file is too large, unreadable or not a regular file.
+std::optional<std::string> read_source(const std::string& path);
+
+}  // namespace bench::diagnose

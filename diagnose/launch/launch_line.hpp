@@ -1,0 +1,63 @@
+// What a launch line says: the environment in front of it, the launcher with its flags, the script
+// and the script's own arguments. Nothing is executed; only literal words count.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bench::diagnose {
+
+enum class Launcher {
+  python,         // python train.py
+  torchrun,       // torchrun, python -m torch.distributed.run, launch --use_env
+  launch_module,  // python -m torch.distributed.launch
+  accelerate,     // accelerate launch
+  horovodrun,     // horovodrun, mpirun
+  deepspeed,
+  srun,
+  other,
+};
+
+struct LaunchWord {
+  std::string text;
+  std::uint32_t line = 1;    // within the file, or 1 for --launch
+  std::uint32_t column = 1;
+  bool literal = true;       // false when it holds $VARIABLES or substitutions
+};
+
+struct LaunchLine {
+  std::string file = "<launch>";  // where it stands
+  Launcher launcher = Launcher::other;
+  std::map<std::string, LaunchWord> environment;
+  std::map<std::string, LaunchWord> flags;  // launcher flags, spelt with dashes and no leading ones
+  LaunchWord command;                       // the first word of the launcher
+  LaunchWord script;
+  std::vector<LaunchWord> script_arguments;
+
+  std::optional<std::int64_t> integer_flag(std::string_view name) const;
+  std::optional<std::string> flag(std::string_view name) const;  // literal values only
+  std::optional<std::string> variable(std::string_view name) const;
+  std::optional<std::int64_t> processes_per_node() const;
+  std::optional<std::int64_t> nodes() const;
+  // Number of devices CUDA_VISIBLE_DEVICES leaves, when it is set to a literal.
+  std::optional<std::int64_t> visible_devices() const;
+};
+
+// Splits a line into words as a shell would (quotes, backslashes, # comments).
+std::vector<LaunchWord> split_words(std::string_view line, std::uint32_t line_number = 1);
+
+// Understands one command; nothing when it does not start a Python training script.
+std::optional<LaunchLine> parse_launch(const std::vector<LaunchWord>& words);
+std::optional<LaunchLine> parse_launch(std::string_view line);
+
+// CUDA's reading of CUDA_VISIBLE_DEVICES: it stops at the first entry that is not valid.
+struct VisibleDevices {
+  std::vector<int> ids;
+  std::string problem;  // empty when the list is well formed
+};
+VisibleDevices parse_visible_devices(std::string_view text);
+
+}  // namespace bench::diagnose

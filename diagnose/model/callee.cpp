@@ -1,0 +1,172 @@
+// Which local function or class a call means, and from where a local function is called.
+#include <algorithm>
+
+#include "diagnose/model/program.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+constexpr int kBaseDepth = 6;
+
+}  // namespace
+
+CallRef Program::as_call(Ref node) const {
+  if (!node || node.kind() != Kind::call) return {};
+  const Call* call = node.module->call_at(node.node);
+  return call == nullptr ? CallRef{} : CallRef{node.module, call};
+}
+
+const Module* Program::import_target(const Module& from, std::string_view path) const {
+  const auto found = input_.import_targets.find({&from, std::string(path)});
+  return found == input_.import_targets.end() ? nullptr : found->second;
+}
+
+ClassRef Program::enclosing_class(Ref node) const {
+  for (NodeId at = node.node; at != kNoNode && at != 0; at = (*node.module)[at].parent)
+    if ((*node.module)[at].kind == Kind::class_definition)
+      return {node.module, node.module->class_at(at)};
+  return {};
+}
+
+FunctionRef Program::enclosing_function(Ref node) const {
+  const NodeId at = node.module->function_of(node.node);
+  return at == 0 ? FunctionRef{} : FunctionRef{node.module, node.module->function_at(at)};
+}
+
+FunctionRef Program::method(ClassRef owner, std::string_view name) const {
+  for (int level = 0; owner && level < kBaseDepth; ++level) {
+    if (const Function* found = owner.module->method(*owner.cls, name)) return {owner.module, found};
+    ClassRef base;
+    for (const NodeId node : owner.cls->bases) {
+      for (const Source& source : sources({owner.module, node}))
+        if (source.ref.kind() == Kind::class_definition)
+          base = {source.ref.module, source.ref.module->class_at(source.ref.node)};
+      if (base) break;
+    }
+    owner = base;
+  }
+  return {};
+}
+
+bool Program::derives_from(ClassRef derived, Api wanted) const {
+  for (int level = 0; derived && level < kBaseDepth; ++level) {
+    ClassRef next;
+    for (const NodeId node : derived.cls->bases) {
+      if (derived.module->api(node) == wanted) return true;
+      for (const Source& source : sources({derived.module, node}))
+        if (source.ref.kind() == Kind::class_definition && !next)
+          next = {source.ref.module, source.ref.module->class_at(source.ref.node)};
+    }
+    derived = next;
+  }
+  return false;
+}
+
+ClassRef Program::class_of_call(CallRef call) const {
+  if (!call || call.call->function == kNoNode) return {};
+  const Ref function{call.module, call.call->function};
+  if (function.kind() != Kind::identifier && function.kind() != Kind::attribute) return {};
+  // Methods of objects are resolved elsewhere; only imported or local class names matter here.
+  if (function.kind() == Kind::attribute && call.module->qualified(function.node).empty()) return {};
+  for (const Source& source : sources(function))
+    if (source.ref.kind() == Kind::class_definition)
+      return {source.ref.module, source.ref.module->class_at(source.ref.node)};
+  return {};
+}
+
+ClassRef Program::class_of(Ref expression) const {
+  if (!expression) return {};
+  if (expression.text() == "self") return enclosing_class(expression);
+  for (const Source& source : module_sources(expression)) {
+    if (source.how != Source::How::value) continue;
+    if (const ClassRef found = class_of_call(as_call(source.ref))) return found;
+  }
+  return {};
+}
+
+FunctionRef Program::callee(CallRef call) const {
+  if (!call || call.call->function == kNoNode) return {};
+  const Ref function{call.module, call.call->function};
+  const bool named = functions_by_name_.contains(call.call->name);
+  if (function.kind() == Kind::attribute) {
+    const Ref object = function.child(Field::object);
+    if (named && object.kind() == Kind::call && object.text().starts_with("super("))
+      return {};
+    if (named && object.text() == "self")
+      if (const FunctionRef found = method(enclosing_class(function), call.call->name)) return found;
+    if (call.module->qualified(function.node).empty()) {
+      if (!named) return {};
+      const ClassRef owner = class_of(object);
+      return owner ? method(owner, call.call->name) : FunctionRef{};
+    }
+  } else if (function.kind() != Kind::identifier) {
+    return {};
+  }
+  for (const Source& source : sources(function)) {
+    if (source.how != Source::How::value) continue;
+    if (source.ref.kind() == Kind::function)
+      return {source.ref.module, source.ref.module->function_at(source.ref.node)};
+    if (source.ref.kind() == Kind::lambda) continue;
+    if (source.ref.kind() == Kind::class_definition)
+      return method({source.ref.module, source.ref.module->class_at(source.ref.node)}, "__init__");
+  }
+  return {};
+}
+
+const std::vector<CallRef>& Program::call_sites(FunctionRef function) const {
+  const auto known = call_sites_.find(function.function);
+  if (known != call_sites_.end()) return known->second;
+  call_sites_[function.function] = {};  // a cycle sees no sites instead of looping
+  std::vector<CallRef> found;
+  std::string_view name = function.function->name;
+  if (name == "__init__" && function.function->owner_class != kNoNode)
+    name = function.module->class_at(function.function->owner_class)->name;
+  for (const CallRef& call : calls_named(name))
+    if (callee(call) == function) found.push_back(call);
+  return call_sites_[function.function] = std::move(found);
+}
+
+std::string Program::qualified(Ref expression) const {
+  return expression ? expression.module->qualified(expression.node) : std::string{};
+}
+
+CallRef Program::origin(Ref expression, Api api) const {
+  for (const Source& source : module_sources(expression)) {
+    if (source.how == Source::How::loop_item) continue;
+    const CallRef call = as_call(source.ref);
+    if (call && call.call->api == api) return call;
+  }
+  return {};
+}
+
+bool Program::comes_from(Ref expression, Api api) const {
+  return static_cast<bool>(origin(expression, api));
+}
+
+std::string_view Program::assigned_name(Ref call) const {
+  const Module& module = *call.module;
+  NodeId at = call.node;
+  NodeId parent = module[at].parent;
+  // Through x.to(d), DDP(x) if flag else x, and tuples.
+  while (parent != kNoNode && module[parent].kind != Kind::assignment) {
+    const Kind kind = module[parent].kind;
+    if (kind != Kind::conditional && kind != Kind::attribute && kind != Kind::call) return {};
+    at = parent;
+    parent = module[at].parent;
+  }
+  if (parent == kNoNode || module[at].field != Field::right) return {};
+  const NodeId left = module.tree().child(parent, Field::left);
+  const Kind kind = module[left].kind;
+  if (kind != Kind::identifier && kind != Kind::attribute) return {};
+  return module.text(left);
+}
+
+bool Program::same_variable(Ref a, Ref b) const {
+  if (!a || !b || a.text() != b.text()) return false;
+  if (a.module != b.module) return false;
+  if (a.kind() == Kind::attribute && a.text().starts_with("self."))
+    return enclosing_class(a) == enclosing_class(b);
+  return a.module->function_of(a.node) == b.module->function_of(b.node);
+}
+
+}  // namespace bench::diagnose

@@ -1,0 +1,281 @@
+// Control flow as far as rules need it: which conditions hold at a node, which loops run it, and
+// which of two nodes runs first. Local calls are entered; recursion is bounded.
+#include <algorithm>
+
+#include "diagnose/model/program.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+constexpr int kCallDepth = 5;
+constexpr std::size_t kMaxReached = 64;
+
+bool leaves(const SyntaxTree& tree, NodeId statement) {
+  switch (tree[statement].kind) {
+    case Kind::return_statement:
+    case Kind::raise_statement:
+    case Kind::continue_statement:
+    case Kind::break_statement:
+      return true;
+    case Kind::expression_statement: {
+      const std::string_view text = tree.text(statement);
+      return text.starts_with("sys.exit(") || text.starts_with("exit(") ||
+             text.starts_with("os._exit(") || text.starts_with("quit(");
+    }
+    default:
+      return false;
+  }
+}
+
+// The last statement of an if's body leaves the block, so what follows runs when the test fails.
+bool always_leaves(const SyntaxTree& tree, NodeId if_statement) {
+  if (tree.child(if_statement, Field::alternative) != kNoNode) return false;
+  const NodeId body = tree.child(if_statement, Field::consequence);
+  if (body == kNoNode) return false;
+  NodeId last = kNoNode;
+  for (NodeId at = tree[body].first_child; at != kNoNode; at = tree[at].next_sibling) last = at;
+  return last != kNoNode && leaves(tree, last);
+}
+
+void add_branch_guards(Ref node, NodeId parent, std::vector<Guard>& out) {
+  const SyntaxTree& tree = node.module->tree();
+  const Node& child = tree[node.node];
+  const auto condition = [&](NodeId of) { return node.with(tree.child(of, Field::condition)); };
+  switch (tree[parent].kind) {
+    case Kind::if_statement:
+      if (child.field == Field::consequence) {
+        out.push_back({condition(parent), true});
+      } else if (child.field == Field::alternative) {
+        for (NodeId at = tree[parent].first_child; at != node.node; at = tree[at].next_sibling)
+          if (tree[at].kind == Kind::elif_clause) out.push_back({condition(at), false});
+        out.push_back({condition(parent), false});
+      }
+      break;
+    case Kind::elif_clause:
+      if (child.field == Field::consequence) out.push_back({condition(parent), true});
+      break;
+    case Kind::while_statement:
+      if (child.field == Field::body) out.push_back({condition(parent), true});
+      break;
+    case Kind::conditional: {
+      const Ref test = node.with(tree.child_at(parent, 1));
+      if (tree.child_at(parent, 0) == node.node) out.push_back({test, true});
+      if (tree.child_at(parent, 2) == node.node) out.push_back({test, false});
+      break;
+    }
+    case Kind::boolean:
+      if (child.field == Field::right)
+        out.push_back({node.with(tree.child(parent, Field::left)),
+                       tree[parent].op == Op::logical_and});
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace
+
+std::vector<Guard> Program::guards(Ref node) const {
+  std::vector<Guard> out;
+  const SyntaxTree& tree = node.module->tree();
+  for (NodeId at = node.node; at != 0 && at != kNoNode; at = tree[at].parent) {
+    const Kind kind = tree[at].kind;
+    if (kind == Kind::function || kind == Kind::class_definition) break;
+    const NodeId parent = tree[at].parent;
+    if (parent == kNoNode) break;
+    add_branch_guards(node.with(at), parent, out);
+    if (tree[parent].kind != Kind::block && tree[parent].kind != Kind::module) continue;
+    for (NodeId before = tree[parent].first_child; before != at; before = tree[before].next_sibling)
+      if (tree[before].kind == Kind::if_statement && always_leaves(tree, before))
+        out.push_back({node.with(tree.child(before, Field::condition)), false});
+  }
+  return out;
+}
+
+bool Program::under(Ref node,
+                    const std::function<bool(Ref condition, bool holds)>& accepts) const {
+  for (int depth = 0; depth < kCallDepth; ++depth) {
+    for (const Guard& guard : guards(node))
+      if (accepts(guard.condition, guard.holds)) return true;
+    const FunctionRef function = enclosing_function(node);
+    if (!function) return false;
+    const auto& sites = call_sites(function);
+    if (sites.size() != 1) return false;
+    node = sites.front().ref();
+  }
+  return false;
+}
+
+RankTest Program::guarded_by_rank(Ref node) const { return guarded_by_rank(node, 0); }
+
+RankTest Program::guarded_by_rank(Ref node, int depth) const {
+  if (depth > kCallDepth) return RankTest::none;
+  for (const Guard& guard : guards(node)) {
+    RankTest test = rank_test(guard.condition);
+    if (test == RankTest::none) continue;
+    if (!guard.holds) test = test == RankTest::main_only ? RankTest::not_main : RankTest::main_only;
+    return test;
+  }
+  const FunctionRef function = enclosing_function(node);
+  if (!function) return RankTest::none;
+  if (rank_zero_decorated(function)) return RankTest::main_only;
+  const auto& sites = call_sites(function);
+  if (sites.empty()) return RankTest::none;
+  RankTest agreed = guarded_by_rank(sites.front().ref(), depth + 1);
+  for (const CallRef& site : sites)
+    if (guarded_by_rank(site.ref(), depth + 1) != agreed) return RankTest::none;
+  return agreed;
+}
+
+// @rank_zero_only, @on_main_process and their kin.
+bool Program::rank_zero_decorated(FunctionRef function) const {
+  const SyntaxTree& tree = function.module->tree();
+  const NodeId parent = tree[function.function->node].parent;
+  if (parent == kNoNode || tree[parent].kind != Kind::decorated) return false;
+  for (NodeId at = tree[parent].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    if (tree[at].kind != Kind::decorator) continue;
+    const std::string_view text = tree.text(at);
+    for (const std::string_view word : {"rank_zero", "main_process", "master_only", "rank0"})
+      if (text.find(word) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+Ref Program::rank_guard(Ref node) const {
+  for (const Guard& guard : guards(node))
+    if (rank_test(guard.condition) != RankTest::none) return guard.condition;
+  return {};
+}
+
+Ref Program::enclosing_with(Ref node, const std::function<bool(Ref item)>& accepts) const {
+  const SyntaxTree& tree = node.module->tree();
+  for (NodeId at = tree[node.node].parent; at != kNoNode; at = tree[at].parent) {
+    if (tree[at].kind == Kind::function || tree[at].kind == Kind::class_definition) break;
+    if (tree[at].kind != Kind::with_statement) continue;
+    for (NodeId item = tree[at].first_child; item != kNoNode; item = tree[item].next_sibling) {
+      if (tree[item].kind != Kind::with_item) continue;
+      NodeId expression = tree[item].first_child;
+      if (expression != kNoNode && tree[expression].kind == Kind::as_pattern)
+        expression = tree[expression].first_child;
+      if (expression != kNoNode && accepts(node.with(expression))) return node.with(at);
+    }
+  }
+  return {};
+}
+
+bool Program::under_no_grad(Ref node) const {
+  const auto is_no_grad = [&](Ref item) {
+    const CallRef call = as_call(item);
+    return (call && call.call->api == Api::no_grad) || item.module->api(item.node) == Api::no_grad;
+  };
+  if (enclosing_with(node, is_no_grad)) return true;
+  const SyntaxTree& tree = node.module->tree();
+  for (NodeId at = tree[node.node].parent; at != kNoNode; at = tree[at].parent) {
+    if (tree[at].kind != Kind::decorated) continue;
+    for (NodeId child = tree[at].first_child; child != kNoNode; child = tree[child].next_sibling) {
+      if (tree[child].kind != Kind::decorator) continue;
+      const NodeId expression = tree[child].first_child;
+      const CallRef call = as_call(node.with(expression));
+      if ((call && call.call->api == Api::no_grad) || node.module->api(expression) == Api::no_grad)
+        return true;
+    }
+  }
+  return false;
+}
+
+Ref Program::innermost_loop(Ref node) const {
+  const SyntaxTree& tree = node.module->tree();
+  for (NodeId at = node.node; at != kNoNode && at != 0; at = tree[at].parent) {
+    const Kind kind = tree[at].kind;
+    if (kind == Kind::function || kind == Kind::class_definition) break;
+    const NodeId parent = tree[at].parent;
+    if (parent == kNoNode || tree[at].field != Field::body) continue;
+    if (tree[parent].kind == Kind::for_statement || tree[parent].kind == Kind::while_statement)
+      return node.with(parent);
+  }
+  return {};
+}
+
+std::vector<Ref> Program::loops_around(Ref node) const {
+  std::vector<Ref> out;
+  for (int depth = 0; depth < kCallDepth; ++depth) {
+    for (Ref loop = innermost_loop(node); loop; loop = innermost_loop(loop)) out.push_back(loop);
+    const FunctionRef function = enclosing_function(node);
+    if (!function) break;
+    const auto& sites = call_sites(function);
+    if (sites.empty()) break;
+    // With several callers, one that loops is the one that matters.
+    const auto looping = std::find_if(sites.begin(), sites.end(), [&](const CallRef& site) {
+      return static_cast<bool>(innermost_loop(site.ref()));
+    });
+    node = (looping == sites.end() ? sites.front() : *looping).ref();
+  }
+  return out;
+}
+
+std::vector<FunctionRef> Program::reached(Ref subtree) const {
+  std::vector<FunctionRef> out;
+  std::vector<std::pair<Ref, int>> pending{{subtree, 0}};
+  while (!pending.empty() && out.size() < kMaxReached) {
+    const auto [at, depth] = pending.back();
+    pending.pop_back();
+    if (depth >= kCallDepth) continue;
+    const auto& calls = at.module->calls();
+    const NodeId last = at.module->tree()[at.node].last;
+    auto call = std::lower_bound(calls.begin(), calls.end(), at.node,
+                                 [](const Call& c, NodeId id) { return c.node < id; });
+    for (; call != calls.end() && call->node < last; ++call) {
+      const FunctionRef function = callee({at.module, &*call});
+      if (!function || std::find(out.begin(), out.end(), function) != out.end()) continue;
+      out.push_back(function);
+      pending.push_back({{function.module, function.function->body}, depth + 1});
+    }
+  }
+  return out;
+}
+
+bool Program::subtree_calls(Ref subtree, const std::function<bool(CallRef)>& accepts) const {
+  const auto any_in = [&](Ref at) {
+    if (!at) return false;
+    const auto& calls = at.module->calls();
+    const NodeId last = at.module->tree()[at.node].last;
+    auto call = std::lower_bound(calls.begin(), calls.end(), at.node,
+                                 [](const Call& c, NodeId id) { return c.node < id; });
+    for (; call != calls.end() && call->node < last; ++call)
+      if (accepts({at.module, &*call})) return true;
+    return false;
+  };
+  if (any_in(subtree)) return true;
+  for (const FunctionRef& function : reached(subtree))
+    if (any_in({function.module, function.function->body})) return true;
+  return false;
+}
+
+bool Program::runs_before(Ref first, Ref second) const { return runs_before(first, second, 0); }
+
+bool Program::runs_before(Ref first, Ref second, int level) const {
+  if (level > kCallDepth) return false;
+  // Lift the later of the two to the function of the other through single call sites.
+  for (int depth = 0; depth < kCallDepth; ++depth) {
+    if (first.module == second.module &&
+        first.module->function_of(first.node) == second.module->function_of(second.node))
+      return first.node < second.node;
+    const FunctionRef function = enclosing_function(first);
+    if (!function) break;
+    Ref lifted;
+    for (const CallRef& site : call_sites(function)) {
+      lifted = site.ref();
+      if (site.module == second.module &&
+          site.module->function_of(site.call->node) == second.module->function_of(second.node))
+        break;
+    }
+    if (!lifted) break;
+    first = lifted;
+  }
+  const FunctionRef function = enclosing_function(second);
+  if (!function || call_sites(function).empty()) return false;
+  const Ref site = call_sites(function).front().ref();
+  return enclosing_function(site) == function ? false : runs_before(first, site, level + 1);
+}
+
+}  // namespace bench::diagnose

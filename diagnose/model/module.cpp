@@ -1,0 +1,187 @@
+#include "diagnose/model/module.hpp"
+
+#include <algorithm>
+
+namespace bench::diagnose {
+namespace {
+
+constexpr int kAliasDepth = 6;
+
+const std::vector<std::uint32_t> kNoDefs;
+const std::vector<NodeId> kNoNodes;
+
+// Names distinctive enough to be recognised after `from mine import *`.
+constexpr std::pair<std::string_view, std::string_view> kStarNames[] = {
+    {"DistributedDataParallel", "torch.nn.parallel.DistributedDataParallel"},
+    {"DataParallel", "torch.nn.DataParallel"},
+    {"DistributedSampler", "torch.utils.data.distributed.DistributedSampler"},
+    {"DataLoader", "torch.utils.data.DataLoader"},
+    {"init_process_group", "torch.distributed.init_process_group"},
+};
+
+}  // namespace
+
+const Call* Module::call_at(NodeId node) const {
+  const auto at = std::lower_bound(calls_.begin(), calls_.end(), node,
+                                   [](const Call& call, NodeId id) { return call.node < id; });
+  return at != calls_.end() && at->node == node ? &*at : nullptr;
+}
+
+const std::vector<std::uint32_t>& Module::defs_of(std::string_view name, bool attribute) const {
+  const auto& table = attribute ? attributes_ : names_;
+  const auto found = table.find(name);
+  return found == table.end() ? kNoDefs : found->second;
+}
+
+const Function* Module::function_at(NodeId node) const {
+  const auto at = std::lower_bound(functions_.begin(), functions_.end(), node,
+                                   [](const Function& f, NodeId id) { return f.node < id; });
+  return at != functions_.end() && at->node == node ? &*at : nullptr;
+}
+
+const Class* Module::class_at(NodeId node) const {
+  const auto at = std::lower_bound(classes_.begin(), classes_.end(), node,
+                                   [](const Class& c, NodeId id) { return c.node < id; });
+  return at != classes_.end() && at->node == node ? &*at : nullptr;
+}
+
+const Function* Module::method(const Class& owner, std::string_view name) const {
+  for (const auto& function : functions_)
+    if (function.owner_class == owner.node && function.name == name) return &function;
+  return nullptr;
+}
+
+const std::vector<NodeId>& Module::nodes_of(Kind kind) const {
+  const auto found = listed_.find(static_cast<std::uint8_t>(kind));
+  return found == listed_.end() ? kNoNodes : found->second;
+}
+
+bool Module::imports_top_level(std::string_view package) const {
+  return std::any_of(imports_.begin(), imports_.end(), [&](const std::string& name) {
+    return name.starts_with(package) && (name.size() == package.size() || name[package.size()] == '.');
+  });
+}
+
+std::string_view Module::import_path(std::string_view name) const {
+  const auto found = import_paths_.find(name);
+  return found == import_paths_.end() ? std::string_view{} : std::string_view(found->second);
+}
+
+std::string Module::qualified(NodeId expression, int depth) const {
+  if (expression == kNoNode || depth > kAliasDepth) return {};
+  const Node& node = tree_[expression];
+  if (node.kind == Kind::attribute) {
+    std::string base = qualified(tree_.child(expression, Field::object), depth + 1);
+    if (base.empty()) return {};
+    base += '.';
+    base += text(tree_.child(expression, Field::attribute));
+    return base;
+  }
+  if (node.kind != Kind::identifier) return {};
+  const std::string_view name = text(expression);
+  if (const auto path = import_path(name); !path.empty()) return std::string(path);
+  const auto& defs = defs_of(name, false);
+  if (defs.empty()) {
+    if (star_imports_.empty()) return {};
+    for (const auto& star : star_imports_) {
+      const std::string full = star + "." + std::string(name);
+      if (api_of(full) != Api::none) return full;
+    }
+    for (const auto& [known, full] : kStarNames)
+      if (known == name) return std::string(full);
+    return {};
+  }
+  if (defs.size() != 1) return {};
+  const Def& def = defs_[defs.front()];
+  if (def.kind != DefKind::assign || def.element >= 0 || def.value == kNoNode) return {};
+  return qualified(def.value, depth + 1);
+}
+
+Api Module::api(NodeId expression) const {
+  const std::string name = qualified(expression);
+  return name.empty() ? Api::none : api_of(name);
+}
+
+NodeId Module::scope_of(NodeId node) const {
+  for (NodeId at = tree_[node].parent; at != kNoNode; at = tree_[at].parent) {
+    const Kind kind = tree_[at].kind;
+    if (kind == Kind::function || kind == Kind::lambda || kind == Kind::class_definition) return at;
+  }
+  return 0;
+}
+
+NodeId Module::function_of(NodeId node) const {
+  const NodeId found = tree_.ancestor(node, Kind::function);
+  return found == kNoNode ? 0 : found;
+}
+
+NodeId Module::positional(NodeId call, std::size_t index) const {
+  const NodeId list = tree_.child(call, Field::arguments);
+  if (list == kNoNode) return kNoNode;
+  if (tree_[list].kind != Kind::argument_list) return index == 0 ? list : kNoNode;
+  for (NodeId at = tree_[list].first_child; at != kNoNode; at = tree_[at].next_sibling) {
+    const Kind kind = tree_[at].kind;
+    if (kind == Kind::list_splat) return kNoNode;
+    if (kind == Kind::keyword_argument || kind == Kind::dictionary_splat) continue;
+    if (index-- == 0) return at;
+  }
+  return kNoNode;
+}
+
+std::size_t Module::positional_count(NodeId call) const {
+  std::size_t count = 0;
+  while (positional(call, count) != kNoNode) ++count;
+  return count;
+}
+
+// Value of `name` in a dictionary literal, or in dict(...), behind a ** argument.
+NodeId Module::splatted_value(NodeId dictionary, std::string_view name) const {
+  if (dictionary == kNoNode) return kNoNode;
+  const Kind kind = tree_[dictionary].kind;
+  if (kind == Kind::call && text(tree_.child(dictionary, Field::function)) == "dict")
+    return keyword(dictionary, name);
+  if (kind == Kind::identifier) {
+    const auto& defs = defs_of(text(dictionary), false);
+    if (defs.size() != 1 || defs_[defs.front()].kind != DefKind::assign) return kNoNode;
+    const NodeId value = defs_[defs.front()].value;
+    if (value == kNoNode || tree_[value].kind == Kind::identifier) return kNoNode;
+    return splatted_value(value, name);
+  }
+  if (kind != Kind::dictionary) return kNoNode;
+  for (NodeId at = tree_[dictionary].first_child; at != kNoNode; at = tree_[at].next_sibling) {
+    if (tree_[at].kind != Kind::pair) continue;
+    const auto key = tree_.string_value(tree_.child(at, Field::key));
+    if (key && *key == name) return tree_.child(at, Field::value);
+  }
+  return kNoNode;
+}
+
+NodeId Module::keyword(NodeId call, std::string_view name) const {
+  const NodeId list = tree_.child(call, Field::arguments);
+  if (list == kNoNode) return kNoNode;
+  for (NodeId at = tree_[list].first_child; at != kNoNode; at = tree_[at].next_sibling) {
+    if (tree_[at].kind == Kind::keyword_argument &&
+        text(tree_.child(at, Field::name)) == name)
+      return tree_.child(at, Field::value);
+    if (tree_[at].kind == Kind::dictionary_splat) {
+      const NodeId value = splatted_value(tree_[at].first_child, name);
+      if (value != kNoNode) return value;
+    }
+  }
+  return kNoNode;
+}
+
+NodeId Module::argument(NodeId call, std::size_t index, std::string_view name) const {
+  const NodeId by_keyword = keyword(call, name);
+  return by_keyword != kNoNode ? by_keyword : positional(call, index);
+}
+
+bool Module::has_splat(NodeId call) const {
+  const NodeId list = tree_.child(call, Field::arguments);
+  if (list == kNoNode) return false;
+  for (NodeId at = tree_[list].first_child; at != kNoNode; at = tree_[at].next_sibling)
+    if (tree_[at].kind == Kind::dictionary_splat || tree_[at].kind == Kind::list_splat) return true;
+  return false;
+}
+
+}  // namespace bench::diagnose

@@ -1,0 +1,154 @@
+// One Python file as rules see it: its tree, and tables of calls, definitions, functions, classes,
+// loops and imports, all filled in a single pass. Rules ask the tables and never walk the whole tree.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "diagnose/model/api.hpp"
+#include "diagnose/syntax/tree.hpp"
+
+namespace bench::diagnose {
+
+enum class DefKind : std::uint8_t {
+  assign,     // name = value
+  augmented,  // name += value
+  loop,       // for name in value
+  context,    // with value as name
+  parameter,  // value is the default, or kNoNode
+  import,     // value is the statement
+  function,
+  class_definition,
+};
+
+// One place where a name, or an attribute of an object, gets its value.
+struct Def {
+  std::string_view name;
+  NodeId target = kNoNode;    // the name or attribute node
+  NodeId value = kNoNode;     // the right-hand side
+  int element = -1;           // index within an unpacked tuple
+  DefKind kind = DefKind::assign;
+  bool is_attribute = false;  // obj.name = ...
+  NodeId scope = 0;           // enclosing function, class, lambda or the module
+};
+
+struct Call {
+  NodeId node = kNoNode;
+  NodeId function = kNoNode;  // expression that is called
+  std::string_view name;      // last component: backward in loss.backward()
+  Api api = Api::none;
+  NodeId scope = 0;
+};
+
+struct Parameter {
+  std::string_view name;
+  NodeId node = kNoNode;
+  NodeId default_value = kNoNode;
+  char splat = 0;  // '*' or 'd' for **
+};
+
+struct Function {
+  NodeId node = kNoNode;
+  std::string_view name;
+  NodeId owner_class = kNoNode;  // for methods
+  NodeId scope = 0;              // where it is defined
+  NodeId body = kNoNode;
+  std::vector<Parameter> parameters;
+  std::vector<NodeId> returns;  // returned expressions
+};
+
+struct Class {
+  NodeId node = kNoNode;
+  std::string_view name;
+  NodeId body = kNoNode;
+  std::vector<NodeId> bases;
+};
+
+class Module {
+ public:
+  Module(std::string path, std::string dotted_name, std::string source);
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  const std::string& path() const { return path_; }
+  const std::string& dotted_name() const { return dotted_name_; }
+  const SyntaxTree& tree() const { return tree_; }
+  std::string_view text(NodeId id) const { return tree_.text(id); }
+  const Node& operator[](NodeId id) const { return tree_[id]; }
+
+  const std::vector<Call>& calls() const { return calls_; }
+  const Call* call_at(NodeId node) const;
+  const std::vector<Def>& defs() const { return defs_; }
+  // Indices into defs() of one name, in source order; attributes and plain names are kept apart.
+  const std::vector<std::uint32_t>& defs_of(std::string_view name, bool attribute) const;
+  const std::vector<Function>& functions() const { return functions_; }
+  const std::vector<Class>& classes() const { return classes_; }
+  const Function* function_at(NodeId node) const;
+  const Class* class_at(NodeId node) const;
+  const Function* method(const Class& owner, std::string_view name) const;
+  const std::vector<NodeId>& loops() const { return loops_; }
+  const std::vector<NodeId>& nodes_of(Kind kind) const;  // ifs, withs, continues ... see kListed
+
+  // Imported modules as dotted names, with leading dots for relative ones.
+  const std::vector<std::string>& imports() const { return imports_; }
+  bool imports_top_level(std::string_view package) const;
+  // Dotted name behind an identifier at module level: "nn" -> "torch.nn". Empty when not imported.
+  std::string_view import_path(std::string_view name) const;
+  // Dotted name of an expression made of names and attributes, through imports and simple aliases.
+  std::string qualified(NodeId expression) const { return qualified(expression, 0); }
+  Api api(NodeId expression) const;
+
+  NodeId scope_of(NodeId node) const;  // nearest function, lambda or class, else the module (0)
+  NodeId function_of(NodeId node) const;  // nearest function definition, else 0
+  bool has_main_guard() const { return main_guard_ != kNoNode; }
+  NodeId main_guard() const { return main_guard_; }
+
+  // Arguments of a call: positional by index, then by keyword; splatted literal dictionaries count.
+  NodeId positional(NodeId call, std::size_t index) const;
+  NodeId keyword(NodeId call, std::string_view name) const;
+  NodeId argument(NodeId call, std::size_t index, std::string_view name) const;
+  std::size_t positional_count(NodeId call) const;
+  bool has_splat(NodeId call) const;
+
+ private:
+  friend class ModuleBuilder;
+  std::string qualified(NodeId expression, int depth) const;
+  NodeId splatted_value(NodeId dictionary, std::string_view name) const;
+
+  std::string path_;
+  std::string dotted_name_;
+  SyntaxTree tree_;
+  std::vector<Call> calls_;
+  std::vector<Def> defs_;
+  std::vector<Function> functions_;
+  std::vector<Class> classes_;
+  std::vector<NodeId> loops_;
+  std::unordered_map<std::uint8_t, std::vector<NodeId>> listed_;
+  std::unordered_map<std::string_view, std::vector<std::uint32_t>> names_;
+  std::unordered_map<std::string_view, std::vector<std::uint32_t>> attributes_;
+  std::unordered_map<std::string_view, std::string> import_paths_;
+  std::vector<std::string> imports_;
+  std::vector<std::string> star_imports_;
+  NodeId main_guard_ = kNoNode;
+};
+
+// A node of one module of a program.
+struct Ref {
+  const Module* module = nullptr;
+  NodeId node = kNoNode;
+
+  explicit operator bool() const { return module != nullptr && node != kNoNode; }
+  bool operator==(const Ref&) const = default;
+  bool operator<(const Ref& other) const {
+    return module != other.module ? module < other.module : node < other.node;
+  }
+  Kind kind() const { return module->tree()[node].kind; }
+  std::string_view text() const { return module->text(node); }
+  Ref child(Field field) const { return {module, module->tree().child(node, field)}; }
+  Ref with(NodeId other) const { return {module, other}; }
+};
+
+}  // namespace bench::diagnose

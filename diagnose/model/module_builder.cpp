@@ -1,0 +1,296 @@
+// Fills a Module's tables in one scan of the preorder array. The chain of open scopes is a stack of
+// node ids that are popped when the scan passes their end.
+#include <algorithm>
+
+#include "diagnose/model/module.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+constexpr int kUnpackDepth = 4;
+
+// Statement kinds that rules list by kind.
+constexpr bool is_listed(Kind kind) {
+  switch (kind) {
+    case Kind::if_statement:
+    case Kind::with_statement:
+    case Kind::try_statement:
+    case Kind::continue_statement:
+    case Kind::break_statement:
+    case Kind::return_statement:
+    case Kind::assignment:
+    case Kind::augmented_assignment:
+    case Kind::decorated:
+    case Kind::comparison:
+    case Kind::binary:
+    case Kind::subscript:
+      return true;
+    default:
+      return false;
+  }
+}
+
+constexpr bool opens_scope(Kind kind) {
+  return kind == Kind::function || kind == Kind::lambda || kind == Kind::class_definition;
+}
+
+}  // namespace
+
+class ModuleBuilder {
+ public:
+  explicit ModuleBuilder(Module& module) : module_(module), tree_(module.tree_) {}
+
+  void build() {
+    scopes_.push_back(0);
+    for (NodeId id = 0; id < tree_.size(); ++id) {
+      while (scopes_.size() > 1 && id >= tree_[scopes_.back()].last) scopes_.pop_back();
+      visit(id);
+      if (opens_scope(tree_[id].kind)) scopes_.push_back(id);
+    }
+    index();
+  }
+
+ private:
+  void visit(NodeId id) {
+    const Kind kind = tree_[id].kind;
+    if (is_listed(kind)) module_.listed_[static_cast<std::uint8_t>(kind)].push_back(id);
+    switch (kind) {
+      case Kind::call: add_call(id); break;
+      case Kind::assignment: add_assignment(id, DefKind::assign); break;
+      case Kind::augmented_assignment: add_assignment(id, DefKind::augmented); break;
+      case Kind::named_expression:
+        add_target(tree_.child(id, Field::name), tree_.child(id, Field::value), DefKind::assign);
+        break;
+      case Kind::for_statement:
+        module_.loops_.push_back(id);
+        [[fallthrough]];
+      case Kind::for_in_clause:
+        add_target(tree_.child(id, Field::left), tree_.child(id, Field::right), DefKind::loop);
+        break;
+      case Kind::while_statement: module_.loops_.push_back(id); break;
+      case Kind::as_pattern:
+        add_target(tree_.child(id, Field::alias), tree_[id].first_child, DefKind::context);
+        break;
+      case Kind::function:
+      case Kind::lambda: add_function(id); break;
+      case Kind::class_definition: add_class(id); break;
+      case Kind::return_statement: add_return(id); break;
+      case Kind::import_statement: add_import(id); break;
+      case Kind::import_from: add_import_from(id); break;
+      case Kind::if_statement: note_main_guard(id); break;
+      default: break;
+    }
+  }
+
+  void add_call(NodeId id) {
+    Call call;
+    call.node = id;
+    call.function = tree_.child(id, Field::function);
+    call.scope = scopes_.back();
+    const NodeId last = call.function != kNoNode && tree_[call.function].kind == Kind::attribute
+                            ? tree_.child(call.function, Field::attribute)
+                            : call.function;
+    call.name = last == kNoNode ? std::string_view{} : tree_.text(last);
+    module_.calls_.push_back(call);
+  }
+
+  void add_assignment(NodeId id, DefKind kind) {
+    const NodeId right = tree_.child(id, Field::right);
+    NodeId value = right;
+    // a = b = f(): the right side is an assignment of its own.
+    while (value != kNoNode && tree_[value].kind == Kind::assignment)
+      value = tree_.child(value, Field::right);
+    add_target(tree_.child(id, Field::left), value, kind);
+  }
+
+  void add_target(NodeId target, NodeId value, DefKind kind, int element = -1, int depth = 0) {
+    if (target == kNoNode || depth > kUnpackDepth) return;
+    const Kind target_kind = tree_[target].kind;
+    if (target_kind == Kind::tuple || target_kind == Kind::list) {
+      unpack(target, value, kind, depth);
+      return;
+    }
+    if (target_kind != Kind::identifier && target_kind != Kind::attribute &&
+        target_kind != Kind::subscript)
+      return;
+    Def def;  // a subscript is known by its whole text: loaders["train"]
+    def.is_attribute = target_kind == Kind::attribute;
+    def.name = tree_.text(def.is_attribute ? tree_.child(target, Field::attribute) : target);
+    def.target = target;
+    def.value = value;
+    def.element = element;
+    def.kind = kind;
+    def.scope = scopes_.back();
+    module_.defs_.push_back(def);
+  }
+
+  void unpack(NodeId targets, NodeId value, DefKind kind, int depth) {
+    const bool literal = value != kNoNode && kind == DefKind::assign &&
+                         (tree_[value].kind == Kind::tuple || tree_[value].kind == Kind::list) &&
+                         tree_.child_count(value) == tree_.child_count(targets);
+    int index = 0;
+    for (NodeId at = tree_[targets].first_child; at != kNoNode; at = tree_[at].next_sibling) {
+      if (literal)
+        add_target(at, tree_.child_at(value, static_cast<std::size_t>(index)), kind, -1, depth + 1);
+      else
+        add_target(at, value, kind, index, depth + 1);
+      ++index;
+    }
+  }
+
+  void add_function(NodeId id) {
+    Function function;
+    function.node = id;
+    function.name = tree_.text(tree_.child(id, Field::name));
+    function.scope = scopes_.back();
+    function.body = tree_.child(id, Field::body);
+    if (tree_[function.scope].kind == Kind::class_definition) function.owner_class = function.scope;
+    const NodeId parameters = tree_.child(id, Field::parameters);
+    if (parameters != kNoNode)
+      for (NodeId at = tree_[parameters].first_child; at != kNoNode; at = tree_[at].next_sibling)
+        add_parameter(id, at, function);
+    if (tree_[id].kind == Kind::function) {
+      add_def(function.name, id, DefKind::function, scopes_.back());
+    } else if (function.body != kNoNode) {
+      function.returns.push_back(function.body);
+    }
+    module_.functions_.push_back(std::move(function));
+  }
+
+  void add_parameter(NodeId function_node, NodeId at, Function& function) {
+    Parameter parameter;
+    parameter.node = at;
+    NodeId name = at;
+    const Kind kind = tree_[at].kind;
+    if (kind == Kind::default_parameter) {
+      name = tree_.child(at, Field::name);
+      parameter.default_value = tree_.child(at, Field::value);
+    } else if (kind == Kind::typed_parameter) {
+      name = tree_[at].first_child;
+    }
+    if (name != kNoNode && tree_[name].kind == Kind::list_splat_parameter) parameter.splat = '*';
+    if (name != kNoNode && tree_[name].kind == Kind::dictionary_splat_parameter)
+      parameter.splat = 'd';
+    if (parameter.splat != 0) name = tree_[name].first_child;
+    if (name == kNoNode || tree_[name].kind != Kind::identifier) return;
+    parameter.name = tree_.text(name);
+    Def def;
+    def.name = parameter.name;
+    def.target = name;
+    def.value = parameter.default_value;
+    def.kind = DefKind::parameter;
+    def.scope = function_node;
+    module_.defs_.push_back(def);
+    function.parameters.push_back(parameter);
+  }
+
+  void add_def(std::string_view name, NodeId target, DefKind kind, NodeId scope) {
+    Def def;
+    def.name = name;
+    def.target = target;
+    def.kind = kind;
+    def.scope = scope;
+    module_.defs_.push_back(def);
+  }
+
+  void add_class(NodeId id) {
+    Class owner;
+    owner.node = id;
+    owner.name = tree_.text(tree_.child(id, Field::name));
+    owner.body = tree_.child(id, Field::body);
+    const NodeId bases = tree_.child(id, Field::superclasses);
+    if (bases != kNoNode)
+      for (NodeId at = tree_[bases].first_child; at != kNoNode; at = tree_[at].next_sibling)
+        if (tree_[at].kind != Kind::keyword_argument) owner.bases.push_back(at);
+    add_def(owner.name, id, DefKind::class_definition, scopes_.back());
+    module_.classes_.push_back(std::move(owner));
+  }
+
+  void add_return(NodeId id) {
+    const NodeId value = tree_[id].first_child;
+    if (value == kNoNode) return;
+    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+      if (tree_[*scope].kind != Kind::function) continue;
+      for (auto at = module_.functions_.rbegin(); at != module_.functions_.rend(); ++at)
+        if (at->node == *scope) {
+          at->returns.push_back(value);
+          return;
+        }
+    }
+  }
+
+  void bind_import(std::string_view name, std::string path, NodeId statement) {
+    // try: from apex ... except: from torch ...: the torch spelling is the one rules know.
+    auto [at, fresh] = module_.import_paths_.try_emplace(name, path);
+    if (!fresh && !at->second.starts_with("torch.")) at->second = std::move(path);
+    add_def(name, statement, DefKind::import, scopes_.back());
+  }
+
+  void add_import(NodeId id) {
+    for (NodeId at = tree_[id].first_child; at != kNoNode; at = tree_[at].next_sibling) {
+      const bool aliased = tree_[at].kind == Kind::aliased_import;
+      const NodeId name = aliased ? tree_.child(at, Field::name) : at;
+      if (name == kNoNode) continue;
+      const std::string path(tree_.text(name));
+      module_.imports_.push_back(path);
+      if (aliased) {
+        bind_import(tree_.text(tree_.child(at, Field::alias)), path, id);
+      } else {
+        const std::string_view top = tree_.text(name).substr(0, path.find('.'));
+        bind_import(top, std::string(top), id);
+      }
+    }
+  }
+
+  void add_import_from(NodeId id) {
+    const NodeId module_name = tree_.child(id, Field::module_name);
+    if (module_name == kNoNode) return;
+    std::string base(tree_.text(module_name));
+    base.erase(std::remove_if(base.begin(), base.end(), [](char c) { return c == ' '; }),
+               base.end());
+    module_.imports_.push_back(base);
+    const std::string prefix = base.ends_with('.') ? base : base + ".";
+    for (NodeId at = tree_[id].first_child; at != kNoNode; at = tree_[at].next_sibling) {
+      if (at == module_name) continue;
+      if (tree_[at].kind == Kind::wildcard_import) {
+        module_.star_imports_.push_back(base);
+        continue;
+      }
+      const bool aliased = tree_[at].kind == Kind::aliased_import;
+      const NodeId name = aliased ? tree_.child(at, Field::name) : at;
+      if (name == kNoNode) continue;
+      const std::string path = prefix + std::string(tree_.text(name));
+      module_.imports_.push_back(path);
+      bind_import(aliased ? tree_.text(tree_.child(at, Field::alias)) : tree_.text(name), path, id);
+    }
+  }
+
+  void note_main_guard(NodeId id) {
+    const std::string_view condition = tree_.text(tree_.child(id, Field::condition));
+    if (condition.find("__name__") != std::string_view::npos &&
+        condition.find("__main__") != std::string_view::npos)
+      module_.main_guard_ = id;
+  }
+
+  void index() {
+    for (std::uint32_t i = 0; i < module_.defs_.size(); ++i) {
+      const Def& def = module_.defs_[i];
+      (def.is_attribute ? module_.attributes_ : module_.names_)[def.name].push_back(i);
+    }
+    for (Call& call : module_.calls_)
+      if (call.function != kNoNode) call.api = module_.api(call.function);
+  }
+
+  Module& module_;
+  const SyntaxTree& tree_;
+  std::vector<NodeId> scopes_;
+};
+
+Module::Module(std::string path, std::string dotted_name, std::string source)
+    : path_(std::move(path)),
+      dotted_name_(std::move(dotted_name)),
+      tree_(SyntaxTree::parse(std::move(source))) {
+  ModuleBuilder(*this).build();
+}
+
+}  // namespace bench::diagnose

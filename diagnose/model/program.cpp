@@ -1,0 +1,150 @@
+#include "diagnose/model/program.hpp"
+
+#include <algorithm>
+
+namespace bench::diagnose {
+namespace {
+
+const std::vector<CallRef> kNoCalls;
+
+// Calls that hand on the items of their first argument.
+bool passes_items(std::string_view name) {
+  static constexpr std::string_view kNames[] = {"enumerate", "tqdm", "iter",  "zip",      "islice",
+                                                "cycle",     "list", "track", "log_every", "notebook_tqdm",
+                                                "tqdm_notebook", "wrap_tqdm", "ProgressBar"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+bool contains_word(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
+}  // namespace
+
+Ref CallRef::receiver() const {
+  if (call == nullptr || call->function == kNoNode) return {};
+  if ((*module)[call->function].kind != Kind::attribute) return {};
+  return {module, module->tree().child(call->function, Field::object)};
+}
+
+Program::Program(ProgramInput input) : input_(std::move(input)) {
+  index_calls();
+  for (const std::string_view package :
+       {"pytorch_lightning", "lightning", "accelerate", "deepspeed", "horovod", "ignite", "fairseq",
+        "mmcv", "mmengine", "colossalai", "composer", "catalyst", "detectron2", "determined", "ray",
+        "oneflow", "torch_xla", "megatron", "fairscale", "fastai"})
+    framework_distributes_ = framework_distributes_ || imports(package);
+  find_wraps();
+  find_training_loops();
+}
+
+void Program::index_calls() {
+  for (const Module* module : modules()) {
+    for (const Function& function : module->functions()) {
+      if (function.name.empty()) continue;
+      functions_.push_back({module, &function});
+      functions_by_name_[function.name].push_back(functions_.back());
+    }
+    for (const Class& cls : module->classes()) functions_by_name_[cls.name];
+    for (const Call& call : module->calls()) {
+      by_name_[call.name].push_back({module, &call});
+      if (call.api != Api::none) by_api_[static_cast<std::size_t>(call.api)].push_back({module, &call});
+    }
+  }
+}
+
+std::span<const CallRef> Program::calls(Api api) const {
+  return by_api_[static_cast<std::size_t>(api)];
+}
+
+std::span<const CallRef> Program::calls_named(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? std::span<const CallRef>(kNoCalls)
+                                 : std::span<const CallRef>(found->second);
+}
+
+bool Program::imports(std::string_view package) const {
+  return std::any_of(modules().begin(), modules().end(),
+                     [&](const Module* module) { return module->imports_top_level(package); });
+}
+
+bool Program::mentions(std::string_view word) const {
+  return std::any_of(modules().begin(), modules().end(), [&](const Module* module) {
+    return contains_word(module->tree().source(), word);
+  });
+}
+
+void Program::find_wraps() {
+  const auto add = [&](CallRef call, Wrapper kind) {
+    Wrap wrap;
+    wrap.call = call;
+    wrap.kind = kind;
+    wrap.module = call.argument(0, "module");
+    for (const Source& source : module_sources(wrap.module)) {
+      const ClassRef cls = class_of_call(as_call(source.ref));
+      if (cls && std::find(wrap.classes.begin(), wrap.classes.end(), cls) == wrap.classes.end())
+        wrap.classes.push_back(cls);
+    }
+    wraps_.push_back(std::move(wrap));
+  };
+  for (const CallRef& call : calls(Api::ddp)) add(call, Wrapper::ddp);
+  for (const CallRef& call : calls(Api::apex_ddp)) add(call, Wrapper::ddp);
+  for (const CallRef& call : calls(Api::data_parallel)) add(call, Wrapper::data_parallel);
+  has_ddp_ = uses(Api::ddp) || uses(Api::apex_ddp);
+  has_data_parallel_ = uses(Api::data_parallel);
+}
+
+Ref Program::strip_iterable(Ref iterable) const {
+  for (int depth = 0; depth < 6; ++depth) {
+    const CallRef call = as_call(iterable);
+    if (!call || call.call->api == Api::data_loader) break;
+    const Ref first = call.positional(0);
+    if (!first) break;
+    if (!passes_items(call.call->name) && !comes_from(first, Api::data_loader)) break;
+    iterable = first;
+  }
+  return iterable;
+}
+
+void Program::find_training_loops() {
+  const auto is_counter = [&](Ref loop) {
+    if (loop.kind() == Kind::while_statement) return true;
+    Ref iterable = strip_iterable(loop.child(Field::right));
+    const CallRef call = as_call(iterable);
+    return call && (call.call->name == "range" || call.call->name == "trange" ||
+                    call.call->name == "count");
+  };
+  for (const CallRef& backward : calls_named("backward")) {
+    const Ref receiver = backward.receiver();
+    if (!receiver || receiver.text() == "self") continue;
+    const FunctionRef inside = enclosing_function(backward.ref());
+    if (inside && inside.function->name == "backward") continue;
+    const std::vector<Ref> loops = loops_around(backward.ref());
+    if (loops.empty()) continue;
+    auto batches = std::find_if(loops.begin(), loops.end(), [&](Ref at) { return !is_counter(at); });
+    // for phase in ["train", "val"]: not a loop over data
+    if (batches != loops.end()) {
+      const Kind kind = strip_iterable(batches->child(Field::right)).kind();
+      if ((kind == Kind::list || kind == Kind::tuple) && batches != loops.begin()) batches = loops.end();
+    }
+    const bool by_count = batches == loops.end();
+    if (by_count) batches = loops.begin();
+    const auto known = std::find_if(training_loops_.begin(), training_loops_.end(),
+                                    [&](const TrainingLoop& t) { return t.batches == *batches; });
+    if (known != training_loops_.end()) {
+      known->backwards.push_back(backward);
+      continue;
+    }
+    TrainingLoop loop;
+    loop.batches = *batches;
+    if (!by_count) loop.iterable = strip_iterable(batches->child(Field::right));
+    for (auto outer = batches + 1; outer != loops.end() && !loop.epochs; ++outer)
+      if (is_counter(*outer) || contains_word(outer->child(Field::left).text(), "epoch"))
+        loop.epochs = *outer;
+    loop.backwards.push_back(backward);
+    loop.function = enclosing_function(*batches);
+    training_loops_.push_back(std::move(loop));
+  }
+}
+
+}  // namespace bench::diagnose

@@ -1,0 +1,238 @@
+// A program is a script and the local files it imports. It answers the questions rules ask: which
+// calls of an API there are, where a value comes from, which guards and loops surround a node, and
+// which expressions are ranks. It is built once per script and shared by all rules.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "diagnose/launch/launch_line.hpp"
+#include "diagnose/model/module.hpp"
+
+namespace bench::diagnose {
+
+struct CallRef {
+  const Module* module = nullptr;
+  const Call* call = nullptr;
+
+  Ref ref() const { return {module, call->node}; }
+  explicit operator bool() const { return call != nullptr; }
+  Ref argument(std::size_t index, std::string_view name) const {
+    return {module, module->argument(call->node, index, name)};
+  }
+  Ref positional(std::size_t index) const { return {module, module->positional(call->node, index)}; }
+  Ref keyword(std::string_view name) const { return {module, module->keyword(call->node, name)}; }
+  bool has_splat() const { return module->has_splat(call->node); }
+  // The object of a method call: loss in loss.backward().
+  Ref receiver() const;
+};
+
+struct FunctionRef {
+  const Module* module = nullptr;
+  const Function* function = nullptr;
+
+  explicit operator bool() const { return function != nullptr; }
+  bool operator==(const FunctionRef&) const = default;
+  bool operator<(const FunctionRef& other) const { return function < other.function; }
+};
+
+struct ClassRef {
+  const Module* module = nullptr;
+  const Class* cls = nullptr;
+
+  explicit operator bool() const { return cls != nullptr; }
+  bool operator==(const ClassRef&) const = default;
+};
+
+// Where a value comes from, after names, attributes, parameters and returns are followed.
+struct Source {
+  enum class How : std::uint8_t {
+    value,      // the node is the expression itself
+    element,    // the value is element `element` of what the node gives
+    loop_item,  // the value is an item of the iterable node
+    parameter,  // the node is a parameter nobody in the program binds
+    argument,   // the node is an add_argument(...) call
+    unknown,    // the node is a name or attribute nobody defines
+  };
+  Ref ref;
+  How how = How::value;
+  int element = -1;
+};
+
+// A literal value, as far as the program text decides it.
+struct Value {
+  enum class Type : std::uint8_t { unknown, none, boolean, integer, number, string, list };
+  Type type = Type::unknown;
+  std::int64_t integer = 0;
+  double number = 0;
+  std::string string;
+  std::vector<Value> items;
+  bool is_default = false;  // comes from an argparse default, so the command line may change it
+
+  bool known() const { return type != Type::unknown; }
+  bool is_true() const { return type == Type::boolean && integer != 0; }
+  bool is_false() const { return type == Type::boolean && integer == 0; }
+  bool is_integer() const { return type == Type::integer; }
+  bool is_string() const { return type == Type::string; }
+};
+
+enum class RankTest : std::uint8_t {
+  none,       // says nothing about the rank
+  main_only,  // holds on one rank (of the job or of each node)
+  not_main,   // holds on every other rank
+};
+
+struct Guard {
+  Ref condition;
+  bool holds = true;  // the branch taken when the condition is true
+};
+
+// A loop that trains: it reaches a backward pass.
+struct TrainingLoop {
+  Ref batches;   // the loop over batches: the innermost one that is not a range
+  Ref epochs;    // the loop around it, perhaps in a caller; empty when there is none
+  Ref iterable;  // what `batches` iterates, without enumerate, tqdm and their kin
+  std::vector<CallRef> backwards;
+  FunctionRef function;  // holds `batches`
+};
+
+enum class Wrapper : std::uint8_t { data_parallel, ddp };
+
+// One DDP(...) or DataParallel(...) call.
+struct Wrap {
+  CallRef call;
+  Wrapper kind = Wrapper::ddp;
+  Ref module;                     // the wrapped expression
+  std::vector<ClassRef> classes;  // classes of this program that it wraps
+};
+
+struct ProgramInput {
+  std::vector<const Module*> modules;  // the script first
+  // Which module an import of a module means, for imports that lead to files of the program.
+  std::map<std::pair<const Module*, std::string>, const Module*> import_targets;
+  std::vector<LaunchLine> launches;  // from --launch and from shell scripts that start this script
+  std::optional<int> gpus;
+  bool is_notebook = false;
+};
+
+class Program {
+ public:
+  explicit Program(ProgramInput input);
+
+  const Module& root() const { return *input_.modules.front(); }
+  const std::vector<const Module*>& modules() const { return input_.modules; }
+  const std::vector<LaunchLine>& launches() const { return input_.launches; }
+  std::optional<int> gpus() const { return input_.gpus; }
+  bool is_notebook() const { return input_.is_notebook; }
+
+  // --- tables
+  std::span<const CallRef> calls(Api api) const;
+  std::span<const CallRef> calls_named(std::string_view name) const;
+  bool uses(Api api) const { return !calls(api).empty(); }
+  bool imports(std::string_view top_level_package) const;
+  // A framework that distributes on its own is imported (Lightning, Accelerate, DeepSpeed ...).
+  bool framework_distributes() const { return framework_distributes_; }
+  const std::vector<Wrap>& wraps() const { return wraps_; }
+  const std::vector<TrainingLoop>& training_loops() const { return training_loops_; }
+  bool has_ddp() const { return has_ddp_; }
+  bool has_data_parallel() const { return has_data_parallel_; }
+  bool mentions(std::string_view text) const;  // a word anywhere in the sources of the program
+
+  // --- where values come from (resolve.cpp)
+  std::vector<Source> sources(Ref expression) const;
+  // The same, also through model.to(...), .cuda(), torch.compile(...) and their kin.
+  std::vector<Source> module_sources(Ref expression) const;
+  FunctionRef callee(CallRef call) const;
+  ClassRef class_of_call(CallRef call) const;  // C for C(...)
+  ClassRef class_of(Ref expression) const;     // class of the object the expression gives
+  ClassRef enclosing_class(Ref node) const;
+  FunctionRef enclosing_function(Ref node) const;
+  FunctionRef method(ClassRef owner, std::string_view name) const;  // in bases of this program too
+  bool derives_from(ClassRef derived, Api base) const;
+  const std::vector<CallRef>& call_sites(FunctionRef function) const;
+  std::string qualified(Ref expression) const;
+  CallRef as_call(Ref node) const;
+  bool comes_from(Ref expression, Api api) const;  // some source is a call of it
+  CallRef origin(Ref expression, Api api) const;   // that call
+  // The def that gives `name` to the call's result: model in model = DDP(...). Empty otherwise.
+  std::string_view assigned_name(Ref call) const;
+  const std::vector<FunctionRef>& functions() const { return functions_; }
+  // Same variable: same text, and for plain names the same function or module scope.
+  bool same_variable(Ref a, Ref b) const;
+
+  // --- literals (literal.cpp)
+  Value evaluate(Ref expression) const;
+  std::optional<std::int64_t> integer(Ref expression) const;
+  std::optional<std::string> string(Ref expression) const;
+  bool is_literal_true(Ref expression) const { return evaluate(expression).is_true(); }
+  bool is_literal_false(Ref expression) const { return evaluate(expression).is_false(); }
+
+  // --- order and control (control.cpp)
+  std::vector<Guard> guards(Ref node) const;  // within the function, innermost first
+  RankTest rank_test(Ref condition) const;
+  RankTest guarded_by_rank(Ref node) const;  // also through call sites
+  Ref rank_guard(Ref node) const;            // the condition that makes it so, in this function
+  bool under(Ref node, const std::function<bool(Ref condition, bool holds)>& accepts) const;
+  Ref enclosing_with(Ref node, const std::function<bool(Ref item)>& accepts) const;
+  bool under_no_grad(Ref node) const;
+  std::vector<Ref> loops_around(Ref node) const;  // innermost first, also in callers
+  Ref innermost_loop(Ref node) const;             // within the function
+  bool runs_before(Ref first, Ref second) const;  // program order, entering local calls
+  // Functions whose body may run because of the node's subtree, itself excluded.
+  std::vector<FunctionRef> reached(Ref subtree) const;
+  // First call with the name inside the subtree or in functions it reaches.
+  bool subtree_calls(Ref subtree, const std::function<bool(CallRef)>& accepts) const;
+
+  // --- what an expression means (roles.cpp)
+  bool is_rank(Ref expression) const;  // of the whole job
+  bool is_spawn_rank(Ref expression) const;  // first parameter of a function that mp.spawn starts
+  std::string environment_name(Ref expression) const;  // RANK for int(os.environ["RANK"])
+  bool is_local_rank(Ref expression) const;
+  bool is_world_size(Ref expression) const;
+  bool is_distributed_flag(Ref condition) const;
+  Ref strip_iterable(Ref iterable) const;  // loader for tqdm(enumerate(loader))
+  bool mentions_rank(Ref subtree) const;  // a rank is part of it (as in f"ckpt_{rank}.pt")
+  bool is_wrapped(Ref expression, Wrapper kind) const;
+  const Wrap* wrap_of(Ref expression) const;
+  bool is_spawned(FunctionRef function) const;  // target of mp.spawn
+  bool is_evaluation(Ref node) const;           // in an eval function or under no_grad
+
+ private:
+  friend class Resolver;
+  void index_calls();
+  void find_wraps();
+  void find_training_loops();
+  std::vector<Source> resolve(Ref expression, bool through_module) const;
+  const Module* import_target(const Module& from, std::string_view path) const;
+  RankTest rank_test(Ref condition, int depth) const;
+  RankTest comparison_rank_test(Ref comparison) const;
+  RankTest guarded_by_rank(Ref node, int depth) const;
+  bool runs_before(Ref first, Ref second, int depth) const;
+  unsigned roles(Ref expression, int depth) const;
+  unsigned source_roles(const Source& source, int depth) const;
+  bool rank_zero_decorated(FunctionRef function) const;
+
+  ProgramInput input_;
+  std::array<std::vector<CallRef>, 128> by_api_;
+  std::unordered_map<std::string_view, std::vector<CallRef>> by_name_;
+  std::vector<FunctionRef> functions_;
+  std::unordered_map<std::string_view, std::vector<FunctionRef>> functions_by_name_;
+  std::vector<Wrap> wraps_;
+  std::vector<TrainingLoop> training_loops_;
+  mutable std::map<const Function*, std::vector<CallRef>> call_sites_;
+  mutable std::map<std::pair<Ref, bool>, std::vector<Source>> resolved_;
+  mutable int resolving_ = 0;
+  bool framework_distributes_ = false;
+  bool has_ddp_ = false;
+  bool has_data_parallel_ = false;
+};
+
+}  // namespace bench::diagnose

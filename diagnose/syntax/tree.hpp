@@ -1,0 +1,65 @@
+// One parsed Python file. Parsing keeps what rules read: parentheses, awaits, type annotations and
+// comments leave the tree (comments are kept in a list of their own), operators become Op values.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/syntax/node.hpp"
+
+namespace bench::diagnose {
+
+struct Position {
+  std::uint32_t line = 1;    // 1-based
+  std::uint32_t column = 1;  // 1-based, in characters
+};
+
+class SyntaxTree {
+ public:
+  // Never throws on bad Python: what does not parse becomes Kind::error nodes.
+  static SyntaxTree parse(std::string source);
+
+  std::string_view source() const { return source_; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const Node& operator[](NodeId id) const { return nodes_[id]; }
+  NodeId size() const { return static_cast<NodeId>(nodes_.size()); }
+  bool has_errors() const { return has_errors_; }
+
+  std::string_view text(NodeId id) const;
+  NodeId child(NodeId id, Field field) const;  // kNoNode when absent
+  NodeId child_at(NodeId id, std::size_t index) const;
+  std::size_t child_count(NodeId id) const;
+  bool contains(NodeId outer, NodeId inner) const {
+    return outer <= inner && inner < nodes_[outer].last;
+  }
+  // Nearest ancestor (not the node itself) of the kind, or kNoNode.
+  NodeId ancestor(NodeId id, Kind kind) const;
+
+  // Value of a plain string literal; nothing for f-strings with holes and for other nodes.
+  std::optional<std::string> string_value(NodeId id) const;
+
+  Position position(std::uint32_t byte) const;
+  std::uint32_t line_of(NodeId id) const { return line_at(nodes_[id].begin); }
+  std::uint32_t line_at(std::uint32_t byte) const;
+  std::string_view line_text(std::uint32_t line) const;
+  std::uint32_t line_count() const { return static_cast<std::uint32_t>(line_starts_.size()); }
+  std::uint32_t line_start(std::uint32_t line) const { return line_starts_[line - 1]; }
+
+  struct Comment {
+    std::uint32_t begin;
+    std::uint32_t end;
+  };
+  const std::vector<Comment>& comments() const { return comments_; }
+
+ private:
+  friend class TreeBuilder;
+  std::string source_;
+  std::vector<Node> nodes_;
+  std::vector<Comment> comments_;
+  std::vector<std::uint32_t> line_starts_;
+  bool has_errors_ = false;
+};
+
+}  // namespace bench::diagnose

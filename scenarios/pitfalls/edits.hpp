@@ -1,0 +1,36 @@
+// Edits of a user's source that rules attach to findings. Each keeps the file's indentation, and does
+// nothing where it cannot be sure of it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+// Puts a statement before the first one of a block. "\t" in it is one more level of indentation.
+void insert_first(Ref block, std::string statement, std::string title, Finding& finding);
+
+// Puts a statement on a line of its own before or after the statement that holds `node`.
+void insert_before(Ref node, std::string statement, std::string title, Finding& finding);
+void insert_after(Ref node, std::string statement, std::string title, Finding& finding);
+
+void replace(Ref node, std::string text, std::string title, Finding& finding);
+void replace_bytes(Ref node, std::uint32_t begin, std::uint32_t end, std::string text,
+                   std::string title, Finding& finding);
+
+// Adds an argument at the end of a call.
+void add_argument(const CallRef& call, std::string argument, std::string title, Finding& finding);
+
+// Removes a keyword argument with its comma.
+void remove_argument(const CallRef& call, std::string_view keyword, std::string title,
+                     Finding& finding);
+
+// Puts the statement that holds `node` under `if condition:`.
+void guard_statement(Ref node, std::string_view condition, std::string title, Finding& finding);
+
+// The statement that holds the node: the ancestor directly inside a block or the module.
+Ref statement_of(Ref node);
+
+}  // namespace bench::pitfalls

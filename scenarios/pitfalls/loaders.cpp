@@ -1,0 +1,130 @@
+#include "scenarios/pitfalls/loaders.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "scenarios/pitfalls/edits.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::NodeId;
+using diagnose::Source;
+
+namespace {
+
+std::string lowered(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+bool says_evaluation(std::string_view text) {
+  const std::string plain = lowered(text);
+  if (plain.find("train") != std::string::npos) return false;
+  for (const std::string_view word : {"val", "test", "eval", "dev", "infer", "predict"})
+    if (plain.find(word) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+std::vector<CallRef> loaders_of(const Program& program, Ref iterable) {
+  std::vector<CallRef> out;
+  if (!iterable) return out;
+  for (const Source& source : program.sources(program.strip_iterable(iterable))) {
+    if (source.how == Source::How::loop_item) continue;
+    const CallRef call = program.as_call(source.ref);
+    if (call && call.call->api == Api::data_loader) out.push_back(call);
+  }
+  return out;
+}
+
+CallRef sampler_of(const Program& program, const CallRef& loader) {
+  const CallRef direct = program.origin(loader.argument(3, "sampler"), Api::distributed_sampler);
+  if (direct) return direct;
+  for (const Source& source : program.sources(loader.argument(4, "batch_sampler"))) {
+    const CallRef batches = program.as_call(source.ref);
+    if (!batches) continue;
+    if (batches.call->api == Api::distributed_sampler) return batches;
+    for (const Ref inner : {batches.positional(0), batches.keyword("sampler")})
+      if (const CallRef found = program.origin(inner, Api::distributed_sampler)) return found;
+  }
+  return {};
+}
+
+bool has_some_sampler(const Program& program, const CallRef& loader) {
+  if (loader.argument(4, "batch_sampler")) return true;
+  if (loader.has_splat() && !loader.keyword("shuffle")) return true;
+  const Ref sampler = loader.argument(3, "sampler");
+  if (!sampler) return false;
+  for (const Source& source : program.sources(sampler))
+    if (source.ref.kind() != Kind::none_literal) return true;
+  return false;
+}
+
+bool reads_iterable_dataset(const Program& program, const CallRef& loader) {
+  const Ref dataset = loader.argument(0, "dataset");
+  if (!dataset) return false;
+  const auto cls = program.class_of(dataset);
+  return cls && program.derives_from(cls, Api::iterable_dataset);
+}
+
+bool is_evaluation_loader(const Program& program, const CallRef& loader) {
+  const std::string_view name = program.assigned_name(loader.ref());
+  if (!name.empty() && says_evaluation(name)) return true;
+  const Ref dataset = loader.argument(0, "dataset");
+  if (dataset && says_evaluation(dataset.text())) return true;
+  const auto function = program.enclosing_function(loader.ref());
+  return function && says_evaluation(function.function->name);
+}
+
+std::optional<std::int64_t> epoch_count(const Program& program, Ref loop) {
+  if (!loop || loop.kind() != Kind::for_statement) return std::nullopt;
+  const CallRef range = program.as_call(program.strip_iterable(loop.child(Field::right)));
+  if (!range || range.call->name != "range") return std::nullopt;
+  const diagnose::Value stop =
+      program.evaluate(range.positional(1) ? range.positional(1) : range.positional(0));
+  if (!stop.is_integer() || stop.is_default) return std::nullopt;
+  return stop.integer;
+}
+
+void fix_set_epoch(const Program& program, const diagnose::TrainingLoop& loop,
+                   const CallRef& loader, const CallRef& sampler, Finding& finding) {
+  if (loop.epochs.kind() != Kind::for_statement) return;
+  const Ref variable = loop.epochs.child(Field::left);
+  if (!variable || variable.kind() != Kind::identifier || variable.text() == "_") return;
+  // The sampler must have a name that the loop can see.
+  const std::string_view name = program.assigned_name(sampler.ref());
+  const std::string_view loader_name = program.assigned_name(loader.ref());
+  std::string object;
+  const auto here = program.enclosing_function(loop.epochs);
+  const auto visible = [&](const CallRef& made, std::string_view called) {
+    if (called.empty() || made.module != loop.epochs.module) return false;
+    const auto where = program.enclosing_function(made.ref());
+    return called.starts_with("self.") ? here && where : where == here || !where;
+  };
+  if (visible(sampler, name)) {
+    object = name;
+  } else if (visible(loader, loader_name)) {
+    object = std::string(loader_name) + ".sampler";
+  } else if (loop.iterable && loop.iterable.kind() == Kind::identifier &&
+             program.enclosing_function(loop.batches) == here) {
+    object = std::string(loop.iterable.text()) + ".sampler";
+  } else {
+    return;
+  }
+  const bool may_be_none = !program.guards(sampler.ref()).empty() || object.ends_with(".sampler");
+  const std::string call = object + ".set_epoch(" + std::string(variable.text()) + ")";
+  std::string statement = call;
+  if (object.ends_with(".sampler") && may_be_none && !program.guards(sampler.ref()).empty())
+    statement = "if hasattr(" + object + ", \"set_epoch\"):\n\t" + call;
+  else if (!program.guards(sampler.ref()).empty())
+    statement = "if " + object + " is not None:\n\t" + call;
+  insert_first(loop.epochs.with(loop.epochs.child(Field::body).node), statement,
+               "Call set_epoch in the epoch loop", finding);
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,34 @@
+// What several rules ask about data loaders: which DataLoader feeds a loop, which sampler it has, how
+// many epochs a loop runs, and the edits that add what is missing.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+// DataLoader(...) calls that an iterable comes from.
+std::vector<CallRef> loaders_of(const Program& program, Ref iterable);
+
+// DistributedSampler(...) behind the loader's sampler or batch_sampler argument; empty when none.
+CallRef sampler_of(const Program& program, const CallRef& loader);
+
+// The loader has a sampler of any kind, or arguments that cannot be seen.
+bool has_some_sampler(const Program& program, const CallRef& loader);
+
+// The loader reads an IterableDataset of this program, or a webdataset-like pipeline.
+bool reads_iterable_dataset(const Program& program, const CallRef& loader);
+
+// Its name, dataset or place says that it serves validation or testing.
+bool is_evaluation_loader(const Program& program, const CallRef& loader);
+
+// Number of rounds of `for epoch in range(n)`, when it is a literal.
+std::optional<std::int64_t> epoch_count(const Program& program, Ref loop);
+
+// Adds sampler.set_epoch(epoch) as the first statement of the epoch loop, where names allow it.
+void fix_set_epoch(const Program& program, const diagnose::TrainingLoop& loop,
+                   const CallRef& loader, const CallRef& sampler, Finding& finding);
+
+}  // namespace bench::pitfalls

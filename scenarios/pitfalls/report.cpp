@@ -1,0 +1,46 @@
+#include <algorithm>
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+Finding& Report::add(Confidence confidence, std::string message) {
+  Finding finding;
+  finding.rule = rule_.id;
+  finding.name = rule_.name;
+  finding.category = rule_.category;
+  finding.severity = rule_.severity;
+  finding.confidence = confidence;
+  finding.message = std::move(message);
+  out_.push_back(std::move(finding));
+  return out_.back();
+}
+
+Finding& Report::at(Ref where, Confidence confidence, std::string message) {
+  Finding& finding = add(confidence, std::move(message));
+  const auto& tree = where.module->tree();
+  const auto& node = tree[where.node];
+  finding.file = where.module->path();
+  const diagnose::Position begin = tree.position(node.begin);
+  // A compound statement is shown by its first line only.
+  const std::string_view text = tree.text(where.node);
+  const auto length = static_cast<std::uint32_t>(std::min(text.find('\n'), text.size()));
+  const diagnose::Position end = tree.position(node.begin + length);
+  finding.line = begin.line;
+  finding.column = begin.column;
+  finding.end_line = end.line;
+  finding.end_column = end.column;
+  return finding;
+}
+
+Finding& Report::at_word(const std::string& file, const diagnose::LaunchWord& word,
+                         Confidence confidence, std::string message) {
+  Finding& finding = add(confidence, std::move(message));
+  finding.file = file;
+  finding.line = finding.end_line = word.line;
+  finding.column = word.column;
+  finding.end_column = word.column + static_cast<std::uint32_t>(word.text.size());
+  return finding;
+}
+
+}  // namespace bench::pitfalls

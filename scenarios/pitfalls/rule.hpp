@@ -1,0 +1,55 @@
+// A pitfall as a rule: its identity, its page, and a check of static evidence (a user's program).
+// One pitfall is one .cpp, one .md of the same name and one line in registry.cpp.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "diagnose/finding.hpp"
+#include "diagnose/model/program.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::CallRef;
+using diagnose::Category;
+using diagnose::Confidence;
+using diagnose::Finding;
+using diagnose::Program;
+using diagnose::Ref;
+using diagnose::Severity;
+
+// Whether a script alone, a run alone, or both can show a pitfall; partial: only some of its forms.
+enum class Evidence : std::uint8_t { none, partial, full };
+
+struct Rule;
+
+// Takes what one rule reports about one program.
+class Report {
+ public:
+  Report(const Rule& rule, std::vector<Finding>& out) : rule_(rule), out_(out) {}
+
+  Finding& at(Ref where, Confidence confidence, std::string message);
+  Finding& at_word(const std::string& file, const diagnose::LaunchWord& word, Confidence confidence,
+                   std::string message);
+
+ private:
+  Finding& add(Confidence confidence, std::string message);
+
+  const Rule& rule_;
+  std::vector<Finding>& out_;
+};
+
+struct Rule {
+  std::string_view id;    // DDP018
+  std::string_view name;  // missing-set-epoch
+  Category category;
+  Severity severity;  // of its usual finding; one that is less sure may report less
+  Evidence statically;
+  Evidence dynamically;
+  void (*check)(const Program&, Report&);  // null where a script shows nothing
+};
+
+// The rule's Markdown page, embedded at build time.
+std::string_view page_of(const Rule& rule);
+
+}  // namespace bench::pitfalls
