@@ -51,6 +51,7 @@ struct Finding {
   std::uint32_t end_column = 1;
   std::string message;
   std::string help;
+  std::string excerpt;  // the line it stands on, for readers without the file
   std::optional<Fix> fix;
   std::vector<std::pair<std::string, std::string>> evidence;
 };

@@ -2,6 +2,7 @@
 
 #include "bench/cli/commands.hpp"
 #include "bench/launch/mock_worker.hpp"
+#include "diagnose/command.hpp"
 
 namespace bench::cli {
 namespace {
@@ -10,6 +11,10 @@ constexpr Subcommand kSubcommands[] = {
     {"list", "scenarios|models|machines [--format json]", "what this program knows by name",
      list_command},
     {"doctor", "[--format json]", "what this machine can and cannot do, and why", doctor_command},
+    {"diagnose", "PATH... [--launch CMD] [--gpus N] [--format text|json|sarif|github|markdown]",
+     "pitfalls in training scripts, launch lines and configs", diagnose::diagnose_command},
+    {"explain", "RULE", "one pitfall: what, why, what it costs, the fix",
+     diagnose::explain_command},
     {"worker", "--job FILE", "", worker_command},  // hidden: see mock_worker.hpp
 };
 

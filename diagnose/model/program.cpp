@@ -94,6 +94,26 @@ void Program::find_wraps() {
   has_data_parallel_ = uses(Api::data_parallel);
 }
 
+const std::vector<ForwardCall>& Program::forward_calls() const {
+  if (forward_calls_) return *forward_calls_;
+  std::vector<ForwardCall> found;
+  if (!wraps_.empty()) {
+    for (const Module* module : modules())
+      for (const Call& call : module->calls()) {
+        if (call.api != Api::none || call.function == kNoNode) continue;
+        Ref function{module, call.function};
+        if (call.name == "forward" && function.kind() == Kind::attribute)
+          function = function.child(Field::object);
+        else if (function.kind() == Kind::attribute && !function.text().starts_with("self."))
+          continue;
+        if (function.kind() != Kind::identifier && function.kind() != Kind::attribute) continue;
+        if (const Wrap* wrap = wrap_of(function)) found.push_back({{module, &call}, wrap});
+      }
+  }
+  forward_calls_ = std::move(found);
+  return *forward_calls_;
+}
+
 Ref Program::strip_iterable(Ref iterable) const {
   for (int depth = 0; depth < 6; ++depth) {
     const CallRef call = as_call(iterable);

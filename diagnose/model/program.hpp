@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "diagnose/config/config_entry.hpp"
 #include "diagnose/launch/launch_line.hpp"
 #include "diagnose/model/module.hpp"
 
@@ -67,23 +68,6 @@ struct Source {
   int element = -1;
 };
 
-// A literal value, as far as the program text decides it.
-struct Value {
-  enum class Type : std::uint8_t { unknown, none, boolean, integer, number, string, list };
-  Type type = Type::unknown;
-  std::int64_t integer = 0;
-  double number = 0;
-  std::string string;
-  std::vector<Value> items;
-  bool is_default = false;  // comes from an argparse default, so the command line may change it
-
-  bool known() const { return type != Type::unknown; }
-  bool is_true() const { return type == Type::boolean && integer != 0; }
-  bool is_false() const { return type == Type::boolean && integer == 0; }
-  bool is_integer() const { return type == Type::integer; }
-  bool is_string() const { return type == Type::string; }
-};
-
 enum class RankTest : std::uint8_t {
   none,       // says nothing about the rank
   main_only,  // holds on one rank (of the job or of each node)
@@ -114,11 +98,18 @@ struct Wrap {
   std::vector<ClassRef> classes;  // classes of this program that it wraps
 };
 
+// A call of a wrapped model: model(x) after model = DDP(model).
+struct ForwardCall {
+  CallRef call;
+  const Wrap* wrap = nullptr;
+};
+
 struct ProgramInput {
   std::vector<const Module*> modules;  // the script first
   // Which module an import of a module means, for imports that lead to files of the program.
   std::map<std::pair<const Module*, std::string>, const Module*> import_targets;
   std::vector<LaunchLine> launches;  // from --launch and from shell scripts that start this script
+  std::vector<ConfigEntry> configs;
   std::optional<int> gpus;
   bool is_notebook = false;
 };
@@ -130,6 +121,7 @@ class Program {
   const Module& root() const { return *input_.modules.front(); }
   const std::vector<const Module*>& modules() const { return input_.modules; }
   const std::vector<LaunchLine>& launches() const { return input_.launches; }
+  const std::vector<ConfigEntry>& configs() const { return input_.configs; }
   std::optional<int> gpus() const { return input_.gpus; }
   bool is_notebook() const { return input_.is_notebook; }
 
@@ -142,6 +134,7 @@ class Program {
   bool framework_distributes() const { return framework_distributes_; }
   const std::vector<Wrap>& wraps() const { return wraps_; }
   const std::vector<TrainingLoop>& training_loops() const { return training_loops_; }
+  const std::vector<ForwardCall>& forward_calls() const;  // of wrapped models, in source order
   bool has_ddp() const { return has_ddp_; }
   bool has_data_parallel() const { return has_data_parallel_; }
   bool mentions(std::string_view text) const;  // a word anywhere in the sources of the program
@@ -230,6 +223,7 @@ class Program {
   mutable std::map<const Function*, std::vector<CallRef>> call_sites_;
   mutable std::map<std::pair<Ref, bool>, std::vector<Source>> resolved_;
   mutable int resolving_ = 0;
+  mutable std::optional<std::vector<ForwardCall>> forward_calls_;
   bool framework_distributes_ = false;
   bool has_ddp_ = false;
   bool has_data_parallel_ = false;

@@ -5,6 +5,21 @@
 
 namespace bench::pitfalls {
 
+void check_dataparallel_multi_gpu(const Program& program, Report& report);
+void check_module_not_on_first_device(const Program& program, Report& report);
+void check_device_id_not_visible(const Program& program, Report& report);
+void check_batch_not_divisible_by_gpus(const Program& program, Report& report);
+void check_list_input_split_wrongly(const Program& program, Report& report);
+void check_rnn_under_dataparallel(const Program& program, Report& report);
+void check_loss_inside_dp_forward(const Program& program, Report& report);
+void check_state_mutated_in_forward(const Program& program, Report& report);
+void check_ungatherable_output(const Program& program, Report& report);
+void check_primary_gpu_imbalance(const Program& program, Report& report);
+void check_batchnorm_under_dataparallel(const Program& program, Report& report);
+void check_autocast_dtype_lost_in_replicas(const Program& program, Report& report);
+void check_hard_coded_device_in_forward(const Program& program, Report& report);
+void check_parameters_empty_in_replica(const Program& program, Report& report);
+void check_hard_coded_device_list(const Program& program, Report& report);
 void check_missing_set_epoch(const Program& program, Report& report);
 
 }  // namespace bench::pitfalls

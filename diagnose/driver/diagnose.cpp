@@ -1,0 +1,317 @@
+#include "diagnose/driver/diagnose.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <tuple>
+
+#include "bench/core/error.hpp"
+#include "diagnose/config/config_entry.hpp"
+#include "diagnose/driver/assemble.hpp"
+#include "diagnose/driver/notebook.hpp"
+#include "diagnose/driver/source_files.hpp"
+#include "diagnose/launch/shell_script.hpp"
+#include "scenarios/pitfalls/registry.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+// Words without which a file has nothing to do with training.
+bool is_relevant(std::string_view text) {
+  static constexpr auto kWords = std::to_array<std::string_view>(
+      {"torch", "lightning", "horovod", "accelerate", "transformers", "deepspeed"});
+  return std::any_of(kWords.begin(), kWords.end(), [&](std::string_view word) {
+    return text.find(word) != std::string_view::npos;
+  });
+}
+
+bool before(const Finding& a, const Finding& b) {
+  return std::tie(a.file, a.line, a.column, a.rule, a.message) <
+         std::tie(b.file, b.line, b.column, b.rule, b.message);
+}
+
+bool same_place(const Finding& a, const Finding& b) {
+  return a.file == b.file && a.line == b.line && a.column == b.column && a.rule == b.rule;
+}
+
+void sort_and_merge(std::vector<Finding>& findings) {
+  std::sort(findings.begin(), findings.end(), before);
+  findings.erase(std::unique(findings.begin(), findings.end(), same_place), findings.end());
+}
+
+std::vector<Finding> run_rules(const Program& program, const Selection& selection) {
+  std::vector<Finding> found;
+  for (const pitfalls::Rule& rule : pitfalls::all_rules()) {
+    if (rule.check == nullptr || !selection.wants(rule)) continue;
+    pitfalls::Report report(rule, found);
+    rule.check(program, report);
+  }
+  return found;
+}
+
+// Drops what comments silence and what is below the asked severity; adds the excerpts.
+class Finisher {
+ public:
+  Finisher(const ModuleCache& cache, const Selection& selection)
+      : cache_(cache), selection_(selection) {}
+
+  std::vector<Finding> finish(const Program& program, std::vector<Finding> found) {
+    std::vector<Finding> kept;
+    for (Finding& finding : found) {
+      if (finding.severity < selection_.at_least) continue;
+      const Module* module = nullptr;
+      for (const Module* candidate : program.modules())
+        if (candidate->path() == finding.file) module = candidate;
+      if (module != nullptr && module->tree().size() > 1) {
+        finding.excerpt = module->tree().line_text(finding.line);
+      } else if (finding.file != "<launch>") {
+        finding.excerpt = line_of_file(finding.file, finding.line);
+      }
+      if (is_silenced(finding.excerpt, finding)) continue;
+      if (finding.file.ends_with(".ipynb")) map_notebook(finding);
+      kept.push_back(std::move(finding));
+    }
+    return kept;
+  }
+
+ private:
+  std::string line_of_file(const std::string& file, std::uint32_t line) {
+    const auto text = cache_.read(file);
+    if (!text) return {};
+    std::size_t at = 0;
+    for (std::uint32_t i = 1; i < line && at != std::string::npos; ++i) {
+      at = text->find('\n', at);
+      if (at != std::string::npos) ++at;
+    }
+    if (at == std::string::npos) return {};
+    return text->substr(at, text->find('\n', at) - at);
+  }
+
+  // Lines of a notebook's text become lines of the .ipynb file; edits would not fit it.
+  void map_notebook(Finding& finding) {
+    const auto json = cache_.read(finding.file);
+    if (!json) return;
+    const NotebookSource source = notebook_source(*json);
+    const auto line = [&](std::uint32_t at) {
+      return at >= 1 && at <= source.file_lines.size() ? source.file_lines[at - 1] : at;
+    };
+    finding.line = line(finding.line);
+    finding.end_line = line(finding.end_line);
+    finding.fix.reset();
+  }
+
+  const ModuleCache& cache_;
+  const Selection& selection_;
+};
+
+struct Task {
+  SourceFile file;
+  bool always = true;  // false: only when no other script has covered it
+};
+
+class Session {
+ public:
+  Session(const DiagnoseOptions& options, Reader reader)
+      : options_(options), cache_(std::move(reader)) {
+    if (options.launch) {
+      auto launch = parse_launch(*options.launch);
+      if (!launch)
+        throw UsageError("--launch '" + *options.launch +
+                         "': expected a command that starts a Python script, such as "
+                         "torchrun --nproc-per-node=4 train.py");
+      given_launch_ = std::move(*launch);
+    }
+  }
+
+  std::vector<Finding> run_file(const SourceFile& file) {
+    std::vector<Finding> out;
+    switch (file.type) {
+      case FileType::python:
+      case FileType::notebook: return run_script(file);
+      case FileType::shell: return run_launches(file);
+      case FileType::yaml:
+      case FileType::toml:
+      case FileType::json: return run_config(file);
+      case FileType::other: break;
+    }
+    return out;
+  }
+
+  void note_shell_scripts(const std::vector<SourceFile>& files) {
+    for (const SourceFile& file : files) {
+      if (file.type != FileType::shell) continue;
+      const auto text = cache_.read(file.path);
+      if (!text || !is_relevant_launch(*text)) continue;
+      for (LaunchLine& launch : read_shell_script(file.path, *text)) {
+        const std::string script = launch.script.text.substr(launch.script.text.rfind('/') + 1);
+        launches_[script].push_back(std::move(launch));
+      }
+    }
+  }
+
+  bool covered(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    return covered_.contains(path);
+  }
+
+  ModuleCache& cache() { return cache_; }
+
+ private:
+  static bool is_relevant_launch(std::string_view text) {
+    return text.find("python") != std::string_view::npos || is_relevant(text) ||
+           text.find("mpirun") != std::string_view::npos;
+  }
+
+  std::vector<Finding> run_script(const SourceFile& file) {
+    const auto text = cache_.read(file.path);
+    if (!text || !is_relevant(*text)) return {};
+    ProgramContext context;
+    context.top = file.top;
+    context.gpus = options_.gpus;
+    if (given_launch_) context.launches.push_back(*given_launch_);
+    const auto launched = launches_.find(file.path.substr(file.path.rfind('/') + 1));
+    // Several scripts of one name: which of them a shell script starts is not known.
+    if (launched != launches_.end() && !given_launch_) context.launches = launched->second;
+    const AssembledProgram assembled = assemble(file.path, context, cache_);
+    if (!assembled.program) return {};
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& module : assembled.keep_alive) covered_.insert(module->path());
+    }
+    return Finisher(cache_, options_.selection)
+        .finish(*assembled.program, run_rules(*assembled.program, options_.selection));
+  }
+
+  std::vector<Finding> run_launches(const SourceFile& file) {
+    const auto text = cache_.read(file.path);
+    if (!text || !is_relevant_launch(*text)) return {};
+    return run_without_script(file.path, read_shell_script(file.path, *text), {});
+  }
+
+  std::vector<Finding> run_config(const SourceFile& file) {
+    const auto text = cache_.read(file.path);
+    if (!text) return {};
+    auto entries = file.type == FileType::toml ? read_toml(file.path, *text)
+                                               : read_yaml(file.path, *text);
+    if (entries.empty()) return {};
+    return run_without_script(file.path, {}, std::move(entries));
+  }
+
+  std::vector<Finding> run_without_script(const std::string& path, std::vector<LaunchLine> launches,
+                                          std::vector<ConfigEntry> configs) {
+    const Module empty(path, "", "");
+    ProgramInput input;
+    input.modules.push_back(&empty);
+    input.launches = std::move(launches);
+    input.configs = std::move(configs);
+    input.gpus = options_.gpus;
+    const Program program(std::move(input));
+    return Finisher(cache_, options_.selection)
+        .finish(program, run_rules(program, options_.selection));
+  }
+
+  const DiagnoseOptions& options_;
+  ModuleCache cache_;
+  std::optional<LaunchLine> given_launch_;
+  std::map<std::string, std::vector<LaunchLine>> launches_;  // by the script's file name
+  std::mutex mutex_;
+  std::set<std::string> covered_;
+};
+
+// The files that import statements of the file may mean, read from its text without parsing it.
+void note_imports(const SourceFile& file, std::string_view text, std::set<std::string>& imported) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    const bool from = line.starts_with("from ");
+    if (!from && !line.starts_with("import ")) continue;
+    line.remove_prefix(from ? 5 : 7);
+    const std::string name(line.substr(0, line.find_first_of(" ,\t\r;")));
+    if (name.empty()) continue;
+    for (std::string& path : import_candidates(file.path, file.path, name, file.top))
+      imported.insert(std::move(path));
+  }
+}
+
+// Scripts first, then modules that scripts import (they are read with their importers).
+std::vector<Task> plan_tasks(const std::vector<SourceFile>& files, ModuleCache& cache) {
+  std::vector<Task> scripts;
+  std::vector<Task> modules;
+  std::set<std::string> imported;
+  std::set<std::string> runnable;
+  if (files.size() > 1)
+    for (const SourceFile& file : files) {
+      if (file.type != FileType::python) continue;
+      const auto text = cache.read(file.path);
+      if (!text) continue;
+      note_imports(file, *text, imported);
+      if (text->find("__main__") != std::string::npos) runnable.insert(file.path);
+    }
+  for (const SourceFile& file : files) {
+    const bool is_module = imported.contains(file.path) && !runnable.contains(file.path);
+    (is_module ? modules : scripts).push_back({file, !is_module});
+  }
+  scripts.insert(scripts.end(), modules.begin(), modules.end());
+  return scripts;
+}
+
+}  // namespace
+
+DiagnoseResult diagnose(const DiagnoseOptions& options) {
+  check_selection(options.selection);
+  const std::vector<SourceFile> files = find_sources(options.paths);
+  Session session(options, read_source);
+  session.note_shell_scripts(files);
+  const std::vector<Task> tasks = plan_tasks(files, session.cache());
+  DiagnoseResult result;
+  result.files = files.size();
+  std::mutex mutex;
+  const auto run_range = [&](std::atomic<std::size_t>& next, std::size_t end) {
+    for (std::size_t i = next++; i < end; i = next++) {
+      if (!tasks[i].always && session.covered(tasks[i].file.path)) continue;
+      std::vector<Finding> found = session.run_file(tasks[i].file);
+      const std::lock_guard lock(mutex);
+      for (Finding& finding : found) result.findings.push_back(std::move(finding));
+    }
+  };
+  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t threads =
+      std::min<std::size_t>(options.threads > 0 ? options.threads : cores, tasks.size() / 4 + 1);
+  const auto first_module =
+      std::find_if(tasks.begin(), tasks.end(), [](const Task& task) { return !task.always; });
+  // Two rounds, so that what the modules of round two are covered by does not depend on timing.
+  std::size_t begin = 0;
+  for (const std::size_t end :
+       {static_cast<std::size_t>(first_module - tasks.begin()), tasks.size()}) {
+    std::atomic<std::size_t> next{begin};
+    std::vector<std::thread> workers;
+    for (std::size_t i = 1; i < threads; ++i) workers.emplace_back([&] { run_range(next, end); });
+    run_range(next, end);
+    for (std::thread& worker : workers) worker.join();
+    begin = end;
+  }
+  sort_and_merge(result.findings);
+  return result;
+}
+
+std::vector<Finding> diagnose_texts(const std::map<std::string, std::string>& files,
+                                    const std::string& script, const DiagnoseOptions& options) {
+  Session session(options, [&](const std::string& path) -> std::optional<std::string> {
+    const auto found = files.find(path);
+    return found == files.end() ? std::nullopt : std::optional(found->second);
+  });
+  std::vector<SourceFile> sources;
+  for (const auto& [path, text] : files) sources.push_back({path, type_of(path), "."});
+  session.note_shell_scripts(sources);
+  std::vector<Finding> found = session.run_file({script, type_of(script), "."});
+  sort_and_merge(found);
+  return found;
+}
+
+}  // namespace bench::diagnose

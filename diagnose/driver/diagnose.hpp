@@ -1,0 +1,35 @@
+// `bench diagnose` without its flags and renderers: paths in, sorted findings out.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diagnose/driver/module_cache.hpp"
+#include "diagnose/driver/selection.hpp"
+#include "diagnose/finding.hpp"
+#include "diagnose/launch/launch_line.hpp"
+
+namespace bench::diagnose {
+
+struct DiagnoseOptions {
+  std::vector<std::string> paths;
+  std::optional<std::string> launch;  // a launch line for the scripts
+  std::optional<int> gpus;
+  Selection selection;
+  unsigned threads = 0;  // 0: as many as there are cores
+};
+
+struct DiagnoseResult {
+  std::vector<Finding> findings;  // by file, line, column, rule
+  std::size_t files = 0;          // looked at
+};
+
+DiagnoseResult diagnose(const DiagnoseOptions& options);
+
+// The same for files in memory, by name; the first name in `scripts` order is the script. For tests.
+std::vector<Finding> diagnose_texts(const std::map<std::string, std::string>& files,
+                                    const std::string& script, const DiagnoseOptions& options);
+
+}  // namespace bench::diagnose

@@ -1,0 +1,149 @@
+#include "diagnose/launch/shell_script.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+namespace bench::diagnose {
+namespace {
+
+constexpr std::size_t kMaxWords = 2000;  // of one command
+
+bool is_name(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '_';
+  });
+}
+
+class ShellReader {
+ public:
+  ShellReader(const std::string& file, std::string_view text) : file_(file), text_(text) {}
+
+  std::vector<LaunchLine> read() {
+    std::size_t at = 0;
+    std::uint32_t number = 1;
+    while (at < text_.size()) {
+      const std::size_t end = std::min(text_.find('\n', at), text_.size());
+      std::string_view line = text_.substr(at, end - at);
+      at = end + 1;
+      add_line(line, number++);
+    }
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  void add_line(std::string_view line, std::uint32_t number) {
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (line.starts_with("#SBATCH")) {
+      note_batch_option(line, number);
+      return;
+    }
+    const bool continued = line.ends_with("\\");
+    if (continued) line.remove_suffix(1);
+    for (LaunchWord& word : split_words(line, number)) {
+      if (word.text == "&&" || word.text == ";" || word.text == "|" || word.text == "||" ||
+          word.text == "&" || word.text == "then" || word.text == "do") {
+        finish();
+        continue;
+      }
+      const bool ends = word.text.size() > 1 && word.text.ends_with(";");
+      if (ends) word.text.pop_back();
+      substitute(word);
+      if (words_.size() < kMaxWords) words_.push_back(std::move(word));
+      if (ends) finish();
+    }
+    if (!continued) finish();
+  }
+
+  void note_batch_option(std::string_view line, std::uint32_t number) {
+    auto words = split_words(line.substr(7), number);
+    for (LaunchWord& word : words) {
+      const std::size_t equals = word.text.find('=');
+      if (equals == std::string::npos || !word.text.starts_with("--")) continue;
+      const std::string name = word.text.substr(2, equals - 2);
+      word.text.erase(0, equals + 1);
+      word.column += 7;
+      batch_[name] = word;
+    }
+  }
+
+  // $NAME and ${NAME} of variables set to literals above.
+  void substitute(LaunchWord& word) const {
+    if (word.literal) return;
+    std::string out;
+    bool literal = true;
+    for (std::size_t i = 0; i < word.text.size(); ++i) {
+      if (word.text[i] != '$') {
+        if (word.text[i] == '`') literal = false;
+        out += word.text[i];
+        continue;
+      }
+      const bool braced = i + 1 < word.text.size() && word.text[i + 1] == '{';
+      std::size_t end = i + (braced ? 2 : 1);
+      const std::size_t begin = end;
+      while (end < word.text.size() && is_name(word.text.substr(end, 1))) ++end;
+      const auto known = variables_.find(word.text.substr(begin, end - begin));
+      const bool closed = !braced || (end < word.text.size() && word.text[end] == '}');
+      if (known == variables_.end() || !closed) {
+        literal = false;
+        out += word.text[i];
+        continue;
+      }
+      out += known->second.text;
+      i = end - (braced ? 0 : 1);
+    }
+    word.text = std::move(out);
+    word.literal = literal;
+  }
+
+  void finish() {
+    if (words_.empty()) return;
+    std::vector<LaunchWord> words;
+    std::swap(words, words_);
+    const bool exports = words.front().text == "export";
+    const std::size_t first = exports ? 1 : 0;
+    const bool only_assignments =
+        std::all_of(words.begin() + static_cast<std::ptrdiff_t>(first), words.end(),
+                    [](const LaunchWord& word) {
+                      const std::size_t equals = word.text.find('=');
+                      return equals != std::string::npos && is_name(word.text.substr(0, equals));
+                    });
+    if (only_assignments) {
+      for (std::size_t i = first; i < words.size(); ++i) assign(words[i], exports);
+      return;
+    }
+    auto launch = parse_launch(words);
+    if (!launch) return;
+    launch->file = file_;
+    for (const auto& [name, value] : exported_) launch->environment.try_emplace(name, value);
+    if (launch->launcher == Launcher::srun)
+      for (const auto& [name, value] : batch_) launch->flags.try_emplace(name, value);
+    out_.push_back(std::move(*launch));
+  }
+
+  void assign(LaunchWord word, bool exports) {
+    const std::size_t equals = word.text.find('=');
+    const std::string name = word.text.substr(0, equals);
+    word.text.erase(0, equals + 1);
+    variables_.erase(name);
+    if (word.literal) variables_[name] = word;
+    if (exports) exported_[name] = word;
+  }
+
+  const std::string& file_;
+  std::string_view text_;
+  std::vector<LaunchWord> words_;
+  std::map<std::string, LaunchWord> variables_;
+  std::map<std::string, LaunchWord> exported_;
+  std::map<std::string, LaunchWord> batch_;
+  std::vector<LaunchLine> out_;
+};
+
+}  // namespace
+
+std::vector<LaunchLine> read_shell_script(const std::string& file, std::string_view text) {
+  return ShellReader(file, text).read();
+}
+
+}  // namespace bench::diagnose

@@ -1,0 +1,15 @@
+// Shell and Slurm scripts that launch training: their commands with line continuations joined, the
+// variables they set, and #SBATCH options.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/launch/launch_line.hpp"
+
+namespace bench::diagnose {
+
+std::vector<LaunchLine> read_shell_script(const std::string& file, std::string_view text);
+
+}  // namespace bench::diagnose

@@ -1,0 +1,37 @@
+// Findings as text for people and as documents for machines. Renderers return bytes; text that comes
+// from the user's files is stripped of terminal escapes first.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/finding.hpp"
+
+namespace bench::diagnose {
+
+struct RenderContext {
+  std::size_t files = 0;
+  bool color = false;
+};
+
+std::string render_text(const std::vector<Finding>& findings, const RenderContext& context);
+std::string render_json(const std::vector<Finding>& findings, const RenderContext& context);
+std::string render_sarif(const std::vector<Finding>& findings, const RenderContext& context);
+std::string render_github(const std::vector<Finding>& findings, const RenderContext& context);
+std::string render_markdown(const std::vector<Finding>& findings, const RenderContext& context);
+
+// One line without the excerpt: path:line:col: severity RULE message.
+std::string summary_line(const Finding& finding);
+
+// Replaces control characters, so that a file's text cannot drive the terminal.
+std::string printable(std::string_view text);
+
+struct Format {
+  std::string_view name;
+  std::string (*render)(const std::vector<Finding>&, const RenderContext&);
+};
+const Format* find_format(std::string_view name);
+std::vector<std::string> format_names();
+
+}  // namespace bench::diagnose

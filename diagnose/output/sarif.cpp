@@ -1,0 +1,138 @@
+// SARIF 2.1.0, with rule metadata, fingerprints that survive moved lines, and fixes.
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "diagnose/output/render.hpp"
+#include "diagnose/output/sarif_source.hpp"
+#include "scenarios/pitfalls/page.hpp"
+#include "scenarios/pitfalls/registry.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* level_of(Severity severity) {
+  switch (severity) {
+    case Severity::error: return "error";
+    case Severity::warning: return "warning";
+    case Severity::info: return "note";
+  }
+  return "warning";
+}
+
+// FNV-1a over the rule, the file and the text of the line without blanks: stable when lines move.
+std::string fingerprint(const Finding& finding, int occurrence) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  const auto mix = [&](std::string_view text) {
+    for (const char c : text) {
+      if (c == ' ' || c == '\t') continue;
+      hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+    }
+  };
+  mix(finding.rule);
+  mix(finding.file);
+  mix(finding.excerpt);
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[(hash >> shift) & 15U];
+  return out + ":" + std::to_string(occurrence);
+}
+
+std::string uri_of(std::string_view path) {
+  static constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string out;
+  for (const char raw : path) {
+    const auto c = static_cast<unsigned char>(raw);
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::string_view("-_.~/").find(raw) != std::string_view::npos;
+    if (plain) {
+      out += raw;
+    } else {
+      out += '%';
+      out += kDigits[c >> 4U];
+      out += kDigits[c & 15U];
+    }
+  }
+  return out;
+}
+
+Json rule_metadata(const pitfalls::Rule& rule) {
+  const std::string what = pitfalls::section(rule, "What it detects");
+  return {{"id", rule.id},
+          {"name", rule.name},
+          {"shortDescription", {{"text", what.substr(0, what.find(". ") + 1)}}},
+          {"fullDescription", {{"text", what}}},
+          {"help", {{"text", pitfalls::section(rule, "Fix")}, {"markdown", pitfalls::guide(rule)}}},
+          {"defaultConfiguration", {{"level", level_of(rule.severity)}}},
+          {"properties", {{"tags", {name_of(rule.category)}}, {"problem.severity",
+            rule.severity == Severity::error ? "error"
+            : rule.severity == Severity::warning ? "warning" : "recommendation"}}}};
+}
+
+Json location_of(const Finding& finding) {
+  return {{"physicalLocation",
+           {{"artifactLocation", {{"uri", uri_of(finding.file)}}},
+            {"region",
+             {{"startLine", finding.line},
+              {"startColumn", finding.column},
+              {"endLine", finding.end_line},
+              {"endColumn", std::max(finding.end_column, finding.column + 1)}}}}}};
+}
+
+Json fix_of(const Fix& fix) {
+  std::map<std::string, Json> changes;
+  for (const Edit& edit : fix.edits) {
+    Json& replacements = changes.try_emplace(edit.file, Json::array()).first->second;
+    replacements.push_back(
+        {{"deletedRegion", {{"byteOffset", edit.begin}, {"byteLength", edit.end - edit.begin}}},
+         {"insertedContent", {{"text", edit.text}}}});
+  }
+  Json out = Json::array();
+  for (auto& [file, replacements] : changes)
+    out.push_back({{"artifactLocation", {{"uri", uri_of(file)}}}, {"replacements", replacements}});
+  return {{"description", {{"text", fix.title}}}, {"artifactChanges", out}};
+}
+
+}  // namespace
+
+Json sarif_of(const std::vector<Finding>& findings) {
+  Json rules = Json::array();
+  std::map<std::string, std::size_t> index;
+  std::set<std::string> used;
+  for (const Finding& finding : findings) used.insert(finding.rule);
+  for (const pitfalls::Rule& rule : pitfalls::all_rules()) {
+    if (!used.contains(std::string(rule.id))) continue;
+    index[std::string(rule.id)] = rules.size();
+    rules.push_back(rule_metadata(rule));
+  }
+  Json results = Json::array();
+  std::map<std::string, int> seen;
+  for (const Finding& finding : findings) {
+    const int occurrence = ++seen[finding.rule + finding.file + finding.excerpt];
+    Json result = {
+        {"ruleId", finding.rule},
+        {"ruleIndex", index[finding.rule]},
+        {"level", level_of(finding.severity)},
+        {"message", {{"text", finding.message + (finding.help.empty() ? "" : " " + finding.help)}}},
+        {"locations", Json::array({location_of(finding)})},
+        {"partialFingerprints", {{"primaryLocationLineHash", fingerprint(finding, occurrence)}}},
+        {"properties", {{"confidence", name_of(finding.confidence)}}}};
+    if (finding.fix) result["fixes"] = Json::array({fix_of(*finding.fix)});
+    results.push_back(std::move(result));
+  }
+  return {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+          {"version", "2.1.0"},
+          {"runs", Json::array({{{"tool", {{"driver", {{"name", "bench diagnose"},
+                                                       {"rules", rules}}}}},
+                                 {"columnKind", "unicodeCodePoints"},
+                                 {"results", results}}})}};
+}
+
+std::string render_sarif(const std::vector<Finding>& findings, const RenderContext&) {
+  return sarif_of(findings).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace bench::diagnose

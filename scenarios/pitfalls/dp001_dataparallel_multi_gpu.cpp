@@ -1,0 +1,25 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Wrap;
+using diagnose::Wrapper;
+
+void check_dataparallel_multi_gpu(const Program& program, Report& report) {
+  for (const Wrap& wrap : program.wraps()) {
+    if (wrap.kind != Wrapper::data_parallel) continue;
+    if (facts::device_ids(program, wrap.call).size() == 1) continue;
+    // DP as the fallback of a script that also has DDP is a choice the author made.
+    if (program.has_ddp() && !program.guards(wrap.call.ref()).empty()) continue;
+    Finding& finding =
+        report.at(wrap.call.ref(), Confidence::certain,
+                  "DataParallel copies the model to every GPU in every step and runs "
+                  "all replicas under one interpreter lock");
+    finding.help =
+        "Use DistributedDataParallel, one process for each GPU (torchrun); "
+        "bench diagnose --to-ddp shows the steps.";
+  }
+}
+
+}  // namespace bench::pitfalls

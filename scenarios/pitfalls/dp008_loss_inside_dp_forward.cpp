@@ -1,0 +1,72 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/edits.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::ClassRef;
+using diagnose::FunctionRef;
+using diagnose::NodeId;
+using diagnose::Source;
+using diagnose::Wrap;
+using diagnose::Wrapper;
+
+namespace {
+
+// forward returns what a loss function gives.
+bool forward_returns_loss(const Program& program, const Wrap& wrap) {
+  for (const ClassRef& cls : wrap.classes) {
+    const FunctionRef forward = program.method(cls, "forward");
+    if (!forward || forward.function->returns.empty()) continue;
+    bool all = true;
+    for (const NodeId value : forward.function->returns) {
+      bool is_loss = false;
+      for (const Source& source : program.sources({forward.module, value})) {
+        const CallRef call = program.as_call(source.ref);
+        if (!call || source.how != Source::How::value) continue;
+        is_loss = is_loss || call.call->api == Api::loss ||
+                  program.comes_from({call.module, call.call->function}, Api::loss);
+      }
+      all = all && is_loss;
+    }
+    if (all) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void check_loss_inside_dp_forward(const Program& program, Report& report) {
+  for (const CallRef& backward : program.calls_named("backward")) {
+    Ref loss = backward.receiver();
+    if (!loss) continue;
+    bool summed = false;
+    if (const CallRef inner = program.as_call(loss); inner && inner.receiver()) {
+      if (inner.call->name != "sum") continue;
+      summed = true;
+      loss = inner.receiver();
+    }
+    for (const Source& source : program.sources(loss)) {
+      if (source.how != Source::How::value) continue;
+      for (const auto& forward : program.forward_calls()) {
+        if (forward.call.ref() != source.ref || forward.wrap->kind != Wrapper::data_parallel)
+          continue;
+        if (!forward_returns_loss(program, *forward.wrap)) continue;
+        Finding& finding = report.at(
+            backward.ref(), Confidence::certain,
+            summed
+                ? "the losses of the DataParallel shards are summed: the gradient is as many "
+                  "times too large as there are GPUs"
+                : "forward returns a scalar loss, so DataParallel gives a vector with one loss for "
+                  "each GPU, and backward() raises RuntimeError");
+        finding.help =
+            "Average it first: loss = loss.mean(); it is exact when all shards are equal.";
+        if (!summed)
+          replace(backward.receiver(), std::string(loss.text()) + ".mean()",
+                  "Average the shards' losses", finding);
+      }
+    }
+  }
+}
+
+}  // namespace bench::pitfalls

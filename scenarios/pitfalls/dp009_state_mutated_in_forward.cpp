@@ -1,0 +1,81 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::ClassRef;
+using diagnose::Def;
+using diagnose::DefKind;
+using diagnose::Field;
+using diagnose::FunctionRef;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::Module;
+using diagnose::NodeId;
+using diagnose::Wrapper;
+
+namespace {
+
+bool is_buffer(const Program& program, std::string_view name) {
+  for (const CallRef& call : program.calls_named("register_buffer"))
+    if (program.string(call.positional(0)).value_or("") == name) return true;
+  return false;
+}
+
+// Some code outside this forward, or above the store in it, reads the attribute.
+bool is_read_elsewhere(const Program& program, const FunctionRef& forward, const Def& def) {
+  for (const Module* module : program.modules()) {
+    const auto& tree = module->tree();
+    for (NodeId id = 0; id < tree.size(); ++id) {
+      if (tree[id].kind != Kind::attribute || id == def.target) continue;
+      if (tree.text(tree.child(id, Field::attribute)) != def.name) continue;
+      const NodeId parent = tree[id].parent;
+      if (parent != kNoNode && tree[parent].kind == Kind::assignment &&
+          tree[id].field == Field::left)
+        continue;
+      const bool inside = module == forward.module && tree.contains(forward.function->node, id);
+      if (!inside || id < def.target) return true;
+    }
+  }
+  return false;
+}
+
+void check_forward_stores(const Program& program, const FunctionRef& forward, Report& report) {
+  const Module& module = *forward.module;
+  for (const Def& def : module.defs()) {
+    if (!def.is_attribute || !module.tree().contains(forward.function->node, def.target)) continue;
+    if (module.text(module.tree().child(def.target, Field::object)) != "self") continue;
+    const bool augmented = def.kind == DefKind::augmented;
+    if (augmented && is_buffer(program, def.name)) continue;
+    if (!augmented && !is_read_elsewhere(program, forward, def)) continue;
+    Finding& finding =
+        report.at({&module, def.target}, Confidence::likely,
+                  "forward stores self." + std::string(def.name) +
+                      ": DataParallel runs it on a copy that is thrown away, so the value is lost");
+    finding.help =
+        "Return the value, or keep it in a registered buffer that is changed in place; "
+        "or use DistributedDataParallel.";
+  }
+}
+
+}  // namespace
+
+void check_state_mutated_in_forward(const Program& program, Report& report) {
+  if (!program.has_data_parallel()) return;
+  for (const ClassRef& cls : facts::wrapped_classes(program, Wrapper::data_parallel))
+    for (const FunctionRef& method : facts::forward_methods(program, cls)) {
+      check_forward_stores(program, method, report);
+      for (const CallRef& call : facts::calls_in({method.module, method.function->body})) {
+        if (call.call->name != "append" && call.call->name != "extend") continue;
+        const Ref list = call.receiver();
+        if (!list || !list.text().starts_with("self.")) continue;
+        report
+            .at(call.ref(), Confidence::likely,
+                "forward appends to " + std::string(list.text()) +
+                    ": DataParallel's replicas share the list and change it from several threads")
+            .help = "Return the value and collect it outside of forward.";
+      }
+    }
+}
+
+}  // namespace bench::pitfalls

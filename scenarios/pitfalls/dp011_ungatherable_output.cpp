@@ -1,0 +1,58 @@
+#include "scenarios/pitfalls/checks.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::ClassRef;
+using diagnose::Field;
+using diagnose::FunctionRef;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::NodeId;
+using diagnose::Source;
+using diagnose::Wrap;
+using diagnose::Wrapper;
+
+namespace {
+
+bool is_ungatherable(const Program& program, Ref value) {
+  for (const Source& source : program.sources(value)) {
+    if (source.how != Source::How::value) continue;
+    const Kind kind = source.ref.kind();
+    if (kind == Kind::integer || kind == Kind::floating) return true;
+    const CallRef call = program.as_call(source.ref);
+    if (call && call.call->name == "item" && call.receiver() && !call.positional(0)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void check_ungatherable_output(const Program& program, Report& report) {
+  for (const Wrap& wrap : program.wraps()) {
+    if (wrap.kind != Wrapper::data_parallel) continue;
+    for (const ClassRef& cls : wrap.classes) {
+      const FunctionRef forward = program.method(cls, "forward");
+      if (!forward) continue;
+      for (const NodeId value : forward.function->returns) {
+        const auto& tree = forward.module->tree();
+        std::vector<NodeId> parts{value};
+        const Kind kind = tree[value].kind;
+        if (kind == Kind::tuple || kind == Kind::list || kind == Kind::dictionary) {
+          parts.clear();
+          for (NodeId at = tree[value].first_child; at != kNoNode; at = tree[at].next_sibling)
+            parts.push_back(tree[at].kind == Kind::pair ? tree.child(at, Field::value) : at);
+        }
+        for (const NodeId part : parts) {
+          if (!is_ungatherable(program, {forward.module, part})) continue;
+          report
+              .at({forward.module, part}, Confidence::certain,
+                  "forward returns a Python number, which DataParallel cannot gather: TypeError "
+                  "'float' object is not iterable")
+              .help = "Return a tensor; take .item() outside of the model.";
+        }
+      }
+    }
+  }
+}
+
+}  // namespace bench::pitfalls

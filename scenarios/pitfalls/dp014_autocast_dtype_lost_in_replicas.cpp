@@ -1,0 +1,51 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::ClassRef;
+using diagnose::FunctionRef;
+using diagnose::kNoNode;
+using diagnose::Source;
+using diagnose::Wrap;
+using diagnose::Wrapper;
+
+namespace {
+
+bool forward_sets_autocast(const Program& program, const Wrap& wrap) {
+  for (const ClassRef& cls : wrap.classes) {
+    const FunctionRef forward = program.method(cls, "forward");
+    if (!forward) continue;
+    const auto parent = forward.module->tree()[forward.function->node].parent;
+    if (parent != kNoNode && facts::contains(forward.module->text(parent), "autocast")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void check_autocast_dtype_lost_in_replicas(const Program& program, Report& report) {
+  for (const auto& forward : program.forward_calls()) {
+    if (forward.wrap->kind != Wrapper::data_parallel) continue;
+    if (facts::device_ids(program, forward.wrap->call).size() == 1) continue;
+    const Ref with = program.enclosing_with(forward.call.ref(), [&](Ref item) {
+      const CallRef call = program.as_call(item);
+      if (!call || call.call->api != Api::autocast) return false;
+      const Ref dtype = call.keyword("dtype") ? call.keyword("dtype") : call.positional(1);
+      for (const Source& source : program.sources(dtype))
+        if (program.qualified(source.ref) == "torch.bfloat16") return true;
+      return false;
+    });
+    if (!with || forward_sets_autocast(program, *forward.wrap)) continue;
+    report
+        .at(forward.call.ref(), Confidence::certain,
+            "autocast's bfloat16 does not reach DataParallel's threads: with two or more GPUs "
+            "they compute in float16")
+        .help =
+        "Put torch.autocast(\"cuda\", dtype=torch.bfloat16) inside forward, or use "
+        "DistributedDataParallel.";
+  }
+}
+
+}  // namespace bench::pitfalls

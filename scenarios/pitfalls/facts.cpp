@@ -1,0 +1,225 @@
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace bench::pitfalls::facts {
+
+using diagnose::Api;
+using diagnose::Call;
+using diagnose::ClassRef;
+using diagnose::Field;
+using diagnose::FunctionRef;
+using diagnose::Kind;
+using diagnose::NodeId;
+using diagnose::Source;
+using diagnose::TrainingLoop;
+using diagnose::Value;
+using diagnose::Wrap;
+using diagnose::Wrapper;
+
+namespace {
+
+constexpr std::size_t kMaxClasses = 24;
+
+std::optional<int> index_in_name(std::string_view name) {
+  if (name == "cuda") return -1;
+  if (!name.starts_with("cuda:") || name.size() < 6 || name.size() > 8) return std::nullopt;
+  int value = 0;
+  for (const char c : name.substr(5)) {
+    if (c < '0' || c > '9') return std::nullopt;
+    value = value * 10 + (c - '0');
+  }
+  return value;
+}
+
+void add_class(std::vector<ClassRef>& out, ClassRef cls) {
+  if (cls && out.size() < kMaxClasses && std::find(out.begin(), out.end(), cls) == out.end())
+    out.push_back(cls);
+}
+
+}  // namespace
+
+std::string lowered(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+bool contains(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
+std::optional<int> cuda_index(const Program& program, Ref device) {
+  std::optional<int> found;
+  for (const Source& source : program.sources(device)) {
+    if (source.how != Source::How::value) return std::nullopt;
+    if (const CallRef call = program.as_call(source.ref); call && call.call->api == Api::torch_device) {
+      auto index = cuda_index(program, call.positional(0));
+      if (const auto second = program.integer(call.positional(1)); second && index)
+        index = static_cast<int>(*second);
+      if (index) found = index;
+      continue;
+    }
+    const Value value = program.evaluate(source.ref);
+    if (value.is_integer() && !value.is_default) found = static_cast<int>(value.integer);
+    if (value.is_string())
+      if (const auto index = index_in_name(value.string)) found = index;
+  }
+  return found;
+}
+
+std::optional<std::int64_t> visible_gpus(const Program& program) {
+  for (const auto& launch : program.launches())
+    if (const auto count = launch.visible_devices()) return count;
+  for (const auto* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::assignment)) {
+      const Ref assignment{module, node};
+      if (program.environment_name(assignment.child(Field::left)) != "CUDA_VISIBLE_DEVICES")
+        continue;
+      const auto text = program.string(assignment.child(Field::right));
+      if (!text || contains(*text, "GPU-")) return std::nullopt;
+      return static_cast<std::int64_t>(diagnose::parse_visible_devices(*text).ids.size());
+    }
+  if (program.gpus()) return *program.gpus();
+  return std::nullopt;
+}
+
+std::vector<std::int64_t> device_ids(const Program& program, const CallRef& wrap) {
+  std::vector<std::int64_t> out;
+  const Value list = program.evaluate(wrap.argument(1, "device_ids"));
+  if (list.type != Value::Type::list || list.is_default) return out;
+  for (const Value& item : list.items) {
+    std::optional<int> index;
+    if (item.is_integer()) index = static_cast<int>(item.integer);
+    if (item.is_string()) index = index_in_name(item.string);
+    if (!index || *index < 0) return {};
+    out.push_back(*index);
+  }
+  return out;
+}
+
+std::vector<FunctionRef> forward_methods(const Program& program, ClassRef cls) {
+  std::vector<FunctionRef> out;
+  const FunctionRef forward = program.method(cls, "forward");
+  if (!forward) return out;
+  out.push_back(forward);
+  for (std::size_t i = 0; i < out.size() && out.size() < kMaxClasses; ++i)
+    for (const CallRef& call : calls_in({out[i].module, out[i].function->body})) {
+      const Ref receiver = call.receiver();
+      if (!receiver || receiver.text() != "self") continue;
+      const FunctionRef method = program.method(cls, call.call->name);
+      if (method && method.function->owner_class != diagnose::kNoNode &&
+          std::find(out.begin(), out.end(), method) == out.end())
+        out.push_back(method);
+    }
+  return out;
+}
+
+std::vector<ClassRef> wrapped_classes(const Program& program, Wrapper kind) {
+  std::vector<ClassRef> out;
+  for (const Wrap& wrap : program.wraps())
+    if (wrap.kind == kind)
+      for (const ClassRef& cls : wrap.classes) add_class(out, cls);
+  for (std::size_t i = 0; i < out.size() && out.size() < kMaxClasses; ++i) {
+    const FunctionRef init = program.method(out[i], "__init__");
+    if (!init) continue;
+    for (const CallRef& call : calls_in({init.module, init.function->body})) {
+      const ClassRef cls = program.class_of_call(call);
+      if (cls && program.derives_from(cls, Api::module_class)) add_class(out, cls);
+    }
+  }
+  return out;
+}
+
+std::vector<CallRef> calls_in(Ref subtree) {
+  std::vector<CallRef> out;
+  if (!subtree) return out;
+  const auto& calls = subtree.module->calls();
+  const NodeId last = subtree.module->tree()[subtree.node].last;
+  auto at = std::lower_bound(calls.begin(), calls.end(), subtree.node,
+                             [](const Call& call, NodeId id) { return call.node < id; });
+  for (; at != calls.end() && at->node < last; ++at) out.push_back({subtree.module, &*at});
+  return out;
+}
+
+std::vector<CallRef> placements(const Program& program, const Wrap& wrap) {
+  std::vector<CallRef> out;
+  const std::string_view wrapped_name = program.assigned_name(wrap.call.ref());
+  const std::string_view inner_name = wrap.module ? wrap.module.text() : std::string_view{};
+  for (const std::string_view method : {"to", "cuda"})
+    for (const CallRef& call : program.calls_named(method)) {
+      const Ref receiver = call.receiver();
+      if (!receiver || call.module != wrap.call.module) continue;
+      const std::string_view text = receiver.text();
+      const bool inside = wrap.module && call.module->tree().contains(wrap.module.node, call.call->node);
+      const bool outside = call.module->tree().contains(receiver.node, wrap.call.call->node);
+      if (inside || outside || text == inner_name || (!wrapped_name.empty() && text == wrapped_name))
+        out.push_back(call);
+    }
+  // model = Net().cuda(): the placement is in the assignment the name comes from.
+  for (const Source& source : program.sources(wrap.module)) {
+    const CallRef call = program.as_call(source.ref);
+    if (call && (call.call->name == "to" || call.call->name == "cuda") && call.receiver())
+      out.push_back(call);
+  }
+  return out;
+}
+
+const TrainingLoop* training_loop_of(const Program& program, Ref node) {
+  for (const Ref& loop : program.loops_around(node))
+    for (const TrainingLoop& training : program.training_loops())
+      if (training.batches == loop) return &training;
+  return nullptr;
+}
+
+bool is_single_node(const Program& program) {
+  if (program.launches().empty()) return false;
+  return std::all_of(program.launches().begin(), program.launches().end(),
+                     [](const auto& launch) { return launch.nodes().value_or(2) == 1; });
+}
+
+bool may_span_nodes(const Program& program) { return !is_single_node(program); }
+
+bool only_without_distribution(const Program& program, Ref node) {
+  return program.under(node, [&](Ref condition, bool holds) {
+    if (condition.kind() == Kind::not_expression)
+      return holds && program.is_distributed_flag(condition);
+    return !holds && program.is_distributed_flag(condition);
+  });
+}
+
+bool is_distributed(const Program& program) {
+  return program.uses(Api::init_process_group) || program.has_ddp();
+}
+
+bool uses_nccl(const Program& program) {
+  for (const CallRef& call : program.calls(Api::init_process_group)) {
+    const Ref backend = call.argument(0, "backend");
+    if (!backend) continue;
+    const auto name = program.string(backend);
+    if (name && contains(*name, "nccl")) return true;
+  }
+  return false;
+}
+
+bool uses_cuda(const Program& program) {
+  return !program.calls_named("cuda").empty() || program.mentions("\"cuda") ||
+         program.mentions("'cuda");
+}
+
+bool has_batch_norm(const Program& program, const Wrap& wrap) {
+  for (const Source& source : program.module_sources(wrap.module)) {
+    const CallRef call = program.as_call(source.ref);
+    if (call && call.call->api == Api::torchvision_model) return true;
+  }
+  if (wrap.classes.empty()) return false;
+  std::vector<ClassRef> classes = wrapped_classes(program, wrap.kind);
+  for (const CallRef& call : program.calls(Api::batch_norm)) {
+    const ClassRef owner = program.enclosing_class(call.ref());
+    if (std::find(classes.begin(), classes.end(), owner) != classes.end()) return true;
+  }
+  return false;
+}
+
+}  // namespace bench::pitfalls::facts

@@ -1,0 +1,57 @@
+// Facts about a program that several pitfalls need, each a short question to the program model.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls::facts {
+
+// Lower case, for comparing names.
+std::string lowered(std::string_view text);
+bool contains(std::string_view text, std::string_view word);
+
+// A device written in the program: 1 for "cuda:1", torch.device("cuda", 1) and 1; -1 for "cuda".
+std::optional<int> cuda_index(const Program& program, Ref device);
+
+// Number of GPUs the program can see, from the launch line, os.environ or --gpus.
+std::optional<std::int64_t> visible_gpus(const Program& program);
+
+// Literal device ids of a wrapper call: [0, 1, 2]; empty when not a literal list.
+std::vector<std::int64_t> device_ids(const Program& program, const CallRef& wrap);
+
+// The methods that run in a forward pass of a class: forward and what it calls on self.
+std::vector<diagnose::FunctionRef> forward_methods(const Program& program, diagnose::ClassRef cls);
+
+// Classes whose instances run inside a wrapped model: the wrapped one and what its __init__ builds.
+std::vector<diagnose::ClassRef> wrapped_classes(const Program& program, diagnose::Wrapper kind);
+
+// Calls inside a subtree of one module.
+std::vector<CallRef> calls_in(Ref subtree);
+
+// .to(...) and .cuda(...) calls that place what the wrapper wraps, or the wrapper itself.
+std::vector<CallRef> placements(const Program& program, const diagnose::Wrap& wrap);
+
+// The training loop whose batches hold the node, also through calls.
+const diagnose::TrainingLoop* training_loop_of(const Program& program, Ref node);
+
+// More than one node is possible: no launch line says that there is a single one.
+bool may_span_nodes(const Program& program);
+bool is_single_node(const Program& program);
+
+// The expression is under `if not distributed` or in the else of `if distributed`.
+bool only_without_distribution(const Program& program, Ref node);
+
+// The program launches or joins a process group in a way this analysis knows.
+bool is_distributed(const Program& program);
+
+bool uses_nccl(const Program& program);
+bool uses_cuda(const Program& program);
+
+// A class of the program that is wrapped holds BatchNorm, or a torchvision model is wrapped.
+bool has_batch_norm(const Program& program, const diagnose::Wrap& wrap);
+
+}  // namespace bench::pitfalls::facts
