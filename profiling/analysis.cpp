@@ -171,7 +171,6 @@ std::map<std::string, double> timeline_counters(const StepMetrics& metrics) {
       {"compute_busy", metrics.compute_busy},
       {"comm_exposed", metrics.comm_exposed},
       {"comm_overlap", metrics.comm_overlap},
-      {"bytes_communicated", static_cast<double>(metrics.bytes_communicated)},
   };
   if (metrics.step_ns <= 0) return counters;
   for (const DeviceMetrics& device : metrics.devices) {

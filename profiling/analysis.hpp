@@ -56,7 +56,8 @@ bool is_communication(const Interval& interval);
 StepMetrics analyze(const Timeline& timeline);
 
 // The counters of results.json that follow from a timeline: compute_busy, comm_exposed,
-// comm_overlap, bytes_communicated, idle_gpu<i>.
+// comm_overlap, idle_gpu<i>. Not bytes_communicated: a timeline knows the payload of a collective,
+// not what its algorithm sends.
 std::map<std::string, double> timeline_counters(const StepMetrics& metrics);
 
 }  // namespace bench::profiling

@@ -46,7 +46,8 @@ constexpr MetricEntry kMetrics[] = {
     {"idle_gpu<i>", "idle GPU <i>", Hint::ratio, Better::lower,
      "Fraction of the step in which GPU i neither computes nor communicates nor copies."},
     {"bytes_communicated", "communicated", Hint::bytes, Better::lower,
-     "Payload of all collectives and copies between GPUs in one step, summed over GPUs."},
+     "Bytes that the GPUs send each other in one step, summed over GPUs: copies, and what the "
+     "collectives move."},
     {"verified", "verified", Hint::flag, Better::higher,
      "1 when losses and parameters equal those of the single-device run within the tolerance that "
      "the arithmetic justifies, else 0. Times of a case that differs are withheld."},
