@@ -84,6 +84,17 @@ std::string memory_sentence(const CaseResult& dp) {
                      shown(MetricHint::bytes, others));
 }
 
+std::string efficiency_sentence(const Comparison& c) {
+  const double dp = c.any_data_parallel()->metric("scaling_efficiency");
+  const double ddp = c.distributed->metric("scaling_efficiency");
+  if (std::isnan(dp) || std::isnan(ddp)) return {};
+  return fmt::format(
+      "Against one GPU at the same batch per GPU, DDP scales with {} efficiency, {} "
+      "with {}.",
+      shown(MetricHint::ratio, ddp), strategy_title(c.any_data_parallel()->work.strategy),
+      shown(MetricHint::ratio, dp));
+}
+
 std::string batch_sentence(const RunResult& run, const std::string& model, int gpus) {
   const auto largest = largest_batches(run, model, gpus);
   const bool any_limit = std::any_of(largest.begin(), largest.end(),
@@ -246,6 +257,7 @@ std::vector<std::string> headline_sentences(const RunResult& run) {
   };
   if (const auto best = headline(run)) {
     add(speed_sentence(*best));
+    add(efficiency_sentence(*best));
     add(memory_sentence(*best->any_data_parallel()));
     add(batch_sentence(run, best->model, best->gpus));
   } else {

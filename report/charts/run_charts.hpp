@@ -20,7 +20,4 @@ Chart step_chart(const RunResult& run, const std::string& model);
 std::vector<Chart> throughput_charts(const RunResult& run, const std::string& model);
 Chart memory_chart(const RunResult& run, const std::string& model);
 
-// Models with finished cases, in order.
-std::vector<std::string> finished_models(const RunResult& run);
-
 }  // namespace bench::report
