@@ -11,7 +11,7 @@ namespace bench {
 namespace {
 
 constexpr double kUnitRoundoff = 0x1p-24;  // float32
-constexpr std::int64_t kTwinSamplesPerGpu = 4;
+constexpr std::int64_t kSmallSamplesPerGpu = 4;
 
 // Adding m float32 numbers in two different orders gives sums that differ by about sqrt(m) unit
 // roundoffs relative to the sum of magnitudes (Higham, Accuracy and Stability of Numerical
@@ -36,17 +36,8 @@ void append_torch_chunks(std::int64_t samples, std::int64_t parts, std::vector<s
   for (std::int64_t rest = samples; rest > 0; rest -= size) to.push_back(std::min(size, rest));
 }
 
-// A batch that is small, is cut as unevenly as the case's own, and leaves no rank empty.
-std::int64_t twin_batch(const Case& work) {
-  const std::int64_t pieces = static_cast<std::int64_t>(work.world_size()) * work.accumulation;
-  const std::int64_t even = pieces * kTwinSamplesPerGpu;
-  return std::min(work.batch, even + work.batch % pieces);
-}
-
 Case checked_case(const Case& work) {
-  Case checked = work;
-  if (verified_by_twin(work)) checked.batch = twin_batch(work);
-  return checked;
+  return verified_by_twin(work) ? with_small_batch(work) : work;
 }
 
 double relative(double difference, double scale) {
@@ -177,6 +168,13 @@ void compare_with_reference(const std::vector<Fingerprint>& ranks, const Fingerp
 
 bool verified_by_twin(const Case& work) {
   return work.device == DeviceKind::vgpu && work.execute == Execute::shape;
+}
+
+Case with_small_batch(const Case& work) {
+  const std::int64_t pieces = static_cast<std::int64_t>(work.world_size()) * work.accumulation;
+  Case small = work;
+  small.batch = std::min(work.batch, pieces * kSmallSamplesPerGpu + work.batch % pieces);
+  return small;
 }
 
 std::string verification_group(const Case& work) {

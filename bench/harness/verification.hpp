@@ -23,6 +23,9 @@ std::string verification_group(const Case& work);
 // True for cases that run in shape execution: their reduced twin is verified, with a small batch.
 bool verified_by_twin(const Case& work);
 
+// The case with a batch that is small enough for one device and cut as unevenly as the case's own.
+Case with_small_batch(const Case& work);
+
 // The jobs whose fingerprints must agree. A single-device case is its own reference.
 Job verify_job(const Case& work);
 Job reference_job(const Case& work);
