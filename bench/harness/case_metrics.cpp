@@ -46,8 +46,7 @@ DeviceBreakdown breakdown_of(const profiling::DeviceMetrics& device, int index) 
   DeviceBreakdown parts;
   parts.device = index;
   parts.compute_ms = static_cast<double>(device.compute_ns) / kNsPerMs;
-  parts.exposed_communication_ms =
-      static_cast<double>(device.exposed_communication_ns) / kNsPerMs;
+  parts.exposed_communication_ms = static_cast<double>(device.exposed_communication_ns) / kNsPerMs;
   parts.exposed_copy_ms = static_cast<double>(device.exposed_copy_ns) / kNsPerMs;
   parts.host_ms = static_cast<double>(device.idle_host_ns) / kNsPerMs;
   parts.idle_ms = static_cast<double>(device.idle_ns - device.idle_host_ns) / kNsPerMs;
@@ -112,10 +111,18 @@ CaseResult result_of_outcome(const Case& work, const JobOutcome& outcome) {
   result.simulated = work.device == DeviceKind::vgpu;
   result.message = outcome.message;
   switch (outcome.status) {
-    case RankStatus::ok: result.status = CaseStatus::done; break;
-    case RankStatus::skip: result.status = CaseStatus::skipped; break;
-    case RankStatus::out_of_memory: result.status = CaseStatus::skipped; break;
-    case RankStatus::error: result.status = CaseStatus::failed; break;
+    case RankStatus::ok:
+      result.status = CaseStatus::done;
+      break;
+    case RankStatus::skip:
+      result.status = CaseStatus::skipped;
+      break;
+    case RankStatus::out_of_memory:
+      result.status = CaseStatus::skipped;
+      break;
+    case RankStatus::error:
+      result.status = CaseStatus::failed;
+      break;
   }
   result.out_of_memory = outcome.status == RankStatus::out_of_memory;
   if (!outcome.reports.empty()) result.facts = outcome.reports[0].facts;

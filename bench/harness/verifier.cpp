@@ -42,8 +42,8 @@ Verification judge(const Case& work, const JobOutcome& verify, const JobOutcome&
   }
   if (auto missing = without_result(reference, "single-device reference")) return *missing;
   const Job job = verify_job(work);
-  const Verdict verdict =
-      compare(fingerprints(verify), reference.reports.at(0).fingerprint, samples_per_rank(job.work));
+  const Verdict verdict = compare(fingerprints(verify), reference.reports.at(0).fingerprint,
+                                  samples_per_rank(job.work));
   std::string text = verdict.text;
   if (job.twin) text += " (reduced model, batch " + std::to_string(job.work.batch) + ")";
   return {verdict.equal ? State::equal : State::wrong, text};

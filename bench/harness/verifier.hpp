@@ -12,9 +12,9 @@ namespace bench {
 struct Verification {
   enum class State : std::uint8_t {
     equal,
-    wrong,         // times are withheld
-    failed,        // the run itself failed; so has the case
-    skipped,       // this machine or its memory cannot serve the run; neither can it the case
+    wrong,    // times are withheld
+    failed,   // the run itself failed; so has the case
+    skipped,  // this machine or its memory cannot serve the run; neither can it the case
     interrupted,
     reference_too_large,  // the whole batch does not fit one device; verify a smaller one
   };

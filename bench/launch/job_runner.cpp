@@ -92,6 +92,8 @@ class ReportCollector {
   std::vector<RankReport> reports_;
 };
 
+JobOutcome interrupted_outcome() { return {RankStatus::error, "interrupted", true, {}}; }
+
 bool port_was_taken(const JobOutcome& outcome) {
   return outcome.status == RankStatus::error &&
          (outcome.message.find("ddress already in use") != std::string::npos ||
@@ -152,7 +154,12 @@ JobOutcome JobRunner::run(const Job& job, const std::string& label) const {
   return outcome;
 }
 
+bool JobRunner::interrupted() const {
+  return settings_.interrupt != nullptr && settings_.interrupt->requested();
+}
+
 JobOutcome JobRunner::run_once(const Job& job, const std::string& label) const {
+  if (interrupted()) return interrupted_outcome();
   WorkerSet set(settings_.limits, settings_.interrupt);
   set.start(specs({job}, label));
   return outcome_of(set.wait(), 0);
@@ -161,7 +168,7 @@ JobOutcome JobRunner::run_once(const Job& job, const std::string& label) const {
 void JobRunner::run_batch(const std::vector<Job>& jobs, const std::string& label,
                           const OnDone& on_done) const {
   std::size_t done = 0;
-  for (int round = 0; done < jobs.size(); ++round) {
+  for (int round = 0; done < jobs.size() && !interrupted(); ++round) {
     const std::vector<Job> rest(jobs.begin() + static_cast<std::ptrdiff_t>(done), jobs.end());
     const std::string name = round == 0 ? label : label + "-restart" + std::to_string(round);
     const std::size_t first = done;
@@ -179,12 +186,10 @@ void JobRunner::run_batch(const std::vector<Job>& jobs, const std::string& label
       }
     });
     if (done == jobs.size()) return;
-    JobOutcome lost = outcome_of(ranks, done - first);
-    const bool interrupted = lost.interrupted;
-    on_done(done++, std::move(lost));
-    if (!interrupted) continue;
-    while (done < jobs.size()) on_done(done++, {RankStatus::error, "interrupted", true, {}});
+    on_done(done, outcome_of(ranks, done - first));
+    ++done;
   }
+  while (done < jobs.size()) on_done(done++, interrupted_outcome());
 }
 
 }  // namespace bench

@@ -43,6 +43,7 @@ class JobRunner {
                  const OnDone& on_done) const;
 
  private:
+  bool interrupted() const;
   JobOutcome run_once(const Job& job, const std::string& label) const;
   std::vector<WorkerSpec> specs(const std::vector<Job>& jobs, const std::string& label) const;
 

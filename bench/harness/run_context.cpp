@@ -1,0 +1,80 @@
+#include "bench/harness/run_context.hpp"
+
+#include "simulator/machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <ctime>
+
+namespace bench {
+namespace {
+
+std::string now_rfc3339() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+// All GPUs that any case uses, in the order of the largest list.
+std::vector<int> gpus_of(const Plan& plan) {
+  std::vector<int> gpus;
+  for (const PlannedCase& planned : plan.cases) {
+    if (planned.work.gpus.size() > gpus.size()) gpus = planned.work.gpus;
+  }
+  return gpus;
+}
+
+void describe_machine(const Case& work, RunContext& context) {
+  if (work.machine.empty()) {
+    context.machine = std::string("this machine (") + device_kind_name(work.device) + ")";
+    return;
+  }
+  const simulator::Machine machine = simulator::load_machine(work.machine);
+  context.machine = work.machine;
+  context.machine_note = fmt::format("{}; figures of the machine: {}", machine.title,
+                                     simulator::provenance_name(machine.provenance()));
+}
+
+}  // namespace
+
+std::string fingerprint_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3;
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+RunContext make_run_context(const RunRequest& request) {
+  RunContext context;
+  const Plan& plan = request.plan;
+  context.scenario = plan.scenario;
+  context.title = plan.description;
+  context.gpus = gpus_of(plan);
+  context.date = now_rfc3339();
+  context.notes = plan.notes;
+  context.versions["bench"] = BENCH_VERSION;
+  if (plan.cases.empty()) return context;
+  const Case& first = plan.cases.front().work;
+  describe_machine(first, context);
+  context.device = device_kind_name(first.device);
+  context.execute = execute_name(first.execute);
+  context.host_profile = host_profile_name(first.host);
+  context.seed = first.seed;
+  context.simulated = std::all_of(plan.cases.begin(), plan.cases.end(), [](const auto& planned) {
+    return planned.work.device == DeviceKind::vgpu;
+  });
+  const double anchor = request.measured_single_ms.value_or(0);
+  context.fingerprint = fingerprint_of(
+      fmt::format("{}|{}|{}|{}|{}|{}|{}", BENCH_VERSION, context.machine, context.machine_note,
+                  context.device, context.execute, context.host_profile, anchor));
+  return context;
+}
+
+}  // namespace bench
