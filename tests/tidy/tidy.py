@@ -22,7 +22,7 @@ LAYERS = {
     "simulator": ["bench/core", "profiling"],
     "profiling": ["bench/core", "simulator"],
     "bench/plan": ["bench/core", "simulator"],
-    "bench/launch": ["bench/core"],
+    "bench/launch": ["bench/core", "simulator"],
     "report": ["bench/core", "profiling", "simulator"],
     "diagnose": ["bench/core", "report", "scenarios"],
     "scenarios": ["bench/core", "profiling", "diagnose"],
