@@ -1,5 +1,4 @@
-// bench --scenario ...: flags and scenario become a plan, the harness runs it, the renderer shows
-// it.
+// bench --scenario ...: flags and scenario become a plan, the harness runs it, the report shows it.
 #include "bench/cli/command_record.hpp"
 #include "bench/cli/commands.hpp"
 #include "bench/cli/output_directory.hpp"
@@ -7,12 +6,15 @@
 #include "bench/cli/run_flags.hpp"
 #include "bench/cli/worker_lookup.hpp"
 #include "bench/core/error.hpp"
+#include "bench/harness/run_scenario.hpp"
 #include "bench/plan/expand.hpp"
-#include "bench/plan/run_request.hpp"
 #include "bench/plan/scenario_file.hpp"
+#include "report/renderer.hpp"
+#include "report/run_files.hpp"
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 
 namespace bench::cli {
@@ -30,18 +32,73 @@ Plan plan_from(const RunFlags& flags) {
   return make_plan(settings, devices, gpus);
 }
 
+// `bench --resume DIR` repeats the command that started the run in DIR, from where it was given;
+// flags typed now come last and so win.
+RunFlags resumed(const Arguments& typed, RunFlags flags) {
+  flags.resume = std::filesystem::absolute(resume_output(flags.resume)).string();
+  if (!flags.scenario.empty()) return flags;
+  CommandRecord record = read_command_record(flags.resume);
+  record.arguments.insert(record.arguments.end(), typed.begin(), typed.end());
+  RunFlags repeated = parse_run_flags(record.arguments);
+  repeated.resume = flags.resume;
+  std::error_code gone;
+  std::filesystem::current_path(record.directory, gone);
+  return repeated;
+}
+
+RunRequest request_from(const RunFlags& flags, Plan plan) {
+  RunRequest request;
+  const WorkerProgram worker = find_worker(flags.worker);
+  request.worker = worker.path;
+  request.worker_arguments = worker.arguments;
+  request.resume = !flags.resume.empty();
+  request.out = request.resume ? std::filesystem::path(flags.resume)
+                               : prepare_output(flags.out, plan.scenario);
+  request.case_time_out = flags.case_time_out;
+  request.measured_single_ms = flags.measured_single_ms;
+  request.benchmark_flags = flags.benchmark_flags;
+  request.plan = std::move(plan);
+  return request;
+}
+
+bool lists_tests(const RunFlags& flags) {
+  for (const std::string& flag : flags.benchmark_flags) {
+    if (flag.starts_with("--benchmark_list_tests") && !flag.ends_with("=false")) return true;
+  }
+  return false;
+}
+
+void show(const RunRequest& request, const RunOutcome& outcome) {
+  report::ReportModel model;
+  model.runs = {outcome.result};
+  model.directory = request.out.string();
+  const auto text =
+      report::find_renderer("terminal")->render(model, report::standard_output_options());
+  std::fputs(text.c_str(), stdout);
+}
+
 }  // namespace
 
 int run_command(const Arguments& typed) {
   number_gpus_by_bus();
-  const RunFlags flags = parse_run_flags(typed);
-  RunRequest request;
-  request.plan = plan_from(flags);
+  RunFlags flags = parse_run_flags(typed);
+  if (!flags.resume.empty()) flags = resumed(typed, std::move(flags));
+  Plan plan = plan_from(flags);
   if (flags.dry_run) {
-    std::fputs(plan_listing(request.plan).c_str(), stdout);
+    std::fputs(plan_listing(plan).c_str(), stdout);
     return kExitClean;
   }
-  throw MachineError("this build has no harness");
+  if (lists_tests(flags)) {
+    RunRequest request;
+    request.plan = std::move(plan);
+    request.benchmark_flags = flags.benchmark_flags;
+    return run_scenario(request, std::cout, std::cerr).exit_code;
+  }
+  const RunRequest request = request_from(flags, std::move(plan));
+  if (!request.resume) write_command_record(request.out, typed);
+  const RunOutcome outcome = run_scenario(request, std::cout, std::cerr);
+  if (!outcome.out_used) show(request, outcome);
+  return outcome.exit_code;
 }
 
 }  // namespace bench::cli
