@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
+#include <fstream>
 
 namespace bench {
 namespace {
@@ -18,6 +19,18 @@ std::string now_rfc3339() {
   char text[32];
   std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
   return text;
+}
+
+// The command line of this process, as typed; arguments with blanks are quoted.
+std::string own_command() {
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  std::string command;
+  for (std::string argument; std::getline(in, argument, '\0');) {
+    const bool quote =
+        argument.empty() || argument.find_first_of(" \t'\"*$;&|<>(){}") != std::string::npos;
+    command += (command.empty() ? "" : " ") + (quote ? "'" + argument + "'" : argument);
+  }
+  return command;
 }
 
 // All GPUs that any case uses, in the order of the largest list.
@@ -58,6 +71,7 @@ RunContext make_run_context(const RunRequest& request) {
   context.title = plan.description;
   context.gpus = gpus_of(plan);
   context.date = now_rfc3339();
+  context.command = own_command();
   context.notes = plan.notes;
   context.versions["bench"] = BENCH_VERSION;
   if (plan.cases.empty()) return context;

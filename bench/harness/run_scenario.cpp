@@ -52,7 +52,6 @@ class Session {
         interrupt_(interrupt),
         places_(plan_.cases.size(), kNowhere),
         asked_(plan_.cases.size()) {
-    for (const std::string& note : plan_.notes) progress_.note(note);
     start_runners(request, selection);
   }
 

@@ -176,15 +176,21 @@ void JobRunner::run_batch(const std::vector<Job>& jobs, const std::string& label
     std::vector<ReportCollector> collectors(rest.size(), ReportCollector(list.size()));
     WorkerSet set(settings_.limits, settings_.interrupt);
     set.start(list);
+    bool tainted = false;    // an earlier job of these processes has failed
+    bool untrusted = false;  // job `done` failed in tainted processes
     const auto ranks = set.wait([&](int, int job, const RankReport& report) {
       collectors[static_cast<std::size_t>(job)].add(report);
       // One rank may be jobs ahead of another; a job that was left out is found below.
-      while (done < jobs.size()) {
+      while (done < jobs.size() && !untrusted) {
         auto outcome = collectors[done - first].take();
         if (!outcome) break;
+        untrusted = tainted && outcome->status == RankStatus::error;
+        if (untrusted) return set.stop();
+        tainted = tainted || severity(outcome->status) > severity(RankStatus::skip);
         on_done(done++, std::move(*outcome));
       }
     });
+    if (untrusted) continue;
     if (done == jobs.size()) return;
     on_done(done, outcome_of(ranks, done - first));
     ++done;

@@ -1,6 +1,8 @@
 // Runs jobs in worker processes and turns what became of their ranks into one answer per job. Jobs
 // that need equally many processes can share them, which saves LibTorch's start-up; when a process
-// dies, the job it was in has failed and the rest run in fresh ones.
+// dies, the job it was in has failed and the rest run in fresh ones. A failed job may leave traces
+// in its process (tensors that an exception kept alive), so that an error after it is not believed:
+// the job runs again in a fresh process.
 #pragma once
 
 #include "bench/core/job.hpp"

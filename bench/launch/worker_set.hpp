@@ -44,6 +44,8 @@ class WorkerSet {
   // All specs are checked first (ranks 0..n-1, log directories): UsageError, nothing started.
   // A program that cannot be started is a failure of its rank, told by wait().
   void start(const std::vector<WorkerSpec>& specs);
+  // Ends all ranks without blame; may be called from `on_report`.
+  void stop() { begin_ending(true); }
   // Every rank accounted for, in rank order.
   std::vector<RankExit> wait(const OnReport& on_report = {});
 

@@ -125,6 +125,18 @@ TEST_F(JobRunnerTest, RanksServeManyJobsTogether) {
   EXPECT_NE(outcomes[4].message.find("deliberate error"), std::string::npos);
 }
 
+// The second of two failing jobs gets a process of its own, so that the first cannot be its cause.
+TEST_F(JobRunnerTest, ErrorsAfterAnErrorAreTriedAgain) {
+  faults("error@batch:1,error@batch:3");
+  const auto outcomes =
+      run_batch({job(JobKind::measure, 1), job(JobKind::measure, 2), job(JobKind::measure, 3)});
+  ASSERT_EQ(outcomes.size(), 3u);
+  EXPECT_EQ(outcomes[1].status, RankStatus::ok);
+  EXPECT_EQ(outcomes[2].status, RankStatus::error);
+  EXPECT_EQ(outcomes[2].message, "deliberate error");
+  EXPECT_TRUE(fs::exists(fs::path(directory_) / "batch-restart1"));
+}
+
 TEST_F(JobRunnerTest, AReportedErrorDoesNotEndTheProcess) {
   faults("error@batch:1,oom@batch:2");
   const auto outcomes =
