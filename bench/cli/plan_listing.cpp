@@ -18,6 +18,8 @@ std::string remark(const PlannedCase& planned) {
 
 std::string plan_listing(const Plan& plan) {
   std::string text;
+  const bool said = !plan.notes.empty() && plan.notes[0].starts_with("simulated");
+  if (!plan.machine.empty() && !said) text += "simulated on " + plan.machine + "\n";
   for (const std::string& note : plan.notes) text += note + "\n";
   std::size_t skips = 0;
   for (const PlannedCase& planned : plan.cases) {

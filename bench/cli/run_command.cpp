@@ -6,6 +6,7 @@
 #include "bench/cli/run_flags.hpp"
 #include "bench/cli/worker_lookup.hpp"
 #include "bench/core/error.hpp"
+#include "bench/harness/gbench_flags.hpp"
 #include "bench/harness/run_scenario.hpp"
 #include "bench/plan/expand.hpp"
 #include "bench/plan/scenario_file.hpp"
@@ -46,7 +47,9 @@ RunFlags resumed(const Arguments& typed, RunFlags flags) {
   return repeated;
 }
 
+// Everything that can be refused is refused before the output directory is made.
 RunRequest request_from(const RunFlags& flags, Plan plan) {
+  (void)parse_benchmark_flags(flags.benchmark_flags);
   RunRequest request;
   const WorkerProgram worker = find_worker(flags.worker);
   request.worker = worker.path;

@@ -44,8 +44,8 @@ constexpr RunFlag kRunFlags[] = {
      [](RunFlags& run, const std::string& value) { run.out = value; }},
     {{"--resume", "DIR", "continue an interrupted run; its finished cases are kept", kMain, "out"},
      [](RunFlags& run, const std::string& value) { run.resume = value; }},
-    {{"--time-out", "SECONDS", "end a case whose workers are silent for longer (default: 600)",
-      kMain, "60"},
+    {{"--time-out", "SECONDS",
+      "longest time of one case before its workers are ended (default: 600)", kMain, "60"},
      [](RunFlags& run, const std::string& value) {
        const double seconds = positive_number("--time-out", value);
        run.case_time_out = std::chrono::milliseconds(std::llround(seconds * 1e3));

@@ -60,8 +60,7 @@ Devices default_devices(const DeviceRequest& request, const Hardware& hardware,
   Devices devices = virtual_devices(default_machine(needed), load);
   const std::string why =
       hardware.gpus.empty() ? hardware.unavailable : "--device vgpu was asked for";
-  devices.notes.push_back("simulated: virtual GPUs of the default machine " + devices.machine +
-                          " (" + devices.title + "), because " + why +
+  devices.notes.push_back("simulated on the default machine " + devices.machine + ": " + why +
                           "; --machine chooses another");
   return devices;
 }
@@ -91,10 +90,7 @@ Devices resolve_devices(const DeviceRequest& request, const Hardware& hardware,
       break;
   }
   if (!has_machine) return default_devices(request, hardware, load);
-  Devices devices = virtual_devices(request.machine, load);
-  devices.notes.push_back("simulated: virtual GPUs of " + devices.machine + " (" + devices.title +
-                          ")");
-  return devices;
+  return virtual_devices(request.machine, load);
 }
 
 }  // namespace bench

@@ -41,7 +41,7 @@ TEST(Gpus, AMachineIsSimulatedBesideRealGpus) {
   const Workspace here;
   const Answer answer = plan(here, {"--machine", "2xdgx-a100", "--gpus", "0,15"}, kFourGpus);
   EXPECT_EQ(answer.exit_code, 0) << answer.err;
-  EXPECT_TRUE(answer.out.starts_with("simulated: virtual GPUs of 2xdgx-a100 ")) << answer.out;
+  EXPECT_TRUE(answer.out.starts_with("simulated on 2xdgx-a100\n")) << answer.out;
 }
 
 struct Mistake {

@@ -85,7 +85,7 @@ TEST(Information, DryRunWritesNothing) {
   const Workspace here;
   const Answer answer = here.bench({"--scenario", "dp_vs_ddp", "--gpus", "0,1", "--dry-run"});
   EXPECT_EQ(answer.exit_code, 0);
-  EXPECT_TRUE(answer.out.starts_with("simulated: ")) << answer.out;
+  EXPECT_TRUE(answer.out.starts_with("simulated on the default machine ")) << answer.out;
   EXPECT_NE(answer.out.find("dp_vs_ddp/model:mlp/strategy:distributed/gpus:2/batch:64\n"),
             std::string::npos);
   EXPECT_FALSE(here.has("results"));
