@@ -61,10 +61,8 @@ TEST(Devices, WithoutGpusTheDefaultMachineHoldsAllThatWereAskedFor) {
 TEST(Devices, TheFirstNoteSaysThatItIsSimulatedAndWhy) {
   const Devices devices = resolve_devices({}, no_gpus(), fake_machine);
   ASSERT_FALSE(devices.notes.empty());
-  EXPECT_EQ(
-      devices.notes[0],
-      "simulated: virtual GPUs of the default machine 4xv100-sxm2 (4xv100-sxm2 title), because "
-      "no driver; --machine chooses another");
+  EXPECT_EQ(devices.notes[0],
+            "simulated on the default machine 4xv100-sxm2: no driver; --machine chooses another");
 }
 
 TEST(Devices, ContradictionsAreRefused) {
