@@ -111,7 +111,7 @@ void add_memory_columns(const CaseResult& result, std::vector<MemoryColumn>& col
   }
 }
 
-std::vector<const CaseResult*> memory_cases(const Comparison& c) {
+std::vector<const CaseResult*> compared_cases(const Comparison& c) {
   std::vector<const CaseResult*> cases;
   for (const CaseResult* r : {c.data_parallel, c.libtorch_data_parallel, c.distributed}) {
     if (r != nullptr) cases.push_back(r);
@@ -210,7 +210,7 @@ std::string memory_table_title(const Comparison& c) {
 
 TextTable memory_table(const Comparison& comparison) {
   std::vector<MemoryColumn> columns;
-  for (const CaseResult* result : memory_cases(comparison)) add_memory_columns(*result, columns);
+  for (const CaseResult* result : compared_cases(comparison)) add_memory_columns(*result, columns);
   TextTable table;
   table.columns.push_back({"category", false, 9});
   for (const MemoryColumn& column : columns) table.columns.push_back({column.title, true, 9});
@@ -230,6 +230,27 @@ TextTable memory_table(const Comparison& comparison) {
   for (const MemoryColumn& column : columns)
     peak.push_back(format_bytes(column.memory->peak_bytes));
   table.rows.push_back(std::move(peak));
+  return table;
+}
+
+TextTable phase_table(const Comparison& comparison) {
+  const auto cases = compared_cases(comparison);
+  TextTable table;
+  table.columns.push_back({"phase", false, 9});
+  for (const CaseResult* r : cases) {
+    table.columns.push_back({strategy_title(r->work.strategy), true, 9});
+  }
+  for (int i = 0; i < simulator::kPhaseCount; ++i) {
+    const std::string name = simulator::phase_name(static_cast<simulator::Phase>(i));
+    std::vector<std::string> row{name};
+    bool any = false;
+    for (const CaseResult* r : cases) {
+      const auto found = r->phase_ms.find(name);
+      any = any || found != r->phase_ms.end();
+      row.push_back(found == r->phase_ms.end() ? "-" : fmt::format("{:.2f}", found->second));
+    }
+    if (any) table.rows.push_back(std::move(row));
+  }
   return table;
 }
 

@@ -33,6 +33,9 @@ TextTable memory_table(const Comparison& comparison);
 // "Memory at the peak: resnet50, 4 GPUs, batch 256"
 std::string memory_table_title(const Comparison& comparison);
 
+// Host time by phase of the same cases, in the order in which phases run; no rows without phases.
+TextTable phase_table(const Comparison& comparison);
+
 // "resnet50, DDP, 4 GPUs, batch 256, bucket_mb:25"
 std::string case_text(const Case& work);
 // "gathered outputs" for "gathered_outputs"

@@ -162,6 +162,19 @@ const CaseResult* Comparison::any_data_parallel() const {
   return data_parallel != nullptr ? data_parallel : libtorch_data_parallel;
 }
 
+std::string error_band_sentence(const RunResult& run) {
+  const CaseResult* widest = nullptr;
+  for (const CaseResult& result : run.cases) {
+    if (result.status != CaseStatus::done || !(result.error_band > 0)) continue;
+    if (widest == nullptr || result.error_band > widest->error_band) widest = &result;
+  }
+  if (widest == nullptr) return {};
+  const auto reason = widest->facts.find("error_band");
+  return fmt::format("Simulated times may be off by up to {}{}.",
+                     shown(MetricHint::ratio, widest->error_band),
+                     reason == widest->facts.end() ? "" : ": " + reason->second);
+}
+
 const char* strategy_title(Strategy strategy) {
   constexpr const char* kTitles[] = {"single", "DP", "LibTorch DP", "DDP"};
   return kTitles[static_cast<int>(strategy)];

@@ -43,6 +43,9 @@ std::vector<LargestBatch> largest_batches(const RunResult& run, const std::strin
 // One to four sentences; at least one, also when nothing finished.
 std::vector<std::string> headline_sentences(const RunResult& run);
 
+// "Simulated times may be off by up to 30 %: <why>."; empty when nothing says how far.
+std::string error_band_sentence(const RunResult& run);
+
 // "single", "DP", "LibTorch DP", "DDP": for people; files keep strategy_name().
 const char* strategy_title(Strategy strategy);
 // "bucket_mb:25, accumulation:4"; empty without tags.

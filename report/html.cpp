@@ -28,7 +28,8 @@ std::string provenance_tag(bool simulated) {
                    : "<span class=\"tag measured\">measured</span>";
 }
 
-std::string banner(const RunContext& context) {
+std::string banner(const RunResult& run) {
+  const RunContext& context = run.context;
   std::string text = fmt::format("<div class=\"banner {}-banner\">\n",
                                  context.simulated ? "simulated" : "measured");
   if (context.simulated) {
@@ -42,6 +43,8 @@ std::string banner(const RunContext& context) {
   if (!context.machine_note.empty()) {
     text += fmt::format("<p>{}</p>\n", escape_html(context.machine_note));
   }
+  const std::string error_band = error_band_sentence(run);
+  if (!error_band.empty()) text += fmt::format("<p>{}</p>\n", escape_html(error_band));
   for (const std::string& note : context.notes)
     text += fmt::format("<p>{}</p>\n", escape_html(note));
   return text + "</div>\n";
@@ -111,6 +114,7 @@ std::string chart_figure(const Chart& chart, bool simulated) {
 
 std::string html_table(const TextTable& table, const std::string& caption,
                        const std::vector<const CaseResult*>& cases) {
+  if (table.rows.empty()) return {};
   std::string text =
       "<div class=\"scroll\"><table>\n<caption>" + caption + "</caption>\n<thead><tr>";
   const auto css = [](const Column& column) { return column.right ? "" : " class=\"name\""; };
@@ -146,6 +150,9 @@ std::string model_section(const RunResult& run, const ModelTable& table) {
     text +=
         html_table(memory_table(*best),
                    escape_html(memory_table_title(*best)) + " " + provenance_tag(simulated), {});
+    text +=
+        html_table(phase_table(*best),
+                   "Host time by phase, milliseconds of one step " + provenance_tag(simulated), {});
   }
   return text + "</details>\n";
 }
@@ -227,8 +234,8 @@ std::string hint_section(const RunResult& run) {
 }
 
 std::string run_section(const ReportModel& model, const RunResult& run, bool first) {
-  std::string text = "<section class=\"run\">\n" + hero(run) + banner(run.context) +
-                     wrong_banner(run) + cards(run);
+  std::string text =
+      "<section class=\"run\">\n" + hero(run) + banner(run) + wrong_banner(run) + cards(run);
   if (first) text += timeline_section(model);
   text += hint_section(run);
   for (const ModelTable& table : model_tables(run)) text += model_section(run, table);

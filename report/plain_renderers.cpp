@@ -46,6 +46,8 @@ std::string markdown_run(const RunResult& run) {
   if (run.context.simulated) {
     text += fmt::format("**SIMULATED on {}: times are predictions, not measurements.**\n\n",
                         run.context.machine);
+    const std::string error_band = error_band_sentence(run);
+    if (!error_band.empty()) text += error_band + "\n\n";
   }
   for (const std::string& sentence : headline_sentences(run)) text += "- " + sentence + "\n";
   text += "\n";

@@ -56,7 +56,8 @@ std::string styled_lines(Style style, const std::string& text, const RenderOptio
   return result;
 }
 
-std::string provenance(const RunContext& context, const RenderOptions& options) {
+std::string provenance(const RunResult& run, const RenderOptions& options) {
+  const RunContext& context = run.context;
   std::string text;
   if (context.simulated) {
     const std::string label =
@@ -66,6 +67,8 @@ std::string provenance(const RunContext& context, const RenderOptions& options) 
     text += wrapped(fmt::format("Measured on {}.", context.machine), 0, options.width);
   }
   if (!context.machine_note.empty()) text += wrapped(context.machine_note, 0, options.width);
+  const std::string error_band = error_band_sentence(run);
+  if (!error_band.empty()) text += wrapped(error_band, 0, options.width);
   for (const std::string& note : context.notes) text += wrapped(note, 0, options.width);
   return text;
 }
@@ -117,7 +120,7 @@ std::string hint_text(const RunResult& run, const RenderOptions& options) {
 }
 
 std::string run_text(const RunResult& run, const RenderOptions& options) {
-  std::string text = provenance(run.context, options) + "\n";
+  std::string text = provenance(run, options) + "\n";
   const auto all_troubles = troubles(run);
   // A wrong result outranks every figure.
   for (const Trouble& trouble : all_troubles) {

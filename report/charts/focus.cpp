@@ -48,7 +48,9 @@ Focus focus_of(const RunResult& run, const std::string& model) {
   Focus strong{central_comparison(run, model)};
   Focus weak = strong;
   weak.per_gpu = true;
-  return gpu_counts(run, weak) > gpu_counts(run, strong) ? weak : strong;
+  // A sweep over GPU counts at one global batch also holds some pairs of equal batch per GPU.
+  const bool strong_sweep = gpu_counts(run, strong) > 1;
+  return !strong_sweep && gpu_counts(run, weak) > 1 ? weak : strong;
 }
 
 std::vector<const CaseResult*> chart_cases(const RunResult& run, const std::string& model) {
