@@ -1,7 +1,6 @@
 #include "report/headline.hpp"
 
 #include "bench/core/metric_catalog.hpp"
-#include "bench/core/model_catalog.hpp"
 
 #include <fmt/format.h>
 
@@ -14,12 +13,6 @@ namespace bench::report {
 namespace {
 
 std::string shown(MetricHint hint, double value) { return format_metric(hint, value); }
-
-// Rank of a model in a headline: parameters where the catalogue knows them, else order of running.
-std::int64_t model_weight(const std::string& name) {
-  const ModelEntry* entry = find_model(name);
-  return entry == nullptr ? 0 : entry->parameter_count;
-}
 
 void place(Comparison& comparison, const CaseResult& result) {
   switch (result.work.strategy) {
@@ -49,24 +42,6 @@ const CaseResult* finished_single(const RunResult& run, const Comparison& compar
     }
   }
   return found;
-}
-
-std::string speed_sentence(const Comparison& c) {
-  const CaseResult& dp = *c.any_data_parallel();
-  const double dp_ms = dp.metric("step_ms_p50");
-  const double ddp_ms = c.distributed->metric("step_ms_p50");
-  const bool ddp_wins = ddp_ms <= dp_ms;
-  const double factor = ddp_wins ? dp_ms / ddp_ms : ddp_ms / dp_ms;
-  const char* dp_title = strategy_title(dp.work.strategy);
-  const std::string where = fmt::format("{}, {} GPUs, batch {}", c.model, c.gpus, c.batch);
-  const std::string times =
-      fmt::format("{} against {} per step", shown(MetricHint::duration_ms, std::min(dp_ms, ddp_ms)),
-                  shown(MetricHint::duration_ms, std::max(dp_ms, ddp_ms)));
-  if (factor < 1.005) {
-    return fmt::format("DDP and {} take the same time here ({}): {}.", dp_title, where, times);
-  }
-  return fmt::format("{} is {} faster than {} here ({}): {}.", ddp_wins ? "DDP" : dp_title,
-                     shown(MetricHint::factor, factor), ddp_wins ? dp_title : "DDP", where, times);
 }
 
 std::string memory_sentence(const CaseResult& dp) {
@@ -158,6 +133,24 @@ std::string sweep_sentence(const RunResult& run) {
 
 }  // namespace
 
+std::string speed_sentence(const Comparison& c) {
+  const CaseResult& dp = *c.any_data_parallel();
+  const double dp_ms = dp.metric("step_ms_p50");
+  const double ddp_ms = c.distributed->metric("step_ms_p50");
+  const bool ddp_wins = ddp_ms <= dp_ms;
+  const double factor = ddp_wins ? dp_ms / ddp_ms : ddp_ms / dp_ms;
+  const char* dp_title = strategy_title(dp.work.strategy);
+  const std::string where = fmt::format("{}, {} GPUs, batch {}", c.model, c.gpus, c.batch);
+  const std::string times =
+      fmt::format("{} against {} per step", shown(MetricHint::duration_ms, std::min(dp_ms, ddp_ms)),
+                  shown(MetricHint::duration_ms, std::max(dp_ms, ddp_ms)));
+  if (factor < 1.005) {
+    return fmt::format("DDP and {} take the same time here ({}): {}.", dp_title, where, times);
+  }
+  return fmt::format("{} is {} faster than {} here ({}): {}.", ddp_wins ? "DDP" : dp_title,
+                     shown(MetricHint::factor, factor), ddp_wins ? dp_title : "DDP", where, times);
+}
+
 const CaseResult* Comparison::any_data_parallel() const {
   return data_parallel != nullptr ? data_parallel : libtorch_data_parallel;
 }
@@ -221,10 +214,8 @@ std::optional<Comparison> headline(const RunResult& run, const std::string& only
   for (const Comparison& c : comparisons(run)) {
     if (!only_model.empty() && c.model != only_model) continue;
     if (c.any_data_parallel() == nullptr || c.distributed == nullptr || c.gpus < 2) continue;
-    const auto key = [](const Comparison& x) {
-      return std::tuple(x.gpus, model_weight(x.model), x.batch);
-    };
-    if (!best || key(c) > key(*best)) best = c;
+    // Comparisons come by model, GPUs, batch: of equal GPU counts the last one wins.
+    if (!best || c.gpus >= best->gpus) best = c;
   }
   return best;
 }

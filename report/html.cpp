@@ -136,7 +136,12 @@ std::string html_table(const TextTable& table, const std::string& caption,
 
 std::string model_section(const RunResult& run, const ModelTable& table) {
   const bool simulated = run.context.simulated;
-  std::string text = fmt::format("<h2>{}</h2>\n<div class=\"charts\">\n", escape_html(table.model));
+  std::string text = fmt::format("<h2>{}</h2>\n", escape_html(table.model));
+  if (const auto best = headline(run, table.model)) {
+    text += fmt::format("<p>{} {}</p>\n", escape_html(speed_sentence(*best)),
+                        provenance_tag(simulated));
+  }
+  text += "<div class=\"charts\">\n";
   text += chart_figure(step_chart(run, table.model), simulated);
   for (const Chart& chart : throughput_charts(run, table.model)) {
     text += chart_figure(chart, simulated);

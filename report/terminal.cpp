@@ -13,6 +13,7 @@ namespace bench::report {
 namespace {
 
 constexpr std::size_t kTroubleCasesShown = 3;
+constexpr std::size_t kTroublesShown = 8;
 constexpr int kIndent = 2;
 constexpr int kLeastWidth = 40;  // narrower text would be unreadable
 
@@ -90,10 +91,29 @@ std::string trouble_text(const Trouble& trouble, const RenderOptions& options) {
          wrapped(cases, 2, options.width);
 }
 
-std::string table_text(const ModelTable& model, const RenderOptions& options) {
+// Failures and skips, at most a few reasons of them: the rest is in results.json.
+std::string other_troubles_text(const std::vector<Trouble>& all, const RenderOptions& options) {
+  std::string text;
+  std::size_t shown = 0, left = 0;
+  for (const Trouble& trouble : all) {
+    if (trouble.status == CaseStatus::wrong) continue;
+    if (shown++ < kTroublesShown) {
+      text += trouble_text(trouble, options);
+    } else {
+      left += trouble.cases.size();
+    }
+  }
+  if (left > 0) text += fmt::format("{} more cases without figures: see results.json\n", left);
+  return text.empty() ? text : text + "\n";
+}
+
+std::string table_text(const RunResult& run, const ModelTable& model, bool with_answer,
+                       const RenderOptions& options) {
   TextTable table = model.table;
   table.fit(options.width - kIndent);
   std::string text = styled(Style::bold, model.model, options) + "\n";
+  const auto best = headline(run, model.model);
+  if (with_answer && best) text += wrapped(speed_sentence(*best), kIndent, options.width);
   const auto lines = table.lines(kIndent);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     text += styled(i == 0 ? Style::dim : Style::plain, lines[i], options) + "\n";
@@ -130,14 +150,14 @@ std::string run_text(const RunResult& run, const RenderOptions& options) {
     text += styled_lines(Style::bold, wrapped(sentence, 0, options.width), options);
   }
   text += "\n";
-  for (const ModelTable& table : model_tables(run)) text += table_text(table, options) + "\n";
+  const auto tables = model_tables(run);
+  for (const ModelTable& table : tables) {
+    // With one model its answer is the headline.
+    text += table_text(run, table, tables.size() > 1, options) + "\n";
+  }
   text += memory_text(run, options);
   text += hint_text(run, options);
-  std::string others;
-  for (const Trouble& trouble : all_troubles) {
-    if (trouble.status != CaseStatus::wrong) others += trouble_text(trouble, options);
-  }
-  return others.empty() ? text : text + others + "\n";
+  return text + other_troubles_text(all_troubles, options);
 }
 
 }  // namespace

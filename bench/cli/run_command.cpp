@@ -72,9 +72,7 @@ bool lists_tests(const RunFlags& flags) {
 }
 
 void show(const RunRequest& request, const RunOutcome& outcome) {
-  report::ReportModel model;
-  model.runs = {outcome.result};
-  model.directory = request.out.string();
+  const auto model = report::finished_report(outcome.result, request.out.string());
   const auto text =
       report::find_renderer("terminal")->render(model, report::standard_output_options());
   std::fputs(text.c_str(), stdout);
