@@ -15,6 +15,7 @@ struct ModelEntry {
   std::vector<std::int64_t> input_shape;       // one sample
   std::vector<std::int64_t> twin_input_shape;  // one sample of the reduced twin used to verify
   std::int64_t parameter_count;                // trainable parameters, full size
+  std::string_view input_dtype = "float32";    // float32 | int64 (token ids)
 };
 
 std::span<const ModelEntry> model_catalog();

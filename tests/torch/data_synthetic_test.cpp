@@ -21,7 +21,7 @@ Batch concatenated(const std::vector<Batch>& parts) {
   return {torch::cat(inputs), torch::cat(targets)};
 }
 
-bool equal(const Batch& a, const Batch& b) {
+bool same_batch(const Batch& a, const Batch& b) {
   return torch::equal(a.input, b.input) && torch::equal(a.target, b.target);
 }
 
@@ -66,9 +66,9 @@ TEST(Synthetic, TheGlobalBatchDoesNotDependOnTheWorldSize) {
       for (int rank = 0; rank < world_size; ++rank) {
         parts.push_back(make_batch_source(*model, synthetic({7}, rank, world_size))->next());
       }
-      EXPECT_TRUE(equal(concatenated(parts), whole)) << name << " on " << world_size;
+      EXPECT_TRUE(same_batch(concatenated(parts), whole)) << name << " on " << world_size;
     }
-    EXPECT_TRUE(equal(make_batch_source(*model, synthetic({7}, kAllRanks, 4))->next(), whole));
+    EXPECT_TRUE(same_batch(make_batch_source(*model, synthetic({7}, kAllRanks, 4))->next(), whole));
   }
 }
 
@@ -81,9 +81,9 @@ TEST(Synthetic, ResidentBatchesRepeatAndFreshOnesDoNot) {
   BatchOptions options = synthetic({2, 3});
   options.fresh = true;
   const auto fresh = make_batch_source(*model, options);
-  EXPECT_TRUE(equal(fresh->next(), a));
-  EXPECT_TRUE(equal(fresh->next(), b));
-  EXPECT_FALSE(equal(fresh->next(), a));
+  EXPECT_TRUE(same_batch(fresh->next(), a));
+  EXPECT_TRUE(same_batch(fresh->next(), b));
+  EXPECT_FALSE(same_batch(fresh->next(), a));
 }
 
 TEST(Synthetic, SeedsStepsAndSamplesDiffer) {
@@ -91,7 +91,7 @@ TEST(Synthetic, SeedsStepsAndSamplesDiffer) {
   const Batch one = make_batch_source(*model, synthetic({4}))->next();
   BatchOptions options = synthetic({4});
   options.seed = 2;
-  EXPECT_FALSE(equal(make_batch_source(*model, options)->next(), one));
+  EXPECT_FALSE(same_batch(make_batch_source(*model, options)->next(), one));
   EXPECT_FALSE(torch::equal(one.input[0], one.input[1]));
   EXPECT_NEAR(one.input.mean().item<double>(), 0, 0.05);
   EXPECT_NEAR(one.input.std().item<double>(), 1, 0.05);

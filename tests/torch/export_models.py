@@ -71,12 +71,25 @@ class NoBatch(torch.nn.Module):
         return (x * self.scale).sum()
 
 
+class Regularised(torch.nn.Module):
+    """Drops half of its inputs while training."""
+
+    def __init__(self):
+        super().__init__()
+        self.drop = torch.nn.Dropout(0.5)
+        self.head = torch.nn.Linear(6, 4)
+
+    def forward(self, x):
+        return self.head(self.drop(x))
+
+
 SMALL = {
     "token_classifier": TokenClassifier,
     "tied_language_model": TiedLanguageModel,
     "autoencoder": Autoencoder,
     "two_heads": TwoHeads,
     "no_batch": NoBatch,
+    "regularised": Regularised,
 }
 
 

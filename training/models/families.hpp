@@ -1,10 +1,11 @@
 // The architectures of the zoo, one .cpp per family. Names and order of modules and parameters are
-// torchvision's, so that DDP's buckets are the ones a torchvision user gets.
+// torchvision's (of the published GPT-2 for gpt2), so that DDP's buckets are the ones users get.
 #pragma once
 
 #include "training/models/network.hpp"
 
 #include <cstdint>
+#include <vector>
 
 namespace bench::training {
 
@@ -19,5 +20,24 @@ struct ResNetOptions {
   std::int64_t width_per_group = 64;  // ResNeXt, wide ResNet
 };
 Network::Build resnet(const ResNetOptions& options, std::int64_t classes);
+
+// vgg.cpp: `hidden` is the width of the two large linear layers, 4096 in the paper.
+Network::Build vgg16(std::int64_t hidden, std::int64_t classes);
+
+// densenet.cpp: layers of each dense block.
+Network::Build densenet(const std::vector<std::int64_t>& blocks, std::int64_t classes);
+
+// mobilenet.cpp
+Network::Build mobilenet_v2(std::int64_t classes);
+
+// gpt2.cpp
+struct Gpt2Options {
+  std::int64_t vocabulary = 50257;
+  std::int64_t positions = 1024;
+  std::int64_t width = 768;
+  std::int64_t layers = 12;
+  std::int64_t heads = 12;
+};
+Network::Build gpt2(const Gpt2Options& options);
 
 }  // namespace bench::training

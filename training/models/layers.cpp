@@ -3,9 +3,10 @@
 namespace bench::training {
 namespace {
 
-// torch.nn.BatchNorm2d's defaults.
+// torch.nn's defaults.
 constexpr double kBatchNormMomentum = 0.1;
 constexpr double kBatchNormEpsilon = 1e-5;
+constexpr double kLayerNormEpsilon = 1e-5;
 
 // A layer without parameters: forward is all there is.
 Network::Build stateless(Network::Forward forward) {
@@ -58,6 +59,25 @@ Network::Build linear(const LinearOptions& o) {
   };
 }
 
+Network::Build layer_norm(std::int64_t width) {
+  return [width](Network& self) -> Network::Forward {
+    const torch::Tensor weight = self.parameter("weight", {width}, constant(1));
+    const torch::Tensor bias = self.parameter("bias", {width}, constant(0));
+    return [=](const Network&, const torch::Tensor& input) {
+      return torch::layer_norm(input, {width}, weight, bias, kLayerNormEpsilon);
+    };
+  };
+}
+
+Network::Build embedding(std::int64_t rows, std::int64_t width, double deviation) {
+  return [=](Network& self) -> Network::Forward {
+    const torch::Tensor weight = self.parameter("weight", {rows, width}, normal(deviation));
+    return [weight](const Network&, const torch::Tensor& ids) {
+      return torch::embedding(weight, ids);
+    };
+  };
+}
+
 Network::Build relu() {
   return stateless([](const Network&, const torch::Tensor& input) { return input.relu_(); });
 }
@@ -70,9 +90,12 @@ Network::Build relu6() {
 }
 
 Network::Build dropout(double probability) {
-  return stateless([probability](const Network& net, const torch::Tensor& input) {
-    return torch::dropout(input, probability, net.is_training());
-  });
+  return [probability](Network& self) -> Network::Forward {
+    self.marked_as_dropout = true;
+    return [probability](const Network& net, const torch::Tensor& input) {
+      return torch::dropout(input, probability, net.is_training());
+    };
+  };
 }
 
 Network::Build max_pool2d(const PoolOptions& o) {

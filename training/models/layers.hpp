@@ -32,6 +32,10 @@ struct LinearOptions {
 };
 Network::Build linear(const LinearOptions& options);
 
+Network::Build layer_norm(std::int64_t width);
+// Rows drawn from a normal distribution of this deviation.
+Network::Build embedding(std::int64_t rows, std::int64_t width, double deviation);
+
 // In place, as torchvision's models run them.
 Network::Build relu();
 Network::Build relu6();

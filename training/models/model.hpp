@@ -36,6 +36,9 @@ class Model {
   virtual std::vector<NamedTensor> parameters() const = 0;
   virtual std::vector<NamedTensor> buffers() const = 0;
   virtual void train(bool on) = 0;
+  // Leaves dropout out from now on. Verification needs it: the random masks of two strategies
+  // cannot agree. Twins are built this way.
+  virtual void disable_dropout() = 0;
   // A second instance of the same structure with CPU tensors of its own: the shell of a
   // DataParallel replica, whose tensors a strategy rebinds every step. Values are copied where this
   // model's own are filled and on the CPU, and unspecified elsewhere.
@@ -53,6 +56,10 @@ class Model {
   torch::Dtype input_dtype = torch::kFloat32;
   std::int64_t target_classes = 0;  // cross_entropy: class targets are in [0, target_classes)
   std::int64_t token_count = 0;     // int64 input: token ids are in [0, token_count)
+
+ protected:
+  // For shell(): everything above that says what the model is fed with.
+  void copy_description(const Model& other);
 };
 
 // Builds `spec` on the CPU, initialised from `seed`: the same spec and seed give the same bits in

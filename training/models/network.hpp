@@ -32,6 +32,9 @@ class Network : public torch::nn::Cloneable<Network> {
   torch::Tensor buffer(const std::string& name, torch::Tensor value);
   std::shared_ptr<Network> add(const std::string& name, const Build& build);
 
+  // Its randomness can be switched off without touching the rest, see Model::disable_dropout().
+  bool marked_as_dropout = false;
+
  private:
   Build build_;
   Forward forward_;

@@ -139,7 +139,20 @@ class ScriptModel : public Model {
     return unique(module_.named_parameters());
   }
   std::vector<NamedTensor> buffers() const override { return unique(module_.named_buffers()); }
-  void train(bool on) override { module_.train(on); }
+  void train(bool on) override {
+    training_ = on;
+    module_.train(on);
+    if (dropout_) return;
+    for (const torch::jit::Module& module : module_.modules()) {
+      // Dropout, Dropout2d, AlphaDropout, ...: the class a file was scripted from keeps its name.
+      const bool random = module.type()->name()->name().find("Dropout") != std::string::npos;
+      if (random) torch::jit::Module(module).train(false);
+    }
+  }
+  void disable_dropout() override {
+    dropout_ = false;
+    train(training_);
+  }
   std::int64_t module_count() const override {
     return static_cast<std::int64_t>(module_.modules().size()) - 1;
   }
@@ -147,12 +160,9 @@ class ScriptModel : public Model {
   std::unique_ptr<Model> shell() const override {
     const c10::IValue object = ObjectCopier().copy(module_._ivalue());
     auto made = std::make_unique<ScriptModel>(torch::jit::Module(object.toObject()));
-    made->loss_kind = loss_kind;
-    made->input_shape = input_shape;
-    made->output_shape = output_shape;
-    made->input_dtype = input_dtype;
-    made->target_classes = target_classes;
-    made->token_count = token_count;
+    made->copy_description(*this);
+    made->dropout_ = dropout_;
+    made->train(training_);
     return made;
   }
 
@@ -170,6 +180,8 @@ class ScriptModel : public Model {
   }
 
   torch::jit::Module module_;
+  bool dropout_ = true;
+  bool training_ = true;
 };
 
 std::unique_ptr<ScriptModel> read_module(const std::string& file) {

@@ -5,8 +5,11 @@
 #include "bench/core/nearest.hpp"
 
 #include "training/models/families.hpp"
+#include "training/models/zoo_model.hpp"
 
-#include <utility>
+#include <algorithm>
+#include <array>
+#include <optional>
 
 namespace bench::training {
 namespace {
@@ -18,72 +21,6 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   for (const std::int64_t size : shape) text += (text.empty() ? "" : "x") + std::to_string(size);
   return text;
 }
-
-class ZooModel : public Model {
- public:
-  ZooModel(Network::Build build, Init init, std::optional<std::uint64_t> seed)
-      : build_(std::move(build)), filled_(init == Init::seeded) {
-    const InitScope scope(seed);
-    network_ = std::make_shared<Network>(build_);
-  }
-
-  torch::Tensor forward(const torch::Tensor& input) override { return network_->forward(input); }
-  void train(bool on) override { network_->train(on); }
-  std::shared_ptr<Network> torch_module() const override { return network_; }
-
-  std::vector<NamedTensor> parameters() const override {
-    std::vector<NamedTensor> tensors;
-    for (const auto& item : network_->named_parameters()) {
-      tensors.push_back({item.key(), item.value()});
-    }
-    return tensors;
-  }
-
-  std::vector<NamedTensor> buffers() const override {
-    std::vector<NamedTensor> tensors;
-    for (const auto& item : network_->named_buffers()) {
-      tensors.push_back({item.key(), item.value()});
-    }
-    return tensors;
-  }
-
-  std::int64_t module_count() const override {
-    return static_cast<std::int64_t>(network_->modules(/*include_self=*/false).size());
-  }
-
-  std::unique_ptr<Model> shell() const override {
-    auto copy = std::make_unique<ZooModel>(build_, Init::none, std::nullopt);
-    copy->copy_description(*this);
-    copy->train(network_->is_training());
-    if (filled_) {
-      copy_values(parameters(), copy->parameters());
-      copy_values(buffers(), copy->buffers());
-    }
-    return copy;
-  }
-
- private:
-  void copy_description(const ZooModel& other) {
-    loss_kind = other.loss_kind;
-    input_shape = other.input_shape;
-    output_shape = other.output_shape;
-    input_dtype = other.input_dtype;
-    target_classes = other.target_classes;
-    token_count = other.token_count;
-  }
-
-  static void copy_values(const std::vector<NamedTensor>& from,
-                          const std::vector<NamedTensor>& to) {
-    torch::NoGradGuard no_grad;
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      if (from[i].tensor.is_cpu()) torch::Tensor(to[i].tensor).copy_(from[i].tensor);
-    }
-  }
-
-  Network::Build build_;
-  bool filled_;
-  Part network_;
-};
 
 const ZooEntry& zoo_entry(const std::string& name) {
   std::vector<std::string> known;
@@ -97,43 +34,104 @@ const ZooEntry& zoo_entry(const std::string& name) {
 
 // The shape of one sample: the catalogue's, or the user's where it has the same form. A twin takes
 // the smaller of the two in every dimension.
-std::vector<std::int64_t> sample_shape(const ModelEntry& entry, const ModelSpec& spec,
-                                       Scale scale) {
-  std::vector<std::int64_t> shape =
-      scale == Scale::twin ? entry.twin_input_shape : entry.input_shape;
-  if (spec.input_shape.empty() || spec.input_shape == entry.input_shape) return shape;
-  const bool same_form =
-      spec.input_shape.size() == 3 && shape.size() == 3 && spec.input_shape[0] == shape[0];
-  if (!same_form) {
-    throw UsageError("--input " + shape_text(spec.input_shape) + ": model " +
-                     std::string(entry.name) + " takes samples of " +
-                     shape_text(entry.input_shape) +
-                     (shape.size() == 3 ? " or another height and width" : ""));
+std::vector<std::int64_t> sample_shape(const ModelEntry& described, const ZooEntry& entry,
+                                       const ModelSpec& spec, Scale scale) {
+  const auto& wanted = spec.input_shape;
+  const auto& full = described.input_shape;
+  std::vector<std::int64_t> shape = scale == Scale::twin ? described.twin_input_shape : full;
+  if (wanted.empty() || wanted == full) return shape;
+  const bool image = entry.task == ZooTask::classification && wanted.size() == 3 &&
+                     wanted[0] == full[0] && wanted[1] > 0 && wanted[2] > 0;
+  const bool text = entry.task == ZooTask::language && wanted.size() == 1 && wanted[0] > 0 &&
+                    wanted[0] <= full[0];
+  if (!image && !text) {
+    const char* also = entry.task == ZooTask::classification ? " or another height and width"
+                       : entry.task == ZooTask::language     ? " token ids or fewer"
+                                                             : "";
+    throw UsageError("--input " + shape_text(wanted) + ": model " + std::string(entry.name) +
+                     " takes samples of " + shape_text(full) + also);
   }
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (spec.input_shape[i] < 1) throw UsageError("--input: sizes must be positive");
-    const bool shrink = scale == Scale::full || spec.input_shape[i] < shape[i];
-    if (shrink) shape[i] = spec.input_shape[i];
+    shape[i] = scale == Scale::full ? wanted[i] : std::min(wanted[i], shape[i]);
   }
   return shape;
 }
 
+void describe(Model& model, const ZooEntry& entry, const ZooRequest& request) {
+  model.input_shape = request.input_shape;
+  model.output_shape = {request.outputs};
+  if (entry.task == ZooTask::regression) {
+    model.loss_kind = LossKind::mse;
+    return;
+  }
+  model.loss_kind = LossKind::cross_entropy;
+  model.target_classes = request.outputs;
+  if (entry.task == ZooTask::classification) return;
+  model.input_dtype = torch::kInt64;
+  model.token_count = request.outputs;
+  model.output_shape = {request.input_shape[0], request.outputs};
+}
+
+// A ResNet of the zoo; its twin has the blocks given last.
+Network::Build zoo_resnet(const ZooRequest& request, ResNetOptions full,
+                          const std::array<std::int64_t, 4>& twin_blocks) {
+  if (request.twin) std::copy(twin_blocks.begin(), twin_blocks.end(), full.blocks);
+  return resnet(full, request.outputs);
+}
+
+constexpr ZooTask kClassification = ZooTask::classification;
+
 }  // namespace
 
+// Twins of the networks beyond 30 million parameters have fewer or narrower layers: verification
+// trains one copy per rank on the CPU.
 std::span<const ZooEntry> zoo() {
   static const std::vector<ZooEntry> kZoo = {
-      {"mlp", [](const ZooRequest& r) { return linear_regressor(r.input_shape[0], r.outputs); },
-       LossKind::mse, 6400, 640},
-      {"resnet18",
+      {"mlp", ZooTask::regression, 6400, 640,
+       [](const ZooRequest& r) { return linear_regressor(r.input_shape[0], r.outputs); }},
+      {"resnet18", kClassification, kImageNetClasses, kImageNetClasses,
        [](const ZooRequest& r) {
-         return resnet({.blocks = {2, 2, 2, 2}}, r.outputs);
-       },
-       LossKind::cross_entropy, kImageNetClasses, kImageNetClasses},
-      {"resnet50",
+         return zoo_resnet(r, {.blocks = {2, 2, 2, 2}}, {2, 2, 2, 2});
+       }},
+      {"resnet34", kClassification, kImageNetClasses, kImageNetClasses,
        [](const ZooRequest& r) {
-         return resnet({.bottleneck = true, .blocks = {3, 4, 6, 3}}, r.outputs);
-       },
-       LossKind::cross_entropy, kImageNetClasses, kImageNetClasses},
+         return zoo_resnet(r, {.blocks = {3, 4, 6, 3}}, {3, 4, 6, 3});
+       }},
+      {"resnet50", kClassification, kImageNetClasses, kImageNetClasses,
+       [](const ZooRequest& r) {
+         return zoo_resnet(r, {.bottleneck = true, .blocks = {3, 4, 6, 3}}, {3, 4, 6, 3});
+       }},
+      {"resnet101", kClassification, kImageNetClasses, kImageNetClasses,
+       [](const ZooRequest& r) {
+         return zoo_resnet(r, {.bottleneck = true, .blocks = {3, 4, 23, 3}}, {1, 2, 3, 1});
+       }},
+      {"resnet152", kClassification, kImageNetClasses, kImageNetClasses,
+       [](const ZooRequest& r) {
+         return zoo_resnet(r, {.bottleneck = true, .blocks = {3, 8, 36, 3}}, {1, 2, 3, 1});
+       }},
+      {"resnext50_32x4d", kClassification, kImageNetClasses, kImageNetClasses,
+       [](const ZooRequest& r) {
+         return zoo_resnet(
+             r, {.bottleneck = true, .blocks = {3, 4, 6, 3}, .groups = 32, .width_per_group = 4},
+             {3, 4, 6, 3});
+       }},
+      {"wide_resnet50_2", kClassification, kImageNetClasses, kImageNetClasses,
+       [](const ZooRequest& r) {
+         return zoo_resnet(r, {.bottleneck = true, .blocks = {3, 4, 6, 3}, .width_per_group = 128},
+                           {1, 2, 2, 1});
+       }},
+      {"vgg16", kClassification, kImageNetClasses, kImageNetClasses,
+       [](const ZooRequest& r) { return vgg16(r.twin ? 128 : 4096, r.outputs); }},
+      {"densenet121", kClassification, kImageNetClasses, kImageNetClasses,
+       [](const ZooRequest& r) {
+         return densenet({6, 12, 24, 16}, r.outputs);
+       }},
+      {"mobilenet_v2", kClassification, kImageNetClasses, kImageNetClasses,
+       [](const ZooRequest& r) { return mobilenet_v2(r.outputs); }},
+      {"gpt2", ZooTask::language, 50257, 512,
+       [](const ZooRequest& r) {
+         return r.twin ? gpt2({r.outputs, r.input_shape[0], 64, 2, 4}) : gpt2({r.outputs});
+       }},
   };
   return kZoo;
 }
@@ -144,17 +142,15 @@ std::unique_ptr<Model> make_zoo_model(const ModelSpec& spec, std::uint64_t seed,
   const ModelEntry* described = find_model(entry.name);
   if (described == nullptr) throw std::logic_error("model missing from bench/core/model_catalog");
   ZooRequest request;
-  request.input_shape = sample_shape(*described, spec, scale);
-  request.outputs = scale == Scale::twin ? entry.twin_outputs : entry.outputs;
-  if (spec.classes > 0 && entry.loss_kind == LossKind::cross_entropy)
-    request.outputs = spec.classes;
+  request.twin = scale == Scale::twin;
+  request.input_shape = sample_shape(*described, entry, spec, scale);
+  request.outputs = request.twin ? entry.twin_outputs : entry.outputs;
+  if (spec.classes > 0 && entry.task == ZooTask::classification) request.outputs = spec.classes;
   std::optional<std::uint64_t> fill_seed;
   if (init == Init::seeded) fill_seed = seed;
-  auto model = std::make_unique<ZooModel>(entry.build(request), init, fill_seed);
-  model->loss_kind = entry.loss_kind;
-  model->input_shape = request.input_shape;
-  model->output_shape = {request.outputs};
-  if (entry.loss_kind == LossKind::cross_entropy) model->target_classes = request.outputs;
+  auto model = std::make_unique<ZooModel>(entry.build(request), fill_seed);
+  describe(*model, entry, request);
+  if (request.twin) model->disable_dropout();
   return model;
 }
 

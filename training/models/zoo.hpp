@@ -13,15 +13,19 @@ namespace bench::training {
 
 struct ZooRequest {
   std::vector<std::int64_t> input_shape;  // one sample
-  std::int64_t outputs = 0;               // classes, or the width of a regression target
+  std::int64_t outputs = 0;               // classes, tokens, or the width of a regression target
+  bool twin = false;                      // the reduced variant
 };
+
+// What a model reads and what it learns from.
+enum class ZooTask { regression, classification, language };
 
 struct ZooEntry {
   std::string_view name;
-  Network::Build (*build)(const ZooRequest&);
-  LossKind loss_kind;
+  ZooTask task;
   std::int64_t outputs;       // full size
   std::int64_t twin_outputs;  // of the reduced twin
+  Network::Build (*build)(const ZooRequest&);
 };
 
 std::span<const ZooEntry> zoo();
