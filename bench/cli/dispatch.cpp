@@ -33,7 +33,7 @@ int dispatch(const Arguments& typed) {
     return asks_for_help(typed) ? print(overview_text()) : run_command(typed);
   }
   if (const Subcommand* command = find_subcommand(typed[0])) {
-    if (asks_for_help(typed)) return print(subcommand_text(*command));
+    if (!command->helps_itself && asks_for_help(typed)) return print(subcommand_text(*command));
     return command->run({typed.begin() + 1, typed.end()});
   }
   std::vector<std::string> known;

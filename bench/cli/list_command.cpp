@@ -6,6 +6,8 @@
 #include "bench/core/nearest.hpp"
 #include "bench/core/units.hpp"
 #include "bench/plan/scenario_catalog.hpp"
+#include "scenarios/pitfalls/page.hpp"
+#include "scenarios/pitfalls/registry.hpp"
 #include "simulator/machine.hpp"
 
 #include <nlohmann/json.hpp>
@@ -57,6 +59,31 @@ std::vector<Row> machine_rows() {
   return rows;
 }
 
+// The first sentence of what a rule's page says it detects.
+std::string first_sentence(std::string text) {
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  const std::size_t end = text.find(". ");
+  return end == std::string::npos ? text : text.substr(0, end + 1);
+}
+
+std::vector<Row> rule_rows() {
+  std::vector<Row> rows;
+  for (const auto& rule : pitfalls::all_rules()) {
+    const std::string detects = first_sentence(pitfalls::section(rule, "What it detects"));
+    rows.push_back(
+        {{"name", rule.name},
+         {"description", std::string(rule.id) + " " +
+                             std::string(diagnose::name_of(rule.severity)) + ": " + detects},
+         {"id", rule.id},
+         {"category", diagnose::name_of(rule.category)},
+         {"severity", diagnose::name_of(rule.severity)},
+         {"static", rule.check != nullptr}});
+  }
+  return rows;
+}
+
 struct Topic {
   const char* name;
   std::vector<Row> (*rows)();
@@ -67,6 +94,7 @@ constexpr Topic kTopics[] = {
     {"scenarios", scenario_rows, "or a TOML file of your own: docs/scenarios.md"},
     {"models", model_rows, "or a TorchScript file: --model FILE.pt --input 3x224x224"},
     {"machines", machine_rows, "or <count>x<gpu>, <nodes>x<node>, or a TOML file of your own"},
+    {"rules", rule_rows, "bench explain RULE shows a rule's page, by name or id"},
 };
 
 const Topic& find_topic(const std::string& name) {
@@ -100,7 +128,7 @@ constexpr Flag kFlags[] = {
 int list_command(const Arguments& arguments) {
   const Typed typed = parse_flags(arguments, kFlags, "bench list");
   if (typed.words.size() != 1) {
-    throw UsageError("bench list: expected one of scenarios, models, machines");
+    throw UsageError("bench list: expected one of scenarios, models, machines, rules");
   }
   const Topic& topic = find_topic(typed.words[0]);
   const std::string format = choice(typed, "--format", {"text", "json"});

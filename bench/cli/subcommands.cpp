@@ -8,11 +8,11 @@ namespace bench::cli {
 namespace {
 
 constexpr Subcommand kSubcommands[] = {
-    {"list", "scenarios|models|machines [--format json]", "what this program knows by name",
+    {"list", "scenarios|models|machines|rules [--format json]", "what this program knows by name",
      list_command},
     {"doctor", "[--format json]", "what this machine can and cannot do, and why", doctor_command},
     {"diagnose", "PATH... [--launch CMD] [--gpus N] [--format text|json|sarif|github|markdown]",
-     "pitfalls in training scripts, launch lines and configs", diagnose::diagnose_command},
+     "pitfalls in training scripts, launch lines and configs", diagnose::diagnose_command, true},
     {"explain", "RULE", "one pitfall: what, why, what it costs, the fix",
      diagnose::explain_command},
     {"worker", "--job FILE", "", worker_command},  // hidden: see mock_worker.hpp

@@ -16,6 +16,7 @@ struct Subcommand {
   std::string_view usage;              // what follows the name
   std::string_view summary;            // one line of the overview; empty = not in the overview
   int (*run)(const Arguments& typed);  // returns the exit code, or throws bench::Error
+  bool helps_itself = false;           // answers --help with more than usage and summary
 };
 
 std::span<const Subcommand> subcommands();

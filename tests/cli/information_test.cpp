@@ -19,7 +19,11 @@ TEST(Information, HelpAndVersionGoToStandardOutput) {
     EXPECT_EQ(answer.err, "");
   }
   EXPECT_EQ(here.bench({"--version"}).out, "bench " BENCH_TEST_VERSION "\n");
-  EXPECT_EQ(here.bench({"list", "--help"}).exit_code, 0);
+  for (const char* command : {"list", "doctor", "diagnose"}) {
+    const Answer answer = here.bench({command, "--help"});
+    EXPECT_EQ(answer.exit_code, 0) << command;
+    EXPECT_NE(answer.out.find(std::string("bench ") + command), std::string::npos) << answer.out;
+  }
 }
 
 TEST(Information, HelpAnswersInTwentyMilliseconds) {
@@ -39,6 +43,7 @@ TEST(Information, ListsNamesWithALineAboutEach) {
   EXPECT_NE(here.bench({"list", "scenarios"}).out.find("dp_vs_ddp "), std::string::npos);
   EXPECT_NE(here.bench({"list", "models"}).out.find("resnet50 "), std::string::npos);
   EXPECT_NE(here.bench({"list", "machines"}).out.find("v100-sxm2 "), std::string::npos);
+  EXPECT_NE(here.bench({"list", "rules"}).out.find("DDP018"), std::string::npos);
   const Answer json = here.bench({"list", "models", "--format", "json"});
   EXPECT_EQ(json.out.substr(0, 1), "[");
   EXPECT_NE(json.out.find("\"name\": \"mlp\""), std::string::npos);

@@ -177,8 +177,7 @@ TEST(Resume, ContinuesWithoutRepeatingTheCommand) {
   EXPECT_FALSE(holds(here.read("out/results.json"), "strategy:distributed"));
 
   // What had finished must not run again: batch 16 would crash now.
-  const Answer resumed =
-      here.bench({"--resume", "out"}, {{"BENCH_MOCK_FAULTS", "crash@batch:16"}});
+  const Answer resumed = here.bench({"--resume", "out"}, {{"BENCH_MOCK_FAULTS", "crash@batch:16"}});
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_TRUE(holds(here.read("out/results.json"), "strategy:distributed"));
 }
