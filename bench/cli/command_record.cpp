@@ -11,19 +11,6 @@ namespace {
 
 constexpr const char* kFile = "command.json";
 
-// A resumed run goes on where it was; --out said where that is.
-Arguments without_out(const Arguments& arguments) {
-  Arguments kept;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--out") {
-      ++i;
-    } else if (!arguments[i].starts_with("--out=")) {
-      kept.push_back(arguments[i]);
-    }
-  }
-  return kept;
-}
-
 }  // namespace
 
 void write_command_record(const std::filesystem::path& directory, const Arguments& arguments) {
@@ -47,8 +34,7 @@ CommandRecord read_command_record(const std::filesystem::path& directory) {
   }
   try {
     const auto record = nlohmann::json::parse(file);
-    return {record.at("directory").get<std::string>(),
-            without_out(record.at("arguments").get<Arguments>())};
+    return {record.at("directory").get<std::string>(), record.at("arguments").get<Arguments>()};
   } catch (const nlohmann::json::exception& error) {
     throw UsageError("--resume: '" + path.string() + "' is malformed: " + error.what());
   }

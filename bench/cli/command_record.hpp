@@ -12,7 +12,7 @@ void write_command_record(const std::filesystem::path& directory, const Argument
 
 struct CommandRecord {
   std::filesystem::path directory;  // where the command was given; its relative paths start here
-  Arguments arguments;              // without --out
+  Arguments arguments;              // as typed
 };
 
 // The command of the run in `directory`. Throws UsageError when there is no readable record.

@@ -34,13 +34,12 @@ Plan plan_from(const RunFlags& flags) {
 }
 
 // `bench --resume DIR` repeats the command that started the run in DIR, from where it was given;
-// flags typed now come last and so win.
+// flags typed now overwrite it.
 RunFlags resumed(const Arguments& typed, RunFlags flags) {
   flags.resume = std::filesystem::absolute(resume_output(flags.resume)).string();
   if (!flags.scenario.empty()) return flags;
-  CommandRecord record = read_command_record(flags.resume);
-  record.arguments.insert(record.arguments.end(), typed.begin(), typed.end());
-  RunFlags repeated = parse_run_flags(record.arguments);
+  const CommandRecord record = read_command_record(flags.resume);
+  RunFlags repeated = parse_run_flags(merged_arguments(record.arguments, typed));
   repeated.resume = flags.resume;
   std::error_code gone;
   std::filesystem::current_path(record.directory, gone);

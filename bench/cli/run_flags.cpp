@@ -33,6 +33,7 @@ struct RunFlag {
   void (*apply)(RunFlags& run, const std::string& value);
 };
 
+constexpr std::string_view kPassPrefix = "--benchmark_";  // Google Benchmark's
 constexpr std::string_view kMain = "run";
 constexpr std::string_view kDevices = "devices";
 
@@ -121,7 +122,7 @@ const std::vector<Flag>& run_flags() {
 }
 
 RunFlags parse_run_flags(const Arguments& arguments) {
-  const Typed typed = parse_flags(arguments, run_flags(), "bench", "--benchmark_");
+  const Typed typed = parse_flags(arguments, run_flags(), "bench", kPassPrefix);
   if (!typed.words.empty()) {
     throw UsageError("unexpected '" + typed.words[0] + "'; expected flags, see bench --help");
   }
@@ -150,6 +151,19 @@ RunFlags parse_run_flags(const Arguments& arguments) {
   Settings scratch;
   apply_settings(run.settings, scratch);
   return run;
+}
+
+Arguments merged_arguments(const Arguments& earlier, const Arguments& now) {
+  const Typed before = parse_flags(earlier, run_flags(), "bench", kPassPrefix);
+  const Typed after = parse_flags(now, run_flags(), "bench", kPassPrefix);
+  Arguments merged;
+  for (const TypedFlag& flag : before.flags) {
+    if (flag.name == "--out" || after.has(flag.name)) continue;
+    merged.push_back(flag.name + "=" + flag.value);
+  }
+  merged.insert(merged.end(), before.passed.begin(), before.passed.end());
+  merged.insert(merged.end(), now.begin(), now.end());
+  return merged;
 }
 
 void apply_settings(const std::vector<TypedFlag>& flags, Settings& settings) {

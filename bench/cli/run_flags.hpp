@@ -34,6 +34,9 @@ struct RunFlags {
 // Throws UsageError naming the flag.
 RunFlags parse_run_flags(const Arguments& arguments);
 
+// The command of an earlier run without its --out, overwritten by the flags typed now.
+Arguments merged_arguments(const Arguments& earlier, const Arguments& now);
+
 // Lets the flags overwrite what the scenario said; throws UsageError naming the flag.
 void apply_settings(const std::vector<TypedFlag>& flags, Settings& settings);
 

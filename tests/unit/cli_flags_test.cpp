@@ -81,6 +81,14 @@ TEST(RunFlags, BenchmarkFlagsPassThrough) {
             std::vector<std::string>{"--benchmark_filter=mlp"});
 }
 
+TEST(RunFlags, AResumedCommandIsOverwrittenByWhatIsTypedNow) {
+  EXPECT_EQ(merged_arguments({"--scenario", "dp_vs_ddp", "--batch", "8", "--out", "out",
+                              "--static-graph", "--benchmark_filter=x"},
+                             {"--resume", "out", "--batch=16"}),
+            (Arguments{"--scenario=dp_vs_ddp", "--static-graph=true", "--benchmark_filter=x",
+                       "--resume", "out", "--batch=16"}));
+}
+
 TEST(RunFlags, MistakesNameTheFlag) {
   EXPECT_EQ(error_of({"--batch", "0"}), "--batch: expected 1 or more, found 0");
   EXPECT_EQ(error_of({"--batch", "8", "--batch-per-gpu", "8"}),
