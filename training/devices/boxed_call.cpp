@@ -45,6 +45,11 @@ at::Tensor vgpu_tensor(c10::Storage storage, at::ScalarType dtype, at::IntArrayR
   return result;
 }
 
+at::Tensor host_alias(const at::Tensor& tensor) {
+  const Block* block = block_of(tensor);
+  return block ? tensor_over(block->cpu_twin, c10::DispatchKey::CPU, tensor) : tensor;
+}
+
 at::Tensor vgpu_empty(int device, at::IntArrayRef sizes, at::IntArrayRef strides,
                       at::ScalarType dtype) {
   const c10::DeviceGuard guard(vgpu_device(device));

@@ -81,6 +81,9 @@ class BoxedCall {
 // Makes a vgpu tensor over `storage`.
 at::Tensor vgpu_tensor(c10::Storage storage, at::ScalarType dtype, at::IntArrayRef sizes,
                        at::IntArrayRef strides, std::int64_t offset);
+// A CPU tensor over the same memory; `tensor` itself where it is not on a virtual GPU. The memory
+// must hold values.
+at::Tensor host_alias(const at::Tensor& tensor);
 // Allocates on a device without recording an operation.
 at::Tensor vgpu_empty(int device, at::IntArrayRef sizes, at::IntArrayRef strides,
                       at::ScalarType dtype);

@@ -5,6 +5,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 namespace bench::training {
@@ -93,6 +94,8 @@ class VgpuHooks final : public at::PrivateUse1HooksInterface {
   at::Generator getNewGenerator(c10::DeviceIndex) const override {
     return at::detail::createCPUGenerator();
   }
+  // Host memory is as good as pinned: nothing is copied asynchronously.
+  at::Allocator* getPinnedMemoryAllocator() const override { return c10::GetCPUAllocator(); }
   at::Device getDeviceFromPtr(void*) const override {
     TORCH_CHECK(false, "vgpu: a pointer does not tell its virtual GPU; use the tensor's device");
   }

@@ -22,11 +22,7 @@ void make_undefined(const at::Tensor& tensor) {
   if (!block) return;
   block->defined_values = false;
   if (!block->has_values || !at::isFloatingType(tensor.scalar_type())) return;
-  at::Tensor values = at::detail::make_tensor<c10::TensorImpl>(
-      c10::Storage(block->cpu_twin), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
-  values.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(),
-                                                      tensor.storage_offset());
-  values.fill_(std::numeric_limits<double>::quiet_NaN());
+  host_alias(tensor).fill_(std::numeric_limits<double>::quiet_NaN());
 }
 
 void run_rule(BoxedCall& call) {

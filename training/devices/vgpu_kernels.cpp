@@ -101,17 +101,6 @@ at::Tensor& set_tensor(at::Tensor& self, const at::Tensor& source) {
                      source.sym_strides());
 }
 
-// The tensor as the host sees it: an alias of vgpu memory, or the CPU tensor itself.
-at::Tensor host_view(const at::Tensor& tensor) {
-  const Block* block = block_of(tensor);
-  if (!block) return tensor;
-  at::Tensor result = at::detail::make_tensor<c10::TensorImpl>(
-      c10::Storage(block->cpu_twin), c10::DispatchKeySet(c10::DispatchKey::CPU), tensor.dtype());
-  result.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(),
-                                                      tensor.storage_offset());
-  return result;
-}
-
 // NaN, or zero for integers: what a value that shape execution did not compute looks like.
 at::Scalar undefined_value(at::ScalarType type) {
   if (at::isFloatingType(type) || at::isComplexType(type)) {
@@ -125,9 +114,9 @@ void copy_values(const at::Tensor& source, const at::Tensor& destination) {
   Block* to = block_of(destination);
   if (to && !to->has_values) return;
   const bool readable = !from || from->has_values;
-  const at::Tensor target = host_view(destination);
+  const at::Tensor target = host_alias(destination);
   if (readable) {
-    target.copy_(host_view(source));
+    target.copy_(host_alias(source));
   } else {
     target.fill_(undefined_value(destination.scalar_type()));
   }
@@ -169,7 +158,7 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
     record_copy(self, at::empty({}, at::dtype(self.scalar_type())), /*blocking=*/true);
   }
   if (!has_values(self)) return undefined_value(self.scalar_type());
-  return host_view(self).item();
+  return host_alias(self).item();
 }
 
 }  // namespace
