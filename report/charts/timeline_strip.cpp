@@ -92,45 +92,45 @@ void draw_lane(const Strip& strip, const std::vector<Span>& spans, double y,
 
 using DevicePaints = std::array<std::vector<Span>, kPaints.size()>;
 
-std::map<std::int32_t, DevicePaints> paints_by_device(const Timeline& timeline) {
-  std::map<std::int32_t, DevicePaints> devices;
+// The devices of a step in order; symmetric ranks that are stored once are repeated.
+std::vector<DevicePaints> paints_by_device(const Timeline& timeline) {
+  std::map<std::int32_t, DevicePaints> stored;
   for (const Interval& interval : timeline.intervals) {
     if (interval.device < 0 || interval.kind == IntervalKind::wait) continue;
-    devices[interval.device][paint_of(interval)].push_back({interval.begin_ns, interval.end_ns});
+    stored[interval.device][paint_of(interval)].push_back({interval.begin_ns, interval.end_ns});
+  }
+  std::vector<DevicePaints> devices;
+  const std::int32_t times = timeline.ranks_collapsed ? timeline.ranks : 1;
+  for (std::int32_t rank = 0; rank < times; ++rank) {
+    for (const auto& [device, paints] : stored) {
+      if (devices.size() < static_cast<std::size_t>(kMaxStripDevices)) devices.push_back(paints);
+    }
   }
   return devices;
 }
 
-std::int32_t drawn_devices(const Timeline& timeline) {
-  const auto stored = static_cast<std::int32_t>(paints_by_device(timeline).size());
-  return std::min(stored, kMaxStripDevices);
-}
-
 double draw_step(const Strip& strip, const TracedStep& step, double y) {
   const Timeline& timeline = step.timeline;
-  const std::int32_t drawn = drawn_devices(timeline);
+  const auto devices = paints_by_device(timeline);
   std::string title = step.title;
-  if (drawn < timeline.devices) {
-    title +=
-        " (" + std::to_string(drawn) + " of " + std::to_string(timeline.devices) + " GPUs drawn)";
+  if (devices.size() < static_cast<std::size_t>(timeline.devices)) {
+    title += " (" + std::to_string(devices.size()) + " of " + std::to_string(timeline.devices) +
+             " GPUs drawn)";
   }
   strip.svg.text(0, y + 18, title, "striptitle");
   y += kTitle;
   const double top = y;
-  std::int32_t count = 0;
-  for (const auto& [device, paints] : paints_by_device(timeline)) {
-    if (count++ == kMaxStripDevices) break;
+  const double end = strip.x(timeline.step_ns);
+  for (std::size_t device = 0; device < devices.size(); ++device) {
     strip.svg.text(kLeft - 10, y + kLane + 4, "GPU " + std::to_string(device), "rowlabel",
                    Anchor::end);
-    const double width = strip.x(timeline.step_ns) - kLeft;
-    strip.svg.rect({kLeft, y, width, 2 * kLane + 1}, "lane");
+    strip.svg.rect({kLeft, y, end - kLeft, 2 * kLane + 1}, "lane");
     for (std::size_t paint = 0; paint < kPaints.size(); ++paint) {
       const double lane = paint >= kCommunication ? y + kLane + 1 : y;
-      draw_lane(strip, paints[paint], lane, kPaints[paint].css_class);
+      draw_lane(strip, devices[device][paint], lane, kPaints[paint].css_class);
     }
     y += kDevice;
   }
-  const double end = strip.x(timeline.step_ns);
   strip.svg.line(end, top - 4, end, y - 4, "stepend");
   strip.svg.text(end + 6, top + kLane + 4, format_duration_ns(timeline.step_ns), "value");
   return y;
@@ -138,7 +138,9 @@ double draw_step(const Strip& strip, const TracedStep& step, double y) {
 
 double total_height(const std::vector<TracedStep>& steps) {
   double height = kAxis;
-  for (const TracedStep& step : steps) height += kTitle + kDevice * drawn_devices(step.timeline);
+  for (const TracedStep& step : steps) {
+    height += kTitle + kDevice * static_cast<double>(paints_by_device(step.timeline).size());
+  }
   return height;
 }
 

@@ -5,6 +5,7 @@
 #include "report/charts/axis.hpp"
 #include "report/charts/focus.hpp"
 #include "report/charts/svg.hpp"
+#include "report/charts/timeline_strip.hpp"
 #include "report/headline.hpp"
 #include "report/hints.hpp"
 
@@ -186,6 +187,21 @@ TEST(Charts, ChooseRoundTicks) {
   EXPECT_EQ(nice_ticks(82, 5), (std::vector<double>{0, 20, 40, 60, 80, 100}));
   EXPECT_EQ(nice_ticks(0, 5), (std::vector<double>{0, 1}));
   EXPECT_EQ(binary_ticks(7, 5), (std::vector<double>{0, 2, 4, 6, 8}));
+}
+
+TEST(Charts, DrawEverySymmetricRank) {
+  profiling::TracedStep step{"DDP", {}};
+  step.timeline.ranks = step.timeline.devices = 4;
+  step.timeline.ranks_collapsed = true;
+  step.timeline.step_ns = 100;
+  step.timeline.intervals.resize(1);
+  step.timeline.intervals[0].end_ns = 50;
+  const std::string four = draw_timelines({step});
+  EXPECT_NE(four.find("GPU 3"), std::string::npos);
+  EXPECT_EQ(four.find("drawn"), std::string::npos);
+  step.timeline.ranks = step.timeline.devices = 1024;
+  EXPECT_NE(draw_timelines({step}).find("8 of 1024 GPUs drawn"), std::string::npos);
+  EXPECT_EQ(draw_timelines({}), "");
 }
 
 TEST(Charts, EscapeEverything) {
