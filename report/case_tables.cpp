@@ -2,6 +2,7 @@
 
 #include "bench/core/metric_catalog.hpp"
 #include "bench/core/units.hpp"
+#include "report/answer.hpp"
 #include "simulator/operation_graph.hpp"
 
 #include <fmt/format.h>
@@ -50,7 +51,7 @@ std::string idle_cell(const CaseResult& result) {
 std::string throughput_cell(const CaseResult& result) {
   const double rate = result.metric("items_per_second");
   if (std::isnan(rate)) return "-";
-  return rate < 100 ? fmt::format("{:.3g}", rate) : fmt::format("{:.0f}", rate);
+  return throughput_text(rate);
 }
 
 std::string overlap_cell(const CaseResult& result) {

@@ -1,5 +1,4 @@
-// The answer before the tables: which comparison matters most in a run, and what it says in plain
-// sentences. Sentences follow from the figures that are there, not from the scenario's name.
+// Which cases of a run belong side by side, and which comparison matters most.
 #pragma once
 
 #include "bench/core/case_result.hpp"
@@ -40,13 +39,8 @@ struct LargestBatch {
 };
 std::vector<LargestBatch> largest_batches(const RunResult& run, const std::string& model, int gpus);
 
-// "DDP is 1.90x faster than DP here (resnet50, 4 GPUs, batch 256): ...". Needs DP and DDP.
-std::string speed_sentence(const Comparison& comparison);
-// One to four sentences; at least one, also when nothing finished.
-std::vector<std::string> headline_sentences(const RunResult& run);
-
-// "Simulated times may be off by up to 30 %: <why>."; empty when nothing says how far.
-std::string error_band_sentence(const RunResult& run);
+// Whether a case is the end of a search for the largest batch that fits.
+bool is_search_result(const CaseResult& result);
 
 // "single", "DP", "LibTorch DP", "DDP": for people; files keep strategy_name().
 const char* strategy_title(Strategy strategy);

@@ -84,7 +84,7 @@ std::string nearly_full(const RunResult& run) {
   double most = kFullWorthSaying;
   for (const CaseResult& r : run.cases) {
     // A search for the largest batch fills the GPU on purpose.
-    if (r.status != CaseStatus::done || r.facts.count("next_batch") > 0) continue;
+    if (r.status != CaseStatus::done || is_search_result(r)) continue;
     if (r.work.reference_only || r.work.device_memory_bytes == 0 || r.memory.empty()) continue;
     const double full = static_cast<double>(r.memory[0].peak_bytes) /
                         static_cast<double>(r.work.device_memory_bytes);
@@ -97,8 +97,19 @@ std::string nearly_full(const RunResult& run) {
                      percent(most), case_text(fullest->work));
 }
 
-constexpr std::string (*kHints[])(const RunResult&) = {primary_excess, slower_than_one_gpu,
-                                                       exposed_communication, nearly_full};
+// What fills the GPU at the largest batch of each strategy.
+std::string batch_limits(const RunResult& run) {
+  std::string parts;
+  for (const CaseResult& r : run.cases) {
+    const auto limit = r.facts.find("batch_limit");
+    if (r.status != CaseStatus::done || limit == r.facts.end()) continue;
+    parts += fmt::format("{}{}: {}", parts.empty() ? "" : "; ", case_text(r.work), limit->second);
+  }
+  return parts.empty() ? parts : "At the largest batch " + parts + ".";
+}
+
+constexpr std::string (*kHints[])(const RunResult&) = {
+    primary_excess, slower_than_one_gpu, exposed_communication, nearly_full, batch_limits};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include "bench/core/embedded_text.hpp"
 #include "bench/core/metric_catalog.hpp"
 #include "bench/core/units.hpp"
+#include "report/answer.hpp"
 #include "report/case_tables.hpp"
 #include "report/charts/run_charts.hpp"
 #include "report/charts/svg.hpp"
@@ -142,10 +143,12 @@ std::string model_section(const RunResult& run, const ModelTable& table) {
                         provenance_tag(simulated));
   }
   text += "<div class=\"charts\">\n";
+  text += chart_figure(batch_chart(run, table.model), simulated);
   text += chart_figure(step_chart(run, table.model), simulated);
-  for (const Chart& chart : throughput_charts(run, table.model)) {
-    text += chart_figure(chart, simulated);
-  }
+  auto throughput = throughput_charts(run, table.model);
+  // A narrow chart without a neighbour takes the row.
+  if (throughput.size() == 1) throughput.front().wide = true;
+  for (const Chart& chart : throughput) text += chart_figure(chart, simulated);
   text += chart_figure(memory_chart(run, table.model), simulated) + "</div>\n";
   text +=
       fmt::format("<details open><summary>All figures of {}</summary>\n", escape_html(table.model));

@@ -1,6 +1,7 @@
 #include "report/plain_renderers.hpp"
 
 #include "bench/core/run_json.hpp"
+#include "report/answer.hpp"
 #include "report/case_tables.hpp"
 #include "report/headline.hpp"
 #include "report/hints.hpp"

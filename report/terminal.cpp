@@ -1,5 +1,6 @@
 #include "report/terminal.hpp"
 
+#include "report/answer.hpp"
 #include "report/case_tables.hpp"
 #include "report/headline.hpp"
 #include "report/hints.hpp"

@@ -98,7 +98,7 @@ std::string draw(const LineChart& chart) {
   const auto ticks = nice_ticks(most, kTicks);
   scale.most = ticks.back();
   scale.points = chart.x.size();
-  Svg svg(kWidth, kHeight, chart.label);
+  Svg svg(kWidth, kHeight, chart.label, "lines");
   draw_axes(chart, ticks, scale, svg);
   for (const LineSeries& series : chart.series) draw_series(chart, series, scale, svg);
   for (const EndLabel& label : end_labels(chart, scale)) {

@@ -42,8 +42,14 @@ BarRow memory_row(const CaseResult& result, const DeviceMemory& memory) {
   return row;
 }
 
-std::vector<const CaseResult*> cases_of(const Comparison& c) {
-  std::vector<const CaseResult*> cases;
+// The focus' cases; after a search for the largest batch each strategy at its own.
+std::vector<const CaseResult*> cases_of(const RunResult& run, const Comparison& c) {
+  std::vector<const CaseResult*> cases = chart_cases(run, c.model);
+  std::erase_if(cases, [&](const CaseResult* r) {
+    const int gpus = r->work.strategy == Strategy::single ? 1 : c.gpus;
+    return !is_search_result(*r) || r->work.world_size() != gpus;
+  });
+  if (!cases.empty()) return cases;
   for (const CaseResult* r : {c.data_parallel, c.libtorch_data_parallel, c.distributed}) {
     if (r != nullptr) cases.push_back(r);
   }
@@ -70,7 +76,7 @@ Chart memory_chart(const RunResult& run, const std::string& model) {
     chart.series.push_back(
         {category_title(category_name(i)), std::string("m-") + category_name(i)});
   }
-  const auto cases = cases_of(focus.at);
+  const auto cases = cases_of(run, focus.at);
   for (const CaseResult* r : cases) {
     for (std::size_t i = 0; i < std::min(kMaxRows, r->memory.size()); ++i) {
       chart.rows.push_back(memory_row(*r, r->memory[i]));
@@ -82,8 +88,10 @@ Chart memory_chart(const RunResult& run, const std::string& model) {
   if (chart.limit > kLimitOutOfSight * largest_peak(cases)) chart.limit = 0;
   chart.limit_title = "GPU memory";
   chart.label = fmt::format("Peak memory per GPU of {} by category", model);
-  return {"Memory per GPU at the peak",
-          fmt::format("{}, global batch {}", focus.gpus_text(), focus.at.batch), draw(chart)};
+  const std::string fixed = is_search_result(*cases.front())
+                                ? "each strategy at its largest batch"
+                                : fmt::format("global batch {}", focus.at.batch);
+  return {"Memory per GPU at the peak", focus.gpus_text() + ", " + fixed, draw(chart)};
 }
 
 }  // namespace bench::report

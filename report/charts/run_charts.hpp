@@ -18,6 +18,8 @@ struct Chart {
 
 Chart step_chart(const RunResult& run, const std::string& model);
 std::vector<Chart> throughput_charts(const RunResult& run, const std::string& model);
+// Empty without a search for the largest batch.
+Chart batch_chart(const RunResult& run, const std::string& model);
 Chart memory_chart(const RunResult& run, const std::string& model);
 
 }  // namespace bench::report

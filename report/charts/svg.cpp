@@ -40,10 +40,10 @@ std::string svg_number(double value) {
   return text == "-0" ? "0" : text;
 }
 
-Svg::Svg(double width, double height, std::string_view label) {
-  text_ = fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}">)", svg_number(width),
-                      svg_number(height), escape_html(label));
-  text_ += "\n";
+Svg::Svg(double width, double height, std::string_view label, std::string_view css_class) {
+  const std::string named = css_class.empty() ? "" : fmt::format(" class=\"{}\"", css_class);
+  text_ = fmt::format("<svg viewBox=\"0 0 {} {}\"{} role=\"img\" aria-label=\"{}\">\n",
+                      svg_number(width), svg_number(height), named, escape_html(label));
 }
 
 void Svg::rect(const Box& box, std::string_view css_class, std::string_view tip) {

@@ -24,7 +24,7 @@ struct Box {
 class Svg {
  public:
   // `label` is what a screen reader says for the whole picture.
-  Svg(double width, double height, std::string_view label);
+  Svg(double width, double height, std::string_view label, std::string_view css_class = {});
 
   // `tip` appears when the pointer rests on the shape; empty for none.
   void rect(const Box& box, std::string_view css_class, std::string_view tip = {});

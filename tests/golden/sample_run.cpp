@@ -284,6 +284,8 @@ ReportModel sample_sweep() {
     result.work.scenario = "bucket_size";
     result.work.tags = {{"bucket_mb", cap}};
     result.simulated = false;
+    result.error_band = 0;
+    result.facts.clear();
     result.metrics["step_ms_p50"] += slower;
     result.metrics["items_per_second"] = 256 / result.metrics["step_ms_p50"] * 1000;
     result.breakdown.clear();

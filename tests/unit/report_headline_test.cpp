@@ -1,6 +1,7 @@
 // What a run answers: which comparison leads, which sentences follow, which hints fire.
 #include "bench/core/relative_metrics.hpp"
 #include "bench/core/units.hpp"
+#include "report/answer.hpp"
 #include "report/case_tables.hpp"
 #include "report/charts/axis.hpp"
 #include "report/charts/focus.hpp"
@@ -101,6 +102,9 @@ TEST(Headline, TrustsASearchForTheLargestBatch) {
   ASSERT_EQ(largest.size(), 2u);
   EXPECT_TRUE(largest[0].larger_did_not_fit);
   EXPECT_FALSE(largest[1].larger_did_not_fit);
+  EXPECT_EQ(headline_sentences(run),
+            std::vector<std::string>{"The largest batch that fits (resnet50, 4 GPUs): 64 under DP, "
+                                     "at least 64 under DDP."});
 }
 
 TEST(Headline, AnswersSweepsOfOneStrategy) {
