@@ -11,6 +11,8 @@
 namespace bench::report {
 namespace {
 
+constexpr double kSameTime = 1.005;  // what two decimals of a factor would show as 1.00
+
 std::string shown(MetricHint hint, double value) { return format_metric(hint, value); }
 
 // Whether the run searched for the largest batch of `model`; of any model when empty.
@@ -98,13 +100,22 @@ std::vector<std::string> sweep_sentences(const RunResult& run) {
   }
   if (best == nullptr) return {};
   const CaseResult* worst = best;
+  std::size_t compared = 0;
   for (const CaseResult& result : run.cases) {
     const bool comparable = result.status == CaseStatus::done && !result.work.reference_only &&
                             result.work.model.name == best->work.model.name &&
                             result.work.world_size() == best->work.world_size();
-    if (comparable && result.metric("items_per_second") < worst->metric("items_per_second")) {
-      worst = &result;
-    }
+    if (!comparable) continue;
+    ++compared;
+    if (result.metric("items_per_second") < worst->metric("items_per_second")) worst = &result;
+  }
+  const double factor = best->metric("items_per_second") / worst->metric("items_per_second");
+  const std::string where =
+      fmt::format("{} on {} GPU{}", best->work.model.name, best->work.world_size(),
+                  best->work.world_size() == 1 ? "" : "s");
+  if (compared > 1 && factor < kSameTime) {
+    return {fmt::format("All {} cases of {} reach the same throughput: {} samples/s.", compared,
+                        where, throughput_text(best->metric("items_per_second")))};
   }
   const auto title = [](const CaseResult& r) {
     const std::string tags = tag_text(r.work);
@@ -112,11 +123,9 @@ std::vector<std::string> sweep_sentences(const RunResult& run) {
                        tags.empty() ? "" : ", " + tags);
   };
   std::vector<std::string> sentences{
-      fmt::format("Fastest: {} on {} GPU{} ({}) with {} samples/s.", best->work.model.name,
-                  best->work.world_size(), best->work.world_size() == 1 ? "" : "s", title(*best),
+      fmt::format("Fastest: {} ({}) with {} samples/s.", where, title(*best),
                   throughput_text(best->metric("items_per_second")))};
   if (worst != best) {
-    const double factor = best->metric("items_per_second") / worst->metric("items_per_second");
     sentences.push_back(fmt::format("That is {} the throughput of the slowest ({}).",
                                     shown(MetricHint::factor, factor), title(*worst)));
   }
@@ -136,7 +145,7 @@ std::string speed_sentence(const Comparison& c) {
   const std::string times =
       fmt::format("{} against {} per step", shown(MetricHint::duration_ms, std::min(dp_ms, ddp_ms)),
                   shown(MetricHint::duration_ms, std::max(dp_ms, ddp_ms)));
-  if (factor < 1.005) {
+  if (factor < kSameTime) {
     return fmt::format("DDP and {} take the same time here ({}): {}.", dp_title, where, times);
   }
   return fmt::format("{} is {} faster than {} here ({}): {}.", ddp_wins ? "DDP" : dp_title,

@@ -103,9 +103,10 @@ std::string batch_limits(const RunResult& run) {
   for (const CaseResult& r : run.cases) {
     const auto limit = r.facts.find("batch_limit");
     if (r.status != CaseStatus::done || limit == r.facts.end()) continue;
-    parts += fmt::format("{}{}: {}", parts.empty() ? "" : "; ", case_text(r.work), limit->second);
+    parts += fmt::format("{}{} {}: {}", parts.empty() ? "" : "; ", r.work.model.name,
+                         strategy_title(r.work.strategy), limit->second);
   }
-  return parts.empty() ? parts : "At the largest batch " + parts + ".";
+  return parts.empty() ? parts : "At the largest batch: " + parts + ".";
 }
 
 constexpr std::string (*kHints[])(const RunResult&) = {

@@ -58,21 +58,28 @@ std::string styled_lines(Style style, const std::string& text, const RenderOptio
   return result;
 }
 
-std::string provenance(const RunResult& run, const RenderOptions& options) {
-  const RunContext& context = run.context;
-  std::string text;
+// The first line: whether to believe the clock.
+std::string provenance(const RunContext& context, const RenderOptions& options) {
   if (context.simulated) {
     const std::string label =
         fmt::format("SIMULATED on {}: times are predictions, not measurements.", context.machine);
-    text += styled_lines(Style::yellow, wrapped(label, 0, options.width), options);
-  } else if (!context.machine.empty()) {
-    text += wrapped(fmt::format("Measured on {}.", context.machine), 0, options.width);
+    return styled_lines(Style::yellow, wrapped(label, 0, options.width), options);
   }
-  if (!context.machine_note.empty()) text += wrapped(context.machine_note, 0, options.width);
-  const std::string error_band = error_band_sentence(run);
-  if (!error_band.empty()) text += wrapped(error_band, 0, options.width);
-  for (const std::string& note : context.notes) text += wrapped(note, 0, options.width);
-  return text;
+  if (context.machine.empty()) return {};
+  return wrapped(fmt::format("Measured on {}.", context.machine), 0, options.width);
+}
+
+// What a reader must know before believing a figure, after the figures.
+std::string about_text(const RunResult& run, const RenderOptions& options) {
+  std::string text;
+  const auto add = [&](const std::string& line) {
+    if (!line.empty()) text += wrapped(line, kIndent, options.width);
+  };
+  add(run.context.machine_note);
+  add(error_band_sentence(run));
+  for (const std::string& note : run.context.notes) add(note);
+  if (text.empty()) return text;
+  return styled(Style::bold, "About these figures", options) + "\n" + text + "\n";
 }
 
 std::string trouble_text(const Trouble& trouble, const RenderOptions& options) {
@@ -141,7 +148,7 @@ std::string hint_text(const RunResult& run, const RenderOptions& options) {
 }
 
 std::string run_text(const RunResult& run, const RenderOptions& options) {
-  std::string text = provenance(run, options) + "\n";
+  std::string text = provenance(run.context, options) + "\n";
   const auto all_troubles = troubles(run);
   // A wrong result outranks every figure.
   for (const Trouble& trouble : all_troubles) {
@@ -158,7 +165,7 @@ std::string run_text(const RunResult& run, const RenderOptions& options) {
   }
   text += memory_text(run, options);
   text += hint_text(run, options);
-  return text + other_troubles_text(all_troubles, options);
+  return text + other_troubles_text(all_troubles, options) + about_text(run, options);
 }
 
 }  // namespace

@@ -116,6 +116,10 @@ TEST(Headline, AnswersSweepsOfOneStrategy) {
   const auto sentences = headline_sentences(run);
   EXPECT_TRUE(any_contains(sentences, "Fastest: mlp on 2 GPUs (DDP, batch 64, bucket_mb:25)"));
   EXPECT_TRUE(any_contains(sentences, "2.00x the throughput of the slowest"));
+  run.cases[0] = run.cases[1];
+  EXPECT_EQ(headline_sentences(run),
+            std::vector<std::string>{
+                "All 2 cases of mlp on 2 GPUs reach the same throughput: 6400 samples/s."});
 }
 
 TEST(Headline, SaysWhenNothingFinished) {
