@@ -30,7 +30,7 @@ struct Ddp {
     reducer = std::make_unique<c10d::Reducer>(
         parameters, buckets, std::move(group), std::vector<bool>(parameters.size(), false),
         kBucketBytes, find_unused, bucket_view, std::unordered_map<std::size_t, std::string>{},
-        16 << 10, false, false, std::vector<std::int64_t>{});
+        kBucketBytes, false, false, std::vector<std::int64_t>{});
   }
 
   // One step of plain SGD; `use_all` false leaves the last layer's bias out of the loss.

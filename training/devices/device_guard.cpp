@@ -7,6 +7,10 @@
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <c10/core/impl/alloc_cpu.h>
+
+#include <map>
+#include <mutex>
 
 namespace bench::training {
 namespace {
@@ -69,6 +73,50 @@ class VgpuGuard final : public c10::impl::DeviceGuardImplInterface {
   void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}
 };
 
+// Page-locked host memory exists by name only: it is ordinary memory that remembers being asked
+// for. The Reducer insists on it for its copy of the used-parameter map.
+class PinnedAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t bytes) override {
+    void* data = c10::alloc_cpu(bytes);
+    std::scoped_lock lock(mutex_);
+    if (data) sizes_[data] = bytes;
+    return {data, data, &release, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* destination, const void* source, std::size_t bytes) const override {
+    default_copy_data(destination, source, bytes);
+  }
+  bool owns(const void* pointer) {
+    std::scoped_lock lock(mutex_);
+    auto after = sizes_.upper_bound(pointer);
+    if (after == sizes_.begin()) return false;
+    --after;
+    return pointer == after->first ||
+           pointer < static_cast<const char*>(after->first) + after->second;
+  }
+
+ private:
+  static void release(void* data);
+
+  std::mutex mutex_;
+  std::map<const void*, std::size_t> sizes_;
+};
+
+PinnedAllocator& pinned_allocator() {
+  static auto* instance = new PinnedAllocator;
+  return *instance;
+}
+
+void PinnedAllocator::release(void* data) {
+  PinnedAllocator& self = pinned_allocator();
+  {
+    std::scoped_lock lock(self.mutex_);
+    self.sizes_.erase(data);
+  }
+  c10::free_cpu(data);
+}
+
 class VgpuHooks final : public at::PrivateUse1HooksInterface {
  public:
   bool isBuilt() const override { return true; }
@@ -94,8 +142,8 @@ class VgpuHooks final : public at::PrivateUse1HooksInterface {
   at::Generator getNewGenerator(c10::DeviceIndex) const override {
     return at::detail::createCPUGenerator();
   }
-  // Host memory is as good as pinned: nothing is copied asynchronously.
-  at::Allocator* getPinnedMemoryAllocator() const override { return c10::GetCPUAllocator(); }
+  at::Allocator* getPinnedMemoryAllocator() const override { return &pinned_allocator(); }
+  bool isPinnedPtr(const void* pointer) const override { return pinned_allocator().owns(pointer); }
   at::Device getDeviceFromPtr(void*) const override {
     TORCH_CHECK(false, "vgpu: a pointer does not tell its virtual GPU; use the tensor's device");
   }
