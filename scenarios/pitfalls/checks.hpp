@@ -20,6 +20,15 @@ void check_autocast_dtype_lost_in_replicas(const Program& program, Report& repor
 void check_hard_coded_device_in_forward(const Program& program, Report& report);
 void check_parameters_empty_in_replica(const Program& program, Report& report);
 void check_hard_coded_device_list(const Program& program, Report& report);
+void check_unused_parameters(const Program& program, Report& report);
+void check_needless_unused_search(const Program& program, Report& report);
+void check_static_graph_changes(const Program& program, Report& report);
+void check_device_ids_mismatch(const Program& program, Report& report);
+void check_use_before_init_process_group(const Program& program, Report& report);
+void check_parameters_changed_after_wrap(const Program& program, Report& report);
+void check_gradient_path_bypasses_ddp(const Program& program, Report& report);
+void check_second_backward_unsynchronised(const Program& program, Report& report);
+void check_no_sync_scope(const Program& program, Report& report);
 void check_missing_set_epoch(const Program& program, Report& report);
 
 }  // namespace bench::pitfalls

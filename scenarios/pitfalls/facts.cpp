@@ -208,6 +208,95 @@ bool uses_cuda(const Program& program) {
          program.mentions("'cuda");
 }
 
+std::vector<Ref> calls_behind(const Program& program, Ref value) {
+  constexpr std::size_t kMost = 300;
+  std::vector<Ref> out;
+  std::vector<Ref> pending{value};
+  std::vector<Ref> seen;
+  while (!pending.empty() && seen.size() < kMost) {
+    const Ref at = pending.back();
+    pending.pop_back();
+    if (!at || std::find(seen.begin(), seen.end(), at) != seen.end()) continue;
+    seen.push_back(at);
+    const auto& tree = at.module->tree();
+    for (NodeId id = at.node; id < tree[at.node].last; ++id) {
+      const Kind kind = tree[id].kind;
+      const Ref node = at.with(id);
+      if (kind == Kind::call && std::find(out.begin(), out.end(), node) == out.end())
+        out.push_back(node);
+      const bool is_name = kind == Kind::identifier && tree[id].field != Field::attribute &&
+                           tree[id].field != Field::name && tree[id].field != Field::function;
+      if (!is_name && kind != Kind::call) continue;
+      for (const Source& source : program.sources(node))
+        if (source.ref != node && (source.how == Source::How::value || source.how == Source::How::element))
+          pending.push_back(source.ref);
+    }
+  }
+  return out;
+}
+
+Ref loss_of(const CallRef& backward) {
+  if (const Ref argument = backward.positional(0)) return argument;
+  return backward.receiver();
+}
+
+std::vector<diagnose::ForwardCall> forwards_behind(const Program& program, Ref value) {
+  std::vector<diagnose::ForwardCall> out;
+  if (program.forward_calls().empty()) return out;
+  const std::vector<Ref> calls = calls_behind(program, value);
+  for (const auto& forward : program.forward_calls())
+    if (std::find(calls.begin(), calls.end(), forward.call.ref()) != calls.end())
+      out.push_back(forward);
+  return out;
+}
+
+bool is_reachable(const Program& program, Ref node) {
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function || function.function->name == "main" || function.function->name == "__init__")
+    return true;
+  if (!program.call_sites(function).empty() || program.is_spawned(function)) return true;
+  // Called in a way that is not seen: as a thread's target, a callback, fire.Fire(train).
+  const std::string name(function.function->name);
+  return program.mentions("(" + name + ")") || program.mentions("=" + name) ||
+         program.mentions("(" + name + ",");
+}
+
+std::string main_rank_condition(const Program& program, Ref node) {
+  const auto& module = *node.module;
+  const FunctionRef here = program.enclosing_function(node);
+  if (here)
+    for (const auto& parameter : here.function->parameters)
+      if (parameter.name == "rank" || parameter.name == "local_rank" ||
+          parameter.name == "global_rank")
+        return std::string(parameter.name) + " == 0";
+  for (const std::string_view name : {"rank", "global_rank", "local_rank"})
+    for (const std::uint32_t index : module.defs_of(name, false)) {
+      const auto& def = module.defs()[index];
+      if (def.target < node.node &&
+          (def.scope == 0 || def.scope == module.function_of(node.node)))
+        return std::string(name) + " == 0";
+    }
+  for (const std::string_view alias : {"dist", "distributed"})
+    if (module.import_path(alias) == "torch.distributed")
+      return std::string(alias) + ".get_rank() == 0";
+  if (!module.import_path("torch").empty()) return "torch.distributed.get_rank() == 0";
+  return {};
+}
+
+bool exclusive(Ref a, Ref b) {
+  if (a.module != b.module) return false;
+  const auto& tree = a.module->tree();
+  for (NodeId at = a.node; at != diagnose::kNoNode; at = tree[at].parent) {
+    const NodeId parent = tree[at].parent;
+    if (parent == diagnose::kNoNode) return false;
+    const Kind kind = tree[parent].kind;
+    if (kind != Kind::if_statement && kind != Kind::try_statement && kind != Kind::conditional)
+      continue;
+    if (tree.contains(parent, b.node)) return !tree.contains(at, b.node);
+  }
+  return false;
+}
+
 bool has_batch_norm(const Program& program, const Wrap& wrap) {
   for (const Source& source : program.module_sources(wrap.module)) {
     const CallRef call = program.as_call(source.ref);

@@ -51,6 +51,25 @@ bool is_distributed(const Program& program);
 bool uses_nccl(const Program& program);
 bool uses_cuda(const Program& program);
 
+// Every call that a value is computed from, through assignments and local functions.
+std::vector<Ref> calls_behind(const Program& program, Ref value);
+
+// What a backward pass starts from: the receiver, or the argument of accelerator.backward(loss).
+Ref loss_of(const CallRef& backward);
+
+// Calls of wrapped models behind a value.
+std::vector<diagnose::ForwardCall> forwards_behind(const Program& program, Ref value);
+
+// The function that holds the node is called from this program, or the node is in no function.
+bool is_reachable(const Program& program, Ref node);
+
+// An expression that is true on the first rank only, for code put beside `node`; empty when the
+// file offers none.
+std::string main_rank_condition(const Program& program, Ref node);
+
+// Two nodes in different branches of one if statement.
+bool exclusive(Ref a, Ref b);
+
 // A class of the program that is wrapped holds BatchNorm, or a torchvision model is wrapped.
 bool has_batch_norm(const Program& program, const diagnose::Wrap& wrap);
 

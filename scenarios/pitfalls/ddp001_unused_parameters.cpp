@@ -1,0 +1,84 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <cctype>
+
+namespace bench::pitfalls {
+
+using diagnose::ClassRef;
+using diagnose::Def;
+using diagnose::DefKind;
+using diagnose::FunctionRef;
+using diagnose::kNoNode;
+using diagnose::Module;
+using diagnose::Parameter;
+using diagnose::Wrap;
+using diagnose::Wrapper;
+
+namespace {
+
+bool holds_parameters(const Program& program, Ref value) {
+  const CallRef call = program.as_call(value);
+  if (!call) return false;
+  const std::string name = program.qualified({call.module, call.call->function});
+  for (const std::string_view layer :
+       {"Linear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose2d", "Embedding", "LSTM", "GRU",
+        "LayerNorm", "BatchNorm1d", "BatchNorm2d", "Parameter", "TransformerEncoderLayer"})
+    if (name == "torch.nn." + std::string(layer)) return true;
+  return false;
+}
+
+// The attribute's name stands anywhere else in the program, even in a string.
+bool is_mentioned_again(const Program& program, const std::string& name, Ref definition) {
+  for (const Module* module : program.modules()) {
+    const std::string_view text = module->tree().source();
+    for (std::size_t at = text.find(name); at != std::string_view::npos;
+         at = text.find(name, at + 1)) {
+      const auto& span = definition.module->tree()[definition.node];
+      if (module == definition.module && at >= span.begin && at < span.end) continue;
+      const char after = at + name.size() < text.size() ? text[at + name.size()] : ' ';
+      if (std::isalnum(static_cast<unsigned char>(after)) == 0 && after != '_') return true;
+    }
+  }
+  return false;
+}
+
+bool searches_unused(const Program& program) {
+  for (const Wrap& wrap : program.wraps()) {
+    if (wrap.kind != Wrapper::ddp) continue;
+    const Ref flag = wrap.call.keyword("find_unused_parameters");
+    if (flag && !program.is_literal_false(flag)) return true;
+    if (wrap.call.keyword("static_graph") || wrap.call.has_splat()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void check_unused_parameters(const Program& program, Report& report) {
+  if (!program.has_ddp() || searches_unused(program)) return;
+  for (const ClassRef& cls : facts::wrapped_classes(program, Wrapper::ddp)) {
+    const FunctionRef init = program.method(cls, "__init__");
+    if (!init || !program.method(cls, "forward")) continue;
+    for (const Def& def : init.module->defs()) {
+      if (!def.is_attribute || def.kind != DefKind::assign || def.value == kNoNode) continue;
+      if (!init.module->tree().contains(init.function->node, def.target)) continue;
+      const Ref target{init.module, def.target};
+      if (!holds_parameters(program, target.with(def.value))) continue;
+      const std::string text = program.qualified(
+          cls.cls->bases.empty() ? Ref{} : Ref{cls.module, cls.cls->bases.front()});
+      if (text != "torch.nn.Module" || is_mentioned_again(program, std::string(def.name), target))
+        continue;
+      report
+          .at(target, Confidence::likely,
+              "self." + std::string(def.name) +
+                  " has parameters that no code uses: DDP raises "
+                  "\"Expected to have finished reduction in the prior iteration\" in step 2")
+          .help =
+          "Remove the layer, or freeze it before wrapping; find_unused_parameters=True also "
+          "works and costs a search in every step.";
+    }
+  }
+}
+
+}  // namespace bench::pitfalls

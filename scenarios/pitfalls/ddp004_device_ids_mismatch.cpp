@@ -1,0 +1,59 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::ClassRef;
+using diagnose::Kind;
+using diagnose::Value;
+using diagnose::Wrap;
+using diagnose::Wrapper;
+
+namespace {
+
+// Nothing in the program can have put the module on a GPU.
+bool is_never_placed(const Program& program, const Wrap& wrap) {
+  if (wrap.classes.empty() || !facts::placements(program, wrap).empty()) return false;
+  if (program.mentions("set_default_device") || program.mentions("set_default_tensor_type") ||
+      program.mentions("device_map"))
+    return false;
+  for (const ClassRef& cls : wrap.classes) {
+    const std::string_view body = cls.module->text(cls.cls->node);
+    if (facts::contains(body, ".cuda(") || facts::contains(body, ".to(") ||
+        facts::contains(body, "device="))
+      return false;
+  }
+  return wrap.module.kind() == Kind::identifier || wrap.module.kind() == Kind::call;
+}
+
+}  // namespace
+
+void check_device_ids_mismatch(const Program& program, Report& report) {
+  for (const Wrap& wrap : program.wraps()) {
+    if (wrap.kind != Wrapper::ddp) continue;
+    const Ref ids = wrap.call.argument(1, "device_ids");
+    if (!ids || wrap.call.call->api != Api::ddp) continue;
+    if ((ids.kind() == Kind::list || ids.kind() == Kind::tuple) &&
+        ids.module->tree().child_count(ids.node) > 1) {
+      report
+          .at(ids, Confidence::certain,
+              "DistributedDataParallel takes one device for each process: \"device_ids can only be "
+              "None or contain a single element\"")
+          .help = "Start one process for each GPU and pass device_ids=[local_rank].";
+      continue;
+    }
+    if (program.evaluate(ids).type == Value::Type::none || !is_never_placed(program, wrap))
+      continue;
+    if (ids.kind() != Kind::list) continue;
+    report
+        .at(wrap.call.ref(), Confidence::likely,
+            "device_ids is given but the module is never moved to a GPU: ValueError, its "
+            "parameters "
+            "are on the CPU")
+        .help =
+        "Call model.to(local_rank) before wrapping, or leave device_ids out for CPU training.";
+  }
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,90 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Def;
+using diagnose::DefKind;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::Module;
+using diagnose::Source;
+using diagnose::Wrap;
+using diagnose::Wrapper;
+
+namespace {
+
+// The model whose parameters a statement changes: model for model.module.fc.weight.
+Ref base_of(Ref expression) {
+  while (expression && (expression.kind() == Kind::attribute || expression.kind() == Kind::call ||
+                        expression.kind() == Kind::subscript)) {
+    const Ref object = expression.kind() == Kind::attribute ? expression.child(Field::object)
+                       : expression.kind() == Kind::call    ? expression.child(Field::function)
+                                                            : expression.child(Field::value);
+    if (!object) break;
+    if (expression.kind() == Kind::attribute && object.text() == "self") return expression;
+    expression = object;
+  }
+  return expression;
+}
+
+// The wrapper that holds the parameters behind `object`, and was made before `use`.
+const Wrap* changed_wrap(const Program& program, Ref object, Ref use) {
+  Ref base = base_of(object);
+  for (const Source& source : program.sources(base)) {
+    // for p in model.parameters(): p.requires_grad = False
+    if (source.how == Source::How::loop_item) base = base_of(source.ref);
+  }
+  for (const Wrap& wrap : program.wraps()) {
+    if (wrap.kind != Wrapper::ddp) continue;
+    const bool same = program.wrap_of(base) == &wrap || program.same_variable(base, wrap.module);
+    if (same && program.runs_before(wrap.call.ref(), use)) return &wrap;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void check_parameters_changed_after_wrap(const Program& program, Report& report) {
+  if (!program.has_ddp()) return;
+  const auto flag = [&](Ref where, Ref object, std::string message) {
+    if (!changed_wrap(program, object, where)) return;
+    // A GAN switches the other network off and on in every step; DDP of that network is then
+    // unused.
+    const auto* loop = facts::training_loop_of(program, where);
+    if (loop != nullptr && where.module == loop->batches.module &&
+        where.module->tree().contains(loop->batches.node, where.node))
+      return;
+    report.at(where, Confidence::likely, std::move(message)).help =
+        "Change parameters before wrapping, and wrap again after each later change.";
+  };
+  for (const Module* module : program.modules()) {
+    for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
+      const Ref target{module, module->defs()[index].target};
+      flag(target, target.child(Field::object),
+           "requires_grad changes after the model was wrapped: DDP keeps the list it saw when it "
+           "was "
+           "built, so unfrozen parameters are never synchronised");
+    }
+    for (const Def& def : module->defs()) {
+      if (!def.is_attribute || def.kind != DefKind::assign || def.value == kNoNode) continue;
+      const Ref target{module, def.target};
+      if (!facts::contains(target.text(), ".module.")) continue;
+      if (!program.qualified(target.with(module->tree().child(def.value, Field::function)))
+               .starts_with("torch.nn."))
+        continue;
+      flag(target, target.child(Field::object),
+           "a layer is replaced after the model was wrapped: DDP waits for gradients of the old "
+           "one");
+    }
+  }
+  for (const CallRef& call : program.calls_named("requires_grad_"))
+    if (call.receiver())
+      flag(call.ref(), call.receiver(),
+           "requires_grad_ is called after the model was wrapped: DDP keeps the list of parameters "
+           "it "
+           "saw when it was built");
+}
+
+}  // namespace bench::pitfalls
