@@ -29,6 +29,16 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
 void check_gradient_path_bypasses_ddp(const Program& program, Report& report);
 void check_second_backward_unsynchronised(const Program& program, Report& report);
 void check_no_sync_scope(const Program& program, Report& report);
+void check_accumulation_without_no_sync(const Program& program, Report& report);
+void check_two_forwards_one_backward_with_buffers(const Program& program, Report& report);
+void check_wrapper_indirection(const Program& program, Report& report);
+void check_rank0_forward_through_wrapper(const Program& program, Report& report);
+void check_rank_conditional_collective(const Program& program, Report& report);
+void check_rank_local_skip_or_break(const Program& program, Report& report);
+void check_uneven_batches_per_rank(const Program& program, Report& report);
+void check_data_not_sharded(const Program& program, Report& report);
 void check_missing_set_epoch(const Program& program, Report& report);
+void check_sampler_argument_conflict(const Program& program, Report& report);
+void check_sampler_rank_is_local_rank(const Program& program, Report& report);
 
 }  // namespace bench::pitfalls

@@ -1,0 +1,141 @@
+#include "scenarios/pitfalls/checks.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::Module;
+using diagnose::NodeId;
+using diagnose::Source;
+using diagnose::Wrap;
+
+namespace {
+
+bool is_wrapper_api(std::string_view name) {
+  static constexpr auto kNames = std::to_array<std::string_view>({"add_module",
+                                                                  "apply",
+                                                                  "bfloat16",
+                                                                  "buffers",
+                                                                  "children",
+                                                                  "compile",
+                                                                  "cpu",
+                                                                  "cuda",
+                                                                  "device",
+                                                                  "device_ids",
+                                                                  "dim",
+                                                                  "double",
+                                                                  "eval",
+                                                                  "extra_repr",
+                                                                  "find_unused_parameters",
+                                                                  "float",
+                                                                  "forward",
+                                                                  "get_buffer",
+                                                                  "get_extra_state",
+                                                                  "get_parameter",
+                                                                  "get_submodule",
+                                                                  "half",
+                                                                  "ipu",
+                                                                  "join",
+                                                                  "load_state_dict",
+                                                                  "logger",
+                                                                  "modules",
+                                                                  "named_buffers",
+                                                                  "named_children",
+                                                                  "named_modules",
+                                                                  "named_parameters",
+                                                                  "no_sync",
+                                                                  "module",
+                                                                  "output_device",
+                                                                  "parameters",
+                                                                  "process_group",
+                                                                  "reducer",
+                                                                  "register_backward_hook",
+                                                                  "register_buffer",
+                                                                  "register_comm_hook",
+                                                                  "register_forward_hook",
+                                                                  "register_forward_pre_hook",
+                                                                  "register_full_backward_hook",
+                                                                  "register_module",
+                                                                  "register_parameter",
+                                                                  "register_state_dict_pre_hook",
+                                                                  "require_backward_grad_sync",
+                                                                  "requires_grad_",
+                                                                  "scatter",
+                                                                  "gather",
+                                                                  "replicate",
+                                                                  "parallel_apply",
+                                                                  "set_extra_state",
+                                                                  "share_memory",
+                                                                  "state_dict",
+                                                                  "static_graph",
+                                                                  "to",
+                                                                  "to_empty",
+                                                                  "train",
+                                                                  "training",
+                                                                  "type",
+                                                                  "xpu",
+                                                                  "zero_grad",
+                                                                  "src_device_obj",
+                                                                  "is_multi_device_module",
+                                                                  "broadcast_buffers"});
+  return name.starts_with("_") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+// Everything the name can be is the wrapper, so the attribute cannot be the inner model's.
+bool is_surely_wrapped(const Program& program, Ref object) {
+  const auto sources = program.module_sources(object);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    return std::any_of(program.wraps().begin(), program.wraps().end(),
+                       [&](const Wrap& wrap) { return wrap.call.ref() == source.ref; });
+  });
+}
+
+// Attributes the program itself stores on the wrapper, as in model.name = "x".
+bool is_stored(const Program& program, std::string_view name) {
+  return std::any_of(program.modules().begin(), program.modules().end(), [&](const Module* module) {
+    const auto& defs = module->defs_of(name, true);
+    return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+      return module->text(module->tree().child(module->defs()[index].target, Field::object)) !=
+             "self";
+    });
+  });
+}
+
+}  // namespace
+
+void check_wrapper_indirection(const Program& program, Report& report) {
+  if (program.wraps().empty()) return;
+  for (const Module* module : program.modules()) {
+    const auto& tree = module->tree();
+    for (NodeId id = 0; id < tree.size(); ++id) {
+      if (tree[id].kind != Kind::attribute) continue;
+      const Ref attribute{module, tree.child(id, Field::attribute)};
+      const Ref object{module, tree.child(id, Field::object)};
+      if (!attribute || !object || is_wrapper_api(attribute.text())) continue;
+      if (object.kind() != Kind::identifier && !object.text().starts_with("self.")) continue;
+      if (!is_surely_wrapped(program, object) || is_stored(program, attribute.text())) continue;
+      if (tree.ancestor(id, Kind::try_statement) != kNoNode) continue;
+      Finding& finding =
+          report.at({module, id}, Confidence::certain,
+                    "the wrapper has no attribute '" + std::string(attribute.text()) +
+                        "': AttributeError, it belongs to the wrapped model");
+      finding.help =
+          "Use " + std::string(object.text()) + ".module." + std::string(attribute.text()) + ".";
+    }
+  }
+  for (const CallRef& save : program.calls(Api::torch_save))
+    if (save.positional(0) && save.positional(0).kind() != Kind::call &&
+        is_surely_wrapped(program, save.positional(0)))
+      report
+          .at(save.ref(), Confidence::certain,
+              "the wrapper itself is pickled: loading it needs a process group and the same "
+              "devices")
+          .help = "Save model.module.state_dict().";
+}
+
+}  // namespace bench::pitfalls
