@@ -1,0 +1,57 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::ClassRef;
+using diagnose::Def;
+using diagnose::Function;
+using diagnose::Kind;
+using diagnose::TrainingLoop;
+
+namespace {
+
+// The list that all_gather fills gets this rank's own tensor back: out[rank] = x.
+bool puts_own_tensor_back(Ref list) {
+  const std::string prefix = std::string(list.text()) + "[";
+  for (const Def& def : list.module->defs())
+    if (def.name.starts_with(prefix)) return true;
+  return false;
+}
+
+}  // namespace
+
+void check_non_differentiable_all_gather(const Program& program, Report& report) {
+  if (!program.uses(Api::all_gather)) return;
+  for (const CallRef& gather : program.calls(Api::all_gather)) {
+    const Ref list = gather.positional(0);
+    if (!list || list.kind() != Kind::identifier || gather.call->name == "all_gather_object")
+      continue;
+    if (program.under_no_grad(gather.ref()) || puts_own_tensor_back(list)) continue;
+    const ClassRef cls = program.enclosing_class(gather.ref());
+    if (cls && facts::contains(cls.module->text(cls.cls->node), "autograd.Function")) continue;
+    for (const TrainingLoop& loop : program.training_loops()) {
+      bool reaches = false;
+      for (const CallRef& backward : loop.backwards)
+        for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward))) {
+          const CallRef call = program.as_call(node);
+          const bool joins =
+              call.call->name == "cat" || call.call->name == "stack" || call.call->name == "concat";
+          reaches = reaches || (joins && program.same_variable(call.positional(0), list));
+        }
+      if (!reaches) continue;
+      report
+          .at(gather.ref(), Confidence::likely,
+              "all_gather gives tensors without gradients: features of other ranks, and of this "
+              "one, "
+              "take no part in training")
+          .help =
+          "Use torch.distributed.nn.functional.all_gather, or put the local tensor back at its "
+          "rank.";
+      break;
+    }
+  }
+}
+
+}  // namespace bench::pitfalls

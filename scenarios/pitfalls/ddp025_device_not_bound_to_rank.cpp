@@ -1,0 +1,68 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Kind;
+using diagnose::Wrap;
+using diagnose::Wrapper;
+
+namespace {
+
+bool binds_device(const Program& program) {
+  if (program.uses(Api::set_device) || program.uses(Api::device_context)) return true;
+  for (const std::string_view word :
+       {"set_device", "virtual-local-rank", "CUDA_VISIBLE_DEVICES", "torch.cuda.device("})
+    if (program.mentions(word)) return true;
+  for (const CallRef& init : program.calls(Api::init_process_group))
+    if (init.keyword("device_id")) return true;
+  for (const auto& launch : program.launches())
+    if (launch.flags.contains("virtual-local-rank")) return true;
+  return false;
+}
+
+// -1 for the current device, n for a fixed one, nothing for devices that may depend on the rank.
+std::optional<int> placed_on(const Program& program, const CallRef& call) {
+  if (!call.receiver() || !call.module->qualified(call.call->function).empty()) return std::nullopt;
+  const Ref device = call.argument(0, "device");
+  if (!device) return call.call->name == "cuda" ? std::optional(-1) : std::nullopt;
+  if (program.mentions_rank(device)) return std::nullopt;
+  return facts::cuda_index(program, device);
+}
+
+}  // namespace
+
+void check_device_not_bound_to_rank(const Program& program, Report& report) {
+  if (!program.has_ddp() || !program.uses(Api::init_process_group) ||
+      program.framework_distributes())
+    return;
+  const bool bound = binds_device(program);
+  for (const Wrap& wrap : program.wraps()) {
+    if (wrap.kind != Wrapper::ddp) continue;
+    const auto ids = facts::device_ids(program, wrap.call);
+    if (ids.size() == 1 && !program.gpus().has_value() &&
+        wrap.call.argument(1, "device_ids").kind() == Kind::list) {
+      report
+          .at(wrap.call.argument(1, "device_ids"), Confidence::certain,
+              "every rank is given GPU " + std::to_string(ids.front()) +
+                  ": NCCL stops with \"Duplicate GPU detected\"")
+          .help = "Use device_ids=[local_rank], with the module on that device.";
+      return;
+    }
+    for (const CallRef& call : facts::placements(program, wrap)) {
+      const auto index = placed_on(program, call);
+      if (!index || (bound && *index < 0) || facts::only_without_distribution(program, call.ref()))
+        continue;
+      report
+          .at(call.ref(), Confidence::likely,
+              *index < 0 ? "every rank puts the model on the current device, GPU 0: no rank was "
+                           "given a device of its own"
+                         : "every rank puts the model on GPU " + std::to_string(*index))
+          .help = "Call torch.cuda.set_device(local_rank) before anything touches CUDA.";
+      return;
+    }
+  }
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,54 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/edits.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::RankTest;
+
+void check_checkpoint_io_unguarded(const Program& program, Report& report) {
+  if (!facts::is_distributed(program) || program.framework_distributes()) return;
+  for (const CallRef& load : program.calls(Api::torch_load)) {
+    if (program.guarded_by_rank(load.ref()) != RankTest::none) continue;
+    const Ref path = load.argument(0, "f");
+    for (const CallRef& save : program.calls(Api::torch_save)) {
+      const Ref saved = save.argument(1, "f");
+      if (!path || !saved || saved.text() != path.text() || save.module != load.module) continue;
+      if (program.guarded_by_rank(save.ref()) != RankTest::main_only ||
+          !program.runs_before(save.ref(), load.ref()))
+        continue;
+      bool waits = false;
+      for (const CallRef& barrier : program.calls(Api::barrier))
+        waits = waits || (program.runs_before(save.ref(), barrier.ref()) &&
+                          program.runs_before(barrier.ref(), load.ref()));
+      if (waits || program.enclosing_function(save.ref()) != program.enclosing_function(load.ref()))
+        continue;
+      report
+          .at(load.ref(), Confidence::likely,
+              "the file that rank 0 saves is loaded by all ranks without a barrier: they may read "
+              "half of it")
+          .help = "Call dist.barrier() between saving and loading.";
+    }
+  }
+  for (const std::string_view name : {"mkdir", "makedirs"})
+    for (const CallRef& make : program.calls_named(name)) {
+      if (!make.module->qualified(make.call->function).starts_with("os.")) continue;
+      if (program.is_literal_true(make.keyword("exist_ok")) ||
+          program.guarded_by_rank(make.ref()) != RankTest::none)
+        continue;
+      if (make.module->tree().ancestor(make.call->node, Kind::try_statement) != kNoNode) continue;
+      if (!facts::is_reachable(program, make.ref()) || program.mentions_rank(make.positional(0)))
+        continue;
+      Finding& finding =
+          report.at(make.ref(), Confidence::likely,
+                    "every rank makes the directory: the second one raises FileExistsError");
+      finding.help = "Pass exist_ok=True (os.makedirs), or make it on rank 0.";
+      if (name == "makedirs" && !make.keyword("exist_ok"))
+        add_argument(make, "exist_ok=True", "Allow an existing directory", finding);
+    }
+}
+
+}  // namespace bench::pitfalls

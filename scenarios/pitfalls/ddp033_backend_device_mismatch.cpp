@@ -1,0 +1,44 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Value;
+using diagnose::Wrap;
+using diagnose::Wrapper;
+
+void check_backend_device_mismatch(const Program& program, Report& report) {
+  if (!program.has_ddp()) return;
+  for (const CallRef& init : program.calls(Api::init_process_group)) {
+    const Ref backend = init.argument(0, "backend");
+    if (!backend) continue;
+    const Value name = program.evaluate(backend);
+    if (!name.is_string() || name.is_default) continue;
+    bool on_gpu = false;
+    for (const Wrap& wrap : program.wraps()) {
+      if (wrap.kind != Wrapper::ddp) continue;
+      on_gpu = on_gpu || static_cast<bool>(wrap.call.argument(1, "device_ids"));
+      for (const CallRef& call : facts::placements(program, wrap))
+        on_gpu = on_gpu || call.call->name == "cuda" ||
+                 facts::cuda_index(program, call.argument(0, "device"));
+    }
+    if (name.string == "gloo" && on_gpu) {
+      Finding& finding =
+          report.at(backend, Confidence::likely,
+                    "gloo moves GPU tensors through host memory: NCCL is several times faster");
+      // A toy without data to train on shows a mechanism, not speed.
+      if (!program.uses(Api::data_loader)) finding.severity = Severity::info;
+      finding.help = "Use backend=\"nccl\", or \"cpu:gloo,cuda:nccl\" for both kinds of tensors.";
+    }
+    if (name.string == "nccl" && !facts::uses_cuda(program) && !program.uses(Api::set_device) &&
+        !on_gpu && !program.mentions("cuda") && !program.mentions(".to("))
+      report
+          .at(backend, Confidence::likely,
+              "nccl needs GPUs, and nothing in this program uses one: \"ProcessGroupNCCL is only "
+              "supported with GPUs\"")
+          .help = "Use backend=\"gloo\" on the CPU.";
+  }
+}
+
+}  // namespace bench::pitfalls

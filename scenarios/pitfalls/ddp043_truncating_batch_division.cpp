@@ -1,0 +1,83 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::Module;
+using diagnose::NodeId;
+using diagnose::Op;
+
+namespace {
+
+bool is_batch(std::string_view text) {
+  const std::string plain = facts::lowered(text);
+  return facts::contains(plain, "batch") && !facts::contains(plain, "num_batch") &&
+         !facts::contains(plain, "len(");
+}
+
+// assert batch_size % world_size == 0, or a check that raises.
+bool remainder_is_checked(Ref division) {
+  for (const NodeId node : division.module->nodes_of(Kind::binary)) {
+    const auto& tree = division.module->tree();
+    if (tree[node].op == Op::modulo && is_batch(tree.text(tree.child(node, Field::left))))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void check_truncating_batch_division(const Program& program, Report& report) {
+  const auto divided_by_ranks = [&](Ref divisor) {
+    if (program.is_world_size(divisor)) return true;
+    const std::string text = facts::lowered(divisor.text());
+    for (const std::string_view word : {"world_size", "ngpus", "n_gpu", "num_gpus", "device_count"})
+      if (facts::contains(text, word)) return true;
+    return false;
+  };
+  const auto flag = [&](Ref where, Ref batch, Ref divisor, Severity severity) {
+    const auto total = program.integer(batch);
+    const auto parts = program.integer(divisor);
+    if (total && parts && *parts > 0 && *total % *parts == 0) return;
+    if (remainder_is_checked(where)) return;
+    Finding& finding = report.at(where, Confidence::likely,
+                                 "the batch is divided by the number of ranks and the remainder is "
+                                 "dropped: the global batch "
+                                 "is smaller than the one asked for");
+    finding.severity = severity;
+    finding.help = "Check that it divides: assert batch_size % world_size == 0.";
+  };
+  for (const Module* module : program.modules()) {
+    for (const NodeId node : module->nodes_of(Kind::binary)) {
+      const Ref at{module, node};
+      const Op op = module->tree()[node].op;
+      const Ref left = at.child(Field::left);
+      const Ref right = at.child(Field::right);
+      if ((op != Op::floor_divide && op != Op::divide) || !is_batch(left.text()) ||
+          !divided_by_ranks(right))
+        continue;
+      if (left.kind() != Kind::identifier && left.kind() != Kind::attribute &&
+          left.kind() != Kind::subscript)
+        continue;
+      if (op == Op::floor_divide) {
+        flag(at, left, right, Severity::warning);
+        continue;
+      }
+      const NodeId list = module->tree()[node].parent;
+      const CallRef cast =
+          list == kNoNode ? CallRef{} : program.as_call({module, module->tree()[list].parent});
+      if (cast && cast.call->name == "int") flag(cast.ref(), left, right, Severity::info);
+    }
+    for (const NodeId node : module->nodes_of(Kind::augmented_assignment)) {
+      const Ref at{module, node};
+      if (module->tree()[node].op == Op::floor_divide && is_batch(at.child(Field::left).text()) &&
+          divided_by_ranks(at.child(Field::right)))
+        flag(at, at.child(Field::left), at.child(Field::right), Severity::warning);
+    }
+  }
+}
+
+}  // namespace bench::pitfalls

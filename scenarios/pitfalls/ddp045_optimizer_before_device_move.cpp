@@ -1,0 +1,51 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Source;
+
+void check_optimizer_before_device_move(const Program& program, Report& report) {
+  for (const CallRef& optimizer : program.calls(Api::optimizer)) {
+    const Ref parameters = optimizer.argument(0, "params");
+    if (!parameters) continue;
+    for (const CallRef& call : facts::calls_in(parameters)) {
+      if (call.call->name != "parameters" || !call.receiver()) continue;
+      const Ref model = call.receiver();
+      for (const std::string_view method : {"to", "cuda"})
+        for (const CallRef& move : program.calls_named(method)) {
+          if (!move.receiver() || !program.same_variable(move.receiver(), model)) continue;
+          if (move.call->node < optimizer.call->node ||
+              facts::exclusive(move.ref(), optimizer.ref()))
+            continue;
+          if (program.innermost_loop(move.ref()) != program.innermost_loop(optimizer.ref()))
+            continue;
+          const Ref target = move.argument(0, "device");
+          if (target &&
+              (facts::contains(target.text(), "cpu") || facts::contains(target.text(), "float") ||
+               facts::contains(target.text(), "half")))
+            continue;
+          if (move.keyword("memory_format") || move.keyword("dtype")) continue;
+          bool moved_before = false;
+          for (const CallRef& earlier : program.calls_named(method))
+            moved_before = moved_before || (earlier.receiver() &&
+                                            program.same_variable(earlier.receiver(), model) &&
+                                            earlier.call->node < optimizer.call->node);
+          for (const Source& source : program.sources(model)) {
+            const CallRef placed = program.as_call(source.ref);
+            moved_before = moved_before ||
+                           (placed && (placed.call->name == "to" || placed.call->name == "cuda"));
+          }
+          if (moved_before) continue;
+          report
+              .at(move.ref(), Confidence::likely,
+                  "the model moves to its device after the optimizer was built from its parameters")
+              .help = "Move the model first, then build the optimizer.";
+          return;
+        }
+    }
+  }
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,41 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::ClassRef;
+using diagnose::TrainingLoop;
+
+void check_no_grad_training_forward(const Program& program, Report& report) {
+  for (const TrainingLoop& loop : program.training_loops())
+    for (const CallRef& backward : loop.backwards) {
+      const Ref loss = facts::loss_of(backward);
+      std::vector<Ref> forwards;
+      for (const auto& forward : facts::forwards_behind(program, loss))
+        forwards.push_back(forward.call.ref());
+      if (forwards.empty())
+        for (const Ref& node : facts::calls_behind(program, loss)) {
+          const CallRef call = program.as_call(node);
+          const ClassRef cls = program.class_of({call.module, call.call->function});
+          const std::string name = facts::lowered(call.module->text(call.call->function));
+          if ((cls && program.derives_from(cls, Api::module_class)) || name == "model" ||
+              name == "net" || name == "self.model")
+            forwards.push_back(node);
+        }
+      const bool all =
+          !forwards.empty() && std::all_of(forwards.begin(), forwards.end(),
+                                           [&](Ref at) { return program.under_no_grad(at); });
+      if (!all) continue;
+      report
+          .at(forwards.front(), Confidence::certain,
+              "the training forward runs under no_grad: backward() raises \"element 0 of tensors "
+              "does not "
+              "require grad\", or trains nothing")
+          .help = "Take the forward pass out of no_grad.";
+    }
+}
+
+}  // namespace bench::pitfalls
