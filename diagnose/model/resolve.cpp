@@ -128,6 +128,7 @@ class Resolver {
   static bool reaches(const Module& module, const Def& def, NodeId use) {
     if (def.kind == DefKind::parameter) return true;
     if (def.target >= use) return false;
+    if (def.kind == DefKind::import || def.kind == DefKind::class_definition) return true;
     // x = f(x): the use on the right sees the earlier value.
     const NodeId parent = module[def.target].parent;
     const NodeId statement =
