@@ -67,6 +67,18 @@ TEST(BadFiles, AreNamedWithTheirLine) {
   expect_refusal(here, {"--scenario", "./"}, 2, "--scenario: no such file './'");
 }
 
+TEST(BadMachines, AreNamedWithTheirLine) {
+  const Workspace here;
+  here.write("bad.toml", "title = \"x\"\n[gpu\n");
+  const auto try_machine = [&](const char* machine, const char* error) {
+    expect_refusal(here, {"--scenario", "dp_vs_ddp", "--machine", machine}, 2, error);
+  };
+  try_machine("bad.toml", "bad.toml:2: ");
+  try_machine("missing.toml", "missing.toml: cannot read");
+  try_machine("0xv100-sxm2", "'0xv100-sxm2': expected a count");
+  try_machine("4xv100-smx2", "v100-sxm2");
+}
+
 TEST(BadModels, AreRefusedBeforeAnyWork) {
   const Workspace here;
   here.write("net.pt", "PK\x03\x04 not really");
