@@ -7,8 +7,10 @@ namespace bench::training {
 
 std::unique_ptr<Model> make_model(const ModelSpec& spec, std::uint64_t seed, Scale scale,
                                   Init init) {
-  if (!spec.file.empty()) return load_script_model(spec);
-  return make_zoo_model(spec, seed, scale, init);
+  if (spec.file.empty()) return make_zoo_model(spec, seed, scale, init);
+  std::unique_ptr<Model> model = load_script_model(spec);
+  if (scale == Scale::twin) model->disable_dropout();
+  return model;
 }
 
 void Model::copy_description(const Model& other) {

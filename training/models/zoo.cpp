@@ -141,9 +141,15 @@ std::unique_ptr<Model> make_zoo_model(const ModelSpec& spec, std::uint64_t seed,
   const ZooEntry& entry = zoo_entry(spec.name);
   const ModelEntry* described = find_model(entry.name);
   if (described == nullptr) throw std::logic_error("model missing from bench/core/model_catalog");
+  return make_zoo_model(entry, *described, spec, seed, scale, init);
+}
+
+std::unique_ptr<Model> make_zoo_model(const ZooEntry& entry, const ModelEntry& described,
+                                      const ModelSpec& spec, std::uint64_t seed, Scale scale,
+                                      Init init) {
   ZooRequest request;
   request.twin = scale == Scale::twin;
-  request.input_shape = sample_shape(*described, entry, spec, scale);
+  request.input_shape = sample_shape(described, entry, spec, scale);
   request.outputs = request.twin ? entry.twin_outputs : entry.outputs;
   if (spec.classes > 0 && entry.task == ZooTask::classification) request.outputs = spec.classes;
   std::optional<std::uint64_t> fill_seed;

@@ -1,6 +1,8 @@
 // The zoo's factories, one row per name of bench/core/model_catalog.cpp.
 #pragma once
 
+#include "bench/core/model_catalog.hpp"
+
 #include "training/models/model.hpp"
 #include "training/models/network.hpp"
 
@@ -32,6 +34,10 @@ std::span<const ZooEntry> zoo();
 
 // The zoo's part of make_model(): `spec` names no file.
 std::unique_ptr<Model> make_zoo_model(const ModelSpec& spec, std::uint64_t seed, Scale scale,
+                                      Init init);
+// The same from a row of each table, whether or not the zoo holds them.
+std::unique_ptr<Model> make_zoo_model(const ZooEntry& entry, const ModelEntry& described,
+                                      const ModelSpec& spec, std::uint64_t seed, Scale scale,
                                       Init init);
 
 }  // namespace bench::training
