@@ -64,7 +64,7 @@ class Engine {
     const bool locks = takes_lock_[op.host_thread];
     if (locks) begin = std::max(begin, lock_free_);
     const std::int64_t end = begin + times_.issue_ns[i];
-    if (locks) lock_free_ = end;
+    if (locks) lock_free_ = begin + times_.locked_ns[i];
     thread = end;
     schedule_.issue_begin_ns[i] = begin;
     schedule_.issue_end_ns[i] = end;

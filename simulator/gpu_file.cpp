@@ -35,6 +35,7 @@ void parse_kernels(TomlSection& section, GpuSpec& gpu) {
   gpu.launch_ns.value *= kNsPerUs;
   gpu.overlap_slowdown = kernels.quantity("overlap_slowdown", -1e-9, kMaxSlowdown);
   gpu.matrix_efficiency = efficiency(kernels, "matrix_efficiency");
+  gpu.convolution_efficiency = efficiency(kernels, "convolution_efficiency");
   gpu.memory_efficiency = efficiency(kernels, "memory_efficiency");
   kernels.finish();
 }

@@ -10,6 +10,7 @@
 namespace bench::simulator {
 
 struct HostCosts {
+  double interpreter_ns = 0;        // Python's part of one operator, under the interpreter lock
   double dispatch_ns = 0;           // one operator from the main or a replica's thread
   double backward_dispatch_ns = 0;  // one operator from an autograd thread (C++ in both profiles)
   double extra_launch_ns = 0;       // every kernel after an operator's first
@@ -25,9 +26,17 @@ struct HostCosts {
 
 HostCosts host_costs(HostProfile profile);
 
-// Host time of issuing `op`; `name` is its name, `thread` its host thread's.
-double issue_ns(const Operation& op, std::string_view name, bool autograd_thread,
-                const HostCosts& costs);
+// Host time of issuing an operation: first what holds the interpreter lock where there is one, then
+// what does not. Python's bindings release the lock while the operator itself runs.
+struct IssueTime {
+  double locked_ns = 0;
+  double free_ns = 0;
+  double total_ns() const { return locked_ns + free_ns; }
+};
+
+// `name` is the operation's; `autograd_thread`: issued by the autograd engine, which is C++.
+IssueTime issue_time(const Operation& op, std::string_view name, bool autograd_thread,
+                     const HostCosts& costs);
 
 bool is_autograd_thread(std::string_view thread);
 

@@ -13,7 +13,9 @@ namespace bench::simulator {
 
 // `name` is the operator's, e.g. "aten::convolution": cuDNN convolutions of float32 use TF32 where
 // the GPU has it, matrix products do not (PyTorch's defaults).
-double kernel_ns(const Operation& op, std::string_view name, const GpuSpec& gpu);
+// `shape` tells grouped convolutions apart.
+double kernel_ns(const Operation& op, std::string_view name, std::string_view shape,
+                 const GpuSpec& gpu);
 
 // TFLOPS that `op` could reach at best.
 double peak_tflops(const Operation& op, std::string_view name, const GpuSpec& gpu);

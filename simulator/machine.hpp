@@ -51,6 +51,7 @@ struct GpuSpec {
   Quantity
       overlap_slowdown;  // share of a collective's time that it takes from the kernels beside it
   EfficiencyCurve matrix_efficiency;
+  EfficiencyCurve convolution_efficiency;
   EfficiencyCurve memory_efficiency;
 
   std::int32_t nvlink_links = 0;

@@ -29,7 +29,7 @@ struct DefaultWiring {
 inline constexpr double kStagedShare = 0.4;
 // DDP's published steps on V100 grow from 1 to 8 ranks by more than their communication; ranks that
 // differ by this much explain it (pytorch benchmarks/distributed/ddp/README.md).
-inline constexpr double kRankJitter = 0.015;
+inline constexpr double kRankJitter = 0.022;
 
 // Where names in a file are looked up; throws UsageError with the nearest names. `where` says which
 // file and line asked.

@@ -32,8 +32,11 @@ class TimeTable {
     const std::size_t size = graph_.operations.size();
     times_.device_ns.assign(size, 0);
     times_.issue_ns.assign(size, 0);
+    times_.locked_ns.assign(size, 0);
     times_.slowdown_ns.assign(size, 0);
     const double host_scale = options_.host_scale * machine_.node.host_slowdown;
+    const double interpreter_scale =
+        std::min(options_.host_scale, 1.0) * machine_.node.host_slowdown;
     const double deviation = machine_.node.rank_jitter;
     const bool job = graph_.strategy == "distributed";
     kernel_scale_ = options_.kernel_scale;
@@ -45,8 +48,10 @@ class TimeTable {
     }
     for (std::uint32_t i = 0; i < size; ++i) {
       const Operation& op = graph_.operations[i];
-      const double issue = issue_ns(op, graph_.names[op.name], autograd[op.host_thread], costs_);
-      times_.issue_ns[i] = rounded(issue * host_scale);
+      const IssueTime issue =
+          issue_time(op, graph_.names[op.name], autograd[op.host_thread], costs_);
+      times_.locked_ns[i] = rounded(issue.locked_ns * interpreter_scale);
+      times_.issue_ns[i] = times_.locked_ns[i] + rounded(issue.free_ns * host_scale);
       if (order_.unit[i] == i) time_unit(i);
     }
     return std::move(times_);
@@ -67,7 +72,8 @@ class TimeTable {
     switch (op.kind) {
       case OpKind::kernel:
         times_.device_ns[i] =
-            rounded(kernel_scale_ * kernel_ns(op, graph_.names[op.name], machine_.gpu));
+            rounded(kernel_scale_ *
+                    kernel_ns(op, graph_.names[op.name], graph_.names[op.shape], machine_.gpu));
         return;
       case OpKind::copy:
         times_.device_ns[i] = rounded(copy_fixed_ns(op));
@@ -86,7 +92,7 @@ class TimeTable {
     if (op.device != op.peer) return kCopySetupNs;
     Operation inside = op;  // within one GPU: read and written once
     inside.bytes_read = inside.bytes_written = op.bytes_moved;
-    return kernel_scale_ * kernel_ns(inside, "", machine_.gpu);
+    return kernel_scale_ * kernel_ns(inside, "", "", machine_.gpu);
   }
 
   // The links of a copy take time too; it only has to be known that the total stays in range.

@@ -16,6 +16,7 @@ namespace bench::simulator {
 struct OperationTimes {
   std::vector<std::int64_t> device_ns;  // by unit; copies: their fixed part, links come on top
   std::vector<std::int64_t> issue_ns;
+  std::vector<std::int64_t> locked_ns;  // the first part of issue_ns, under the interpreter lock
   // Collectives: what they take from the kernels beside them.
   std::vector<std::int64_t> slowdown_ns;
   std::int64_t launch_latency_ns = 0;

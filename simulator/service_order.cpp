@@ -159,7 +159,8 @@ class NominalPass {
     const Operation& current = op(node);
     const std::string& thread = graph_.host_threads[current.host_thread];
     const double ns =
-        issue_ns(current, graph_.names[current.name], is_autograd_thread(thread), costs_);
+        issue_time(current, graph_.names[current.name], is_autograd_thread(thread), costs_)
+            .total_ns();
     return std::llround(std::min(ns, kMaxNs));
   }
 

@@ -253,13 +253,13 @@ TEST(SimulatorLaws, KernelsRespectTheirRoofline) {
     op.flops = std::pow(10.0, static_cast<double>(random() % 140) / 10);
     op.bytes_read =
         static_cast<std::uint64_t>(std::pow(10.0, static_cast<double>(random() % 110) / 10));
-    const double time = kernel_ns(op, "aten::addmm", machine.gpu);
+    const double time = kernel_ns(op, "aten::addmm", "", machine.gpu);
     ASSERT_GE(time, op.flops / (machine.gpu.fp32_tflops * 1000));
     ASSERT_GE(time, static_cast<double>(op.bytes_read) / machine.gpu.memory_bandwidth);
     Operation larger = op;
     larger.flops *= 1.3;
     larger.bytes_read += larger.bytes_read / 3;
-    ASSERT_GE(kernel_ns(larger, "aten::addmm", machine.gpu), time);
+    ASSERT_GE(kernel_ns(larger, "aten::addmm", "", machine.gpu), time);
   }
 }
 
