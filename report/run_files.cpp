@@ -18,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kTimelineFile = "timeline.json.gz";
 constexpr int kGzipWindow = 15 + 16;  // zlib: 15 bits of window, +16 asks for a gzip header
 
 // Symmetric ranks stay collapsed in the trace of a case; timeline.json.gz writes them out.
@@ -27,6 +28,11 @@ std::string read_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw UsageError(path.string() + ": cannot be read");
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// A run is named by its directory or by its results.json.
+fs::path directory_of(const fs::path& run) {
+  return fs::is_directory(run) ? run : run.parent_path();
 }
 
 // A case's name as a file name.
@@ -54,6 +60,10 @@ std::vector<const CaseResult*> headline_cases(const RunResult& run) {
     if (!result.trace_file.empty()) cases = {&result};
   }
   return cases;
+}
+
+std::vector<profiling::TracedStep> read_trace(const fs::path& path) {
+  return profiling::parse_chrome_trace(gunzip(read_file(path), path.string()), path.string());
 }
 
 // Of what a run writes, what is there.
@@ -150,14 +160,12 @@ void write_report_files(const fs::path& directory, const RunResult& run) {
   model.runs = {run};
   model.directory = directory.string();
   for (const CaseResult* result : headline_cases(run)) {
-    const fs::path path = directory / result->trace_file;
-    for (auto& step :
-         profiling::parse_chrome_trace(gunzip(read_file(path), path.string()), path.string())) {
+    for (auto& step : read_trace(directory / result->trace_file)) {
       model.timelines.push_back(std::move(step));
     }
   }
   if (!model.timelines.empty()) {
-    write_file_atomically(directory / "timeline.json.gz",
+    write_file_atomically(directory / kTimelineFile,
                           gzip(profiling::chrome_trace_json(model.timelines)));
   }
   write_file_atomically(directory / "report.html", render_html(model, {}));
@@ -175,16 +183,32 @@ ReportModel load_report(const std::vector<std::string>& run_directories) {
   ReportModel model;
   for (const std::string& directory : run_directories) model.runs.push_back(load_run(directory));
   if (run_directories.empty()) return model;
-  fs::path first = run_directories.front();
-  if (!fs::is_directory(first)) first = first.parent_path();
+  const fs::path first = directory_of(run_directories.front());
   model.directory = first.string();
   model.files = present_files(first);
-  const fs::path trace = first / "timeline.json.gz";
-  if (fs::exists(trace)) {
-    model.timelines =
-        profiling::parse_chrome_trace(gunzip(read_file(trace), trace.string()), trace.string());
-  }
+  if (fs::exists(first / kTimelineFile)) model.timelines = read_trace(first / kTimelineFile);
   return model;
+}
+
+std::vector<profiling::TracedStep> load_steps(const std::string& run_path,
+                                              const std::string& only) {
+  const RunResult run = load_run(run_path);
+  const fs::path directory = directory_of(run_path);
+  std::vector<profiling::TracedStep> steps;
+  if (only.empty() && fs::exists(directory / kTimelineFile)) {
+    steps = read_trace(directory / kTimelineFile);
+  }
+  for (const CaseResult& result : run.cases) {
+    if (only.empty() || result.trace_file.empty()) continue;
+    if (result.name().find(only) == std::string::npos) continue;
+    for (auto& step : read_trace(directory / result.trace_file)) steps.push_back(std::move(step));
+  }
+  if (steps.empty()) {
+    throw UsageError(directory.string() + ": no timeline" +
+                     (only.empty() ? "" : " of a case whose name holds '" + only + "'") +
+                     "; simulated cases have one");
+  }
+  return steps;
 }
 
 }  // namespace bench::report

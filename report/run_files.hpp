@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace bench::report {
 
@@ -24,6 +25,9 @@ std::string case_title(const Case& work);
 // Writes DIR/traces/<case>.json.gz and sets result.trace_file to its path within DIR.
 void write_case_trace(const std::filesystem::path& directory, CaseResult& result,
                       const profiling::Timeline& timeline);
+// The steps of timeline.json.gz of a run; with `only`, of the traces of the cases whose names hold
+// it. Throws UsageError when the run has none.
+std::vector<profiling::TracedStep> load_steps(const std::string& run, const std::string& only);
 // After every case: DIR/results.json.
 void write_results(const std::filesystem::path& directory, const RunResult& run);
 // At the end: DIR/timeline.json.gz (the headline cases, from DIR/traces) and DIR/report.html.
