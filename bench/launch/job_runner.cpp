@@ -100,11 +100,28 @@ bool port_was_taken(const JobOutcome& outcome) {
           outcome.message.find("EADDRINUSE") != std::string::npos);
 }
 
-// CPU threads per rank: all ranks together use the machine once. The user's own setting wins.
-void share_cores(std::vector<std::pair<std::string, std::string>>& environment, int ranks) {
-  if (std::getenv("OMP_NUM_THREADS") != nullptr) return;
+// Pieces that a job's batch is cut into, each computed by one device.
+int pieces_of(const Job& job) {
+  if (job.kind != JobKind::reference) return job.work.world_size();
+  return std::max(1, static_cast<int>(job.chunks.size()) / std::max(1, job.work.accumulation));
+}
+
+// CPU threads of one rank. Ranks that run side by side share the cores. A verification and its
+// reference get the same number whatever their processes: kernels add in another order when they
+// are cut for another number of threads, and that difference would grow from step to step.
+int threads_of(const Job& job) {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  environment.emplace_back("OMP_NUM_THREADS", std::to_string(std::max(1, cores / ranks)));
+  const bool checked = job.kind == JobKind::verify || job.kind == JobKind::reference;
+  return std::max(1, cores / (checked ? pieces_of(job) : job_process_count(job)));
+}
+
+// The user's own setting wins.
+void share_cores(const std::vector<Job>& jobs,
+                 std::vector<std::pair<std::string, std::string>>& environment) {
+  if (std::getenv("OMP_NUM_THREADS") != nullptr) return;
+  int threads = threads_of(jobs.at(0));
+  for (const Job& job : jobs) threads = std::min(threads, threads_of(job));
+  environment.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
 }
 
 }  // namespace
@@ -135,7 +152,7 @@ std::vector<WorkerSpec> JobRunner::specs(const std::vector<Job>& jobs,
     spec.process.environment = {{"RANK", text},        {"LOCAL_RANK", text},
                                 {"WORLD_SIZE", world}, {"LOCAL_WORLD_SIZE", world},
                                 {"MASTER_PORT", port}, {"MASTER_ADDR", "127.0.0.1"}};
-    share_cores(spec.process.environment, ranks);
+    share_cores(jobs, spec.process.environment);
     spec.process.log_dir = directory / text;
     std::error_code error;
     fs::create_directories(spec.process.log_dir, error);
