@@ -23,6 +23,18 @@ ArgumentKind kind_of(const c10::Argument& argument) {
   return ArgumentKind::other;
 }
 
+// A kernel of its own or a composite one. Meta's backend fallback, which only raises an error,
+// makes hasComputedKernelForDispatchKey() true for every operator.
+bool has_meta_kernel(const c10::OperatorHandle& op) {
+  for (const c10::DispatchKey key :
+       {c10::DispatchKey::Meta, c10::DispatchKey::CompositeExplicitAutograd,
+        c10::DispatchKey::CompositeExplicitAutogradNonFunctional,
+        c10::DispatchKey::CompositeImplicitAutograd}) {
+    if (op.hasKernelForDispatchKey(key)) return true;
+  }
+  return false;
+}
+
 std::unique_ptr<OperatorFacts> read_facts(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
   auto facts = std::make_unique<OperatorFacts>();
@@ -37,7 +49,7 @@ std::unique_ptr<OperatorFacts> read_facts(const c10::OperatorHandle& op) {
   facts->takes_cpu_indices = facts->name.find("index") != std::string::npos;
   facts->cost = find_cost_rule(facts->name);
   facts->shape = find_shape_rule(facts->name);
-  facts->has_meta_kernel = op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta);
+  facts->has_meta_kernel = has_meta_kernel(op);
   return facts;
 }
 

@@ -30,6 +30,28 @@ void run_rule(BoxedCall& call) {
   mark_values_undefined(call);
 }
 
+// In-place and out= forms return the arguments they write.
+bool returns_written_arguments(const BoxedCall& call) {
+  if (!call.facts().writes_arguments) return false;
+  if (call.facts().name.back() == '_') return true;
+  std::size_t written = 0;
+  for (const TensorArgument& item : call.tensors()) {
+    if (item.written && item.original.numel() > 0) ++written;
+  }
+  return written > 0 && written == call.facts().return_count;
+}
+
+void return_written_arguments(BoxedCall& call) {
+  std::vector<c10::IValue> outputs;
+  for (const TensorArgument& item : call.tensors()) {
+    if (item.written && outputs.size() < call.facts().return_count) {
+      outputs.emplace_back(item.original);
+    }
+  }
+  call.set_outputs(std::move(outputs));
+  mark_values_undefined(call);
+}
+
 void run_meta(const c10::OperatorHandle& op, BoxedCall& call, torch::jit::Stack* stack) {
   call.substitute(Twin::meta);
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), stack);
@@ -161,7 +183,10 @@ void mark_values_undefined(BoxedCall& call) {
 }
 
 void run_shape(const c10::OperatorHandle& op, BoxedCall& call, torch::jit::Stack* stack) {
-  if (call.facts().shape) return run_rule(call);
+  if (!call.facts().has_meta_kernel && returns_written_arguments(call)) {
+    return return_written_arguments(call);
+  }
+  if (call.facts().shape && !call.facts().writes_arguments) return run_rule(call);
   if (call.facts().has_meta_kernel) return run_meta(op, call, stack);
   run_probe(op, call);
 }

@@ -4,6 +4,7 @@
 #include "training/devices/operator_facts.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/ExpandUtils.h>
 
 #include <string_view>
 #include <unordered_map>
@@ -40,15 +41,8 @@ at::Tensor like_or_undefined(const BoxedCall& call, const at::Tensor& tensor, bo
 bool wanted(const c10::IValue& mask, std::size_t index) { return mask.toBoolList()[index]; }
 
 Results like_first(const BoxedCall& call) { return {like(call, call.tensor(0))}; }
-Results first_argument(const BoxedCall& call) { return {call.tensor(0)}; }
-Results nothing(const BoxedCall&) { return {}; }
 
-// The out= argument, which is the last; it has been given its size by a structured operator.
-Results out_or_like_first(const BoxedCall& call) {
-  const std::size_t last = call.facts().arguments.size() - 1;
-  if (call.facts().written[last]) return {call.tensor(last)};
-  return like_first(call);
-}
+at::Tensor scalar(const BoxedCall& call, at::ScalarType type) { return contiguous(call, {}, type); }
 
 // convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 Results convolution(const BoxedCall& call) {
@@ -161,6 +155,65 @@ Results embedding_backward(const BoxedCall& call) {
   return {contiguous(call, {call.argument(2).toInt(), grad.size(-1)}, grad.scalar_type())};
 }
 
+// index_select(self, dim, index)
+Results index_select(const BoxedCall& call) {
+  const at::Tensor& self = call.tensor(0);
+  Sizes sizes = self.sizes().vec();
+  if (!sizes.empty()) {
+    const std::int64_t dim = call.argument(1).toInt();
+    sizes[dim < 0 ? dim + self.dim() : dim] = call.tensor(2).numel();
+  }
+  return {contiguous(call, sizes, self.scalar_type())};
+}
+
+// where.self(condition, self, other): all three are broadcast
+Results where(const BoxedCall& call) {
+  const Sizes values = at::infer_size(call.tensor(1).sizes(), call.tensor(2).sizes());
+  return {contiguous(call, at::infer_size(call.tensor(0).sizes(), values),
+                     at::result_type(call.tensor(1), call.tensor(2)))};
+}
+
+// native_group_norm(input, weight, bias, N, C, HxW, group, eps): statistics per sample and group
+Results group_norm(const BoxedCall& call) {
+  const at::Tensor& input = call.tensor(0);
+  const Sizes statistics{call.argument(3).toInt(), call.argument(6).toInt()};
+  at::Tensor output = like(call, input);
+  at::Tensor mean = contiguous(call, statistics, input.scalar_type());
+  at::Tensor inverse = contiguous(call, statistics, input.scalar_type());
+  return {output, mean, inverse};
+}
+
+// native_group_norm_backward(grad_out, input, mean, rstd, weight?, N, C, HxW, group, output_mask)
+Results group_norm_backward(const BoxedCall& call) {
+  const at::Tensor& input = call.tensor(1);
+  const c10::IValue& mask = call.argument(9);
+  const Sizes channels{call.argument(6).toInt()};
+  at::Tensor grad_input = like_or_undefined(call, input, wanted(mask, 0));
+  at::Tensor grad_weight;
+  at::Tensor grad_bias;
+  if (wanted(mask, 1)) grad_weight = contiguous(call, channels, input.scalar_type());
+  if (wanted(mask, 2)) grad_bias = contiguous(call, channels, input.scalar_type());
+  return {grad_input, grad_weight, grad_bias};
+}
+
+Results one_value(const BoxedCall& call) { return {scalar(call, call.tensor(0).scalar_type())}; }
+
+// _foreach operators that return a list: as the first list, or one value for each of its tensors
+Results like_first_list(const BoxedCall& call) {
+  c10::List<at::Tensor> list;
+  for (const TensorArgument& item : call.tensors()) {
+    if (item.argument == 0) list.push_back(like(call, item.original));
+  }
+  return {list};
+}
+Results values_of_first_list(const BoxedCall& call) {
+  c10::List<at::Tensor> list;
+  for (const TensorArgument& item : call.tensors()) {
+    if (item.argument == 0) list.push_back(scalar(call, item.original.scalar_type()));
+  }
+  return {list};
+}
+
 struct NamedRule {
   std::string_view name;
   ShapeRule rule;
@@ -179,28 +232,29 @@ constexpr NamedRule kRules[] = {
     {"aten::_adaptive_avg_pool2d_backward", &like_second},
     {"aten::native_dropout", &dropout},
     {"aten::embedding_dense_backward", &embedding_backward},
+    {"aten::index_select", &index_select},
+    {"aten::where", &where},
+    {"aten::native_group_norm", &group_norm},
+    {"aten::native_group_norm_backward", &group_norm_backward},
     {"aten::relu", &like_first},
-    {"aten::relu_", &first_argument},
-    {"aten::zero_", &first_argument},
-    {"aten::fill_", &first_argument},
-    {"aten::normal_", &first_argument},
-    {"aten::uniform_", &first_argument},
-    {"aten::bernoulli_", &first_argument},
-    {"aten::hardtanh", &out_or_like_first},
-    {"aten::hardtanh_", &first_argument},
+    {"aten::flip", &like_first},
+    {"aten::roll", &like_first},
+    {"aten::native_dropout_backward", &like_first},
+    {"aten::hardtanh", &like_first},
     {"aten::hardtanh_backward", &like_second},
-    {"aten::hardswish", &out_or_like_first},
-    {"aten::hardswish_", &first_argument},
+    {"aten::hardswish", &like_first},
     {"aten::hardswish_backward", &like_second},
-    {"aten::_foreach_add_", &nothing},
-    {"aten::_foreach_mul_", &nothing},
-    {"aten::_foreach_div_", &nothing},
-    {"aten::_foreach_sqrt_", &nothing},
-    {"aten::_foreach_addcmul_", &nothing},
-    {"aten::_foreach_addcdiv_", &nothing},
-    {"aten::_foreach_lerp_", &nothing},
-    {"aten::_foreach_copy_", &nothing},
-    {"aten::_foreach_zero_", &nothing},
+    {"aten::mse_loss_backward", &like_second},
+    {"aten::mish_backward", &like_second},
+    {"aten::glu_backward", &like_second},
+    {"aten::_prelu_kernel", &like_first},
+    {"aten::dot", &one_value},
+    {"aten::max", &one_value},
+    {"aten::min", &one_value},
+    {"aten::_foreach_add", &like_first_list},
+    {"aten::_foreach_mul", &like_first_list},
+    {"aten::_foreach_sqrt", &like_first_list},
+    {"aten::_foreach_norm", &values_of_first_list},
 };
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace bench::training {
 
 class BoxedCall;
 
-// Allocates the outputs on the call's device, or returns the argument an in-place operator updates.
+// Allocates the outputs of the functional form on the call's device. In-place and out= forms need
+// no rule: they return what they were given.
 using ShapeRule = std::vector<c10::IValue> (*)(const BoxedCall& call);
 
 // By name without overload; null where there is no rule.
