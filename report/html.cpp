@@ -138,7 +138,9 @@ std::string html_table(const TextTable& table, const std::string& caption,
 std::string model_section(const RunResult& run, const ModelTable& table) {
   const bool simulated = run.context.simulated;
   std::string text = fmt::format("<h2>{}</h2>\n", escape_html(table.model));
-  if (const auto best = headline(run, table.model)) {
+  const auto best = headline(run, table.model);
+  // With one model its answer is the page's title.
+  if (best && model_tables(run).size() > 1) {
     text += fmt::format("<p>{} {}</p>\n", escape_html(speed_sentence(*best)),
                         provenance_tag(simulated));
   }
@@ -154,7 +156,7 @@ std::string model_section(const RunResult& run, const ModelTable& table) {
       fmt::format("<details open><summary>All figures of {}</summary>\n", escape_html(table.model));
   text += html_table(table.table, "Medians over the timed steps " + provenance_tag(simulated),
                      table.cases);
-  if (const auto best = headline(run, table.model)) {
+  if (best) {
     text +=
         html_table(memory_table(*best),
                    escape_html(memory_table_title(*best)) + " " + provenance_tag(simulated), {});

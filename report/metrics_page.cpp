@@ -31,11 +31,20 @@ std::string metrics_page() {
          "- *idle*: nothing runs on the GPU, and its host waits, too.\n\n"
          "The five add up to the step. On virtual GPUs the timeline is simulated, and every output "
          "says so.\n\n"
-         "## Adding a metric\n\n"
-         "One row in `bench/core/metric_catalog.cpp`, and the code that fills it: "
-         "`timeline_counters()` in\n`profiling/analysis.cpp` for what follows from a timeline, "
-         "`bench/core/relative_metrics.cpp` for what compares\ncases. Printers format by the row's "
-         "unit and need no change.\n";
+         "## Files of a run\n\n"
+         "- `results.json`: Google Benchmark's JSON, with an object `bench` per case for what flat "
+         "counters cannot say;\n  `results/schema/results.schema.json` describes it.\n"
+         "- `samples.jsonl`: every step of every rank.\n"
+         "- `traces/`: a Chrome trace per simulated case, symmetric ranks collapsed into rank 0.\n"
+         "- `timeline.json.gz`: the pair that the headline compares, DP beside DDP on the most "
+         "GPUs, "
+         "in one trace: a\n  process per rank, a track per stream, memory as counters. Both steps "
+         "start at zero, so they line up. Open it in\n  ui.perfetto.dev or chrome://tracing; "
+         "`bench "
+         "trace` exports other cases.\n"
+         "- `report.html`: one offline file without scripts, the same tables and charts; `bench "
+         "report` renders it again, or\n  Markdown, CSV and JSON.\n\n"
+         "To add a metric, see [architecture.md](architecture.md#add-a-metric).\n";
 }
 
 }  // namespace bench::report
