@@ -103,7 +103,10 @@ Diagnosis check_worker(const Context& context) {
     const WorkerProgram program = find_worker(context.worker);
     diagnosis.detail = "worker " + program.path.string();
     const RankReport report = probe_worker(program);
-    for (const auto& [name, value] : report.facts) diagnosis.further.push_back(name + ": " + value);
+    for (const auto& [name, value] : report.facts) {
+      std::string& line = diagnosis.further.emplace_back(name);
+      line.append(": ").append(value);
+    }
   } catch (const Error& error) {
     diagnosis.able = false;
     diagnosis.detail = error.what();

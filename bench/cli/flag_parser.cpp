@@ -111,7 +111,7 @@ Typed parse_flags(const Arguments& arguments, std::span<const Flag> flags, std::
 }
 
 std::string choice(const Typed& typed, std::string_view flag, std::vector<std::string> known) {
-  const std::string value = typed.value(flag).value_or(known.front());
+  std::string value = typed.value(flag).value_or(known.front());
   if (std::find(known.begin(), known.end(), value) == known.end()) {
     throw UsageError(std::string(flag) + ": " + unknown_name_message("value", value, known));
   }

@@ -50,7 +50,7 @@ void require_writable(const fs::path& directory) {
 }  // namespace
 
 fs::path prepare_output(const std::string& given, const std::string& scenario) {
-  const fs::path directory = given.empty() ? fresh_default(scenario) : fs::path(given);
+  fs::path directory = given.empty() ? fresh_default(scenario) : fs::path(given);
   std::error_code error;
   if (fs::exists(directory, error) && !fs::is_directory(directory, error)) {
     throw UsageError("--out: '" + directory.string() + "' is a file; expected a directory");
@@ -64,7 +64,7 @@ fs::path prepare_output(const std::string& given, const std::string& scenario) {
 }
 
 fs::path resume_output(const std::string& given) {
-  const fs::path directory = given;
+  fs::path directory = given;
   std::error_code error;
   if (!fs::is_directory(directory, error)) {
     throw UsageError("--resume: no such directory '" + given + "'");

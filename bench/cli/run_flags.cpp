@@ -109,7 +109,7 @@ void merge_repeated(std::vector<TypedFlag>& flags, const TypedFlag& typed, bool 
 }  // namespace
 
 const std::vector<Flag>& run_flags() {
-  static const std::vector<Flag> kAll = [] {
+  static const std::vector<Flag> rows = [] {
     std::vector<Flag> all;
     for (const RunFlag& row : kRunFlags) all.push_back(row.flag);
     for (const Setting& row : setting_table()) {
@@ -118,7 +118,7 @@ const std::vector<Flag>& run_flags() {
     }
     return all;
   }();
-  return kAll;
+  return rows;
 }
 
 RunFlags parse_run_flags(const Arguments& arguments) {

@@ -12,6 +12,7 @@ namespace {
 template <class T>
 std::vector<T> all_of_type(const std::vector<Value>& values) {
   std::vector<T> typed;
+  typed.reserve(values.size());
   for (const Value& value : values) typed.push_back(std::get<T>(value));
   return typed;
 }
@@ -45,12 +46,12 @@ std::vector<std::string> words(const std::vector<Value>& values) {
 }
 
 std::vector<Strategy> strategies(const std::vector<Value>& values) {
-  static const std::vector<std::string> kKnown = {"single", "data_parallel",
-                                                  "libtorch_data_parallel", "distributed"};
+  static const std::vector<std::string> known = {"single", "data_parallel",
+                                                 "libtorch_data_parallel", "distributed"};
   std::vector<Strategy> list;
   for (const std::string& word : words(values)) {
     const auto strategy = parse_strategy(word);
-    if (!strategy) throw BadValue(unknown_name_message("strategy", word, kKnown));
+    if (!strategy) throw BadValue(unknown_name_message("strategy", word, known));
     if (std::find(list.begin(), list.end(), *strategy) != list.end()) {
       throw BadValue(std::string("'") + strategy_name(*strategy) + "' is listed twice");
     }
