@@ -14,6 +14,7 @@ HostCosts host_costs(HostProfile profile) {
   costs.module_replica_ns = 4e3;
   costs.element_reset_ns = 2;
   costs.graph_node_ns = 100;
+  costs.pageable_kib_ns = 340;
   costs.other_item_ns = 1e3;
   if (profile == HostProfile::python) {
     // nn.DataParallel on two published machines (results/published/dp_scaling.csv, PyTorch 1.x):
@@ -34,6 +35,7 @@ double item_ns(std::string_view name, const HostCosts& costs) {
   if (name == "replicate") return costs.module_replica_ns;
   if (name == "reset") return costs.element_reset_ns;
   if (name == "graph_walk") return costs.graph_node_ns;
+  if (name == "pageable_copy") return costs.pageable_kib_ns;
   return costs.other_item_ns;
 }
 

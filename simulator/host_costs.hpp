@@ -20,6 +20,7 @@ struct HostCosts {
   double module_replica_ns = 0;     // DP: replicating one module for one device
   double element_reset_ns = 0;      // libtorch DP: re-initialising one parameter element
   double graph_node_ns = 0;         // DDP find_unused_parameters: visiting one autograd node
+  double pageable_kib_ns = 0;       // copying a KiB of pageable memory to a GPU: about 3 GB/s
   double other_item_ns = 0;
   bool interpreter_lock = false;  // main and replica threads share one lock
 };

@@ -1,0 +1,62 @@
+// Validation: published training steps that the simulator can express, replayed from recordings.
+// The single-device step is anchored to the published one; the rest is predicted.
+#pragma once
+
+#include "bench/core/case.hpp"
+#include "simulator/operation_graph.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace bench::simulator {
+
+// A row of results/published/replay.csv.
+struct PublishedStep {
+  std::string group;    // rows of one source and machine
+  std::string machine;  // as load_machine takes it
+  HostProfile host = HostProfile::python;
+  std::string model;
+  Strategy strategy = Strategy::data_parallel;
+  int gpus = 1;
+  int batch_per_gpu = 1;
+  std::optional<double> bucket_mb;
+  bool optimizer = true;        // the published step includes the optimizer
+  bool pageable_input = false;  // and the copy of the input from host memory
+  double single_ms = 0;
+  double step_ms = 0;
+  std::string apart;  // why the row contradicts its neighbours; empty for most
+  std::string source;
+
+  // What a worker has to record for this row, and for its single-device step.
+  Case case_of_row() const;
+  Case case_of_single() const;
+};
+const std::vector<PublishedStep>& published_steps();
+
+struct Replayed {
+  const PublishedStep* published = nullptr;
+  double predicted_ms = 0;
+  double unanchored_ms = 0;  // from data sheets alone
+  double unanchored_single_ms = 0;
+  double relative_error() const { return predicted_ms / published->step_ms - 1; }
+  // Error of the ratio to the single-device step, which is what is left to judge without an anchor.
+  double unanchored_ratio_error() const {
+    return unanchored_ms / unanchored_single_ms / (published->step_ms / published->single_ms) - 1;
+  }
+};
+Replayed replay(const PublishedStep& row, const OperationGraph& single,
+                const OperationGraph& graph);
+
+struct ReplaySummary {
+  std::string group;
+  int rows = 0;           // without those that are listed apart
+  double mean_error = 0;  // of absolute values
+  double worst_error = 0;
+  double bias = 0;  // mean of signed values
+  double mean_unanchored_error = 0;
+};
+// By group in the order of first appearance, and all groups together at the end.
+std::vector<ReplaySummary> summarize(const std::vector<Replayed>& rows);
+
+}  // namespace bench::simulator
