@@ -7,6 +7,7 @@ HostCosts host_costs(HostProfile profile) {
   // An eager operator takes 5 to 10 us through the dispatcher with autograd.
   costs.dispatch_ns = 6e3;
   costs.backward_dispatch_ns = 8e3;
+  costs.convolution_ns = 5e3;
   costs.extra_launch_ns = 1.5e3;
   costs.collective_ns = 15e3;
   costs.launch_latency_ns = 5e3;
@@ -21,6 +22,11 @@ HostCosts host_costs(HostProfile profile) {
     // every module costs about 0.1 ms a step and GPU, whether GPU or host bounds the step; most of
     // it replicates the module, the rest is Python's part of launching the forward pass.
     costs.interpreter_ns = 20e3;
+    // Steps of small models there are bound by the host at about 0.2 ms per forward operator with
+    // its backward; cuDNN's choice of algorithms is what convolutions add.
+    costs.dispatch_ns = 10e3;
+    costs.backward_dispatch_ns = 35e3;
+    costs.convolution_ns = 40e3;
     costs.module_replica_ns = 82e3;
     costs.interpreter_lock = true;
   }
@@ -46,9 +52,12 @@ IssueTime issue_time(const Operation& op, std::string_view name, bool autograd_t
   const double interpreter = autograd_thread ? 0 : costs.interpreter_ns;
   switch (op.kind) {
     case OpKind::kernel: {
-      const double first = autograd_thread ? costs.backward_dispatch_ns : costs.dispatch_ns;
-      const double others = op.launches > 1 ? (op.launches - 1) * costs.extra_launch_ns : 0;
-      return {interpreter, first + others};
+      double dispatch = autograd_thread ? costs.backward_dispatch_ns : costs.dispatch_ns;
+      if (op.launches > 1) dispatch += (op.launches - 1) * costs.extra_launch_ns;
+      if (name == "aten::convolution") dispatch += costs.convolution_ns;
+      // The gradients of input and weight are a call each.
+      if (name == "aten::convolution_backward") dispatch += 2 * costs.convolution_ns;
+      return {interpreter, dispatch};
     }
     case OpKind::copy:
     case OpKind::collective:

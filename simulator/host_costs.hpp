@@ -13,6 +13,7 @@ struct HostCosts {
   double interpreter_ns = 0;        // Python's part of one operator, under the interpreter lock
   double dispatch_ns = 0;           // one operator from the main or a replica's thread
   double backward_dispatch_ns = 0;  // one operator from an autograd thread (C++ in both profiles)
+  double convolution_ns = 0;        // what a call of cuDNN adds
   double extra_launch_ns = 0;       // every kernel after an operator's first
   double collective_ns = 0;         // one collective or copy
   double launch_latency_ns = 0;     // from the end of the launch call to the kernel's start
