@@ -132,7 +132,7 @@ CaseResult result_of_outcome(const Case& work, const JobOutcome& outcome) {
 
 SimulatedStep simulated_result(const Case& work, const JobOutcome& outcome,
                                const std::string& graph_file, const simulator::Machine& machine,
-                               const Anchor& anchor) {
+                               const simulator::Anchor& anchor) {
   SimulatedStep step;
   step.result = result_of_outcome(work, outcome);
   simulator::SimulationOptions options;

@@ -4,6 +4,7 @@
 
 #include "bench/core/case_result.hpp"
 #include "bench/launch/job_runner.hpp"
+#include "simulator/anchor.hpp"
 #include "simulator/machine.hpp"
 
 #include "profiling/timeline.hpp"
@@ -22,16 +23,10 @@ struct SimulatedStep {
   profiling::Timeline timeline;
 };
 
-// Factors that make the simulated single-device step equal a measurement; 1 = as the machine says.
-struct Anchor {
-  double kernel_scale = 1;
-  double host_scale = 1;
-};
-
 // Reads the graph that a record job wrote and simulates it. Throws UsageError on a broken graph.
 SimulatedStep simulated_result(const Case& work, const JobOutcome& outcome,
                                const std::string& graph_file, const simulator::Machine& machine,
-                               const Anchor& anchor);
+                               const simulator::Anchor& anchor);
 
 // `repetitions` are the outcomes of the measure job, run once or several times; steps are pooled.
 CaseResult measured_result(const Case& work, const std::vector<JobOutcome>& repetitions);

@@ -84,6 +84,11 @@ RunContext make_run_context(const RunRequest& request) {
   context.simulated = std::all_of(plan.cases.begin(), plan.cases.end(), [](const auto& planned) {
     return planned.work.device == DeviceKind::vgpu;
   });
+  if (request.measured_single_ms) {
+    context.notes.push_back(
+        fmt::format("simulated times are anchored to a measured single-device step of {:g} ms",
+                    *request.measured_single_ms));
+  }
   const double anchor = request.measured_single_ms.value_or(0);
   context.fingerprint = fingerprint_of(
       fmt::format("{}|{}|{}|{}|{}|{}|{}", BENCH_VERSION, context.machine, context.machine_note,

@@ -1,6 +1,7 @@
 #include "bench/harness/run_scenario.hpp"
 
 #include "bench/core/error.hpp"
+#include "bench/harness/anchor_to_measurement.hpp"
 #include "bench/harness/case_selection.hpp"
 #include "bench/harness/gbench.hpp"
 #include "bench/harness/measured_runner.hpp"
@@ -102,6 +103,10 @@ class Session {
       SimulatedSettings settings;
       settings.launch = launch_settings(request, interrupt_);
       settings.out = request.out;
+      if (request.measured_single_ms) {
+        settings.anchor = anchor_to_measurement(plan_, *request.measured_single_ms,
+                                                JobRunner(settings.launch), request.out / "graphs");
+      }
       simulated_ = std::make_unique<SimulatedRunner>(settings, std::move(simulated));
     }
     if (!measured.empty()) {

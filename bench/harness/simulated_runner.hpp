@@ -37,7 +37,7 @@ struct SimulatedSettings {
   LaunchSettings launch;
   std::filesystem::path out;  // gets the traces; graphs live here until they are read
   int lanes = 2;
-  Anchor anchor;
+  simulator::Anchor anchor;  // factors of 1 unless --measured-single was given
 };
 
 class SimulatedRunner {

@@ -45,7 +45,7 @@ void leave_a_grandchild() {
 }
 
 void fail_now(const std::string& kind, bench::WorkerChannel& channel, int rank) {
-  std::fprintf(stderr, "first line\nfault_worker: about to %s\n", kind.c_str());
+  std::fprintf(stderr, "pid %d\nfault_worker: about to %s\n", ::getpid(), kind.c_str());
   if (kind == "crash") ::raise(SIGSEGV);
   if (kind == "abort") std::abort();
   if (kind == "exit") std::exit(3);

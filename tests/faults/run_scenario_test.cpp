@@ -312,6 +312,18 @@ TEST_F(RunScenario, SimulatedRunsAreTheSameToTheByte) {
   EXPECT_EQ(metrics[0], metrics[1]);
 }
 
+TEST_F(RunScenario, AMeasuredSingleStepAnchorsTheSimulation) {
+  add(Strategy::single, 1, 32, DeviceKind::vgpu);
+  add(Strategy::distributed, 2, 32, DeviceKind::vgpu);
+  const double plain_ms = find(run(), "single").metric("step_ms_p50");
+  request_.measured_single_ms = 1.5 * plain_ms;
+  const RunOutcome anchored = run();
+  EXPECT_NEAR(find(anchored, "single").metric("step_ms_p50"), 1.5 * plain_ms, 0.001 * plain_ms);
+  EXPECT_NE(anchored.result.context.notes.at(0).find("anchored"), std::string::npos);
+  add(Strategy::single, 1, 64, DeviceKind::vgpu);
+  EXPECT_THROW((void)run(), UsageError) << "two candidates";
+}
+
 TEST_F(RunScenario, TheLargestBatchIsFound) {
   add(Strategy::distributed, 2, 2, DeviceKind::vgpu);
   PlannedCase& planned = request_.plan.cases[0];

@@ -193,6 +193,47 @@ TEST(WorkerSet, DestructionLeavesNothingBehind) {
   EXPECT_TRUE(no_child_left());
 }
 
+// The number after "pid " in a worker's log, once it is there; 0 when it does not come.
+pid_t wait_for_pid(const fs::path& log) {
+  for (int i = 0; i < 100; ++i) {
+    std::ifstream in(log);
+    std::string word;
+    pid_t pid = 0;
+    if (in >> word >> pid && word == "pid") return pid;
+    std::this_thread::sleep_for(20ms);
+  }
+  return 0;
+}
+
+// Gone, or a zombie that only its new parent can remove.
+bool has_ended(pid_t pid) {
+  std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+  std::string number;
+  std::string name;
+  char state = 'Z';
+  stat >> number >> name >> state;
+  return state == 'Z' || state == 'X';
+}
+
+TEST(WorkerSet, AKilledParentLeavesNothingBehind) {
+  const LogDir logs;
+  const auto list = specs(logs, 1, "deaf", 0, "start");
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    WorkerSet set({60s, 60s, 60s, 60s});
+    set.start(list);
+    (void)set.wait();
+    ::_exit(0);
+  }
+  const pid_t worker = wait_for_pid(logs.rank(0) / "stderr.log");
+  ASSERT_GT(worker, 0);
+  EXPECT_FALSE(has_ended(worker));
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  for (int i = 0; i < 100 && !has_ended(worker); ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(has_ended(worker));
+}
+
 // Descriptors of the parent that are not marked close-on-exec must not reach a worker either.
 TEST(WorkerSet, WorkersInheritNothingButTheirPipe) {
   const LogDir logs;
