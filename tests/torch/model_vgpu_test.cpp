@@ -1,0 +1,80 @@
+// Every model of the zoo trains on a virtual GPU: numerically as on the CPU, and in shape execution
+// with the same bytes.
+#include "bench/core/model_catalog.hpp"
+
+#include "training/data/synthetic.hpp"
+#include "training/devices/vgpu.hpp"
+#include "training/models/model.hpp"
+
+#include <gtest/gtest.h>
+
+namespace bench::training {
+namespace {
+
+struct StepResult {
+  double loss = 0;
+  std::vector<torch::Tensor> gradients;  // on the CPU
+  std::uint64_t peak_bytes = 0;
+};
+
+void use_execution(Execute execute) {
+  register_vgpu({.device_count = 1, .execute = execute, .memory_bytes = 0});
+}
+
+// One training step of a model on the CPU (device -1) or on vgpu:0.
+StepResult train_one_step(const std::string& name, Scale scale, std::int64_t batch, int device) {
+  const bool values = device < 0 || !shape_execution();
+  ModelSpec spec;
+  spec.name = name;
+  const auto model = make_model(spec, 1, scale, values ? Init::seeded : Init::none);
+  Batch data = draw_synthetic(BatchShape(*model), 1, 0, {0, batch}, values);
+  StepResult result;
+  if (device >= 0) {
+    reset_peak(device);
+    move_model(*model, vgpu_device(device));
+    data = {to_vgpu(data.input, device), to_vgpu(data.target, device)};
+  }
+  const torch::Tensor loss = model_loss(model->loss_kind, model->forward(data.input), data.target);
+  loss.backward();
+  for (const NamedTensor& p : model->parameters()) {
+    if (!p.tensor.grad().defined()) throw std::runtime_error(p.name + " has no gradient");
+    if (values) result.gradients.push_back(p.tensor.grad().cpu());
+  }
+  if (values) result.loss = loss.item<double>();
+  if (device >= 0) result.peak_bytes = peak_bytes(device);
+  return result;
+}
+
+class ZooOnVgpu : public testing::TestWithParam<std::string> {};
+
+TEST_P(ZooOnVgpu, TwinTrainsAsOnTheCpu) {
+  use_execution(Execute::numeric);  // before the first backward, which fixes the engine's threads
+  const StepResult cpu = train_one_step(GetParam(), Scale::twin, 4, -1);
+  const StepResult vgpu = train_one_step(GetParam(), Scale::twin, 4, 0);
+  EXPECT_EQ(vgpu.loss, cpu.loss);
+  ASSERT_EQ(vgpu.gradients.size(), cpu.gradients.size());
+  for (std::size_t i = 0; i < cpu.gradients.size(); ++i) {
+    EXPECT_TRUE(torch::allclose(vgpu.gradients[i], cpu.gradients[i], 1e-5, 1e-7)) << i;
+  }
+  use_execution(Execute::shape);
+  EXPECT_EQ(train_one_step(GetParam(), Scale::twin, 4, 0).peak_bytes, vgpu.peak_bytes);
+}
+
+TEST_P(ZooOnVgpu, FullSizeTrainsInShapeExecution) {
+  use_execution(Execute::shape);
+  const StepResult result = train_one_step(GetParam(), Scale::full, 8, 0);
+  const auto parameters = static_cast<std::uint64_t>(find_model(GetParam())->parameter_count);
+  EXPECT_GT(result.peak_bytes, 2 * sizeof(float) * parameters);  // and their gradients
+}
+
+std::vector<std::string> zoo_names() {
+  std::vector<std::string> names;
+  for (const ModelEntry& entry : model_catalog()) names.emplace_back(entry.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ZooOnVgpu, testing::ValuesIn(zoo_names()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace bench::training
