@@ -22,4 +22,4 @@ target_link_options(bench_torch INTERFACE -Wl,--no-as-needed
 target_link_libraries(bench_torch INTERFACE stdc++
   ${TORCH_HOME}/lib/libtorch.so ${TORCH_HOME}/lib/libtorch_cpu.so ${TORCH_HOME}/lib/libtorch_cuda.so
   ${TORCH_HOME}/lib/libc10.so ${TORCH_HOME}/lib/libc10_cuda.so
-  ${CUDA_HOME}/lib/libcudart.so.13 Threads::Threads)
+  ${CUDA_HOME}/lib/libcudart.so.13 ${CUDA_HOME}/lib/libcupti.so.13 Threads::Threads)
