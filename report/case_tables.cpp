@@ -126,6 +126,19 @@ std::uint64_t category_bytes(const DeviceMemory& memory, const std::string& cate
   return found == memory.by_category.end() ? 0 : found->second;
 }
 
+// "peak GPU 2" where --gpus starts with another GPU than 0.
+void name_primary_gpu(ModelTable& table) {
+  for (const CaseResult* result : table.cases) {
+    if (result->memory.empty()) continue;
+    for (Column& column : table.table.columns) {
+      if (column.title == "peak GPU 0") {
+        column.title = "peak GPU " + std::to_string(result->memory[0].device);
+      }
+    }
+    return;
+  }
+}
+
 }  // namespace
 
 std::vector<ModelTable> model_tables(const RunResult& run) {
@@ -153,6 +166,7 @@ std::vector<ModelTable> model_tables(const RunResult& run) {
       for (const CaseColumn& column : kCaseColumns) row.push_back(column.cell(*result));
       table.table.rows.push_back(std::move(row));
     }
+    name_primary_gpu(table);
     table.table.drop_empty_columns();
   }
   return tables;

@@ -3,6 +3,7 @@
 #include "report/charts/focus.hpp"
 #include "report/charts/run_charts.hpp"
 #include "report/charts/stacked_bars.hpp"
+#include "simulator/operation_graph.hpp"
 
 #include <fmt/format.h>
 
@@ -12,6 +13,11 @@
 
 namespace bench::report {
 namespace {
+
+struct BarPhase {
+  simulator::Phase phase;
+  const char* css_class;
+};
 
 std::string format_ms(double ms) {
   return ms == 0 ? "0" : format_duration_ns(std::llround(ms * 1e6));
@@ -29,11 +35,28 @@ std::vector<double> mean_breakdown(const CaseResult& result) {
   return mean;
 }
 
+// Without a timeline (measured runs) the phases that CUDA events saw stand in for the split.
+constexpr BarPhase kPhases[] = {
+    {simulator::Phase::data, "b-copy"},           {simulator::Phase::scatter, "m-inputs"},
+    {simulator::Phase::broadcast, "m-buffers"},   {simulator::Phase::forward, "t-forward"},
+    {simulator::Phase::gather, "m-activations"},  {simulator::Phase::loss, "m-other"},
+    {simulator::Phase::backward, "t-backward"},   {simulator::Phase::reduce, "b-comm"},
+    {simulator::Phase::optimizer, "t-optimizer"}, {simulator::Phase::other, "b-host"}};
+
+std::vector<double> phases_of(const CaseResult& result) {
+  std::vector<double> values;
+  for (const BarPhase& bar : kPhases) {
+    const auto found = result.phase_ms.find(simulator::phase_name(bar.phase));
+    values.push_back(found == result.phase_ms.end() ? 0 : found->second);
+  }
+  return values;
+}
+
 // Cases at the focus' batch by GPU count, strategy and tags; where tags vary, on its GPUs only.
 std::vector<const CaseResult*> rows_of(const RunResult& run, const Focus& focus, bool tagged) {
   auto rows = chart_cases(run, focus.at.model);
   std::erase_if(rows, [&](const CaseResult* r) {
-    if (r->breakdown.empty()) return true;
+    if (r->breakdown.empty() && r->phase_ms.empty()) return true;
     if (tagged) return r->work.tags.empty() || r->work.world_size() != focus.at.gpus;
     return !focus.same_batch(r->work);
   });
@@ -52,32 +75,48 @@ std::string row_label(const CaseResult& result, bool tagged) {
                      gpus == 1 ? "" : "s");
 }
 
+std::vector<BarSeries> split_series() {
+  return {{"compute", "b-compute"},
+          {"exposed communication", "b-comm"},
+          {"exposed host copy", "b-copy"},
+          {"waiting for the host", "b-host"},
+          {"idle", "b-idle"}};
+}
+
+std::vector<BarSeries> phase_series() {
+  std::vector<BarSeries> series;
+  for (const BarPhase& bar : kPhases) {
+    series.push_back({simulator::phase_name(bar.phase), bar.css_class});
+  }
+  return series;
+}
+
 }  // namespace
 
 Chart step_chart(const RunResult& run, const std::string& model) {
   const Focus focus = focus_of(run, model);
   const bool tagged = !focus.at.tags.empty();
+  const auto cases = rows_of(run, focus, tagged);
+  if (cases.empty()) return {};
+  const bool split = std::all_of(cases.begin(), cases.end(),
+                                 [](const CaseResult* r) { return !r->breakdown.empty(); });
   StackedBars chart;
-  chart.series = {{"compute", "b-compute"},
-                  {"exposed communication", "b-comm"},
-                  {"exposed host copy", "b-copy"},
-                  {"waiting for the host", "b-host"},
-                  {"idle", "b-idle"}};
+  chart.series = split ? split_series() : phase_series();
   chart.format = format_ms;
   int last_gpus = 0;
-  for (const CaseResult* r : rows_of(run, focus, tagged)) {
+  for (const CaseResult* r : cases) {
     BarRow row;
     row.label = row_label(*r, tagged);
-    row.values = mean_breakdown(*r);
+    row.values = split ? mean_breakdown(*r) : phases_of(*r);
     row.total = format_ms(r->metric("step_ms_p50"));
     row.gap_before = last_gpus != 0 && r->work.world_size() != last_gpus;
     last_gpus = r->work.world_size();
     chart.rows.push_back(std::move(row));
   }
-  if (chart.rows.empty()) return {};
   const std::string fixed = tagged ? focus.gpus_text() : focus.batch_text();
   chart.label = fmt::format("Where one step of {} goes, {}", model, fixed);
-  return {"Where the step goes", "mean over GPUs, " + fixed, draw(chart)};
+  return {"Where the step goes", (split ? "mean over GPUs, " : "phases on rank 0, ") + fixed,
+          draw(chart)};
 }
 
 }  // namespace bench::report
