@@ -2,7 +2,7 @@
 // functions; verifier.hpp runs the jobs.
 //
 // The strategy under test and the single-device reference see the same samples in the same chunks,
-// so the only difference that correct programs may show is the order of float32 additions.
+// so the only difference that correct programs may show is the order of additions, in float64.
 #pragma once
 
 #include "bench/core/job.hpp"

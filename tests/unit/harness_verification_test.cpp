@@ -19,7 +19,7 @@ constexpr int kSamples = 64;
 constexpr int kRanks = 4;
 
 struct Mistakes {
-  float gradient_factor = 1;       // gradients summed where they should be averaged, or the reverse
+  double gradient_factor = 1;       // gradients summed where they should be averaged, or the reverse
   bool all_reduce = true;          // off: every rank trains on its own samples
   bool first_bucket_only = false;  // off: the second parameter is never reduced
   std::uint64_t seed = 1;
@@ -32,44 +32,44 @@ class Training {
  public:
   explicit Training(std::uint64_t seed) {
     std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
-    std::normal_distribution<float> normal;
-    for (int i = 0; i <= kFeatures; ++i) start_.push_back(0.1f * normal(random));
+    std::normal_distribution<double> normal;
+    for (int i = 0; i <= kFeatures; ++i) start_.push_back(0.1 * normal(random));
     now_ = start_;
     velocity_.resize(now_.size());
     std::mt19937 data_random(7);
     for (int s = 0; s < kSamples; ++s) {
-      std::vector<float> x;
+      std::vector<double> x;
       for (int i = 0; i < kFeatures; ++i) x.push_back(normal(data_random));
-      targets_.push_back(0.3f * x[0] - 0.7f * x[5] + 0.1f);
+      targets_.push_back(0.3 * x[0] - 0.7 * x[5] + 0.1);
       inputs_.push_back(std::move(x));
     }
   }
 
   // Mean loss and gradient over samples [begin, end).
-  float gradient(int begin, int end, bool backwards, std::vector<float>& into) const {
-    into.assign(now_.size(), 0.0f);
-    float loss = 0;
+  double gradient(int begin, int end, bool backwards, std::vector<double>& into) const {
+    into.assign(now_.size(), 0.0);
+    double loss = 0;
     for (int k = begin; k < end; ++k) {
       const int s = backwards ? end - 1 - (k - begin) : k;
-      float output = now_[kFeatures];
+      double output = now_[kFeatures];
       for (int i = 0; i < kFeatures; ++i) {
         const int f = backwards ? kFeatures - 1 - i : i;
         output += now_[f] * inputs_[s][f];
       }
-      const float error = std::tanh(output) - targets_[s];
-      const float slope = 2 * error * (1 - std::tanh(output) * std::tanh(output));
+      const double error = std::tanh(output) - targets_[s];
+      const double slope = 2 * error * (1 - std::tanh(output) * std::tanh(output));
       loss += error * error;
       for (int f = 0; f < kFeatures; ++f) into[f] += slope * inputs_[s][f];
       into[kFeatures] += slope;
     }
-    for (float& g : into) g /= static_cast<float>(end - begin);
-    return loss / static_cast<float>(end - begin);
+    for (double& g : into) g /= static_cast<double>(end - begin);
+    return loss / static_cast<double>(end - begin);
   }
 
-  void update(const std::vector<float>& gradient) {
+  void update(const std::vector<double>& gradient) {
     for (std::size_t i = 0; i < now_.size(); ++i) {
-      velocity_[i] = 0.9f * velocity_[i] + gradient[i];
-      now_[i] -= 0.01f * velocity_[i];
+      velocity_[i] = 0.9 * velocity_[i] + gradient[i];
+      now_[i] -= 0.01 * velocity_[i];
     }
   }
 
@@ -95,17 +95,17 @@ class Training {
     return d;
   }
 
-  std::vector<float> start_;
-  std::vector<float> now_;
-  std::vector<float> velocity_;
-  std::vector<std::vector<float>> inputs_;
-  std::vector<float> targets_;
+  std::vector<double> start_;
+  std::vector<double> now_;
+  std::vector<double> velocity_;
+  std::vector<std::vector<double>> inputs_;
+  std::vector<double> targets_;
 };
 
 Fingerprint reference() {
   Training training(1);
   std::vector<double> losses;
-  std::vector<float> gradient;
+  std::vector<double> gradient;
   for (int step = 0; step < kVerifySteps; ++step) {
     losses.push_back(training.gradient(0, kSamples, false, gradient));
     training.update(gradient);
@@ -116,7 +116,7 @@ Fingerprint reference() {
 std::vector<Fingerprint> distributed(const Mistakes& mistakes) {
   std::vector<Training> ranks(kRanks, Training(mistakes.seed));
   std::vector<std::vector<double>> losses(kRanks);
-  std::vector<std::vector<float>> gradients(kRanks);
+  std::vector<std::vector<double>> gradients(kRanks);
   for (int step = 0; step < kVerifySteps; ++step) {
     for (int r = 0; r < kRanks; ++r) {
       const int slice = mistakes.same_samples ? 0 : r;
@@ -124,14 +124,14 @@ std::vector<Fingerprint> distributed(const Mistakes& mistakes) {
       losses[r].push_back(ranks[r].gradient(slice * size, (slice + 1) * size,
                                             mistakes.backwards_sums, gradients[r]));
     }
-    std::vector<float> mean(gradients[0].size(), 0.0f);
+    std::vector<double> mean(gradients[0].size(), 0.0);
     for (const auto& gradient : gradients) {
       for (std::size_t i = 0; i < mean.size(); ++i) {
         mean[i] += gradient[i] / kRanks * mistakes.gradient_factor;
       }
     }
     for (int r = 0; r < kRanks; ++r) {
-      std::vector<float> applied = mistakes.all_reduce ? mean : gradients[r];
+      std::vector<double> applied = mistakes.all_reduce ? mean : gradients[r];
       if (mistakes.first_bucket_only) applied.back() = gradients[r].back();
       ranks[r].update(applied);
     }
@@ -163,7 +163,7 @@ TEST(Verification, TheToleranceHasRoomOnBothSides) {
   backwards.backwards_sums = true;
   EXPECT_LT(verdict(backwards).largest * 2, rounding_tolerance(1));
   Mistakes slight;
-  slight.gradient_factor = 1.01f;
+  slight.gradient_factor = 1.01;
   EXPECT_GT(verdict(slight).largest, 5 * rounding_tolerance(kVerifySteps));
 }
 
@@ -171,7 +171,7 @@ TEST(Verification, MistakesAreRefused) {
   Mistakes sum;
   sum.gradient_factor = kRanks;
   Mistakes slight;
-  slight.gradient_factor = 1.01f;
+  slight.gradient_factor = 1.01;
   Mistakes no_reduce;
   no_reduce.all_reduce = false;
   Mistakes one_bucket;

@@ -47,6 +47,16 @@ std::unique_ptr<Parallelism> make_parallelism(const Case& work, Model& model,
   return nullptr;
 }
 
+void widen(Model& model) {
+  for (const auto& list : {model.parameters(), model.buffers()}) {
+    for (const auto& named : list) {
+      if (named.tensor.is_floating_point()) {
+        rebind(named.tensor, named.tensor.detach().to(at::kDouble));
+      }
+    }
+  }
+}
+
 // Copies a host tensor to the primary device.
 at::Tensor place(const at::Tensor& tensor, at::Device device) {
   const CategoryScope category(MemoryCategory::inputs);
@@ -65,7 +75,10 @@ std::unique_ptr<BatchSource> make_batches(const Case& work, const Model& model,
   batches.values = !(device.is_privateuseone() && shape_execution());
   batches.fresh = options.fresh_batches;
   batches.pinned = device.is_cuda();
-  batches.place = [device](const at::Tensor& tensor) { return place(tensor, device); };
+  const bool wide = options.double_precision;
+  batches.place = [device, wide](const at::Tensor& tensor) {
+    return place(wide && tensor.is_floating_point() ? tensor.to(at::kDouble) : tensor, device);
+  };
   return make_batch_source(model, std::move(batches));
 }
 
@@ -87,6 +100,7 @@ Trainer::Trainer(const Case& work, Placement placement, const TrainerOptions& op
   model_ = make_model(work.model, work.seed, options.scale, options.init);
   model_->train(true);
   if (options.keep_start) model_->disable_dropout();
+  if (options.double_precision) widen(*model_);
   move_model(*model_, primary());
   for (const auto& parameter : model_->parameters()) {
     if (parameter.tensor.requires_grad()) parameters_.push_back(parameter.tensor);

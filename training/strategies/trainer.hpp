@@ -29,6 +29,9 @@ struct TrainerOptions {
   Init init = Init::seeded;
   bool keep_start = false;     // keep the first values of the parameters, for fingerprint()
   bool fresh_batches = false;  // synthetic data: other samples in every step
+  // Floating-point parameters, buffers and samples as float64: rounding then explains nothing that
+  // a comparison could mistake for a fault.
+  bool double_precision = false;
   // Trains the single-device reference in the chunks of this job.
   const Job* reference = nullptr;
 };
