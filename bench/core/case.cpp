@@ -12,7 +12,8 @@ struct Name {
 };
 
 constexpr std::array kStrategies{
-    Name<Strategy>{Strategy::single, "single"}, Name<Strategy>{Strategy::data_parallel, "data_parallel"},
+    Name<Strategy>{Strategy::single, "single"},
+    Name<Strategy>{Strategy::data_parallel, "data_parallel"},
     Name<Strategy>{Strategy::libtorch_data_parallel, "libtorch_data_parallel"},
     Name<Strategy>{Strategy::distributed, "distributed"}};
 constexpr std::array kExecutes{Name<Execute>{Execute::numeric, "numeric"},
@@ -54,7 +55,9 @@ std::optional<Strategy> parse_strategy(const std::string& text) {
   if (text == "ddp") return Strategy::distributed;
   return value_of<Strategy>(kStrategies, text);
 }
-std::optional<Execute> parse_execute(const std::string& text) { return value_of<Execute>(kExecutes, text); }
+std::optional<Execute> parse_execute(const std::string& text) {
+  return value_of<Execute>(kExecutes, text);
+}
 std::optional<DeviceKind> parse_device_kind(const std::string& text) {
   return value_of<DeviceKind>(kDeviceKinds, text);
 }

@@ -11,7 +11,7 @@
 namespace bench {
 
 enum class Strategy { single, data_parallel, libtorch_data_parallel, distributed };
-enum class Execute { numeric, shape };   // virtual GPUs only; cuda and cpu are always numeric
+enum class Execute { numeric, shape };  // virtual GPUs only; cuda and cpu are always numeric
 enum class DeviceKind { cuda, vgpu, cpu };
 enum class DataKind { synthetic, fashion_mnist };
 enum class HostProfile { cpp, python };  // python: DP's replica threads share one interpreter lock
@@ -30,11 +30,12 @@ std::optional<HostProfile> parse_host_profile(const std::string& text);
 
 // A zoo name, or a TorchScript file with the shape of one sample.
 struct ModelSpec {
-  std::string name;                       // zoo name, or the file's stem
-  std::string file;                       // empty for zoo models
-  std::vector<std::int64_t> input_shape;  // one sample, e.g. {3,224,224}; empty = the model's default
-  std::string input_dtype = "float32";    // float32 | int64 (token ids)
-  std::int64_t classes = 0;               // 0 = the model's default
+  std::string name;  // zoo name, or the file's stem
+  std::string file;  // empty for zoo models
+  std::vector<std::int64_t>
+      input_shape;                      // one sample, e.g. {3,224,224}; empty = the model's default
+  std::string input_dtype = "float32";  // float32 | int64 (token ids)
+  std::int64_t classes = 0;             // 0 = the model's default
 };
 
 // DistributedDataParallel's options, with PyTorch's defaults.
@@ -48,29 +49,29 @@ struct DdpOptions {
 };
 
 struct OptimizerSpec {
-  std::string name = "sgd";               // sgd | adam
+  std::string name = "sgd";  // sgd | adam
   double learning_rate = 0.01;
-  double momentum = 0.9;                  // sgd only
+  double momentum = 0.9;  // sgd only
 };
 
 struct Case {
   std::string scenario;
   ModelSpec model;
   Strategy strategy = Strategy::single;
-  std::vector<int> gpus{0};               // device indices; gpus[0] is the primary device
-  std::int64_t batch = 0;                 // samples per optimizer step over all GPUs (global batch)
-  int accumulation = 1;                   // micro-batches per optimizer step
-  bool no_sync = true;                    // accumulate under no_sync (distributed)
+  std::vector<int> gpus{0};  // device indices; gpus[0] is the primary device
+  std::int64_t batch = 0;    // samples per optimizer step over all GPUs (global batch)
+  int accumulation = 1;      // micro-batches per optimizer step
+  bool no_sync = true;       // accumulate under no_sync (distributed)
   DdpOptions ddp;
   OptimizerSpec optimizer;
   DataKind data = DataKind::synthetic;
-  int data_workers = 2;                   // loader threads for real data
+  int data_workers = 2;  // loader threads for real data
   DeviceKind device = DeviceKind::vgpu;
   Execute execute = Execute::shape;
   HostProfile host = HostProfile::cpp;
-  std::string machine;                    // catalogue name, "4xv100-sxm2" or TOML file; empty on real devices
+  std::string machine;  // catalogue name, "4xv100-sxm2" or TOML file; empty on real devices
   std::uint64_t device_memory_bytes = 0;  // vgpu: memory of one GPU; allocation beyond it fails
-  int steps = 0;                          // timed steps; 0 = the stopping rule decides (measured) or 1 (simulated)
+  int steps = 0;  // timed steps; 0 = the stopping rule decides (measured) or 1 (simulated)
   int warmup = 3;
   std::uint64_t seed = 1;
   // Extra name parts in order, e.g. {"bucket_mb","25"}; part of the case's name.

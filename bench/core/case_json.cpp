@@ -1,8 +1,8 @@
 #include "bench/core/case_json.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "bench/core/error.hpp"
+
+#include <nlohmann/json.hpp>
 
 namespace bench {
 namespace {
@@ -15,11 +15,13 @@ void read(const Json& from, const char* key, T& into) {
 }
 
 template <class E>
-void read_name(const Json& from, const char* key, std::optional<E> (*parse)(const std::string&), E& into) {
+void read_name(const Json& from, const char* key, std::optional<E> (*parse)(const std::string&),
+               E& into) {
   auto it = from.find(key);
   if (it == from.end()) return;
   auto value = parse(it->get<std::string>());
-  if (!value) throw UsageError(std::string(key) + ": unknown value '" + it->get<std::string>() + "'");
+  if (!value)
+    throw UsageError(std::string(key) + ": unknown value '" + it->get<std::string>() + "'");
   into = *value;
 }
 
@@ -198,14 +200,10 @@ Job job_from_json(const std::string& text) {
 }
 
 std::string report_to_json(const RankReport& report) {
-  Json j{{"rank", report.rank},
-         {"status", rank_status_name(report.status)},
-         {"message", report.message},
-         {"losses", report.fingerprint.losses},
-         {"counters", report.counters},
-         {"facts", report.facts},
-         {"samples", Json::array()},
-         {"parameters", Json::array()},
+  Json j{{"rank", report.rank},         {"status", rank_status_name(report.status)},
+         {"message", report.message},   {"losses", report.fingerprint.losses},
+         {"counters", report.counters}, {"facts", report.facts},
+         {"samples", Json::array()},    {"parameters", Json::array()},
          {"memory", Json::array()}};
   for (const auto& s : report.samples) j["samples"].push_back(to_json(s));
   for (const auto& p : report.fingerprint.parameters) j["parameters"].push_back(to_json(p));

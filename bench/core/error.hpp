@@ -14,15 +14,16 @@ inline constexpr int kExitMachine = 3;   // the machine cannot do it
 
 class Error : public std::runtime_error {
  public:
-  Error(int exit_code, const std::string& message) : std::runtime_error(message), exit_code_(exit_code) {}
+  Error(int exit_code, const std::string& message)
+      : std::runtime_error(message), exit_code_(exit_code) {}
   int exit_code() const { return exit_code_; }
 
  private:
   int exit_code_;
 };
 
-// The user asked for something that does not exist or contradicts itself; the message names the flag
-// or file:line and says what was expected.
+// The user asked for something that does not exist or contradicts itself; the message names the
+// flag or file:line and says what was expected.
 class UsageError : public Error {
  public:
   explicit UsageError(const std::string& message) : Error(kExitUsage, message) {}

@@ -3,12 +3,12 @@
 // the worker's report pipe (bench/launch/worker_protocol.hpp).
 #pragma once
 
+#include "bench/core/case.hpp"
+
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
-
-#include "bench/core/case.hpp"
 
 namespace bench {
 
@@ -24,7 +24,7 @@ const char* job_kind_name(JobKind kind);
 struct Job {
   JobKind kind = JobKind::measure;
   Case work;
-  int steps = 0;                         // verify, reference: optimizer steps to run
+  int steps = 0;  // verify, reference: optimizer steps to run
   // reference: sizes of the chunks the strategy under test cuts the batch into (see DESIGN 3:
   // BatchNorm sees a chunk, not the batch). Empty = the whole batch at once.
   std::vector<std::int64_t> chunks;
@@ -32,17 +32,17 @@ struct Job {
   // verify, reference: build the model's reduced twin (Scale::twin); set where the case itself runs
   // in shape execution, whose verification is numeric and small.
   bool twin = false;
-  std::string graph_file;                // record: where rank 0 writes the operation graph
-  double min_seconds = 1.0;              // measure: stopping rule, least measuring time
-  double max_seconds = 30.0;             // measure: stopping rule, most measuring time
+  std::string graph_file;     // record: where rank 0 writes the operation graph
+  double min_seconds = 1.0;   // measure: stopping rule, least measuring time
+  double max_seconds = 30.0;  // measure: stopping rule, most measuring time
 };
 
 struct StepSample {
   int step = 0;
   int rank = 0;
-  double wall_ms = 0;                       // host wall time of the step
-  double device_ms = -1;                    // CUDA events around the step; -1 where there are none
-  std::map<std::string, double> phase_ms;   // by phase_name(); CUDA events, else host time
+  double wall_ms = 0;                      // host wall time of the step
+  double device_ms = -1;                   // CUDA events around the step; -1 where there are none
+  std::map<std::string, double> phase_ms;  // by phase_name(); CUDA events, else host time
   double loss = 0;
 };
 
@@ -64,7 +64,8 @@ struct Fingerprint {
 struct DeviceMemory {
   int device = 0;
   std::uint64_t peak_bytes = 0;
-  std::map<std::string, std::uint64_t> by_category;  // memory_category_name() at the peak; may be empty
+  std::map<std::string, std::uint64_t>
+      by_category;  // memory_category_name() at the peak; may be empty
 };
 
 enum class RankStatus { ok, skip, out_of_memory, error };
@@ -73,12 +74,12 @@ const char* rank_status_name(RankStatus status);
 struct RankReport {
   int rank = 0;
   RankStatus status = RankStatus::ok;
-  std::string message;                      // reason of a skip or error, the exception's own words
+  std::string message;  // reason of a skip or error, the exception's own words
   std::vector<StepSample> samples;
   Fingerprint fingerprint;
   std::vector<DeviceMemory> memory;
-  std::map<std::string, double> counters;   // bytes_communicated, buckets, parameters, ...
-  std::map<std::string, std::string> facts; // versions, device names, notes for the reader
+  std::map<std::string, double> counters;    // bytes_communicated, buckets, parameters, ...
+  std::map<std::string, std::string> facts;  // versions, device names, notes for the reader
 };
 
 }  // namespace bench

@@ -1,8 +1,8 @@
-#include <gtest/gtest.h>
-
 #include "bench/core/case_json.hpp"
 #include "bench/core/error.hpp"
 #include "bench/core/units.hpp"
+
+#include <gtest/gtest.h>
 
 namespace bench {
 namespace {
@@ -15,7 +15,8 @@ TEST(Case, NameFollowsTheInterface) {
   c.gpus = {0, 1, 2, 3};
   c.batch = 128;
   c.tags = {{"bucket_mb", "25"}};
-  EXPECT_EQ(c.name(), "dp_vs_ddp/model:resnet50/strategy:distributed/gpus:4/batch:128/bucket_mb:25");
+  EXPECT_EQ(c.name(),
+            "dp_vs_ddp/model:resnet50/strategy:distributed/gpus:4/batch:128/bucket_mb:25");
 }
 
 TEST(Case, AliasesAreAccepted) {

@@ -19,7 +19,7 @@ constexpr int kSamples = 64;
 constexpr int kRanks = 4;
 
 struct Mistakes {
-  double gradient_factor = 1;       // gradients summed where they should be averaged, or the reverse
+  double gradient_factor = 1;      // gradients summed where they should be averaged, or the reverse
   bool all_reduce = true;          // off: every rank trains on its own samples
   bool first_bucket_only = false;  // off: the second parameter is never reduced
   std::uint64_t seed = 1;
