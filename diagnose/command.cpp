@@ -1,18 +1,18 @@
 #include "diagnose/command.hpp"
 
-#include <unistd.h>
-
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-
 #include "bench/core/error.hpp"
 #include "bench/core/nearest.hpp"
 #include "diagnose/driver/diagnose.hpp"
 #include "diagnose/output/render.hpp"
 #include "scenarios/pitfalls/page.hpp"
 #include "scenarios/pitfalls/registry.hpp"
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 namespace bench::diagnose {
 namespace {
@@ -35,9 +35,7 @@ void parse(std::vector<std::string> arguments, CLI::App& app) {
   app.parse(arguments);
 }
 
-bool wants_color() {
-  return ::isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
-}
+bool wants_color() { return ::isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr; }
 
 // 1 when something needs a change; notes alone leave a script clean.
 int exit_code_of(const std::vector<Finding>& findings) {
@@ -51,8 +49,9 @@ int exit_code_of(const std::vector<Finding>& findings) {
 
 int diagnose_command(const std::vector<std::string>& arguments) {
   Flags flags;
-  CLI::App app("Reads training scripts, launch lines and configs; says what is wrong, at which line.",
-               "bench diagnose");
+  CLI::App app(
+      "Reads training scripts, launch lines and configs; says what is wrong, at which line.",
+      "bench diagnose");
   app.add_option("PATH", flags.options.paths, "scripts, notebooks, shell scripts, configs, folders")
       ->required();
   app.add_option("--launch", flags.options.launch, "the command that launches the script");
@@ -84,7 +83,8 @@ int diagnose_command(const std::vector<std::string>& arguments) {
 
 int explain_command(const std::vector<std::string>& arguments) {
   if (arguments.size() != 1 || arguments.front().starts_with("-"))
-    throw UsageError("bench explain: expected one rule, by id (DDP018) or name (missing-set-epoch)");
+    throw UsageError(
+        "bench explain: expected one rule, by id (DDP018) or name (missing-set-epoch)");
   const pitfalls::Rule* rule = pitfalls::find_rule(arguments.front());
   if (rule == nullptr) {
     std::vector<std::string> known;

@@ -1,4 +1,5 @@
-// What a rule reports: where, how sure, why, what to do, and, where it is safe, the edit that does it.
+// What a rule reports: where, how sure, why, what to do, and, where it is safe, the edit that does
+// it.
 #pragma once
 
 #include <cstdint>

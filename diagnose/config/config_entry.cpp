@@ -1,11 +1,11 @@
 #include "diagnose/config/config_entry.hpp"
 
+#include <toml++/toml.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <toml++/toml.h>
 
 namespace bench::diagnose {
 namespace {
@@ -33,8 +33,7 @@ Value from_scalar(const std::string& text, bool quoted) {
     value.integer = yes ? 1 : 0;
     return value;
   }
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value.integer);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value.integer);
   if (error == std::errc() && end == text.data() + text.size()) {
     value.type = Value::Type::integer;
     return value;
@@ -149,7 +148,8 @@ std::vector<ConfigEntry> read_yaml(const std::string& file, const std::string& t
   std::vector<ConfigEntry> out;
   if (nests_too_deep(text)) return out;
   try {
-    for (const YAML::Node& document : YAML::LoadAll(text)) YamlReader(file, out).read(document, "", 0);
+    for (const YAML::Node& document : YAML::LoadAll(text))
+      YamlReader(file, out).read(document, "", 0);
   } catch (const YAML::Exception&) {
     // A template or a broken file: what was read before stands.
   }

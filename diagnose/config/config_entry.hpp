@@ -2,12 +2,12 @@
 // line 7. Files that do not parse give what was read before the mistake.
 #pragma once
 
+#include "diagnose/model/value.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "diagnose/model/value.hpp"
 
 namespace bench::diagnose {
 

@@ -2,13 +2,13 @@
 // of them and never outside the tree the user named.
 #pragma once
 
+#include "diagnose/driver/module_cache.hpp"
+#include "diagnose/model/program.hpp"
+
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "diagnose/driver/module_cache.hpp"
-#include "diagnose/model/program.hpp"
 
 namespace bench::diagnose {
 

@@ -1,13 +1,5 @@
 #include "diagnose/driver/diagnose.hpp"
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <mutex>
-#include <set>
-#include <thread>
-#include <tuple>
-
 #include "bench/core/error.hpp"
 #include "diagnose/config/config_entry.hpp"
 #include "diagnose/driver/assemble.hpp"
@@ -16,13 +8,21 @@
 #include "diagnose/launch/shell_script.hpp"
 #include "scenarios/pitfalls/registry.hpp"
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <tuple>
+
 namespace bench::diagnose {
 namespace {
 
 // Words without which a file has nothing to do with training.
 bool is_relevant(std::string_view text) {
   static constexpr auto kWords = std::to_array<std::string_view>(
-      {"torch", "lightning", "horovod", "accelerate", "transformers", "deepspeed"});
+      {"torch", "lightning", "horovod", "accelerate", "transformers", "deepspeed", "from trl"});
   return std::any_of(kWords.begin(), kWords.end(), [&](std::string_view word) {
     return text.find(word) != std::string_view::npos;
   });
@@ -130,12 +130,16 @@ class Session {
     std::vector<Finding> out;
     switch (file.type) {
       case FileType::python:
-      case FileType::notebook: return run_script(file);
-      case FileType::shell: return run_launches(file);
+      case FileType::notebook:
+        return run_script(file);
+      case FileType::shell:
+        return run_launches(file);
       case FileType::yaml:
       case FileType::toml:
-      case FileType::json: return run_config(file);
-      case FileType::other: break;
+      case FileType::json:
+        return run_config(file);
+      case FileType::other:
+        break;
     }
     return out;
   }
@@ -194,8 +198,8 @@ class Session {
   std::vector<Finding> run_config(const SourceFile& file) {
     const auto text = cache_.read(file.path);
     if (!text) return {};
-    auto entries = file.type == FileType::toml ? read_toml(file.path, *text)
-                                               : read_yaml(file.path, *text);
+    auto entries =
+        file.type == FileType::toml ? read_toml(file.path, *text) : read_yaml(file.path, *text);
     if (entries.empty()) return {};
     return run_without_script(file.path, {}, std::move(entries));
   }

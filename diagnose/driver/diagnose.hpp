@@ -1,15 +1,15 @@
 // `bench diagnose` without its flags and renderers: paths in, sorted findings out.
 #pragma once
 
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "diagnose/driver/module_cache.hpp"
 #include "diagnose/driver/selection.hpp"
 #include "diagnose/finding.hpp"
 #include "diagnose/launch/launch_line.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace bench::diagnose {
 
@@ -28,7 +28,8 @@ struct DiagnoseResult {
 
 DiagnoseResult diagnose(const DiagnoseOptions& options);
 
-// The same for files in memory, by name; the first name in `scripts` order is the script. For tests.
+// The same for files in memory, by name; the first name in `scripts` order is the script. For
+// tests.
 std::vector<Finding> diagnose_texts(const std::map<std::string, std::string>& files,
                                     const std::string& script, const DiagnoseOptions& options);
 

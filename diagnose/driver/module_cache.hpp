@@ -2,14 +2,14 @@
 // holds is bounded, and a module stays alive as long as a program uses it.
 #pragma once
 
+#include "diagnose/model/module.hpp"
+
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
-
-#include "diagnose/model/module.hpp"
 
 namespace bench::diagnose {
 

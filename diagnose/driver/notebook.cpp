@@ -1,7 +1,8 @@
 #include "diagnose/driver/notebook.hpp"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
 
 namespace bench::diagnose {
 namespace {

@@ -1,19 +1,19 @@
 #include "diagnose/driver/selection.hpp"
 
-#include <algorithm>
-
 #include "bench/core/error.hpp"
 #include "bench/core/nearest.hpp"
 #include "scenarios/pitfalls/registry.hpp"
+
+#include <algorithm>
 
 namespace bench::diagnose {
 namespace {
 
 bool matches(const pitfalls::Rule& rule, std::string_view word) {
   if (rule.id == word || rule.name == word || name_of(rule.category) == word) return true;
-  const bool is_prefix = !word.empty() && word.size() < rule.id.size() &&
-                         std::all_of(word.begin(), word.end(),
-                                     [](char c) { return c >= 'A' && c <= 'Z'; });
+  const bool is_prefix =
+      !word.empty() && word.size() < rule.id.size() &&
+      std::all_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
   // DP must not select DDP, nor D everything: the prefix is the letters of an id.
   return is_prefix && rule.id.substr(0, rule.id.find_first_of("0123456789")) == word;
 }
@@ -41,8 +41,8 @@ void check_selection(const Selection& selection) {
       if (std::any_of(rules.begin(), rules.end(),
                       [&](const auto& rule) { return matches(rule, word); }))
         continue;
-      throw UsageError(unknown_name_message(
-          words == &selection.select ? "--select" : "--ignore", word, known));
+      throw UsageError(
+          unknown_name_message(words == &selection.select ? "--select" : "--ignore", word, known));
     }
 }
 

@@ -1,11 +1,11 @@
 // Which rules run and which findings a user has silenced.
 #pragma once
 
+#include "diagnose/finding.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "diagnose/finding.hpp"
 
 namespace bench::pitfalls {
 struct Rule;
@@ -25,7 +25,8 @@ struct Selection {
 // Throws UsageError that names the nearest rules when a word matches none.
 void check_selection(const Selection& selection);
 
-// True when the line carries `# bench: ignore[RULE] reason` for this rule, or ignore without a list.
+// True when the line carries `# bench: ignore[RULE] reason` for this rule, or ignore without a
+// list.
 bool is_silenced(std::string_view line, const Finding& finding);
 
 }  // namespace bench::diagnose

@@ -1,5 +1,7 @@
 #include "diagnose/driver/source_files.hpp"
 
+#include "bench/core/error.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,8 +9,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
-
-#include "bench/core/error.hpp"
 
 namespace bench::diagnose {
 namespace {
@@ -62,8 +62,9 @@ std::vector<SourceFile> find_sources(const std::vector<std::string>& paths) {
     std::error_code error;
     const auto status = fs::status(path, error);
     if (error || !fs::exists(status))
-      throw UsageError(path + ": no such file or directory; expected a script, a notebook, a shell "
-                              "script, a config file or a directory of them");
+      throw UsageError(path +
+                       ": no such file or directory; expected a script, a notebook, a shell "
+                       "script, a config file or a directory of them");
     if (fs::is_directory(status)) {
       walk(path, out);
       continue;

@@ -21,20 +21,31 @@ bool is_assignment(std::string_view word) {
                      [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
 
-std::string_view base_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 bool is_python(std::string_view word) {
   const std::string_view name = base_name(word);
-  return name.starts_with("python") || name == "ipython" || name == "$PYTHON" || name == "${PYTHON}";
+  return name.starts_with("python") || name == "ipython" || name == "$PYTHON" ||
+         name == "${PYTHON}";
 }
 
 // Launcher flags that stand alone; every other flag takes the next word when it has no '='.
 bool is_switch(std::string_view flag) {
-  static constexpr std::string_view kSwitches[] = {
-      "standalone", "use-env", "no-python", "module", "m", "multi-gpu", "cpu", "virtual-local-rank",
-      "run-path", "u", "verbose", "exclusive", "unbuffered", "allow-run-as-root", "oversubscribe"};
+  static constexpr std::string_view kSwitches[] = {"standalone",
+                                                   "use-env",
+                                                   "no-python",
+                                                   "module",
+                                                   "m",
+                                                   "multi-gpu",
+                                                   "cpu",
+                                                   "virtual-local-rank",
+                                                   "run-path",
+                                                   "u",
+                                                   "verbose",
+                                                   "exclusive",
+                                                   "unbuffered",
+                                                   "allow-run-as-root",
+                                                   "oversubscribe"};
   return std::find(std::begin(kSwitches), std::end(kSwitches), flag) != std::end(kSwitches);
 }
 
@@ -76,8 +87,10 @@ class LaunchParser {
         line_.environment[name] = value;
         continue;
       }
-      static constexpr std::string_view kPrefixes[] = {"env", "nohup", "time", "exec", "sudo", "export"};
-      if (std::find(std::begin(kPrefixes), std::end(kPrefixes), word()) == std::end(kPrefixes)) return;
+      static constexpr std::string_view kPrefixes[] = {"env",  "nohup", "time",
+                                                       "exec", "sudo",  "export"};
+      if (std::find(std::begin(kPrefixes), std::end(kPrefixes), word()) == std::end(kPrefixes))
+        return;
     }
   }
 
@@ -282,8 +295,8 @@ VisibleDevices parse_visible_devices(std::string_view text) {
       if (const auto prefix = to_integer(entry.substr(0, entry.find(' ')));
           prefix && *prefix >= 0 && entry.find(' ') != std::string_view::npos) {
         out.ids.push_back(static_cast<int>(*prefix));
-        out.problem = "entries are separated by commas; only GPU " + std::to_string(*prefix) +
-                      " is visible";
+        out.problem =
+            "entries are separated by commas; only GPU " + std::to_string(*prefix) + " is visible";
       }
       return out;
     }

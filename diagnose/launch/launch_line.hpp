@@ -23,9 +23,9 @@ enum class Launcher {
 
 struct LaunchWord {
   std::string text;
-  std::uint32_t line = 1;    // within the file, or 1 for --launch
+  std::uint32_t line = 1;  // within the file, or 1 for --launch
   std::uint32_t column = 1;
-  bool literal = true;       // false when it holds $VARIABLES or substitutions
+  bool literal = true;  // false when it holds $VARIABLES or substitutions
 };
 
 struct LaunchLine {

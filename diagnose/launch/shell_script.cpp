@@ -10,9 +10,8 @@ namespace {
 constexpr std::size_t kMaxWords = 2000;  // of one command
 
 bool is_name(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '_';
-  });
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
 
 class ShellReader {

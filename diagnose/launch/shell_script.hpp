@@ -2,11 +2,11 @@
 // variables they set, and #SBATCH options.
 #pragma once
 
+#include "diagnose/launch/launch_line.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "diagnose/launch/launch_line.hpp"
 
 namespace bench::diagnose {
 

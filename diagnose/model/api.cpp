@@ -195,10 +195,17 @@ Api lightning_api(std::string_view name) {
 // torch.nn.CrossEntropyLoss, torch.nn.functional.cross_entropy and their kin.
 bool is_loss_name(std::string_view name) {
   static constexpr std::array<std::string_view, 11> kFunctions = {
-      "cross_entropy",     "nll_loss",       "mse_loss",
-      "l1_loss",           "smooth_l1_loss", "binary_cross_entropy",
-      "kl_div",            "huber_loss",     "binary_cross_entropy_with_logits",
-      "cosine_embedding_loss", "triplet_margin_loss"};
+      "cross_entropy",
+      "nll_loss",
+      "mse_loss",
+      "l1_loss",
+      "smooth_l1_loss",
+      "binary_cross_entropy",
+      "kl_div",
+      "huber_loss",
+      "binary_cross_entropy_with_logits",
+      "cosine_embedding_loss",
+      "triplet_margin_loss"};
   const std::string_view last = name.substr(name.rfind('.') + 1);
   if (name.starts_with("torch.nn.functional."))
     return std::find(kFunctions.begin(), kFunctions.end(), last) != kFunctions.end();

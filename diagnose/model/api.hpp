@@ -1,6 +1,6 @@
 // The library functions and classes that rules know, by their dotted name after imports and aliases
-// are resolved. Several spellings of one thing (torch.nn.DataParallel, torch.nn.parallel.DataParallel)
-// share one value.
+// are resolved. Several spellings of one thing (torch.nn.DataParallel,
+// torch.nn.parallel.DataParallel) share one value.
 #pragma once
 
 #include <cstdint>

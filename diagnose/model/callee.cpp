@@ -1,7 +1,7 @@
 // Which local function or class a call means, and from where a local function is called.
-#include <algorithm>
-
 #include "diagnose/model/program.hpp"
+
+#include <algorithm>
 
 namespace bench::diagnose {
 namespace {
@@ -35,7 +35,8 @@ FunctionRef Program::enclosing_function(Ref node) const {
 
 FunctionRef Program::method(ClassRef owner, std::string_view name) const {
   for (int level = 0; owner && level < kBaseDepth; ++level) {
-    if (const Function* found = owner.module->method(*owner.cls, name)) return {owner.module, found};
+    if (const Function* found = owner.module->method(*owner.cls, name))
+      return {owner.module, found};
     ClassRef base;
     for (const NodeId node : owner.cls->bases) {
       for (const Source& source : sources({owner.module, node}))
@@ -67,7 +68,8 @@ ClassRef Program::class_of_call(CallRef call) const {
   const Ref function{call.module, call.call->function};
   if (function.kind() != Kind::identifier && function.kind() != Kind::attribute) return {};
   // Methods of objects are resolved elsewhere; only imported or local class names matter here.
-  if (function.kind() == Kind::attribute && call.module->qualified(function.node).empty()) return {};
+  if (function.kind() == Kind::attribute && call.module->qualified(function.node).empty())
+    return {};
   for (const Source& source : sources(function))
     if (source.ref.kind() == Kind::class_definition)
       return {source.ref.module, source.ref.module->class_at(source.ref.node)};
@@ -90,10 +92,10 @@ FunctionRef Program::callee(CallRef call) const {
   const bool named = functions_by_name_.contains(call.call->name);
   if (function.kind() == Kind::attribute) {
     const Ref object = function.child(Field::object);
-    if (named && object.kind() == Kind::call && object.text().starts_with("super("))
-      return {};
+    if (named && object.kind() == Kind::call && object.text().starts_with("super(")) return {};
     if (named && object.text() == "self")
-      if (const FunctionRef found = method(enclosing_class(function), call.call->name)) return found;
+      if (const FunctionRef found = method(enclosing_class(function), call.call->name))
+        return found;
     if (call.module->qualified(function.node).empty()) {
       if (!named) return {};
       const ClassRef owner = class_of(object);

@@ -1,8 +1,8 @@
 // Control flow as far as rules need it: which conditions hold at a node, which loops run it, and
 // which of two nodes runs first. Local calls are entered; recursion is bounded.
-#include <algorithm>
-
 #include "diagnose/model/program.hpp"
+
+#include <algorithm>
 
 namespace bench::diagnose {
 namespace {
@@ -65,8 +65,8 @@ void add_branch_guards(Ref node, NodeId parent, std::vector<Guard>& out) {
     }
     case Kind::boolean:
       if (child.field == Field::right)
-        out.push_back({node.with(tree.child(parent, Field::left)),
-                       tree[parent].op == Op::logical_and});
+        out.push_back(
+            {node.with(tree.child(parent, Field::left)), tree[parent].op == Op::logical_and});
       break;
     default:
       break;
@@ -92,8 +92,7 @@ std::vector<Guard> Program::guards(Ref node) const {
   return out;
 }
 
-bool Program::under(Ref node,
-                    const std::function<bool(Ref condition, bool holds)>& accepts) const {
+bool Program::under(Ref node, const std::function<bool(Ref condition, bool holds)>& accepts) const {
   for (int depth = 0; depth < kCallDepth; ++depth) {
     for (const Guard& guard : guards(node))
       if (accepts(guard.condition, guard.holds)) return true;

@@ -1,8 +1,9 @@
-// Literal values: numbers, strings, lists, arithmetic on them, and the defaults of argparse options.
+// Literal values: numbers, strings, lists, arithmetic on them, and the defaults of argparse
+// options.
+#include "diagnose/model/program.hpp"
+
 #include <charconv>
 #include <cstdlib>
-
-#include "diagnose/model/program.hpp"
 
 namespace bench::diagnose {
 namespace {
@@ -49,9 +50,15 @@ Value arithmetic(Op op, const Value& a, const Value& b) {
   std::int64_t out = 0;
   bool overflow = false;
   switch (op) {
-    case Op::add: overflow = __builtin_add_overflow(a.integer, b.integer, &out); break;
-    case Op::subtract: overflow = __builtin_sub_overflow(a.integer, b.integer, &out); break;
-    case Op::multiply: overflow = __builtin_mul_overflow(a.integer, b.integer, &out); break;
+    case Op::add:
+      overflow = __builtin_add_overflow(a.integer, b.integer, &out);
+      break;
+    case Op::subtract:
+      overflow = __builtin_sub_overflow(a.integer, b.integer, &out);
+      break;
+    case Op::multiply:
+      overflow = __builtin_mul_overflow(a.integer, b.integer, &out);
+      break;
     case Op::floor_divide:
     case Op::modulo: {
       if (b.integer <= 0 || a.integer < 0) return {};
@@ -65,7 +72,8 @@ Value arithmetic(Op op, const Value& a, const Value& b) {
         overflow = __builtin_mul_overflow(out, a.integer, &out);
       break;
     }
-    default: return {};
+    default:
+      return {};
   }
   if (overflow) return {};
   result.type = Type::integer;
@@ -82,14 +90,18 @@ class Evaluator {
     const SyntaxTree& tree = at.module->tree();
     Value value;
     switch (at.kind()) {
-      case Kind::integer: return parse_number(at.text(), false);
-      case Kind::floating: return parse_number(at.text(), true);
+      case Kind::integer:
+        return parse_number(at.text(), false);
+      case Kind::floating:
+        return parse_number(at.text(), true);
       case Kind::true_literal:
       case Kind::false_literal:
         value.type = Value::Type::boolean;
         value.integer = at.kind() == Kind::true_literal ? 1 : 0;
         return value;
-      case Kind::none_literal: value.type = Value::Type::none; return value;
+      case Kind::none_literal:
+        value.type = Value::Type::none;
+        return value;
       case Kind::string:
       case Kind::concatenated_string:
         if (auto text = tree.string_value(at.node)) {
@@ -98,8 +110,10 @@ class Evaluator {
         }
         return value;
       case Kind::list:
-      case Kind::tuple: return evaluate_list(at, depth);
-      case Kind::unary: return evaluate_unary(at, depth);
+      case Kind::tuple:
+        return evaluate_list(at, depth);
+      case Kind::unary:
+        return evaluate_unary(at, depth);
       case Kind::binary:
         return arithmetic(tree[at.node].op, evaluate(at.child(Field::left), depth + 1),
                           evaluate(at.child(Field::right), depth + 1));
@@ -107,8 +121,10 @@ class Evaluator {
       case Kind::attribute:
       case Kind::conditional:
       case Kind::boolean:
-      case Kind::call: return evaluate_sources(at, depth);
-      default: return {};
+      case Kind::call:
+        return evaluate_sources(at, depth);
+      default:
+        return {};
     }
   }
 
@@ -129,7 +145,8 @@ class Evaluator {
     if (at.module->tree()[at.node].op != Op::subtract) return {};
     value.integer = -value.integer;
     value.number = -value.number;
-    return value.type == Value::Type::integer || value.type == Value::Type::number ? value : Value{};
+    return value.type == Value::Type::integer || value.type == Value::Type::number ? value
+                                                                                   : Value{};
   }
 
   // A name has a value when everything that reaches it has the same one.

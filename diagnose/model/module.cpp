@@ -58,7 +58,8 @@ const std::vector<NodeId>& Module::nodes_of(Kind kind) const {
 
 bool Module::imports_top_level(std::string_view package) const {
   return std::any_of(imports_.begin(), imports_.end(), [&](const std::string& name) {
-    return name.starts_with(package) && (name.size() == package.size() || name[package.size()] == '.');
+    return name.starts_with(package) &&
+           (name.size() == package.size() || name[package.size()] == '.');
   });
 }
 
@@ -160,8 +161,7 @@ NodeId Module::keyword(NodeId call, std::string_view name) const {
   const NodeId list = tree_.child(call, Field::arguments);
   if (list == kNoNode) return kNoNode;
   for (NodeId at = tree_[list].first_child; at != kNoNode; at = tree_[at].next_sibling) {
-    if (tree_[at].kind == Kind::keyword_argument &&
-        text(tree_.child(at, Field::name)) == name)
+    if (tree_[at].kind == Kind::keyword_argument && text(tree_.child(at, Field::name)) == name)
       return tree_.child(at, Field::value);
     if (tree_[at].kind == Kind::dictionary_splat) {
       const NodeId value = splatted_value(tree_[at].first_child, name);

@@ -1,15 +1,16 @@
 // One Python file as rules see it: its tree, and tables of calls, definitions, functions, classes,
-// loops and imports, all filled in a single pass. Rules ask the tables and never walk the whole tree.
+// loops and imports, all filled in a single pass. Rules ask the tables and never walk the whole
+// tree.
 #pragma once
+
+#include "diagnose/model/api.hpp"
+#include "diagnose/syntax/tree.hpp"
 
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-#include "diagnose/model/api.hpp"
-#include "diagnose/syntax/tree.hpp"
 
 namespace bench::diagnose {
 
@@ -27,9 +28,9 @@ enum class DefKind : std::uint8_t {
 // One place where a name, or an attribute of an object, gets its value.
 struct Def {
   std::string_view name;
-  NodeId target = kNoNode;    // the name or attribute node
-  NodeId value = kNoNode;     // the right-hand side
-  int element = -1;           // index within an unpacked tuple
+  NodeId target = kNoNode;  // the name or attribute node
+  NodeId value = kNoNode;   // the right-hand side
+  int element = -1;         // index within an unpacked tuple
   DefKind kind = DefKind::assign;
   bool is_attribute = false;  // obj.name = ...
   NodeId scope = 0;           // enclosing function, class, lambda or the module
@@ -101,7 +102,7 @@ class Module {
   std::string qualified(NodeId expression) const { return qualified(expression, 0); }
   Api api(NodeId expression) const;
 
-  NodeId scope_of(NodeId node) const;  // nearest function, lambda or class, else the module (0)
+  NodeId scope_of(NodeId node) const;     // nearest function, lambda or class, else the module (0)
   NodeId function_of(NodeId node) const;  // nearest function definition, else 0
   bool has_main_guard() const { return main_guard_ != kNoNode; }
   NodeId main_guard() const { return main_guard_; }

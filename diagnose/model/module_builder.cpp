@@ -1,8 +1,8 @@
 // Fills a Module's tables in one scan of the preorder array. The chain of open scopes is a stack of
 // node ids that are popped when the scan passes their end.
-#include <algorithm>
-
 #include "diagnose/model/module.hpp"
+
+#include <algorithm>
 
 namespace bench::diagnose {
 namespace {
@@ -55,9 +55,15 @@ class ModuleBuilder {
     const Kind kind = tree_[id].kind;
     if (is_listed(kind)) module_.listed_[static_cast<std::uint8_t>(kind)].push_back(id);
     switch (kind) {
-      case Kind::call: add_call(id); break;
-      case Kind::assignment: add_assignment(id, DefKind::assign); break;
-      case Kind::augmented_assignment: add_assignment(id, DefKind::augmented); break;
+      case Kind::call:
+        add_call(id);
+        break;
+      case Kind::assignment:
+        add_assignment(id, DefKind::assign);
+        break;
+      case Kind::augmented_assignment:
+        add_assignment(id, DefKind::augmented);
+        break;
       case Kind::named_expression:
         add_target(tree_.child(id, Field::name), tree_.child(id, Field::value), DefKind::assign);
         break;
@@ -67,18 +73,33 @@ class ModuleBuilder {
       case Kind::for_in_clause:
         add_target(tree_.child(id, Field::left), tree_.child(id, Field::right), DefKind::loop);
         break;
-      case Kind::while_statement: module_.loops_.push_back(id); break;
+      case Kind::while_statement:
+        module_.loops_.push_back(id);
+        break;
       case Kind::as_pattern:
         add_target(tree_.child(id, Field::alias), tree_[id].first_child, DefKind::context);
         break;
       case Kind::function:
-      case Kind::lambda: add_function(id); break;
-      case Kind::class_definition: add_class(id); break;
-      case Kind::return_statement: add_return(id); break;
-      case Kind::import_statement: add_import(id); break;
-      case Kind::import_from: add_import_from(id); break;
-      case Kind::if_statement: note_main_guard(id); break;
-      default: break;
+      case Kind::lambda:
+        add_function(id);
+        break;
+      case Kind::class_definition:
+        add_class(id);
+        break;
+      case Kind::return_statement:
+        add_return(id);
+        break;
+      case Kind::import_statement:
+        add_import(id);
+        break;
+      case Kind::import_from:
+        add_import_from(id);
+        break;
+      case Kind::if_statement:
+        note_main_guard(id);
+        break;
+      default:
+        break;
     }
   }
 

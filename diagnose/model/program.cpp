@@ -9,9 +9,9 @@ const std::vector<CallRef> kNoCalls;
 
 // Calls that hand on the items of their first argument.
 bool passes_items(std::string_view name) {
-  static constexpr std::string_view kNames[] = {"enumerate", "tqdm", "iter",  "zip",      "islice",
-                                                "cycle",     "list", "track", "log_every", "notebook_tqdm",
-                                                "tqdm_notebook", "wrap_tqdm", "ProgressBar"};
+  static constexpr std::string_view kNames[] = {
+      "enumerate", "tqdm",      "iter",          "zip",           "islice",    "cycle",      "list",
+      "track",     "log_every", "notebook_tqdm", "tqdm_notebook", "wrap_tqdm", "ProgressBar"};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
@@ -30,9 +30,10 @@ Ref CallRef::receiver() const {
 Program::Program(ProgramInput input) : input_(std::move(input)) {
   index_calls();
   for (const std::string_view package :
-       {"pytorch_lightning", "lightning", "accelerate", "deepspeed", "horovod", "ignite", "fairseq",
-        "mmcv", "mmengine", "colossalai", "composer", "catalyst", "detectron2", "determined", "ray",
-        "oneflow", "torch_xla", "megatron", "fairscale", "fastai"})
+       {"pytorch_lightning", "lightning",  "accelerate", "deepspeed",  "horovod",   "ignite",
+        "fairseq",           "mmcv",       "mmengine",   "colossalai", "composer",  "catalyst",
+        "detectron2",        "determined", "ray",        "oneflow",    "torch_xla", "megatron",
+        "fairscale",         "fastai"})
     framework_distributes_ = framework_distributes_ || imports(package);
   find_wraps();
   find_training_loops();
@@ -48,7 +49,8 @@ void Program::index_calls() {
     for (const Class& cls : module->classes()) functions_by_name_[cls.name];
     for (const Call& call : module->calls()) {
       by_name_[call.name].push_back({module, &call});
-      if (call.api != Api::none) by_api_[static_cast<std::size_t>(call.api)].push_back({module, &call});
+      if (call.api != Api::none)
+        by_api_[static_cast<std::size_t>(call.api)].push_back({module, &call});
     }
   }
 }
@@ -141,11 +143,13 @@ void Program::find_training_loops() {
     if (inside && inside.function->name == "backward") continue;
     const std::vector<Ref> loops = loops_around(backward.ref());
     if (loops.empty()) continue;
-    auto batches = std::find_if(loops.begin(), loops.end(), [&](Ref at) { return !is_counter(at); });
+    auto batches =
+        std::find_if(loops.begin(), loops.end(), [&](Ref at) { return !is_counter(at); });
     // for phase in ["train", "val"]: not a loop over data
     if (batches != loops.end()) {
       const Kind kind = strip_iterable(batches->child(Field::right)).kind();
-      if ((kind == Kind::list || kind == Kind::tuple) && batches != loops.begin()) batches = loops.end();
+      if ((kind == Kind::list || kind == Kind::tuple) && batches != loops.begin())
+        batches = loops.end();
     }
     const bool by_count = batches == loops.end();
     if (by_count) batches = loops.begin();

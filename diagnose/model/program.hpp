@@ -3,6 +3,10 @@
 // which expressions are ranks. It is built once per script and shared by all rules.
 #pragma once
 
+#include "diagnose/config/config_entry.hpp"
+#include "diagnose/launch/launch_line.hpp"
+#include "diagnose/model/module.hpp"
+
 #include <array>
 #include <functional>
 #include <map>
@@ -13,10 +17,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-#include "diagnose/config/config_entry.hpp"
-#include "diagnose/launch/launch_line.hpp"
-#include "diagnose/model/module.hpp"
 
 namespace bench::diagnose {
 
@@ -29,7 +29,9 @@ struct CallRef {
   Ref argument(std::size_t index, std::string_view name) const {
     return {module, module->argument(call->node, index, name)};
   }
-  Ref positional(std::size_t index) const { return {module, module->positional(call->node, index)}; }
+  Ref positional(std::size_t index) const {
+    return {module, module->positional(call->node, index)};
+  }
   Ref keyword(std::string_view name) const { return {module, module->keyword(call->node, name)}; }
   bool has_splat() const { return module->has_splat(call->node); }
   // The object of a method call: loss in loss.backward().
@@ -185,14 +187,14 @@ class Program {
   bool subtree_calls(Ref subtree, const std::function<bool(CallRef)>& accepts) const;
 
   // --- what an expression means (roles.cpp)
-  bool is_rank(Ref expression) const;  // of the whole job
+  bool is_rank(Ref expression) const;        // of the whole job
   bool is_spawn_rank(Ref expression) const;  // first parameter of a function that mp.spawn starts
   std::string environment_name(Ref expression) const;  // RANK for int(os.environ["RANK"])
   bool is_local_rank(Ref expression) const;
   bool is_world_size(Ref expression) const;
   bool is_distributed_flag(Ref condition) const;
   Ref strip_iterable(Ref iterable) const;  // loader for tqdm(enumerate(loader))
-  bool mentions_rank(Ref subtree) const;  // a rank is part of it (as in f"ckpt_{rank}.pt")
+  bool mentions_rank(Ref subtree) const;   // a rank is part of it (as in f"ckpt_{rank}.pt")
   bool is_wrapped(Ref expression, Wrapper kind) const;
   const Wrap* wrap_of(Ref expression) const;
   bool is_spawned(FunctionRef function) const;  // target of mp.spawn

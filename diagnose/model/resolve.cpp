@@ -1,9 +1,9 @@
-// Where a value comes from. Names are followed to the assignments that can reach them, attributes to
-// the assignments in their class, parameters to the call sites, and calls of local functions to what
-// they return. The walk is bounded in depth and width, so cycles and hostile code cost little.
-#include <algorithm>
-
+// Where a value comes from. Names are followed to the assignments that can reach them, attributes
+// to the assignments in their class, parameters to the call sites, and calls of local functions to
+// what they return. The walk is bounded in depth and width, so cycles and hostile code cost little.
 #include "diagnose/model/program.hpp"
+
+#include <algorithm>
 
 namespace bench::diagnose {
 namespace {
@@ -15,8 +15,9 @@ constexpr int kNesting = 24;  // resolutions that need the result of another one
 // Methods of nn.Module that return the module itself.
 bool returns_self(std::string_view name) {
   static constexpr std::string_view kNames[] = {
-      "to",    "cuda",  "cpu",    "train",    "eval", "half",         "float",
-      "double", "bfloat16", "apply", "requires_grad_", "share_memory", "type", "npu", "xpu"};
+      "to",    "cuda",   "cpu",      "train", "eval",           "half",
+      "float", "double", "bfloat16", "apply", "requires_grad_", "share_memory",
+      "type",  "npu",    "xpu"};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
@@ -32,23 +33,29 @@ class Resolver {
     if (depth > kDepth || !seen_.insert({at, element}).second) return;
     const SyntaxTree& tree = at.module->tree();
     switch (at.kind()) {
-      case Kind::identifier: return follow_name(at, element, depth);
-      case Kind::attribute: return follow_attribute(at, element, depth);
+      case Kind::identifier:
+        return follow_name(at, element, depth);
+      case Kind::attribute:
+        return follow_attribute(at, element, depth);
       case Kind::conditional:
         follow(at.with(tree.child_at(at.node, 0)), element, depth + 1);
         return follow(at.with(tree.child_at(at.node, 2)), element, depth + 1);
       case Kind::boolean:
         follow(at.child(Field::left), element, depth + 1);
         return follow(at.child(Field::right), element, depth + 1);
-      case Kind::named_expression: return follow(at.child(Field::value), element, depth + 1);
-      case Kind::call: return follow_call(at, element, depth);
-      case Kind::subscript: return follow_subscript(at, element, depth);
+      case Kind::named_expression:
+        return follow(at.child(Field::value), element, depth + 1);
+      case Kind::call:
+        return follow_call(at, element, depth);
+      case Kind::subscript:
+        return follow_subscript(at, element, depth);
       case Kind::tuple:
       case Kind::list:
         if (element < 0) break;
         return follow(at.with(tree.child_at(at.node, static_cast<std::size_t>(element))), -1,
                       depth + 1);
-      default: break;
+      default:
+        break;
     }
     emit(at, element);
   }
@@ -66,14 +73,18 @@ class Resolver {
     switch (def.kind) {
       case DefKind::assign:
         return follow({&module, def.value}, def.element >= 0 ? def.element : element, depth + 1);
-      case DefKind::context: return follow({&module, def.value}, element, depth + 1);
+      case DefKind::context:
+        return follow({&module, def.value}, element, depth + 1);
       case DefKind::loop:
         return emit({&module, def.value}, -1, Source::How::loop_item);
-      case DefKind::parameter: return follow_parameter(module, def, element, depth);
-      case DefKind::augmented: return;
+      case DefKind::parameter:
+        return follow_parameter(module, def, element, depth);
+      case DefKind::augmented:
+        return;
       case DefKind::import:
       case DefKind::function:
-      case DefKind::class_definition: return emit(target, element);
+      case DefKind::class_definition:
+        return emit(target, element);
     }
   }
 
@@ -183,13 +194,14 @@ class Resolver {
       if (value) follow(value, element, depth + 1);
     }
     follow_spawned(module, *function, index, element, depth);
-    if (out.size() == before && def.value != kNoNode) follow({&module, def.value}, element, depth + 1);
+    if (out.size() == before && def.value != kNoNode)
+      follow({&module, def.value}, element, depth + 1);
     if (out.size() == before) emit(target, element, Source::How::parameter);
   }
 
   // Arguments that mp.spawn(f, args=(a, b)) passes: f(rank, a, b).
-  void follow_spawned(const Module& module, const Function& function, std::size_t index, int element,
-                      int depth) {
+  void follow_spawned(const Module& module, const Function& function, std::size_t index,
+                      int element, int depth) {
     for (const CallRef& call : program_.calls(Api::spawn)) {
       const Ref target = call.argument(0, "fn");
       if (!target || target.text() != function.name || index == 0) continue;
@@ -261,9 +273,11 @@ class Resolver {
       for (const std::uint32_t index : module->defs_of(name, true)) {
         const Def& def = module->defs()[index];
         if (def.kind == DefKind::augmented) continue;
-        const std::string_view owner = module->text(module->tree().child(def.target, Field::object));
+        const std::string_view owner =
+            module->text(module->tree().child(def.target, Field::object));
         if (owner != object_text) continue;
-        if (module == use.module && module->function_of(def.target) == module->function_of(use.node) &&
+        if (module == use.module &&
+            module->function_of(def.target) == module->function_of(use.node) &&
             !reaches(*module, def, use.node))
           continue;
         follow_def(*module, def, element, depth);

@@ -1,9 +1,9 @@
 // What an expression means in distributed training: a rank, a local rank, a world size, a test of
 // the rank. Where the value can be followed, its origin decides; where not, its name does.
+#include "diagnose/model/program.hpp"
+
 #include <algorithm>
 #include <cctype>
-
-#include "diagnose/model/program.hpp"
 
 namespace bench::diagnose {
 namespace {
@@ -76,24 +76,34 @@ unsigned role_of_name(std::string_view name) {
 std::string_view last_word(Ref at) {
   const SyntaxTree& tree = at.module->tree();
   switch (at.kind()) {
-    case Kind::identifier: return at.text();
-    case Kind::attribute: return at.child(Field::attribute).text();
+    case Kind::identifier:
+      return at.text();
+    case Kind::attribute:
+      return at.child(Field::attribute).text();
     case Kind::subscript: {
       const std::string_view key = tree.text(tree.child(at.node, Field::subscript));
       return key.size() > 2 && (key[0] == '"' || key[0] == '\'') ? key.substr(1, key.size() - 2)
                                                                  : std::string_view{};
     }
-    default: return {};
+    default:
+      return {};
   }
 }
 
 bool is_main_name(std::string_view name) {
   const std::string plain = lower(name);
-  for (const std::string_view word :
-       {"is_main", "main_process", "is_master", "master_process", "is_primary", "rank_zero", "rank0",
-        "rank_0", "is_chief", "is_global_zero", "is_root", "is_world_process_zero", "main_proc",
-        "is_local_process_zero", "is_rank", "is_leader", "should_log", "is_first_worker",
-        "is_host_0", "is_coordinator", "main_rank", "is_logger", "on_main"})
+  for (const std::string_view word : {"is_main",    "main_process",
+                                      "is_master",  "master_process",
+                                      "is_primary", "rank_zero",
+                                      "rank0",      "rank_0",
+                                      "is_chief",   "is_global_zero",
+                                      "is_root",    "is_world_process_zero",
+                                      "main_proc",  "is_local_process_zero",
+                                      "is_rank",    "is_leader",
+                                      "should_log", "is_first_worker",
+                                      "is_host_0",  "is_coordinator",
+                                      "main_rank",  "is_logger",
+                                      "on_main"})
     if (plain.find(word) != std::string::npos) return true;
   return plain == "master" || plain == "is_log";
 }
@@ -120,12 +130,17 @@ unsigned role_of_environment(std::string_view name) {
 unsigned role_of_api(Api api) {
   switch (api) {
     case Api::get_rank:
-    case Api::hvd_rank: return kRank;
-    case Api::hvd_local_rank: return kLocalRank;
+    case Api::hvd_rank:
+      return kRank;
+    case Api::hvd_local_rank:
+      return kLocalRank;
     case Api::get_world_size:
-    case Api::hvd_size: return kWorldSize;
-    case Api::device_count: return kDeviceCount;
-    default: return 0;
+    case Api::hvd_size:
+      return kWorldSize;
+    case Api::device_count:
+      return kDeviceCount;
+    default:
+      return 0;
   }
 }
 
@@ -152,7 +167,8 @@ std::string Program::environment_name(Ref at) const {
 unsigned Program::source_roles(const Source& source, int depth) const {
   const Ref at = source.ref;
   if (source.how == Source::How::loop_item) return 0;
-  if (const std::string name = environment_name(at); !name.empty()) return role_of_environment(name);
+  if (const std::string name = environment_name(at); !name.empty())
+    return role_of_environment(name);
   if (source.how == Source::How::parameter) {
     const FunctionRef function = enclosing_function(at);
     if (function && !function.function->parameters.empty() && is_spawned(function) &&
@@ -277,7 +293,8 @@ RankTest Program::comparison_rank_test(Ref at) const {
     return op == Op::equal ? RankTest::main_only : RankTest::none;
   }
   if (value.integer < 0) return RankTest::none;  // local_rank == -1: not distributed
-  if (op == Op::equal || op == Op::is || op == Op::less_equal || (op == Op::less && value.integer == 1))
+  if (op == Op::equal || op == Op::is || op == Op::less_equal ||
+      (op == Op::less && value.integer == 1))
     return RankTest::main_only;
   if (op == Op::not_equal || op == Op::is_not || (op == Op::greater && value.integer == 0) ||
       (op == Op::greater_equal && value.integer == 1))
@@ -290,7 +307,8 @@ RankTest Program::rank_test(Ref condition) const { return rank_test(condition, 0
 RankTest Program::rank_test(Ref at, int depth) const {
   if (!at || depth > kDepth) return RankTest::none;
   switch (at.kind()) {
-    case Kind::comparison: return comparison_rank_test(at);
+    case Kind::comparison:
+      return comparison_rank_test(at);
     case Kind::not_expression: {
       const Ref inner = at.child(Field::argument);
       if ((roles(inner, 0) & (kRank | kLocalRank)) != 0) return RankTest::main_only;  // not rank
@@ -310,7 +328,8 @@ RankTest Program::rank_test(Ref at, int depth) const {
     case Kind::attribute:
       if (is_main_name(last_word(at))) return RankTest::main_only;
       break;
-    default: return RankTest::none;
+    default:
+      return RankTest::none;
   }
   for (const Source& source : sources(at)) {
     if (source.how != Source::How::value || source.ref == at) continue;
@@ -351,8 +370,8 @@ bool Program::is_evaluation(Ref node) const {
   const FunctionRef function = enclosing_function(node);
   if (!function) return false;
   const std::string name = lower(function.function->name);
-  for (const std::string_view word : {"eval", "valid", "test", "infer", "predict", "sample",
-                                      "generate", "visuali"})
+  for (const std::string_view word :
+       {"eval", "valid", "test", "infer", "predict", "sample", "generate", "visuali"})
     if (name.find(word) != std::string::npos) return true;
   return false;
 }

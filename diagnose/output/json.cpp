@@ -1,7 +1,7 @@
-#include <nlohmann/json.hpp>
-
 #include "diagnose/output/json_finding.hpp"
 #include "diagnose/output/render.hpp"
+
+#include <nlohmann/json.hpp>
 
 namespace bench::diagnose {
 

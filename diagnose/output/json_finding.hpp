@@ -1,9 +1,9 @@
 // The JSON object of one finding (INTERFACE), shared by the JSON renderer and by results of runs.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include "diagnose/finding.hpp"
+
+#include <nlohmann/json.hpp>
 
 namespace bench::diagnose {
 

@@ -31,8 +31,7 @@ std::string printable(std::string_view text) {
       out += ' ';
     } else if (c < 0x20 || c == 0x7f) {
       out += '?';
-    } else if (c == 0xC2 && i + 1 < text.size() &&
-               static_cast<unsigned char>(text[i + 1]) < 0xA0) {
+    } else if (c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0) {
       out += '?';  // C1 controls: U+0080 to U+009F
       ++i;
     } else {

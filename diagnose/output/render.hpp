@@ -1,12 +1,12 @@
-// Findings as text for people and as documents for machines. Renderers return bytes; text that comes
-// from the user's files is stripped of terminal escapes first.
+// Findings as text for people and as documents for machines. Renderers return bytes; text that
+// comes from the user's files is stripped of terminal escapes first.
 #pragma once
+
+#include "diagnose/finding.hpp"
 
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "diagnose/finding.hpp"
 
 namespace bench::diagnose {
 

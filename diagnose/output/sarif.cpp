@@ -1,13 +1,14 @@
 // SARIF 2.1.0, with rule metadata, fingerprints that survive moved lines, and fixes.
-#include <cstdint>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <set>
-
 #include "diagnose/output/render.hpp"
 #include "diagnose/output/sarif_source.hpp"
 #include "scenarios/pitfalls/page.hpp"
 #include "scenarios/pitfalls/registry.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <map>
+#include <set>
 
 namespace bench::diagnose {
 namespace {
@@ -16,9 +17,12 @@ using Json = nlohmann::ordered_json;
 
 const char* level_of(Severity severity) {
   switch (severity) {
-    case Severity::error: return "error";
-    case Severity::warning: return "warning";
-    case Severity::info: return "note";
+    case Severity::error:
+      return "error";
+    case Severity::warning:
+      return "warning";
+    case Severity::info:
+      return "note";
   }
   return "warning";
 }
@@ -67,9 +71,11 @@ Json rule_metadata(const pitfalls::Rule& rule) {
           {"fullDescription", {{"text", what}}},
           {"help", {{"text", pitfalls::section(rule, "Fix")}, {"markdown", pitfalls::guide(rule)}}},
           {"defaultConfiguration", {{"level", level_of(rule.severity)}}},
-          {"properties", {{"tags", {name_of(rule.category)}}, {"problem.severity",
-            rule.severity == Severity::error ? "error"
-            : rule.severity == Severity::warning ? "warning" : "recommendation"}}}};
+          {"properties",
+           {{"tags", {name_of(rule.category)}},
+            {"problem.severity", rule.severity == Severity::error     ? "error"
+                                 : rule.severity == Severity::warning ? "warning"
+                                                                      : "recommendation"}}}};
 }
 
 Json location_of(const Finding& finding) {
@@ -123,12 +129,12 @@ Json sarif_of(const std::vector<Finding>& findings) {
     if (finding.fix) result["fixes"] = Json::array({fix_of(*finding.fix)});
     results.push_back(std::move(result));
   }
-  return {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
-          {"version", "2.1.0"},
-          {"runs", Json::array({{{"tool", {{"driver", {{"name", "bench diagnose"},
-                                                       {"rules", rules}}}}},
-                                 {"columnKind", "unicodeCodePoints"},
-                                 {"results", results}}})}};
+  return {
+      {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+      {"version", "2.1.0"},
+      {"runs", Json::array({{{"tool", {{"driver", {{"name", "bench diagnose"}, {"rules", rules}}}}},
+                             {"columnKind", "unicodeCodePoints"},
+                             {"results", results}}})}};
 }
 
 std::string render_sarif(const std::vector<Finding>& findings, const RenderContext&) {

@@ -1,10 +1,11 @@
 // The SARIF document as JSON, for callers that add runs of their own to it.
 #pragma once
 
-#include <nlohmann/json.hpp>
-#include <vector>
-
 #include "diagnose/finding.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <vector>
 
 namespace bench::diagnose {
 

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "diagnose/output/render.hpp"
+
+#include <algorithm>
 
 namespace bench::diagnose {
 namespace {
@@ -15,9 +15,12 @@ constexpr Palette kPlain{};
 
 std::string_view color_of(Severity severity, const Palette& palette) {
   switch (severity) {
-    case Severity::error: return palette.red;
-    case Severity::warning: return palette.yellow;
-    case Severity::info: return palette.blue;
+    case Severity::error:
+      return palette.red;
+    case Severity::warning:
+      return palette.yellow;
+    case Severity::info:
+      return palette.blue;
   }
   return {};
 }
@@ -29,8 +32,7 @@ void add_excerpt(std::string& out, const Finding& finding, const Palette& palett
   const std::string number = std::to_string(finding.line);
   const std::string gutter(number.size() + 1, ' ');
   const std::size_t start = finding.column - 1;
-  const std::size_t end =
-      finding.end_line == finding.line ? finding.end_column - 1 : line.size();
+  const std::size_t end = finding.end_line == finding.line ? finding.end_column - 1 : line.size();
   out += gutter + "|\n" + number + " | " + line + "\n" + gutter + "| ";
   if (start < line.size()) {
     const std::size_t width = std::max<std::size_t>(1, std::min(end, line.size()) - start);
@@ -104,12 +106,23 @@ std::string render_github(const std::vector<Finding>& findings, const RenderCont
     std::string out;
     for (const char c : text) {
       switch (c) {
-        case '%': out += "%25"; break;
-        case '\r': out += "%0D"; break;
-        case '\n': out += "%0A"; break;
-        case ':': out += property ? "%3A" : ":"; break;
-        case ',': out += property ? "%2C" : ","; break;
-        default: out += c;
+        case '%':
+          out += "%25";
+          break;
+        case '\r':
+          out += "%0D";
+          break;
+        case '\n':
+          out += "%0A";
+          break;
+        case ':':
+          out += property ? "%3A" : ":";
+          break;
+        case ',':
+          out += property ? "%2C" : ",";
+          break;
+        default:
+          out += c;
       }
     }
     return out;
@@ -123,7 +136,8 @@ std::string render_github(const std::vector<Finding>& findings, const RenderCont
            ",line=" + std::to_string(finding.line) + ",col=" + std::to_string(finding.column) +
            ",endLine=" + std::to_string(finding.end_line) +
            ",title=" + escape(finding.rule + " " + finding.name, true) + "::" +
-           escape(finding.message + (finding.help.empty() ? "" : "\n" + finding.help), false) + "\n";
+           escape(finding.message + (finding.help.empty() ? "" : "\n" + finding.help), false) +
+           "\n";
   }
   return out;
 }

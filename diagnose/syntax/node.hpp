@@ -1,5 +1,5 @@
-// The syntax tree of one Python file in preorder: a flat array that rules can scan without recursion,
-// because the subtree of node i is exactly the range [i, nodes[i].last).
+// The syntax tree of one Python file in preorder: a flat array that rules can scan without
+// recursion, because the subtree of node i is exactly the range [i, nodes[i].last).
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,13 @@
 // From tree-sitter's tree to ours, in one pass with a cursor and an explicit stack, so that deeply
 // nested input costs memory and never the call stack.
+#include "diagnose/syntax/tree.hpp"
+
 #include <tree_sitter/api.h>
 
 #include <array>
 #include <cstring>
 #include <memory>
 #include <unordered_map>
-
-#include "diagnose/syntax/tree.hpp"
 
 extern "C" const TSLanguage* tree_sitter_python();
 
@@ -129,15 +129,33 @@ struct OpName {
 };
 
 constexpr OpName kOps[] = {
-    {"+", Op::add},       {"-", Op::subtract},      {"*", Op::multiply},
-    {"/", Op::divide},    {"//", Op::floor_divide}, {"%", Op::modulo},
-    {"**", Op::power},    {"==", Op::equal},        {"!=", Op::not_equal},
-    {"<>", Op::not_equal}, {"<", Op::less},         {"<=", Op::less_equal},
-    {">", Op::greater},   {">=", Op::greater_equal}, {"in", Op::in},
-    {"not in", Op::not_in}, {"is", Op::is},         {"is not", Op::is_not},
-    {"and", Op::logical_and}, {"or", Op::logical_or}, {"&", Op::bit_and},
-    {"|", Op::bit_or},    {"+=", Op::add},          {"-=", Op::subtract},
-    {"*=", Op::multiply}, {"/=", Op::divide},       {"//=", Op::floor_divide},
+    {"+", Op::add},
+    {"-", Op::subtract},
+    {"*", Op::multiply},
+    {"/", Op::divide},
+    {"//", Op::floor_divide},
+    {"%", Op::modulo},
+    {"**", Op::power},
+    {"==", Op::equal},
+    {"!=", Op::not_equal},
+    {"<>", Op::not_equal},
+    {"<", Op::less},
+    {"<=", Op::less_equal},
+    {">", Op::greater},
+    {">=", Op::greater_equal},
+    {"in", Op::in},
+    {"not in", Op::not_in},
+    {"is", Op::is},
+    {"is not", Op::is_not},
+    {"and", Op::logical_and},
+    {"or", Op::logical_or},
+    {"&", Op::bit_and},
+    {"|", Op::bit_or},
+    {"+=", Op::add},
+    {"-=", Op::subtract},
+    {"*=", Op::multiply},
+    {"/=", Op::divide},
+    {"//=", Op::floor_divide},
     {"%=", Op::modulo},
 };
 
@@ -147,15 +165,24 @@ struct FieldName {
 };
 
 constexpr FieldName kFields[] = {
-    {"alias", Field::alias},           {"alternative", Field::alternative},
-    {"argument", Field::argument},     {"arguments", Field::arguments},
-    {"attribute", Field::attribute},   {"body", Field::body},
-    {"condition", Field::condition},   {"consequence", Field::consequence},
-    {"function", Field::function},     {"key", Field::key},
-    {"left", Field::left},             {"module_name", Field::module_name},
-    {"name", Field::name},             {"object", Field::object},
-    {"parameters", Field::parameters}, {"right", Field::right},
-    {"subscript", Field::subscript},   {"superclasses", Field::superclasses},
+    {"alias", Field::alias},
+    {"alternative", Field::alternative},
+    {"argument", Field::argument},
+    {"arguments", Field::arguments},
+    {"attribute", Field::attribute},
+    {"body", Field::body},
+    {"condition", Field::condition},
+    {"consequence", Field::consequence},
+    {"function", Field::function},
+    {"key", Field::key},
+    {"left", Field::left},
+    {"module_name", Field::module_name},
+    {"name", Field::name},
+    {"object", Field::object},
+    {"parameters", Field::parameters},
+    {"right", Field::right},
+    {"subscript", Field::subscript},
+    {"superclasses", Field::superclasses},
     {"value", Field::value},
 };
 
@@ -172,9 +199,9 @@ struct Grammar {
     for (const char* name : {"parenthesized_expression", "await", "with_clause", "interpolation",
                              "as_pattern_target", "case_clause", "match_statement"})
       by_name[name] = {Treatment::elide, Kind::other, Op::none};
-    for (const char* name : {"string_start", "string_content", "string_end", "escape_sequence",
-                             "escape_interpolation", "format_specifier", "type_conversion",
-                             "line_continuation", "type"})
+    for (const char* name :
+         {"string_start", "string_content", "string_end", "escape_sequence", "escape_interpolation",
+          "format_specifier", "type_conversion", "line_continuation", "type"})
       by_name[name] = {Treatment::skip, Kind::other, Op::none};
     by_name["string"] = {Treatment::string, Kind::string, Op::none};
     by_name["comment"] = {Treatment::comment, Kind::other, Op::none};
@@ -187,18 +214,16 @@ struct Grammar {
       const std::string_view name = ts_language_symbol_name(language, symbol);
       if (ts_language_symbol_type(language, symbol) == TSSymbolTypeRegular) {
         const auto known = by_name.find(name);
-        meanings[symbol] = known == by_name.end()
-                               ? Meaning{Treatment::keep, Kind::other, Op::none}
-                               : known->second;
+        meanings[symbol] = known == by_name.end() ? Meaning{Treatment::keep, Kind::other, Op::none}
+                                                  : known->second;
       } else if (const auto op = ops.find(name); op != ops.end()) {
         meanings[symbol] = {Treatment::op_token, Kind::other, op->second};
       }
     }
     fields.resize(ts_language_field_count(language) + 1, Field::none);
     for (const auto& entry : kFields)
-      fields[ts_language_field_id_for_name(language, entry.name,
-                                           static_cast<std::uint32_t>(std::strlen(entry.name)))] =
-          entry.field;
+      fields[ts_language_field_id_for_name(
+          language, entry.name, static_cast<std::uint32_t>(std::strlen(entry.name)))] = entry.field;
     type_field = ts_language_field_id_for_name(language, "type", 4);
   }
 };

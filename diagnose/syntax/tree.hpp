@@ -2,12 +2,12 @@
 // comments leave the tree (comments are kept in a list of their own), operators become Op values.
 #pragma once
 
+#include "diagnose/syntax/node.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "diagnose/syntax/node.hpp"
 
 namespace bench::diagnose {
 

@@ -30,14 +30,16 @@ void check_missing_set_epoch(const Program& program, Report& report) {
                                    ? CallRef{}
                                    : program.calls_named("set_epoch").front();
       auto& finding =
-          constant ? report.at(constant.ref(), Confidence::certain,
-                               "set_epoch is called with a constant: the sampler gives the same order "
-                               "in every epoch")
-                   : report.at(loop.epochs, Confidence::certain,
-                               "no set_epoch call on the DistributedSampler: every epoch visits the "
-                               "samples in the same order");
-      finding.help = "Call sampler.set_epoch(epoch) at the top of each epoch, before the loader is "
-                     "iterated.";
+          constant
+              ? report.at(constant.ref(), Confidence::certain,
+                          "set_epoch is called with a constant: the sampler gives the same order "
+                          "in every epoch")
+              : report.at(loop.epochs, Confidence::certain,
+                          "no set_epoch call on the DistributedSampler: every epoch visits the "
+                          "samples in the same order");
+      finding.help =
+          "Call sampler.set_epoch(epoch) at the top of each epoch, before the loader is "
+          "iterated.";
       finding.evidence.emplace_back(
           "sampler_line", std::to_string(sampler.module->tree().line_of(sampler.call->node)));
       fix_set_epoch(program, loop, loader, sampler, finding);

@@ -1,11 +1,11 @@
-// Edits of a user's source that rules attach to findings. Each keeps the file's indentation, and does
-// nothing where it cannot be sure of it.
+// Edits of a user's source that rules attach to findings. Each keeps the file's indentation, and
+// does nothing where it cannot be sure of it.
 #pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
 
 #include <string>
 #include <string_view>
-
-#include "scenarios/pitfalls/rule.hpp"
 
 namespace bench::pitfalls {
 

@@ -54,7 +54,8 @@ std::optional<int> cuda_index(const Program& program, Ref device) {
   std::optional<int> found;
   for (const Source& source : program.sources(device)) {
     if (source.how != Source::How::value) return std::nullopt;
-    if (const CallRef call = program.as_call(source.ref); call && call.call->api == Api::torch_device) {
+    if (const CallRef call = program.as_call(source.ref);
+        call && call.call->api == Api::torch_device) {
       auto index = cuda_index(program, call.positional(0));
       if (const auto second = program.integer(call.positional(1)); second && index)
         index = static_cast<int>(*second);
@@ -152,9 +153,11 @@ std::vector<CallRef> placements(const Program& program, const Wrap& wrap) {
       const Ref receiver = call.receiver();
       if (!receiver || call.module != wrap.call.module) continue;
       const std::string_view text = receiver.text();
-      const bool inside = wrap.module && call.module->tree().contains(wrap.module.node, call.call->node);
+      const bool inside =
+          wrap.module && call.module->tree().contains(wrap.module.node, call.call->node);
       const bool outside = call.module->tree().contains(receiver.node, wrap.call.call->node);
-      if (inside || outside || text == inner_name || (!wrapped_name.empty() && text == wrapped_name))
+      if (inside || outside || text == inner_name ||
+          (!wrapped_name.empty() && text == wrapped_name))
         out.push_back(call);
     }
   // model = Net().cuda(): the placement is in the assignment the name comes from.
@@ -228,7 +231,8 @@ std::vector<Ref> calls_behind(const Program& program, Ref value) {
                            tree[id].field != Field::name && tree[id].field != Field::function;
       if (!is_name && kind != Kind::call) continue;
       for (const Source& source : program.sources(node))
-        if (source.ref != node && (source.how == Source::How::value || source.how == Source::How::element))
+        if (source.ref != node &&
+            (source.how == Source::How::value || source.how == Source::How::element))
           pending.push_back(source.ref);
     }
   }
@@ -272,8 +276,7 @@ std::string main_rank_condition(const Program& program, Ref node) {
   for (const std::string_view name : {"rank", "global_rank", "local_rank"})
     for (const std::uint32_t index : module.defs_of(name, false)) {
       const auto& def = module.defs()[index];
-      if (def.target < node.node &&
-          (def.scope == 0 || def.scope == module.function_of(node.node)))
+      if (def.target < node.node && (def.scope == 0 || def.scope == module.function_of(node.node)))
         return std::string(name) + " == 0";
     }
   for (const std::string_view alias : {"dist", "distributed"})

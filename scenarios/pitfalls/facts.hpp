@@ -1,12 +1,12 @@
 // Facts about a program that several pitfalls need, each a short question to the program model.
 #pragma once
 
+#include "scenarios/pitfalls/rule.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "scenarios/pitfalls/rule.hpp"
 
 namespace bench::pitfalls::facts {
 

@@ -1,9 +1,9 @@
 #include "scenarios/pitfalls/loaders.hpp"
 
+#include "scenarios/pitfalls/edits.hpp"
+
 #include <algorithm>
 #include <cctype>
-
-#include "scenarios/pitfalls/edits.hpp"
 
 namespace bench::pitfalls {
 

@@ -1,11 +1,11 @@
-// What several rules ask about data loaders: which DataLoader feeds a loop, which sampler it has, how
-// many epochs a loop runs, and the edits that add what is missing.
+// What several rules ask about data loaders: which DataLoader feeds a loop, which sampler it has,
+// how many epochs a loop runs, and the edits that add what is missing.
 #pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
 
 #include <optional>
 #include <vector>
-
-#include "scenarios/pitfalls/rule.hpp"
 
 namespace bench::pitfalls {
 

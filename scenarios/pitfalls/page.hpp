@@ -1,19 +1,19 @@
 // Reading a rule's page: its sections, and the cases that show it firing and staying silent.
 #pragma once
 
+#include "scenarios/pitfalls/rule.hpp"
+
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "scenarios/pitfalls/rule.hpp"
-
 namespace bench::pitfalls {
 
 // The headings every page has, in this order.
 inline constexpr std::string_view kPageHeadings[] = {
-    "What it detects", "Why it costs", "Measured here", "Fix", "When it is wrong", "Fires",
-    "Stays silent"};
+    "What it detects",  "Why it costs", "Measured here", "Fix",
+    "When it is wrong", "Fires",        "Stays silent"};
 
 std::string section(const Rule& rule, std::string_view heading);
 

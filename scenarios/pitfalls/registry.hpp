@@ -1,11 +1,11 @@
-// All pitfalls, sorted by id. A new one is a line in checks.hpp, a line in registry.cpp and its pair
-// of files in CMakeLists.txt.
+// All pitfalls, sorted by id. A new one is a line in checks.hpp, a line in registry.cpp and its
+// pair of files in CMakeLists.txt.
 #pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
 
 #include <span>
 #include <string_view>
-
-#include "scenarios/pitfalls/rule.hpp"
 
 namespace bench::pitfalls {
 

@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "scenarios/pitfalls/rule.hpp"
+
+#include <algorithm>
 
 namespace bench::pitfalls {
 

@@ -2,11 +2,11 @@
 // One pitfall is one .cpp, one .md of the same name and one line in registry.cpp.
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "diagnose/finding.hpp"
 #include "diagnose/model/program.hpp"
+
+#include <string>
+#include <string_view>
 
 namespace bench::pitfalls {
 

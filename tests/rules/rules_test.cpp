@@ -1,5 +1,10 @@
-// Every rule's page is its test: the cases under "Fires" and "Stays silent" run through the same code
-// as `bench diagnose`. With BENCH_UPDATE_GOLDEN=1 the finding blocks are rewritten.
+// Every rule's page is its test: the cases under "Fires" and "Stays silent" run through the same
+// code as `bench diagnose`. With BENCH_UPDATE_GOLDEN=1 the finding blocks are rewritten.
+#include "diagnose/driver/diagnose.hpp"
+#include "diagnose/output/render.hpp"
+#include "scenarios/pitfalls/page.hpp"
+#include "scenarios/pitfalls/registry.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,11 +13,6 @@
 #include <fstream>
 #include <set>
 #include <sstream>
-
-#include "diagnose/driver/diagnose.hpp"
-#include "diagnose/output/render.hpp"
-#include "scenarios/pitfalls/page.hpp"
-#include "scenarios/pitfalls/registry.hpp"
 
 namespace bench::pitfalls {
 namespace {
@@ -26,7 +26,9 @@ std::string lowered(std::string_view text, char dash) {
   return out;
 }
 
-std::string stem_of(const Rule& rule) { return lowered(rule.id, '-') + "_" + lowered(rule.name, '_'); }
+std::string stem_of(const Rule& rule) {
+  return lowered(rule.id, '-') + "_" + lowered(rule.name, '_');
+}
 
 std::string page_path(const Rule& rule) {
   return std::string(BENCH_PITFALL_PAGES) + "/" + stem_of(rule) + ".md";
@@ -51,8 +53,8 @@ std::string outcome_of(const Rule& rule, const PageCase& each) {
   std::string out;
   for (const Finding& finding :
        diagnose::diagnose_texts(each.files, each.script, options_of(rule, each)))
-    out += finding.file + ":" + std::to_string(finding.line) + ":" + std::to_string(finding.column) +
-           ": " + std::string(name_of(finding.severity)) + ", " +
+    out += finding.file + ":" + std::to_string(finding.line) + ":" +
+           std::to_string(finding.column) + ": " + std::string(name_of(finding.severity)) + ", " +
            std::string(name_of(finding.confidence)) + ": " + finding.message + "\n";
   return out;
 }
@@ -85,7 +87,8 @@ TEST_P(RulePage, CasesGiveTheFindingsTheyShow) {
   for (const PageCase& each : cases) {
     const std::string outcome = outcome_of(rule, each);
     // Independent of the exact text, so that rewriting cannot hide a change of verdict.
-    EXPECT_EQ(each.fires, !outcome.empty()) << page_path(rule) << ": " << each.title << "\n" << outcome;
+    EXPECT_EQ(each.fires, !outcome.empty()) << page_path(rule) << ": " << each.title << "\n"
+                                            << outcome;
     if (!update) EXPECT_EQ(each.expected, outcome) << page_path(rule) << ": " << each.title;
   }
   if (update) update_page(rule, cases);
@@ -108,12 +111,14 @@ TEST_P(RulePage, HasTheHeadingsAndEnoughCases) {
   }
   if (rule.check == nullptr) return;
   const std::vector<PageCase> cases = cases_of(page);
-  const auto firing = std::count_if(cases.begin(), cases.end(), [](const auto& c) { return c.fires; });
+  const auto firing =
+      std::count_if(cases.begin(), cases.end(), [](const auto& c) { return c.fires; });
   EXPECT_GE(firing, kLeastCases) << page_path(rule);
   EXPECT_GE(static_cast<std::ptrdiff_t>(cases.size()) - firing, kLeastCases) << page_path(rule);
 }
 
-INSTANTIATE_TEST_SUITE_P(Pitfalls, RulePage, testing::ValuesIn(all_rules().begin(), all_rules().end()),
+INSTANTIATE_TEST_SUITE_P(Pitfalls, RulePage,
+                         testing::ValuesIn(all_rules().begin(), all_rules().end()),
                          [](const auto& info) { return std::string(info.param.id); });
 
 TEST(Registry, IdsAreSortedAndNamesDiffer) {

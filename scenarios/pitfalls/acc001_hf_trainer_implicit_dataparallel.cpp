@@ -1,0 +1,28 @@
+#include "scenarios/pitfalls/checks.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Launcher;
+using diagnose::LaunchLine;
+
+void check_hf_trainer_implicit_dataparallel(const Program& program, Report& report) {
+  if (!program.uses(Api::hf_trainer)) return;
+  for (const LaunchLine& launch : program.launches()) {
+    if (launch.launcher != Launcher::python) continue;
+    const auto visible = launch.visible_devices();
+    if ((visible && *visible <= 1) || (program.gpus() && *program.gpus() <= 1)) continue;
+    const CallRef call = program.calls(Api::hf_trainer).front();
+    Finding& finding =
+        report.at(call.ref(), visible || program.gpus() ? Confidence::certain : Confidence::likely,
+                  "started with plain python on several GPUs, the Trainer wraps the model in "
+                  "DataParallel and multiplies "
+                  "the batch size by their number");
+    finding.help =
+        "Launch with torchrun --nproc-per-node=N or accelerate launch, or show one GPU with "
+        "CUDA_VISIBLE_DEVICES=0.";
+    return;
+  }
+}
+
+}  // namespace bench::pitfalls

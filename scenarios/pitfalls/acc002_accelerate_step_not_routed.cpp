@@ -1,0 +1,70 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/edits.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/loaders.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Kind;
+using diagnose::Source;
+using diagnose::TrainingLoop;
+
+void check_accelerate_step_not_routed(const Program& program, Report& report) {
+  if (!program.uses(Api::accelerator)) return;
+  const CallRef made = program.calls(Api::accelerator).front();
+  const std::string_view accelerator = program.assigned_name(made.ref());
+  for (const TrainingLoop& loop : program.training_loops()) {
+    for (const CallRef& backward : loop.backwards) {
+      if (backward.positional(0) || !backward.receiver()) continue;
+      const std::string_view receiver = backward.receiver().text();
+      if (receiver == accelerator || facts::contains(receiver, "accelerator") ||
+          facts::contains(receiver, "scale("))
+        continue;
+      Finding& finding = report.at(backward.ref(), Confidence::certain,
+                                   "loss.backward() goes round Accelerate: no loss scaling and no "
+                                   "division for accumulation");
+      finding.help = "Call accelerator.backward(loss).";
+      if (!accelerator.empty() && accelerator.find('.') == std::string_view::npos)
+        replace(backward.ref(),
+                std::string(accelerator) + ".backward(" + std::string(receiver) + ")",
+                "Route it through Accelerate", finding);
+    }
+    if (!program.calls_named("prepare").empty())
+      for (const CallRef& loader : loaders_of(program, loop.iterable)) {
+        const std::string_view name = program.assigned_name(loader.ref());
+        if (name.empty()) continue;
+        bool prepared = false;
+        for (const char* method : {"prepare", "prepare_data_loader"})
+          for (const CallRef& prepare : program.calls_named(method))
+            for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i) {
+              prepared = prepared || argument.text() == name ||
+                         argument.kind() == Kind::list_splat || argument.kind() != Kind::identifier;
+              for (const Source& source : program.sources(argument))
+                prepared = prepared || source.ref == loader.ref();
+            }
+        if (prepared) continue;
+        report
+            .at(loader.ref(), Confidence::likely,
+                "the training loader is not passed to accelerator.prepare(): every process reads "
+                "all the data")
+            .help = "Pass it to prepare() with the model and the optimizer.";
+      }
+  }
+  const auto steps = program.integer(made.keyword("gradient_accumulation_steps"));
+  if (steps && *steps > 1 && program.calls_named("accumulate").empty() &&
+      !program.mentions("sync_gradients") && !program.mentions("no_sync"))
+    report
+        .at(made.keyword("gradient_accumulation_steps"), Confidence::certain,
+            "gradient_accumulation_steps has no effect without `with "
+            "accelerator.accumulate(model):`")
+        .help = "Put the body of the loop under accelerator.accumulate(model).";
+  for (const CallRef& clip : program.calls(Api::clip_grad))
+    if (program.string(made.keyword("mixed_precision")).value_or("") == "fp16")
+      report
+          .at(clip.ref(), Confidence::likely,
+              "gradients are clipped while they are scaled for fp16")
+          .help = "Call accelerator.clip_grad_norm_.";
+}
+
+}  // namespace bench::pitfalls

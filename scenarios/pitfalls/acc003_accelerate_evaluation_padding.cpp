@@ -1,0 +1,35 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+
+void check_accelerate_evaluation_padding(const Program& program, Report& report) {
+  if (!program.uses(Api::accelerator)) return;
+  const std::string_view accelerator =
+      program.assigned_name(program.calls(Api::accelerator).front().ref());
+  for (const CallRef& gather : program.calls_named("gather")) {
+    if (!gather.receiver() || gather.receiver().text() != accelerator) continue;
+    const Ref value = gather.positional(0);
+    // Losses are averaged, for which a repeated sample hardly matters; predictions are counted.
+    if (!value || facts::contains(facts::lowered(value.text()), "loss") ||
+        !program.is_evaluation(gather.ref()))
+      continue;
+    report
+        .at(gather.ref(), Confidence::likely,
+            "gather keeps the samples that were repeated to make the last batches equal: they "
+            "count twice in the metric")
+        .help = "Use accelerator.gather_for_metrics.";
+  }
+  for (const CallRef& made : program.calls(Api::accelerator)) {
+    const Ref even = made.keyword("even_batches");
+    if (even && program.is_literal_false(even) && program.calls_named("join_uneven_inputs").empty())
+      report
+          .at(even, Confidence::likely,
+              "even_batches=False without join_uneven_inputs: the job hangs at the end of an epoch")
+          .help = "Train under accelerator.join_uneven_inputs([model]).";
+  }
+}
+
+}  // namespace bench::pitfalls

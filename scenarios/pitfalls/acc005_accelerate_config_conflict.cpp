@@ -1,0 +1,78 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::ConfigEntry;
+using diagnose::Launcher;
+using diagnose::LaunchLine;
+using diagnose::LaunchWord;
+
+namespace {
+
+const ConfigEntry* top_level(const Program& program, std::string_view key) {
+  for (const ConfigEntry& entry : program.configs())
+    if (entry.path == key) return &entry;
+  return nullptr;
+}
+
+Finding& flag_entry(Report& report, const ConfigEntry& entry, std::string message) {
+  LaunchWord word;
+  word.text = std::string(entry.key());
+  word.line = entry.line;
+  word.column = entry.column;
+  return report.at_word(entry.file, word, Confidence::certain, std::move(message));
+}
+
+}  // namespace
+
+void check_accelerate_config_conflict(const Program& program, Report& report) {
+  const ConfigEntry* type = top_level(program, "distributed_type");
+  const ConfigEntry* processes = top_level(program, "num_processes");
+  if (type != nullptr && processes != nullptr && processes->value.is_integer()) {
+    const auto count = processes->value.integer;
+    if ((type->value.string == "NO" || type->value.is_false()) && count > 1)
+      flag_entry(report, *type,
+                 "distributed_type is NO but num_processes is " + std::to_string(count) +
+                     ": one GPU is used, silently")
+          .help = "Set distributed_type: MULTI_GPU.";
+    const ConfigEntry* ids = top_level(program, "gpu_ids");
+    if (ids != nullptr && ids->value.is_string() && facts::contains(ids->value.string, ",")) {
+      const auto gpus = std::count(ids->value.string.begin(), ids->value.string.end(), ',') + 1;
+      const ConfigEntry* machines = top_level(program, "num_machines");
+      if (count > gpus && (machines == nullptr || machines->value.integer == 1))
+        flag_entry(report, *processes,
+                   std::to_string(count) + " processes for " + std::to_string(gpus) +
+                       " GPUs: CUDA error, invalid device ordinal")
+            .help = "Make num_processes the number of gpu_ids.";
+    }
+  }
+  for (const CallRef& load : program.calls_named("from_pretrained")) {
+    const Ref map = load.keyword("device_map");
+    if (!map || program.string(map).value_or("") != "auto") continue;
+    bool distributed = program.uses(Api::accelerator) || program.has_ddp();
+    for (const LaunchLine& launch : program.launches()) {
+      const auto ranks = launch.processes_per_node();
+      distributed = distributed || (launch.launcher != Launcher::python && ranks.value_or(1) > 1 &&
+                                    program.uses(Api::hf_trainer));
+    }
+    if (!distributed || program.training_loops().empty()) {
+      const bool launched = std::any_of(program.launches().begin(), program.launches().end(),
+                                        [](const LaunchLine& launch) {
+                                          return launch.launcher != Launcher::python &&
+                                                 launch.processes_per_node().value_or(1) > 1;
+                                        });
+      if (!launched || !program.uses(Api::hf_trainer)) continue;
+    }
+    report
+        .at(map, Confidence::likely,
+            "device_map=\"auto\" spreads one model over all GPUs: it cannot be trained in a "
+            "distributed mode (ValueError)")
+        .help = "Use device_map={\"\": accelerator.local_process_index}.";
+  }
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,33 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+
+void check_horovod_device_or_sampler(const Program& program, Report& report) {
+  if (!program.uses(Api::hvd_init)) return;
+  if (!program.uses(Api::set_device) && !program.mentions("set_device") &&
+      !program.mentions("CUDA_VISIBLE_DEVICES")) {
+    for (const CallRef& call : program.calls_named("cuda")) {
+      if (!call.receiver() || call.argument(0, "device") ||
+          !facts::is_reachable(program, call.ref()))
+        continue;
+      report
+          .at(call.ref(), Confidence::likely,
+              "no rank was given a device of its own: all use GPU 0")
+          .help = "Call torch.cuda.set_device(hvd.local_rank()) first.";
+      break;
+    }
+  }
+  if (program.uses(Api::init_process_group)) return;
+  for (const CallRef& sampler : program.calls(Api::distributed_sampler))
+    if (!sampler.argument(1, "num_replicas") || !sampler.argument(2, "rank"))
+      report
+          .at(sampler.ref(), Confidence::certain,
+              "DistributedSampler asks torch.distributed, which Horovod does not initialise: "
+              "ValueError")
+          .help = "Pass num_replicas=hvd.size(), rank=hvd.rank().";
+}
+
+}  // namespace bench::pitfalls

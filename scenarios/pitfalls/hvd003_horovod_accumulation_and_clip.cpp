@@ -1,0 +1,44 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Guard;
+
+void check_horovod_accumulation_and_clip(const Program& program, Report& report) {
+  if (!program.uses(Api::hvd_optimizer)) return;
+  for (const CallRef& clip : program.calls(Api::clip_grad)) {
+    bool synchronised = false;
+    for (const CallRef& call : program.calls_named("synchronize"))
+      synchronised =
+          synchronised ||
+          (call.module == clip.module && call.call->node < clip.call->node &&
+           program.enclosing_function(call.ref()) == program.enclosing_function(clip.ref()) &&
+           call.call->api == Api::none);
+    if (synchronised || facts::training_loop_of(program, clip.ref()) == nullptr) continue;
+    report
+        .at(clip.ref(), Confidence::certain,
+            "gradients are clipped before Horovod has reduced them: each rank clips its own")
+        .help = "optimizer.synchronize(), then clip, then step under optimizer.skip_synchronize().";
+  }
+  for (const CallRef& made : program.calls(Api::hvd_optimizer)) {
+    if (made.keyword("backward_passes_per_step")) continue;
+    for (const CallRef& step : program.calls_named("step")) {
+      if (!step.receiver() || facts::training_loop_of(program, step.ref()) == nullptr ||
+          facts::contains(step.receiver().text(), "sched"))
+        continue;
+      for (const Guard& guard : program.guards(step.ref())) {
+        if (!facts::contains(guard.condition.text(), "%")) continue;
+        report
+            .at(made.ref(), Confidence::likely,
+                "gradients are accumulated but backward_passes_per_step is not set: "
+                "AssertionError, gradients were computed more than once before step()")
+            .help = "Pass backward_passes_per_step=N.";
+        return;
+      }
+    }
+  }
+}
+
+}  // namespace bench::pitfalls

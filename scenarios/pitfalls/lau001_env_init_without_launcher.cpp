@@ -1,0 +1,62 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::Launcher;
+using diagnose::LaunchLine;
+using diagnose::Module;
+using diagnose::NodeId;
+
+namespace {
+
+// The script copes with being started without a launcher.
+bool works_alone(const Program& program) {
+  if (program.uses(Api::spawn) || program.imports("submitit") || program.framework_distributes())
+    return true;
+  for (const std::string_view word :
+       {"'RANK' in os.environ", "\"RANK\" in os.environ", "WORLD_SIZE' in", "WORLD_SIZE\" in",
+        "MASTER_ADDR", "LOCAL_RANK' in", "LOCAL_RANK\" in", "os.environ.get(\"RANK\"",
+        "os.environ.get('RANK'", "tcp://", "file://", "Process(", "is_torchelastic"})
+    if (program.mentions(word)) return true;
+  return false;
+}
+
+}  // namespace
+
+void check_env_init_without_launcher(const Program& program, Report& report) {
+  for (const LaunchLine& launch : program.launches()) {
+    if (launch.launcher != Launcher::python || launch.environment.contains("RANK") ||
+        works_alone(program))
+      continue;
+    for (const CallRef& init : program.calls(Api::init_process_group)) {
+      if (init.keyword("store") || !program.guards(init.ref()).empty() ||
+          !facts::is_reachable(program, init.ref()))
+        continue;
+      report
+          .at(init.ref(), Confidence::certain,
+              "started with plain python there is no RANK in the environment: ValueError, "
+              "environment variable RANK expected, but not set")
+          .help = "Launch with torchrun --nproc-per-node=N " + launch.script.text + ".";
+      return;
+    }
+    for (const Module* module : program.modules())
+      for (const NodeId node : module->nodes_of(Kind::subscript)) {
+        const std::string name = program.environment_name({module, node});
+        if (name != "LOCAL_RANK" && name != "RANK") continue;
+        if (!program.guards({module, node}).empty() ||
+            module->tree().ancestor(node, Kind::try_statement) != kNoNode)
+          continue;
+        report
+            .at({module, node}, Confidence::certain,
+                "started with plain python there is no " + name + " in the environment: KeyError")
+            .help = "Launch with torchrun --nproc-per-node=N " + launch.script.text + ".";
+        return;
+      }
+  }
+}
+
+}  // namespace bench::pitfalls

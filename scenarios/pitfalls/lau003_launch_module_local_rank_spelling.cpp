@@ -1,0 +1,39 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/edits.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Launcher;
+using diagnose::LaunchLine;
+
+void check_launch_module_local_rank_spelling(const Program& program, Report& report) {
+  if (!program.calls_named("parse_known_args").empty()) return;
+  bool old_launcher = false;
+  for (const LaunchLine& launch : program.launches()) {
+    if (launch.launcher == Launcher::launch_module) old_launcher = true;
+    if (launch.launcher == Launcher::torchrun || launch.launcher == Launcher::deepspeed) return;
+  }
+  for (const CallRef& option : program.calls_named("add_argument")) {
+    bool underscore = false;
+    bool dash = false;
+    Ref spelt;
+    for (std::size_t i = 0; const Ref name = option.positional(i); ++i) {
+      const std::string text = program.string(name).value_or("");
+      if (text == "--local_rank") spelt = name;
+      underscore = underscore || text == "--local_rank";
+      dash = dash || text == "--local-rank";
+    }
+    if (!underscore || dash || program.imports("deepspeed")) continue;
+    if (!old_launcher && !facts::is_distributed(program)) continue;
+    Finding& finding = report.at(spelt, old_launcher ? Confidence::certain : Confidence::likely,
+                                 "torch.distributed.launch passes --local-rank with a dash since "
+                                 "PyTorch 2.0: this parser exits with unrecognized arguments");
+    if (!old_launcher) finding.severity = Severity::warning;
+    finding.help = "Accept both spellings, or better use torchrun and the LOCAL_RANK variable.";
+    replace(spelt, "\"--local-rank\", " + std::string(spelt.text()), "Accept both spellings",
+            finding);
+  }
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,67 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::LaunchLine;
+using diagnose::Module;
+using diagnose::NodeId;
+
+namespace {
+
+std::optional<std::string> problem_of(const std::string& devices) {
+  if (facts::contains(devices, "GPU-") || facts::contains(devices, "MIG-")) return std::nullopt;
+  const auto parsed = diagnose::parse_visible_devices(devices);
+  return parsed.problem.empty() ? std::nullopt : std::optional(parsed.problem);
+}
+
+// Calls that initialise CUDA in this process.
+bool starts_cuda(const CallRef& call) {
+  if (call.call->name == "cuda" && call.receiver()) return true;
+  const Api api = call.call->api;
+  return api == Api::set_device || api == Api::current_device || api == Api::cuda_synchronize;
+}
+
+}  // namespace
+
+void check_visible_devices_malformed_or_late(const Program& program, Report& report) {
+  for (const LaunchLine& launch : program.launches()) {
+    const auto found = launch.environment.find("CUDA_VISIBLE_DEVICES");
+    if (found == launch.environment.end() || !found->second.literal) continue;
+    if (const auto problem = problem_of(found->second.text))
+      report
+          .at_word(launch.file, found->second, Confidence::certain,
+                   "CUDA_VISIBLE_DEVICES=" + found->second.text + ": " + *problem)
+          .help = "List each index once, separated by commas.";
+  }
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::assignment)) {
+      const Ref assignment{module, node};
+      const Ref target = assignment.child(Field::left);
+      if (target.kind() != Kind::subscript ||
+          program.environment_name(target) != "CUDA_VISIBLE_DEVICES")
+        continue;
+      const Ref value = assignment.child(Field::right);
+      const auto text = program.string(value);
+      if (text)
+        if (const auto problem = problem_of(*text))
+          report.at(value, Confidence::certain, "CUDA_VISIBLE_DEVICES=" + *text + ": " + *problem)
+              .help = "List each index once, separated by commas.";
+      if (module->tree().ancestor(node, Kind::function) != kNoNode) continue;
+      for (const auto& call : module->calls()) {
+        const CallRef ref{module, &call};
+        if (call.node >= node || !starts_cuda(ref) || module->function_of(call.node) != 0) continue;
+        report
+            .at(assignment, Confidence::certain,
+                "CUDA is in use above this line: setting CUDA_VISIBLE_DEVICES now has no effect")
+            .help = "Set it in the launch line, or at the top of the script.";
+        break;
+      }
+    }
+}
+
+}  // namespace bench::pitfalls

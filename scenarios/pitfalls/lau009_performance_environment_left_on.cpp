@@ -1,0 +1,81 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <array>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::LaunchLine;
+using diagnose::Module;
+using diagnose::NodeId;
+
+namespace {
+
+struct SlowVariable {
+  std::string_view name;
+  std::string_view value;  // empty: any
+  std::string_view effect;
+};
+
+constexpr auto kSlowVariables = std::to_array<SlowVariable>({
+    {"NCCL_P2P_DISABLE", "1",
+     "GPUs exchange data through host memory (a valid workaround where peer-to-peer is broken)"},
+    {"NCCL_IB_DISABLE", "1", "NCCL leaves InfiniBand unused"},
+    {"NCCL_SHM_DISABLE", "1", "NCCL leaves shared memory unused"},
+    {"NCCL_SOCKET_IFNAME", "lo", "NCCL uses the loopback interface, which reaches no other node"},
+    {"CUDA_LAUNCH_BLOCKING", "1", "the host waits for every kernel"},
+    {"TORCH_DISTRIBUTED_DEBUG", "DETAIL", "every collective is checked across ranks"},
+    {"NCCL_DEBUG", "TRACE", "NCCL logs every call"},
+});
+
+const SlowVariable* slow_variable(std::string_view name, std::string_view value) {
+  for (const SlowVariable& each : kSlowVariables)
+    if (each.name == name && each.value == value) return &each;
+  return nullptr;
+}
+
+}  // namespace
+
+void check_performance_environment_left_on(const Program& program, Report& report) {
+  const auto explain = [](Finding& finding, const SlowVariable& variable) {
+    finding.help = std::string(variable.effect) + ": remove it after debugging.";
+    finding.help[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(finding.help[0])));
+  };
+  for (const LaunchLine& launch : program.launches())
+    for (const auto& [name, word] : launch.environment)
+      if (const SlowVariable* variable = word.literal ? slow_variable(name, word.text) : nullptr)
+        explain(report.at_word(launch.file, word, Confidence::likely,
+                               name + "=" + word.text + " slows training down"),
+                *variable);
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::assignment)) {
+      const Ref assignment{module, node};
+      const Ref target = assignment.child(Field::left);
+      if (target.kind() != Kind::subscript) continue;
+      const std::string name = program.environment_name(target);
+      const auto value =
+          name.empty() ? std::nullopt : program.string(assignment.child(Field::right));
+      const SlowVariable* variable = value ? slow_variable(name, *value) : nullptr;
+      if (variable != nullptr && program.guards(assignment).empty())
+        explain(
+            report.at(assignment, Confidence::likely, name + "=" + *value + " slows training down"),
+            *variable);
+    }
+  for (const CallRef& call : program.calls(Api::detect_anomaly)) {
+    const Ref mode = call.positional(0);
+    if (call.call->name == "set_detect_anomaly" && !program.is_literal_true(mode)) continue;
+    if (!facts::is_reachable(program, call.ref()) || !program.guards(call.ref()).empty() ||
+        program.wraps().empty())
+      continue;
+    report
+        .at(call.ref(), Confidence::likely,
+            "anomaly detection is left on: every backward pass records its stack and checks for "
+            "NaN")
+        .help = "Remove it after debugging.";
+  }
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,54 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/trainer.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace bench::pitfalls {
+
+namespace {
+
+bool is_strategy_name(std::string_view name) {
+  static constexpr auto kNames = std::to_array<std::string_view>(
+      {"dp", "ddp", "ddp_spawn", "ddp_cpu", "ddp2", "horovod", "ddp_sharded",
+       "ddp_find_unused_parameters_false", "deepspeed", "fsdp", "ddp_fork"});
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+}  // namespace
+
+void check_accelerator_used_as_strategy(const Program& program, Report& report) {
+  for (const trainer::Use& use : trainer::uses(program)) {
+    if (const auto* backend = use.find("distributed_backend")) {
+      Finding& finding =
+          trainer::flag(report, *backend, Confidence::certain,
+                        "Trainer(distributed_backend=...) was removed in Lightning 1.5");
+      finding.help = "Write strategy=" + trainer::spelling(backend->value) + ".";
+      if (backend->value.is_string() && backend->value.string != "dp" &&
+          use.find("strategy") == nullptr)
+        trainer::fix(*backend,
+                     backend->value.string == "ddp_cpu"
+                         ? "strategy=\"ddp_spawn\", accelerator=\"cpu\""
+                         : "strategy=\"" + backend->value.string + "\"",
+                     "Write strategy", finding);
+    }
+    const auto* accelerator = use.find("accelerator");
+    if (accelerator == nullptr || !accelerator->value.is_string() ||
+        !is_strategy_name(accelerator->value.string))
+      continue;
+    const std::string& name = accelerator->value.string;
+    Finding& finding = trainer::flag(
+        report, *accelerator, Confidence::certain,
+        "accelerator=\"" + name +
+            "\" is a strategy: ValueError, invalid accelerator name, since Lightning 1.7");
+    const std::string modern = name == "ddp_cpu" ? "strategy=\"ddp_spawn\", accelerator=\"cpu\""
+                                                 : "strategy=\"" + (name == "dp" ? "ddp" : name) +
+                                                       "\", accelerator=\"gpu\"";
+    finding.help =
+        "Write " + modern + (name == "dp" ? " (the batch size is then per device)." : ".");
+    if (name != "dp" && use.find("strategy") == nullptr)
+      trainer::fix(*accelerator, modern, "Write strategy and accelerator", finding);
+  }
+}
+
+}  // namespace bench::pitfalls

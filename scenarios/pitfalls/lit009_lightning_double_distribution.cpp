@@ -1,0 +1,64 @@
+#include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/trainer.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::ClassRef;
+using diagnose::FunctionRef;
+using diagnose::Launcher;
+using diagnose::LaunchLine;
+using diagnose::Wrap;
+
+void check_lightning_double_distribution(const Program& program, Report& report) {
+  const auto inside_lightning = [&](Ref node) {
+    const ClassRef cls = program.enclosing_class(node);
+    return cls && (program.derives_from(cls, Api::lightning_module) ||
+                   program.derives_from(cls, Api::lightning_data_module));
+  };
+  for (const Wrap& wrap : program.wraps())
+    if (inside_lightning(wrap.call.ref()))
+      report
+          .at(wrap.call.ref(), Confidence::certain,
+              "the model is wrapped by hand inside a Lightning module, and Lightning's strategy "
+              "wraps it again")
+          .help = "Leave the wrapping to the Trainer: strategy=\"ddp\".";
+  for (const CallRef& move : program.calls_named("cuda")) {
+    const FunctionRef function = program.enclosing_function(move.ref());
+    const bool step = function && (function.function->name == "training_step" ||
+                                   function.function->name == "validation_step" ||
+                                   function.function->name == "forward");
+    if (step && move.receiver() && inside_lightning(move.ref()))
+      report
+          .at(move.ref(), Confidence::likely,
+              ".cuda() inside a Lightning step: it ignores the Trainer's devices")
+          .help = "Use self.device, or type_as(batch).";
+  }
+  bool has_sampler = program.uses(Api::distributed_sampler);
+  for (const trainer::Use& use : trainer::uses(program)) {
+    for (const std::string_view name : {"use_distributed_sampler", "replace_sampler_ddp"}) {
+      const auto* argument = use.find(name);
+      if (argument && argument->value.is_false() && !has_sampler && !program.mentions("Sampler") &&
+          use.call)
+        trainer::flag(
+            report, *argument, Confidence::likely,
+            "no sampler is inserted and the script has none: every rank sees all the data")
+            .help = "Leave it out, or pass a DistributedSampler.";
+    }
+    const auto* devices = use.find("devices");
+    for (const LaunchLine& launch : program.launches()) {
+      if (launch.launcher != Launcher::torchrun || !devices || !devices->value.is_integer() ||
+          devices->value.integer < 1)
+        continue;
+      const auto ranks = launch.processes_per_node();
+      if (ranks && *ranks != devices->value.integer)
+        trainer::flag(report, *devices, Confidence::certain,
+                      "devices=" + std::to_string(devices->value.integer) +
+                          " but the launch line starts " + std::to_string(*ranks) +
+                          " processes: ValueError, the product does not match the world size")
+            .help = "Make them equal.";
+    }
+  }
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,136 @@
+#include "scenarios/pitfalls/trainer.hpp"
+
+#include "scenarios/pitfalls/edits.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls::trainer {
+
+using diagnose::Api;
+using diagnose::ConfigEntry;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::NodeId;
+using diagnose::Source;
+using diagnose::Value;
+
+namespace {
+
+void add_pairs(const Program& program, Ref dictionary, Use& use) {
+  const auto& tree = dictionary.module->tree();
+  for (NodeId at = tree[dictionary.node].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    if (tree[at].kind != Kind::pair) continue;
+    const auto key = tree.string_value(tree.child(at, Field::key));
+    const Ref value = dictionary.with(tree.child(at, Field::value));
+    if (key) use.arguments.push_back({*key, program.evaluate(value), value, nullptr});
+  }
+}
+
+Use use_of(const Program& program, const CallRef& call) {
+  Use use;
+  use.call = call;
+  const auto& tree = call.module->tree();
+  const NodeId list = tree.child(call.call->node, Field::arguments);
+  if (list == kNoNode) return use;
+  for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    if (tree[at].kind == Kind::keyword_argument) {
+      const Ref value{call.module, tree.child(at, Field::value)};
+      use.arguments.push_back({std::string(tree.text(tree.child(at, Field::name))),
+                               program.evaluate(value), value, nullptr});
+    } else if (tree[at].kind == Kind::dictionary_splat) {
+      bool seen = false;
+      for (const Source& source : program.sources({call.module, tree[at].first_child}))
+        if (source.ref.kind() == Kind::dictionary) {
+          add_pairs(program, source.ref, use);
+          seen = true;
+        }
+      use.has_more = use.has_more || !seen;
+    }
+  }
+  return use;
+}
+
+bool is_trainer_key(std::string_view parent) {
+  const std::string last = facts::lowered(parent.substr(parent.rfind('.') + 1));
+  return last == "trainer" || last == "pl_trainer" || last == "trainer_args" ||
+         last == "trainer_kwargs" || last == "trainer_params" || last == "lightning_trainer";
+}
+
+}  // namespace
+
+const Argument* Use::find(std::string_view name) const {
+  const auto at = std::find_if(arguments.begin(), arguments.end(),
+                               [&](const Argument& argument) { return argument.name == name; });
+  return at == arguments.end() ? nullptr : &*at;
+}
+
+std::vector<Use> uses(const Program& program) {
+  std::vector<Use> out;
+  for (const CallRef& call : program.calls(Api::lightning_trainer))
+    out.push_back(use_of(program, call));
+  for (const CallRef& call : program.calls_named("from_argparse_args")) {
+    const Ref receiver = call.receiver();
+    if (receiver && receiver.module->api(receiver.node) == Api::lightning_trainer) {
+      out.push_back(use_of(program, call));
+      out.back().has_more = true;
+    }
+  }
+  std::string_view parent;
+  for (const ConfigEntry& entry : program.configs()) {
+    if (!is_trainer_key(entry.parent())) continue;
+    if (out.empty() || entry.parent() != parent) out.emplace_back();
+    parent = entry.parent();
+    out.back().arguments.push_back({std::string(entry.key()), entry.value, {}, &entry});
+  }
+  return out;
+}
+
+Finding& flag(Report& report, const Argument& argument, Confidence confidence,
+              std::string message) {
+  if (argument.entry != nullptr) {
+    diagnose::LaunchWord word;
+    word.text = std::string(argument.entry->key());
+    word.line = argument.entry->line;
+    word.column = argument.entry->column;
+    return report.at_word(argument.entry->file, word, confidence, std::move(message));
+  }
+  return report.at(argument.node.with((*argument.node.module)[argument.node.node].parent),
+                   confidence, std::move(message));
+}
+
+void fix(const Argument& argument, const std::string& text, const std::string& title,
+         Finding& finding) {
+  if (!argument.node) return;
+  const Ref parent = argument.node.with((*argument.node.module)[argument.node.node].parent);
+  if (parent.kind() == Kind::keyword_argument) replace(parent, text, title, finding);
+}
+
+std::string spelling(const Value& value) {
+  switch (value.type) {
+    case Value::Type::none:
+      return "None";
+    case Value::Type::boolean:
+      return value.integer != 0 ? "True" : "False";
+    case Value::Type::integer:
+      return std::to_string(value.integer);
+    case Value::Type::number: {
+      std::string text = std::to_string(value.number);
+      text.erase(text.find_last_not_of('0') + 1);
+      return text.ends_with('.') ? text + "0" : text;
+    }
+    case Value::Type::string:
+      return "\"" + value.string + "\"";
+    case Value::Type::list: {
+      std::string out = "[";
+      for (const Value& item : value.items) out += (out.size() > 1 ? ", " : "") + spelling(item);
+      return out + "]";
+    }
+    case Value::Type::unknown:
+      break;
+  }
+  return "...";
+}
+
+}  // namespace bench::pitfalls::trainer

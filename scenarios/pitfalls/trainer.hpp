@@ -1,0 +1,40 @@
+// Lightning Trainer arguments in one form, whether they stand in a Trainer(...) call or under a
+// `trainer:` key of a config file.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bench::pitfalls::trainer {
+
+struct Argument {
+  std::string name;
+  diagnose::Value value;
+  Ref node;                                      // the value in a script
+  const diagnose::ConfigEntry* entry = nullptr;  // the entry of a config
+};
+
+struct Use {
+  CallRef call;  // empty for a config
+  std::vector<Argument> arguments;
+  bool has_more = false;  // a ** argument that cannot be seen
+
+  const Argument* find(std::string_view name) const;
+};
+
+std::vector<Use> uses(const Program& program);
+
+// Reports at the argument (`gpus=2`, or the key of the config).
+Finding& flag(Report& report, const Argument& argument, Confidence confidence, std::string message);
+
+// Replaces `name=value` in a script; does nothing for configs and ** dictionaries.
+void fix(const Argument& argument, const std::string& text, const std::string& title,
+         Finding& finding);
+
+// The value as Python source, for messages: 2, "0,1", [0, 1].
+std::string spelling(const diagnose::Value& value);
+
+}  // namespace bench::pitfalls::trainer
