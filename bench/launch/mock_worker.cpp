@@ -51,7 +51,7 @@ Fingerprint fingerprint(const Job& job, const std::string& fault, int rank) {
   if (fault == "factor") gradient *= job.work.world_size();
   if (fault == "local") gradient *= 1 + 0.1 * (rank + 1);
   if (fault == "seed") gradient *= -0.7;
-  if (fault == "rounding") gradient *= 1 + 0x1p-22;
+  if (fault == "rounding") gradient *= 1 + 0x1p-51;
   Fingerprint print;
   for (int step = 0; step < job.steps; ++step) {
     print.losses.push_back(2.0 / (1 + 0.1 * step * gradient));

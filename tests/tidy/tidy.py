@@ -113,7 +113,7 @@ def check_functions(root, files):
                 inside = any(kind == "function" for kind, _ in stack)
                 scope = re.search(r"\b(namespace|class|struct|union|enum)\b[^()]*$", head)
                 is_function = not inside and not scope and opener.search(head.rstrip())
-                is_table = inside and stack[-1][0] == "function" and head.rstrip().endswith("=")
+                is_table = inside and stack[-1][0] == "function" and re.search(r"(=|to_array<[^<>]*>\()$", head.rstrip())
                 stack.append(("function" if is_function else "table" if is_table else "block", number))
                 tables = 0 if is_function else tables
                 start = i + 1

@@ -100,6 +100,8 @@ std::vector<torch::Tensor> train_two_ranks(bool bucket_view) {
 }
 
 std::vector<torch::Tensor> train_single() {
+  // The autograd engine makes its device queues at the first backward pass of the process.
+  use_vgpu(Execute::numeric);
   const Batch batch = full_batch();
   Network network = make_mlp();
   torch::nn::Sequential module = network.module;

@@ -241,7 +241,7 @@ TEST(VerificationGroup, BatchesShareATwin) {
   const Case small = sample_case(Strategy::distributed, 32, 4);
   const Case large = sample_case(Strategy::distributed, 256, 4);
   EXPECT_EQ(verification_group(small), verification_group(large));
-  EXPECT_EQ(verify_job(large).work.batch, 16);
+  EXPECT_EQ(verify_job(large).work.batch, 8);
   EXPECT_TRUE(verify_job(large).twin);
   Case numeric = large;
   numeric.execute = Execute::numeric;
@@ -256,9 +256,9 @@ TEST(VerificationGroup, BatchesShareATwin) {
 // An uneven batch stays uneven in the twin: chunks of different sizes are what goes wrong.
 TEST(VerificationGroup, TheTwinKeepsTheRemainder) {
   const Job job = verify_job(sample_case(Strategy::data_parallel, 130, 4));
-  EXPECT_EQ(job.work.batch, 18);
+  EXPECT_EQ(job.work.batch, 10);
   EXPECT_EQ(reference_job(sample_case(Strategy::data_parallel, 130, 4)).chunks,
-            (std::vector<std::int64_t>{5, 5, 5, 3}));
+            (std::vector<std::int64_t>{3, 3, 3, 1}));
 }
 
 }  // namespace
