@@ -102,6 +102,7 @@ DefaultWiring parse_default_wiring(TomlSection& section) {
   if (table == nullptr) return wiring;
   TomlSection own(*table, section.file(), "default_wiring");
   wiring.node = own.text_or("node", "");
+  wiring.where = own.where("node");
   wiring.peer_to_peer = own.boolean_or("peer_to_peer", true);
   own.finish();
   return wiring;

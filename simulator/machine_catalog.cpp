@@ -105,8 +105,8 @@ CollectiveCurve load_collective(const std::string& name, const std::string& wher
 
 MachineLibrary catalogue() { return {load_gpu, load_link, load_collective}; }
 
-Machine load_node(const std::string& name) {
-  const EmbeddedText& file = require_file(kNodes, name, "");
+Machine load_node(const std::string& name, const std::string& where) {
+  const EmbeddedText& file = require_file(kNodes, name, where);
   ParsedFile parsed(file.text, shown_path(kNodes, file.name));
   Machine machine = parse_node(parsed.section, catalogue());
   machine.node.name = name;
@@ -151,7 +151,7 @@ Machine wire_gpus(ParsedFile& parsed, std::int32_t count, const std::string& nam
   constexpr std::int32_t kMostOnPcie = 16;
   const DefaultWiring wiring = parse_default_wiring(parsed.section);
   Machine machine;
-  if (!wiring.node.empty()) machine = load_node(wiring.node);
+  if (!wiring.node.empty()) machine = load_node(wiring.node, wiring.where);
   machine.gpu = parse_gpu(parsed.section, catalogue());
   machine.gpu.name = name;
   const std::int32_t most = wiring.node.empty() ? kMostOnPcie : machine.node.gpus;
@@ -233,7 +233,7 @@ Machine load_named(const CountedName& counted, const std::string& asked) {
     throw UsageError(unknown_name_message("machine", counted.name, known) +
                      "; <count>x<gpu>, <nodes>x<node> and a TOML file are machines too");
   }
-  Machine machine = load_node(counted.name);
+  Machine machine = load_node(counted.name, "");
   machine.node_count = std::max(counted.count, 1);
   return machine;
 }
@@ -272,7 +272,7 @@ std::vector<MachineCatalogEntry> machine_catalog() {
   std::vector<MachineCatalogEntry> entries;
   for (const EmbeddedText& file : embedded_nodes()) {
     const std::string name = stem_of(file.name);
-    entries.push_back(entry_of(load_node(name), "node", name));
+    entries.push_back(entry_of(load_node(name, ""), "node", name));
   }
   for (const EmbeddedText& file : embedded_gpus()) {
     const std::string name = stem_of(file.name);

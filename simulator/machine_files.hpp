@@ -21,6 +21,7 @@ struct LinkSpec {
 struct DefaultWiring {
   std::string node;  // the first GPUs of this catalogue node; empty = plain PCIe
   bool peer_to_peer = true;
+  std::string where;  // of `node`, for messages
 };
 
 // What is left of a PCIe link when copies between GPUs go through host memory. Published: 0.28 (two

@@ -2,6 +2,7 @@
 
 #include "bench/core/error.hpp"
 #include "simulator/kernel_time.hpp"
+#include "simulator/rank_jitter.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -37,10 +38,9 @@ class TimeTable {
     const double host_scale = options_.host_scale * machine_.node.host_slowdown;
     const double interpreter_scale =
         std::min(options_.host_scale, 1.0) * machine_.node.host_slowdown;
-    const double deviation = machine_.node.rank_jitter;
     const bool job = graph_.strategy == "distributed";
     kernel_scale_ = options_.kernel_scale;
-    if (job) kernel_scale_ *= slowest_rank_factor(topology_.size(), deviation);
+    if (job) kernel_scale_ *= slowest_rank_factor(topology_.size(), machine_, options_);
     times_.launch_latency_ns = rounded(costs_.launch_latency_ns * host_scale);
     std::vector<bool> autograd;
     for (const std::string& thread : graph_.host_threads) {
@@ -148,26 +148,7 @@ class TimeTable {
   std::map<std::vector<int>, CollectiveModel> models_;
 };
 
-// The normal quantile, by bisection of erfc: exact enough and the same everywhere.
-double normal_quantile(double probability) {
-  double low = -10;
-  double high = 10;
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (low + high) / 2;
-    const bool below = 0.5 * std::erfc(-middle / std::sqrt(2.0)) < probability;
-    (below ? low : high) = middle;
-  }
-  return (low + high) / 2;
-}
-
 }  // namespace
-
-double slowest_rank_factor(std::int32_t ranks, double deviation) {
-  if (ranks < 2 || deviation <= 0) return 1;
-  // Blom's approximation of the expected maximum of `ranks` normal variables.
-  const double quantile = normal_quantile((ranks - 0.375) / (ranks + 0.25));
-  return 1 + deviation * quantile;
-}
 
 OperationTimes operation_times(const OperationGraph& graph, const ServiceOrder& order,
                                const Machine& machine, const Topology& topology,

@@ -32,7 +32,4 @@ OperationTimes operation_times(const OperationGraph& graph, const ServiceOrder& 
                                const Machine& machine, const Topology& topology,
                                const std::vector<int>& gpus, const SimulationOptions& options);
 
-// Factor on the work of the slowest of `ranks` equal ranks whose times scatter by `deviation`.
-double slowest_rank_factor(std::int32_t ranks, double deviation);
-
 }  // namespace bench::simulator

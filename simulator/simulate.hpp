@@ -13,6 +13,7 @@
 #include "profiling/timeline.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,12 @@ struct SimulationOptions {
   // Anchors: factors on kernel times and host costs (see anchor.hpp).
   double kernel_scale = 1;
   double host_scale = 1;
+  // Ranks of a job that do the same work differ by this relative standard deviation; nullopt: the
+  // machine's. Everybody waits for the slowest, whose expected time is simulated; with
+  // `draw_jitter` the ranks' factors are drawn from `seed` instead.
+  std::optional<double> rank_jitter;
+  bool draw_jitter = false;
+  double straggler = 1;  // one rank's kernels take this many times as long
   std::uint64_t seed = 1;
   bool keep_intervals = true;  // off: step time and traffic only, for sweeps
 };

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 
 namespace bench::simulator {
 namespace {
@@ -168,6 +169,28 @@ TEST_F(MachineFile, RefusesImpossibleGpus) {
       contains(failure("[0.32, 0.10]", "[0.32, 0.01]"), "a larger operation would take less time"));
   EXPECT_TRUE(contains(failure("pcie-gen3", "pcie-gen9"), "did you mean pcie-gen"));
   EXPECT_TRUE(contains(failure("\"recalled\"", "\"guessed\""), "expected measured, scaled"));
+}
+
+TEST_F(MachineFile, DamagedFilesNeverCrash) {
+  std::mt19937_64 random(7);
+  const std::string texts[] = {kText, machine_file_text("gpus/v100-sxm2.toml")};
+  for (int trial = 0; trial < 150; ++trial) {
+    std::string text = texts[trial % 2];
+    for (int damage = 0; damage < 3; ++damage) {
+      const std::size_t at = random() % text.size();
+      if (random() % 2 == 0) {
+        text[at] = static_cast<char>(random() % 128);
+      } else {
+        text.erase(at, random() % 20);
+      }
+    }
+    std::ofstream(path_) << text;
+    try {
+      EXPECT_GT(load_machine(path_).gpu_count(), 0);
+    } catch (const UsageError& error) {
+      EXPECT_TRUE(contains(error.what(), path_ + ":")) << error.what();
+    }
+  }
 }
 
 }  // namespace

@@ -21,7 +21,7 @@
 namespace bench::simulator {
 namespace {
 
-constexpr std::uint64_t kTrials = 150;
+constexpr std::uint64_t kTrials = 100;
 constexpr const char* kMachines[] = {"dgx-1-v100",   "dgx-a100",    "hgx-h200",  "pcie-8x4090",
                                      "4xtitan-rtx",  "8xv100-pcie", "8xp100",    "2xdgx-a100",
                                      "2xdgx-1-v100", "dgx-2",       "8xrtx-3090"};
