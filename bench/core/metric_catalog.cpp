@@ -71,6 +71,13 @@ std::string with_digits(double value, int decimals) {
   return text.data();
 }
 
+// "41 %", "4.1 %"; what is there but rounds to nothing says so.
+std::string percentage(double ratio) {
+  const double percent = ratio * 100;
+  if (ratio != 0 && std::fabs(percent) < 0.05) return percent > 0 ? "<0.1 %" : ">-0.1 %";
+  return with_digits(percent, ratio != 0 && std::fabs(percent) < 9.95 ? 1 : 0) + " %";
+}
+
 }  // namespace
 
 const char* metric_hint_name(MetricHint hint) {
@@ -101,7 +108,7 @@ std::string format_metric(MetricHint hint, double value) {
     case MetricHint::bytes:
       return format_bytes(static_cast<std::uint64_t>(std::max(0.0, value)));
     case MetricHint::ratio:
-      return with_digits(value * 100, std::fabs(value) < 0.0995 && value != 0 ? 1 : 0) + " %";
+      return percentage(value);
     case MetricHint::factor:
       return with_digits(value, 2) + "x";
     case MetricHint::rate:

@@ -32,6 +32,8 @@ TEST(MetricCatalog, FormatsByHint) {
   EXPECT_EQ(format_metric(MetricHint::ratio, 0.414), "41 %");
   EXPECT_EQ(format_metric(MetricHint::ratio, 0.0412), "4.1 %");
   EXPECT_EQ(format_metric(MetricHint::ratio, 0), "0 %");
+  EXPECT_EQ(format_metric(MetricHint::ratio, 0.0004), "<0.1 %");
+  EXPECT_EQ(format_metric(MetricHint::ratio, 0.0996), "10 %");
   EXPECT_EQ(format_metric(MetricHint::factor, 1.9), "1.90x");
   EXPECT_EQ(format_metric(MetricHint::rate, 812), "812 /s");
   EXPECT_EQ(format_metric(MetricHint::rate, 8123), "8.12 k/s");
