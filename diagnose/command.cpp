@@ -3,6 +3,12 @@
 #include "bench/core/error.hpp"
 #include "bench/core/nearest.hpp"
 #include "diagnose/driver/diagnose.hpp"
+#include "diagnose/driver/explain_trainer.hpp"
+#include "diagnose/driver/fix.hpp"
+#include "diagnose/driver/settings.hpp"
+#include "diagnose/driver/source_files.hpp"
+#include "diagnose/driver/to_ddp.hpp"
+#include "diagnose/output/index.hpp"
 #include "diagnose/output/render.hpp"
 #include "scenarios/pitfalls/page.hpp"
 #include "scenarios/pitfalls/registry.hpp"
@@ -13,6 +19,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 
 namespace bench::diagnose {
 namespace {
@@ -20,7 +27,12 @@ namespace {
 struct Flags {
   DiagnoseOptions options;
   std::string format = "text";
-  std::string severity = "info";
+  std::string severity;
+  std::optional<std::string> config;
+  bool fix = false;
+  bool diff = false;
+  bool to_ddp = false;
+  bool explain_trainer = false;
 };
 
 Severity severity_named(const std::string& name) {
@@ -47,11 +59,81 @@ int exit_code_of(const std::vector<Finding>& findings) {
 
 }  // namespace
 
-int diagnose_command(const std::vector<std::string>& arguments) {
-  Flags flags;
-  CLI::App app(
-      "Reads training scripts, launch lines and configs; says what is wrong, at which line.",
-      "bench diagnose");
+namespace {
+
+// Applies or shows fixes until none is left; a fix may make room for the next one.
+int run_fixes(Flags& flags) {
+  constexpr int kRounds = 8;
+  std::map<std::string, std::string> original;
+  std::map<std::string, std::string> current;
+  std::size_t applied = 0;
+  const auto remember = [&](const std::string& file) {
+    if (current.contains(file)) return;
+    auto text = read_source(file);
+    if (text) original[file] = current[file] = std::move(*text);
+  };
+  const Reader reader = [&](const std::string& path) {
+    const auto known = current.find(path);
+    return known != current.end() ? std::optional(known->second) : read_source(path);
+  };
+  DiagnoseResult result;
+  for (int round = 0; round < kRounds; ++round) {
+    result = diagnose(flags.options, reader);
+    for (const Finding& finding : result.findings)
+      if (finding.fix)
+        for (const Edit& edit : finding.fix->edits) remember(edit.file);
+    std::size_t now = 0;
+    const auto changed = apply_fixes(result.findings, current, now);
+    if (now == 0) break;
+    applied += now;
+    for (const auto& [file, text] : changed) current[file] = text;
+  }
+  for (const auto& [file, text] : current) {
+    if (text == original[file]) continue;
+    if (flags.diff) {
+      const std::string diff = unified_diff(file, original[file], text);
+      std::fwrite(diff.data(), 1, diff.size(), stdout);
+    } else {
+      write_source(file, text);
+    }
+  }
+  std::fprintf(stderr, "%zu %s %s; %zu findings left\n", applied, applied == 1 ? "fix" : "fixes",
+               flags.diff ? "shown" : "applied", result.findings.size());
+  return flags.diff && applied > 0 ? kExitFindings : exit_code_of(result.findings);
+}
+
+int run_to_ddp(Flags& flags) {
+  bool any = false;
+  for_each_program(flags.options, [&](const Program& program) {
+    const auto steps = rewrite_to_ddp(program);
+    if (steps.empty()) return;
+    any = true;
+    const std::string& file = program.root().path();
+    std::string out = render_steps(file, steps);
+    if (flags.diff || flags.fix) {
+      std::vector<Edit> edits;
+      for (const RewriteStep& step : steps)
+        edits.insert(edits.end(), step.edits.begin(), step.edits.end());
+      const std::string before(program.root().tree().source());
+      const std::string after = apply_edits(before, edits);
+      if (flags.diff) out += "\n" + unified_diff(file, before, after);
+      if (flags.fix) write_source(file, after);
+    }
+    std::fwrite(out.data(), 1, out.size(), stdout);
+  });
+  if (!any) std::puts("no DataParallel call to rewrite");
+  return kExitClean;
+}
+
+int run_explain_trainer(Flags& flags) {
+  for_each_program(flags.options, [](const Program& program) {
+    const std::string text = explain_trainer(program);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  });
+  return kExitClean;
+}
+
+void add_options(CLI::App& app, Flags& flags) {
   app.add_option("PATH", flags.options.paths, "scripts, notebooks, shell scripts, configs, folders")
       ->required();
   app.add_option("--launch", flags.options.launch, "the command that launches the script");
@@ -60,7 +142,22 @@ int diagnose_command(const std::vector<std::string>& arguments) {
   app.add_option("--select", flags.options.selection.select, "only these rules")->delimiter(',');
   app.add_option("--ignore", flags.options.selection.ignore, "not these rules")->delimiter(',');
   app.add_option("--severity", flags.severity, "least severity shown: info, warning or error");
+  app.add_option("--config", flags.config, "settings; default: bench.toml or pyproject.toml here");
   app.add_option("--threads", flags.options.threads, "worker threads; default: one a core");
+  app.add_flag("--fix", flags.fix, "apply the safe fixes");
+  app.add_flag("--diff", flags.diff, "show what --fix or --to-ddp would change");
+  app.add_flag("--to-ddp", flags.to_ddp, "the steps from DataParallel to DDP");
+  app.add_flag("--explain-trainer", flags.explain_trainer,
+               "what a Lightning Trainer's arguments mean, by version");
+}
+
+}  // namespace
+
+int diagnose_command(const std::vector<std::string>& arguments) {
+  Flags flags;
+  CLI::App app("Reads training scripts, launch lines and configs; says what is wrong, at which line.",
+               "bench diagnose");
+  add_options(app, flags);
   try {
     parse(arguments, app);
   } catch (const CLI::CallForHelp&) {
@@ -74,7 +171,11 @@ int diagnose_command(const std::vector<std::string>& arguments) {
     const auto known = format_names();
     throw UsageError(unknown_name_message("--format", flags.format, known));
   }
-  flags.options.selection.at_least = severity_named(flags.severity);
+  apply_settings(flags.config, flags.options);
+  if (!flags.severity.empty()) flags.options.selection.at_least = severity_named(flags.severity);
+  if (flags.explain_trainer) return run_explain_trainer(flags);
+  if (flags.to_ddp) return run_to_ddp(flags);
+  if (flags.fix || flags.diff) return run_fixes(flags);
   const DiagnoseResult result = diagnose(flags.options);
   const std::string text = format->render(result.findings, {result.files, wants_color()});
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -82,6 +183,10 @@ int diagnose_command(const std::vector<std::string>& arguments) {
 }
 
 int explain_command(const std::vector<std::string>& arguments) {
+  if (arguments.size() == 1 && arguments.front() == "--index") {
+    std::fputs(rules_index().c_str(), stdout);
+    return kExitClean;
+  }
   if (arguments.size() != 1 || arguments.front().starts_with("-"))
     throw UsageError(
         "bench explain: expected one rule, by id (DDP018) or name (missing-set-epoch)");

@@ -144,6 +144,25 @@ class Session {
     return out;
   }
 
+  // Hands the program of one file to `visit`, without running rules.
+  void visit(const SourceFile& file, const std::function<void(const Program&)>& visit) {
+    if (file.type == FileType::python || file.type == FileType::notebook) {
+      const AssembledProgram assembled = assemble(file.path, context_of(file), cache_);
+      if (assembled.program) visit(*assembled.program);
+      return;
+    }
+    const auto text = cache_.read(file.path);
+    if (!text || file.type == FileType::shell) return;
+    const Module empty(file.path, "", "");
+    ProgramInput input;
+    input.modules.push_back(&empty);
+    input.configs = file.type == FileType::toml ? read_toml(file.path, *text)
+                                                : read_yaml(file.path, *text);
+    input.gpus = options_.gpus;
+    if (given_launch_) input.launches.push_back(*given_launch_);
+    visit(Program(std::move(input)));
+  }
+
   void note_shell_scripts(const std::vector<SourceFile>& files) {
     for (const SourceFile& file : files) {
       if (file.type != FileType::shell) continue;
@@ -169,9 +188,7 @@ class Session {
            text.find("mpirun") != std::string_view::npos;
   }
 
-  std::vector<Finding> run_script(const SourceFile& file) {
-    const auto text = cache_.read(file.path);
-    if (!text || !is_relevant(*text)) return {};
+  ProgramContext context_of(const SourceFile& file) {
     ProgramContext context;
     context.top = file.top;
     context.gpus = options_.gpus;
@@ -179,7 +196,13 @@ class Session {
     const auto launched = launches_.find(file.path.substr(file.path.rfind('/') + 1));
     // Several scripts of one name: which of them a shell script starts is not known.
     if (launched != launches_.end() && !given_launch_) context.launches = launched->second;
-    const AssembledProgram assembled = assemble(file.path, context, cache_);
+    return context;
+  }
+
+  std::vector<Finding> run_script(const SourceFile& file) {
+    const auto text = cache_.read(file.path);
+    if (!text || !is_relevant(*text)) return {};
+    const AssembledProgram assembled = assemble(file.path, context_of(file), cache_);
     if (!assembled.program) return {};
     {
       const std::lock_guard lock(mutex_);
@@ -267,10 +290,12 @@ std::vector<Task> plan_tasks(const std::vector<SourceFile>& files, ModuleCache& 
 
 }  // namespace
 
-DiagnoseResult diagnose(const DiagnoseOptions& options) {
+DiagnoseResult diagnose(const DiagnoseOptions& options) { return diagnose(options, read_source); }
+
+DiagnoseResult diagnose(const DiagnoseOptions& options, const Reader& reader) {
   check_selection(options.selection);
   const std::vector<SourceFile> files = find_sources(options.paths);
-  Session session(options, read_source);
+  Session session(options, reader);
   session.note_shell_scripts(files);
   const std::vector<Task> tasks = plan_tasks(files, session.cache());
   DiagnoseResult result;
@@ -302,6 +327,14 @@ DiagnoseResult diagnose(const DiagnoseOptions& options) {
   }
   sort_and_merge(result.findings);
   return result;
+}
+
+void for_each_program(const DiagnoseOptions& options,
+                      const std::function<void(const Program& program)>& visit) {
+  const std::vector<SourceFile> files = find_sources(options.paths);
+  Session session(options, read_source);
+  session.note_shell_scripts(files);
+  for (const SourceFile& file : files) session.visit(file, visit);
 }
 
 std::vector<Finding> diagnose_texts(const std::map<std::string, std::string>& files,

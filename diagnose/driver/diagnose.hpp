@@ -5,7 +5,9 @@
 #include "diagnose/driver/selection.hpp"
 #include "diagnose/finding.hpp"
 #include "diagnose/launch/launch_line.hpp"
+#include "diagnose/model/program.hpp"
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,6 +29,11 @@ struct DiagnoseResult {
 };
 
 DiagnoseResult diagnose(const DiagnoseOptions& options);
+DiagnoseResult diagnose(const DiagnoseOptions& options, const Reader& reader);
+
+// Builds the program of each script or config under `paths` and hands it to `visit`, one by one.
+void for_each_program(const DiagnoseOptions& options,
+                      const std::function<void(const Program& program)>& visit);
 
 // The same for files in memory, by name; the first name in `scripts` order is the script. For
 // tests.

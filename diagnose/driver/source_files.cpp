@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 namespace bench::diagnose {
@@ -106,6 +107,19 @@ std::optional<std::string> read_source(const std::string& path) {
   }
   ::close(file);
   return out;
+}
+
+void write_source(const std::string& path, const std::string& text) {
+  const std::string beside = path + ".bench-fix";
+  {
+    std::ofstream out(beside, std::ios::binary | std::ios::trunc);
+    out << text;
+    if (!out.flush()) throw UsageError(path + ": cannot be written");
+  }
+  std::error_code error;
+  fs::permissions(beside, fs::status(path).permissions(), error);
+  fs::rename(beside, path, error);
+  if (error) throw UsageError(path + ": cannot be written: " + error.message());
 }
 
 }  // namespace bench::diagnose

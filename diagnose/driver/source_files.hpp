@@ -28,4 +28,7 @@ std::vector<SourceFile> find_sources(const std::vector<std::string>& paths);
 // Nothing when the file is too large, unreadable or not a regular file.
 std::optional<std::string> read_source(const std::string& path);
 
+// Replaces a file's content through a file beside it, so that a crash leaves one or the other.
+void write_source(const std::string& path, const std::string& text);
+
 }  // namespace bench::diagnose

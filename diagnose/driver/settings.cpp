@@ -1,0 +1,71 @@
+#include "diagnose/driver/settings.hpp"
+
+#include <filesystem>
+
+#include "bench/core/error.hpp"
+#include "bench/core/nearest.hpp"
+#include "diagnose/config/config_entry.hpp"
+#include "diagnose/driver/source_files.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+const std::vector<std::string> kKeys{"select", "ignore", "launch", "gpus", "severity"};
+
+[[noreturn]] void refuse(const ConfigEntry& entry, const std::string& what) {
+  throw UsageError(entry.file + ":" + std::to_string(entry.line) + ": " + what);
+}
+
+void add_words(const ConfigEntry& entry, std::vector<std::string>& words) {
+  if (entry.value.type != Value::Type::list) refuse(entry, entry.path + ": expected a list of rules");
+  for (const Value& item : entry.value.items) {
+    if (!item.is_string()) refuse(entry, entry.path + ": expected a list of strings");
+    words.push_back(item.string);
+  }
+}
+
+void apply_entry(const ConfigEntry& entry, DiagnoseOptions& options) {
+  const std::string key(entry.key());
+  if (key == "select") {
+    if (options.selection.select.empty()) add_words(entry, options.selection.select);
+  } else if (key == "ignore") {
+    add_words(entry, options.selection.ignore);
+  } else if (key == "launch") {
+    if (!entry.value.is_string()) refuse(entry, "launch: expected a command as a string");
+    if (!options.launch) options.launch = entry.value.string;
+  } else if (key == "gpus") {
+    if (!entry.value.is_integer() || entry.value.integer < 1)
+      refuse(entry, "gpus: expected a positive number");
+    if (!options.gpus) options.gpus = static_cast<int>(entry.value.integer);
+  } else if (key == "severity") {
+    for (const Severity severity : {Severity::info, Severity::warning, Severity::error})
+      if (entry.value.string == name_of(severity)) options.selection.at_least = severity;
+  } else {
+    refuse(entry, unknown_name_message("key", key, kKeys));
+  }
+}
+
+}  // namespace
+
+void apply_settings(const std::optional<std::string>& file, DiagnoseOptions& options) {
+  std::vector<std::string> candidates{"bench.toml", "pyproject.toml"};
+  if (file) candidates = {*file};
+  for (const std::string& candidate : candidates) {
+    const auto text = read_source(candidate);
+    if (!text) {
+      if (file) throw UsageError("--config " + candidate + ": cannot be read");
+      continue;
+    }
+    const bool is_project = std::filesystem::path(candidate).filename() == "pyproject.toml";
+    const std::string_view table = is_project ? "tool.bench.diagnose" : "diagnose";
+    bool found = false;
+    for (const ConfigEntry& entry : read_toml(candidate, *text)) {
+      if (entry.parent() != table) continue;
+      apply_entry(entry, options);
+      found = true;
+    }
+    if (found) return;
+  }
+}
+
+}  // namespace bench::diagnose

@@ -1,0 +1,179 @@
+// What surrounds the rules: fixes that cure what they fix, silencing, formats, notebooks, hostile
+// input, and the Lightning device readings.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "bench/core/error.hpp"
+#include "diagnose/driver/diagnose.hpp"
+#include "diagnose/driver/explain_trainer.hpp"
+#include "diagnose/driver/fix.hpp"
+#include "diagnose/output/index.hpp"
+#include "diagnose/output/render.hpp"
+#include "diagnose/syntax/tree.hpp"
+#include "scenarios/pitfalls/page.hpp"
+#include "scenarios/pitfalls/registry.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+using Texts = std::map<std::string, std::string>;
+
+const char* const kUnsharded =
+    "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+    "from torch.utils.data import DataLoader\n"
+    "model = DDP(net)\n"
+    "loader = DataLoader(data, shuffle=True)%s\n"
+    "for x in loader:\n"
+    "    model(x).backward()\n";
+
+std::vector<Finding> findings_of(const std::string& text, const std::string& rule = "DDP017") {
+  DiagnoseOptions options;
+  options.selection.select = {rule};
+  return diagnose_texts({{"train.py", text}}, "train.py", options);
+}
+
+std::string unsharded(const std::string& comment) {
+  std::string text = kUnsharded;
+  return text.replace(text.find("%s"), 2, comment);
+}
+
+TEST(Fixes, CureTheirOwnRuleInEveryCaseOfThePages) {
+  std::size_t fixed = 0;
+  for (const pitfalls::Rule& rule : pitfalls::all_rules())
+    for (const pitfalls::PageCase& each : pitfalls::cases_of(pitfalls::page_of(rule))) {
+      DiagnoseOptions options;
+      options.selection.select.emplace_back(rule.id);
+      if (!each.launch.empty()) options.launch = each.launch;
+      Texts texts(each.files.begin(), each.files.end());
+      std::size_t before = 0;
+      for (int round = 0; round < 4; ++round) {
+        std::size_t applied = 0;
+        const auto found = diagnose_texts(texts, each.script, options);
+        const auto changed = apply_fixes(found, texts, applied);
+        if (round == 0) before = applied;
+        if (applied == 0) break;
+        for (const auto& [file, text] : changed) texts[file] = text;
+      }
+      if (before == 0) continue;
+      ++fixed;
+      EXPECT_FALSE(SyntaxTree::parse(texts.at(each.script)).has_errors())
+          << rule.id << ": " << each.title << "\n" << texts.at(each.script);
+      for (const Finding& left : diagnose_texts(texts, each.script, options))
+        EXPECT_FALSE(left.fix) << rule.id << ": " << each.title << "\n" << texts.at(each.script);
+    }
+  EXPECT_GE(fixed, 20U);
+}
+
+TEST(Silencing, NamesRulesOnTheLine) {
+  EXPECT_EQ(findings_of(unsharded("")).size(), 1U);
+  EXPECT_TRUE(findings_of(unsharded("  # bench: ignore[DDP017] sharded by files")).empty());
+  EXPECT_TRUE(findings_of(unsharded("  # bench: ignore[data-not-sharded]")).empty());
+  EXPECT_TRUE(findings_of(unsharded("  # bench: ignore")).empty());
+  EXPECT_EQ(findings_of(unsharded("  # bench: ignore[DDP018]")).size(), 1U);
+}
+
+TEST(Selection, RefusesUnknownNames) {
+  Selection selection;
+  selection.select = {"missing-set-epock"};
+  EXPECT_THROW(check_selection(selection), UsageError);
+  selection.select = {"DDP", "throughput", "missing-set-epoch", "LIT001"};
+  EXPECT_NO_THROW(check_selection(selection));
+}
+
+TEST(Output, JsonAndSarifHoldTheFinding) {
+  const auto found = findings_of(unsharded(""));
+  const auto json = nlohmann::json::parse(render_json(found, {1, false}));
+  EXPECT_EQ(json["findings"][0]["rule"], "DDP017");
+  EXPECT_EQ(json["findings"][0]["line"], 4);
+  const auto sarif = nlohmann::json::parse(render_sarif(found, {1, false}));
+  EXPECT_EQ(sarif["version"], "2.1.0");
+  const auto& run = sarif["runs"][0];
+  EXPECT_EQ(run["results"][0]["ruleId"], "DDP017");
+  EXPECT_EQ(run["tool"]["driver"]["rules"][0]["id"], "DDP017");
+  EXPECT_EQ(run["results"][0]["locations"][0]["physicalLocation"]["region"]["startLine"], 4);
+}
+
+TEST(Output, CarriesNoTerminalEscapes) {
+  auto found = findings_of(unsharded("  # \x1b[31mred\x07 \xc2\x9b"));
+  ASSERT_EQ(found.size(), 1U);
+  found[0].message += "\x1b]0;title\x07";
+  for (const auto* render : {&render_text, &render_markdown, &render_github}) {
+    const std::string text = (*render)(found, {1, false});
+    EXPECT_EQ(text.find('\x1b'), std::string::npos);
+    EXPECT_EQ(text.find('\x07'), std::string::npos);
+  }
+}
+
+TEST(Input, SurvivesWhatIsNotAScript) {
+  std::string nested = "import torch\nx = ";
+  for (int i = 0; i < 20000; ++i) nested += "(";
+  std::string chain = "import torch\na0 = torch.zeros(1)\n";
+  for (int i = 1; i < 3000; ++i)
+    chain += "a" + std::to_string(i) + " = a" + std::to_string(i - 1) + ".f()\ndef f(): pass\n";
+  for (const std::string& text :
+       {std::string(), std::string("import torch\n\0\xff\xfe", 16), nested, chain,
+        std::string("import torch\nprint 'python 2'\nx = torch.save(y)\n"),
+        std::string("import torch\ndef f(:\n  DDP(\n"),
+        std::string("import torch\nx = x.f(x)\ny = z\nz = y\nz.backward()\n")}) {
+    DiagnoseOptions options;
+    EXPECT_NO_THROW(diagnose_texts({{"train.py", text}}, "train.py", options));
+  }
+  for (const char* name : {"c.yaml", "c.json", "c.toml", "n.ipynb", "run.sh"})
+    EXPECT_NO_THROW(diagnose_texts({{name, "{[\x01: &a *a torch python \""}}, name, {}));
+}
+
+TEST(Input, ReadsNotebooksBySourceLine) {
+  const std::string notebook =
+      "{\n \"cells\": [\n  {\"cell_type\": \"code\", \"source\": [\n    \"%matplotlib inline\\n\",\n"
+      "    \"import torch.nn as nn\\n\",\n    \"model = nn.DataParallel(net)\"\n  ]}\n ]\n}\n";
+  DiagnoseOptions options;
+  options.selection.select = {"DP001"};
+  const auto found = diagnose_texts({{"n.ipynb", notebook}}, "n.ipynb", options);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].line, 6U);
+}
+
+Value integer(std::int64_t number) {
+  Value value;
+  value.type = Value::Type::integer;
+  value.integer = number;
+  return value;
+}
+
+Value text(const std::string& string) {
+  Value value;
+  value.type = Value::Type::string;
+  value.string = string;
+  return value;
+}
+
+TEST(TrainerDevices, ReadAsEachVersionDoes) {
+  using enum LightningVersion;
+  using Kind = DeviceReading::Kind;
+  EXPECT_EQ(read_devices(integer(0), up_to_1_4).kind, Kind::cpu);
+  EXPECT_EQ(read_devices(integer(0), from_2_0).kind, Kind::error);
+  EXPECT_EQ(read_devices(integer(2), from_1_5).ids, (std::vector<int>{0, 1}));
+  EXPECT_EQ(read_devices(integer(-1), from_2_0).kind, Kind::all);
+  EXPECT_EQ(read_devices(text("3"), up_to_1_4).ids, (std::vector<int>{3}));
+  EXPECT_EQ(read_devices(text("3"), from_1_5).ids, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(read_devices(text("3,"), from_2_0).ids, (std::vector<int>{3}));
+  EXPECT_EQ(read_devices(text("0"), up_to_1_4).ids, (std::vector<int>{0}));
+  EXPECT_EQ(read_devices(text("0"), from_1_5).kind, Kind::cpu);
+  EXPECT_EQ(read_devices(text("0,1"), from_2_0).ids, (std::vector<int>{0, 1}));
+  EXPECT_EQ(read_devices(text("-1"), from_1_5).kind, Kind::all);
+  EXPECT_EQ(read_devices({}, from_2_0).kind, Kind::error);
+}
+
+TEST(RulesIndex, IsFresh) {
+  std::ifstream file(std::string(BENCH_DOCS) + "/rules.md");
+  std::stringstream stored;
+  stored << file.rdbuf();
+  EXPECT_EQ(stored.str(), rules_index())
+      << "write it anew: bench explain --index > docs/rules.md";
+}
+
+}  // namespace
+}  // namespace bench::diagnose
