@@ -155,8 +155,9 @@ void add_options(CLI::App& app, Flags& flags) {
 
 int diagnose_command(const std::vector<std::string>& arguments) {
   Flags flags;
-  CLI::App app("Reads training scripts, launch lines and configs; says what is wrong, at which line.",
-               "bench diagnose");
+  CLI::App app(
+      "Reads training scripts, launch lines and configs; says what is wrong, at which line.",
+      "bench diagnose");
   add_options(app, flags);
   try {
     parse(arguments, app);

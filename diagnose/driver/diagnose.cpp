@@ -156,8 +156,8 @@ class Session {
     const Module empty(file.path, "", "");
     ProgramInput input;
     input.modules.push_back(&empty);
-    input.configs = file.type == FileType::toml ? read_toml(file.path, *text)
-                                                : read_yaml(file.path, *text);
+    input.configs =
+        file.type == FileType::toml ? read_toml(file.path, *text) : read_yaml(file.path, *text);
     input.gpus = options_.gpus;
     if (given_launch_) input.launches.push_back(*given_launch_);
     visit(Program(std::move(input)));

@@ -1,10 +1,10 @@
 #include "diagnose/driver/explain_trainer.hpp"
 
-#include <algorithm>
-#include <charconv>
-
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
+
+#include <algorithm>
+#include <charconv>
 
 namespace bench::diagnose {
 namespace {
@@ -27,9 +27,7 @@ DeviceReading first(std::int64_t count) {
   return out;
 }
 
-DeviceReading error(std::string note) {
-  return {DeviceReading::Kind::error, {}, std::move(note)};
-}
+DeviceReading error(std::string note) { return {DeviceReading::Kind::error, {}, std::move(note)}; }
 
 DeviceReading indices(const std::vector<int>& ids, LightningVersion version) {
   if (ids.empty())
@@ -76,19 +74,20 @@ DeviceReading read_string(const std::string& text, LightningVersion version) {
 
 std::string describe(const DeviceReading& reading, std::optional<std::int64_t> visible) {
   switch (reading.kind) {
-    case DeviceReading::Kind::cpu: return "the CPU, 1 process";
-    case DeviceReading::Kind::error: return "MisconfigurationException: " + reading.note;
+    case DeviceReading::Kind::cpu:
+      return "the CPU, 1 process";
+    case DeviceReading::Kind::error:
+      return "MisconfigurationException: " + reading.note;
     case DeviceReading::Kind::all:
-      return visible ? "all visible GPUs: " + std::to_string(*visible)
-                     : "all visible GPUs";
-    case DeviceReading::Kind::gpus: break;
+      return visible ? "all visible GPUs: " + std::to_string(*visible) : "all visible GPUs";
+    case DeviceReading::Kind::gpus:
+      break;
   }
   std::string out = reading.ids.size() == 1 ? "GPU " : "GPUs ";
   for (std::size_t i = 0; i < reading.ids.size(); ++i)
     out += (i == 0 ? "" : ", ") + std::to_string(reading.ids[i]);
   const auto highest = *std::max_element(reading.ids.begin(), reading.ids.end());
-  if (visible && highest >= *visible)
-    out += " (but only " + std::to_string(*visible) + " visible)";
+  if (visible && highest >= *visible) out += " (but only " + std::to_string(*visible) + " visible)";
   return out;
 }
 
@@ -127,8 +126,8 @@ std::string per_device_batch(const Program& program, const trainer::Use& use,
     if (!batch) continue;
     const auto devices = static_cast<std::int64_t>(std::max<std::size_t>(1, reading.ids.size()));
     if (strategy_name(use) == "dp")
-      return std::to_string((*batch + devices - 1) / devices) + " samples on each device (dp splits " +
-             std::to_string(*batch) + ")";
+      return std::to_string((*batch + devices - 1) / devices) +
+             " samples on each device (dp splits " + std::to_string(*batch) + ")";
     return std::to_string(*batch) + " samples on each device, " + std::to_string(*batch * devices) +
            " in all on a node";
   }
@@ -148,7 +147,8 @@ DeviceReading read_devices(const Value& value, LightningVersion version) {
       if (value.integer == 0 && version == LightningVersion::from_2_0)
         return error("0 devices are refused; use accelerator=\"cpu\"");
       return first(value.integer);
-    case Type::string: return read_string(value.string, version);
+    case Type::string:
+      return read_string(value.string, version);
     case Type::list: {
       std::vector<int> ids;
       for (const Value& item : value.items) {
@@ -157,8 +157,10 @@ DeviceReading read_devices(const Value& value, LightningVersion version) {
       }
       return indices(ids, version);
     }
-    case Type::boolean: return error("True and False are refused");
-    default: return error("a value this analysis cannot see");
+    case Type::boolean:
+      return error("True and False are refused");
+    default:
+      return error("a value this analysis cannot see");
   }
 }
 
@@ -169,9 +171,9 @@ std::string explain_trainer(const Program& program) {
     const std::string where =
         use.call ? use.call.module->path() + ":" +
                        std::to_string(use.call.module->tree().line_of(use.call.call->node))
-                 : use.arguments.empty() ? program.root().path()
-                                         : use.arguments.front().entry->file + ":" +
-                                               std::to_string(use.arguments.front().entry->line);
+        : use.arguments.empty() ? program.root().path()
+                                : use.arguments.front().entry->file + ":" +
+                                      std::to_string(use.arguments.front().entry->line);
     out += where + ": Trainer\n";
     if (visible) out += "  visible GPUs: " + std::to_string(*visible) + "\n";
     for (const char* name : {"gpus", "devices"}) {

@@ -1,12 +1,12 @@
-// `bench diagnose --explain-trainer`: what a Lightning Trainer's arguments mean, by version: devices,
-// processes, per-device batch, and the modern spelling of removed arguments.
+// `bench diagnose --explain-trainer`: what a Lightning Trainer's arguments mean, by version:
+// devices, processes, per-device batch, and the modern spelling of removed arguments.
 #pragma once
+
+#include "diagnose/model/program.hpp"
 
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "diagnose/model/program.hpp"
 
 namespace bench::diagnose {
 

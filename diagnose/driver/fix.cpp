@@ -1,9 +1,9 @@
 #include "diagnose/driver/fix.hpp"
 
+#include "diagnose/syntax/tree.hpp"
+
 #include <algorithm>
 #include <string_view>
-
-#include "diagnose/syntax/tree.hpp"
 
 namespace bench::diagnose {
 namespace {

@@ -1,12 +1,12 @@
-// Applying the edits of findings, and showing them. A fix is applied whole or not at all, edits never
-// overlap, and a result that no longer parses is discarded.
+// Applying the edits of findings, and showing them. A fix is applied whole or not at all, edits
+// never overlap, and a result that no longer parses is discarded.
 #pragma once
+
+#include "diagnose/finding.hpp"
 
 #include <map>
 #include <string>
 #include <vector>
-
-#include "diagnose/finding.hpp"
 
 namespace bench::diagnose {
 

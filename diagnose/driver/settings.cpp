@@ -1,11 +1,11 @@
 #include "diagnose/driver/settings.hpp"
 
-#include <filesystem>
-
 #include "bench/core/error.hpp"
 #include "bench/core/nearest.hpp"
 #include "diagnose/config/config_entry.hpp"
 #include "diagnose/driver/source_files.hpp"
+
+#include <filesystem>
 
 namespace bench::diagnose {
 namespace {
@@ -17,7 +17,8 @@ const std::vector<std::string> kKeys{"select", "ignore", "launch", "gpus", "seve
 }
 
 void add_words(const ConfigEntry& entry, std::vector<std::string>& words) {
-  if (entry.value.type != Value::Type::list) refuse(entry, entry.path + ": expected a list of rules");
+  if (entry.value.type != Value::Type::list)
+    refuse(entry, entry.path + ": expected a list of rules");
   for (const Value& item : entry.value.items) {
     if (!item.is_string()) refuse(entry, entry.path + ": expected a list of strings");
     words.push_back(item.string);

@@ -2,10 +2,10 @@
 // bench.toml, in the current directory. Flags add to what a file says and win where both speak.
 #pragma once
 
+#include "diagnose/driver/diagnose.hpp"
+
 #include <optional>
 #include <string>
-
-#include "diagnose/driver/diagnose.hpp"
 
 namespace bench::diagnose {
 

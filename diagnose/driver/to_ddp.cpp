@@ -1,10 +1,10 @@
 #include "diagnose/driver/to_ddp.hpp"
 
-#include <algorithm>
-
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+
+#include <algorithm>
 
 namespace bench::diagnose {
 namespace {
@@ -76,7 +76,8 @@ class Rewriter {
           tree[at].kind == Kind::decorated)
         continue;
       for (const CallRef& call : pitfalls::facts::calls_in({&root(), at})) {
-        const bool places = (call.call->name == "to" || call.call->name == "cuda") && call.receiver();
+        const bool places =
+            (call.call->name == "to" || call.call->name == "cuda") && call.receiver();
         if (places || call.call->api == Api::data_loader || call.call->api == Api::torch_device ||
             call.call->api == Api::data_parallel)
           return {&root(), at};
@@ -135,8 +136,7 @@ class Rewriter {
       if (!dataset || evaluation) continue;
       Finding made;
       const Ref shuffle = loader.keyword("shuffle");
-      const std::string sampler =
-          "sampler=DistributedSampler(" + std::string(dataset.text()) + ")";
+      const std::string sampler = "sampler=DistributedSampler(" + std::string(dataset.text()) + ")";
       if (shuffle) {
         const Ref argument = shuffle.with((*shuffle.module)[shuffle.node].parent);
         edit::replace(argument, sampler, "", made);
@@ -160,9 +160,10 @@ class Rewriter {
         const std::string_view name = program_.assigned_name(loader.ref());
         if (name.empty() || !variable || variable.kind() != Kind::identifier) continue;
         Finding made;
-        edit::insert_first(loop.epochs.child(Field::body),
-                           std::string(name) + ".sampler.set_epoch(" + std::string(variable.text()) + ")",
-                           "", made);
+        edit::insert_first(
+            loop.epochs.child(Field::body),
+            std::string(name) + ".sampler.set_epoch(" + std::string(variable.text()) + ")", "",
+            made);
         add("Shuffle anew in each epoch", "Without set_epoch every epoch has the same order.", made,
             {loop.epochs});
       }
@@ -173,7 +174,8 @@ class Rewriter {
     Finding made;
     std::vector<Ref> where;
     for (const CallRef& save : program_.calls(Api::torch_save)) {
-      if (save.module != &root() || program_.guarded_by_rank(save.ref()) != RankTest::none) continue;
+      if (save.module != &root() || program_.guarded_by_rank(save.ref()) != RankTest::none)
+        continue;
       edit::guard_statement(save.ref(), "dist.get_rank() == 0", "", made);
       where.push_back(save.ref());
     }
@@ -189,7 +191,8 @@ class Rewriter {
     if (last == kNoNode || tree[last].kind == Kind::return_statement) return;
     Finding made;
     edit::insert_after({&root(), last}, "dist.destroy_process_group()", "", made);
-    add("Leave the process group", "Communicators are torn down in order.", made, {{&root(), last}});
+    add("Leave the process group", "Communicators are torn down in order.", made,
+        {{&root(), last}});
   }
 
   const Program& program_;

@@ -1,12 +1,12 @@
-// The steps that turn a DataParallel script into one for DistributedDataParallel, in order, each with
-// the lines it touches and the edits that make it.
+// The steps that turn a DataParallel script into one for DistributedDataParallel, in order, each
+// with the lines it touches and the edits that make it.
 #pragma once
-
-#include <string>
-#include <vector>
 
 #include "diagnose/finding.hpp"
 #include "diagnose/model/program.hpp"
+
+#include <string>
+#include <vector>
 
 namespace bench::diagnose {
 

@@ -135,9 +135,9 @@ std::string render_github(const std::vector<Finding>& findings, const RenderCont
     out += std::string("::") + level + " file=" + escape(printable(finding.file), true) +
            ",line=" + std::to_string(finding.line) + ",col=" + std::to_string(finding.column) +
            ",endLine=" + std::to_string(finding.end_line) +
-           ",title=" + escape(finding.rule + " " + finding.name, true) + "::" +
-           escape(finding.message + (finding.help.empty() ? "" : "\n" + finding.help), false) +
-           "\n";
+           ",title=" + escape(finding.rule + " " + finding.name, true) +
+           "::" + escape(printable(finding.message), false) +
+           (finding.help.empty() ? "" : "%0A" + escape(printable(finding.help), false)) + "\n";
   }
   return out;
 }

@@ -1,11 +1,5 @@
 // What surrounds the rules: fixes that cure what they fix, silencing, formats, notebooks, hostile
 // input, and the Lightning device readings.
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <sstream>
-
 #include "bench/core/error.hpp"
 #include "diagnose/driver/diagnose.hpp"
 #include "diagnose/driver/explain_trainer.hpp"
@@ -15,6 +9,12 @@
 #include "diagnose/syntax/tree.hpp"
 #include "scenarios/pitfalls/page.hpp"
 #include "scenarios/pitfalls/registry.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+#include <sstream>
 
 namespace bench::diagnose {
 namespace {
@@ -60,7 +60,8 @@ TEST(Fixes, CureTheirOwnRuleInEveryCaseOfThePages) {
       if (before == 0) continue;
       ++fixed;
       EXPECT_FALSE(SyntaxTree::parse(texts.at(each.script)).has_errors())
-          << rule.id << ": " << each.title << "\n" << texts.at(each.script);
+          << rule.id << ": " << each.title << "\n"
+          << texts.at(each.script);
       for (const Finding& left : diagnose_texts(texts, each.script, options))
         EXPECT_FALSE(left.fix) << rule.id << ": " << each.title << "\n" << texts.at(each.script);
     }
@@ -100,7 +101,7 @@ TEST(Output, CarriesNoTerminalEscapes) {
   auto found = findings_of(unsharded("  # \x1b[31mred\x07 \xc2\x9b"));
   ASSERT_EQ(found.size(), 1U);
   found[0].message += "\x1b]0;title\x07";
-  for (const auto* render : {&render_text, &render_markdown, &render_github}) {
+  for (auto* render : {&render_text, &render_markdown, &render_github}) {
     const std::string text = (*render)(found, {1, false});
     EXPECT_EQ(text.find('\x1b'), std::string::npos);
     EXPECT_EQ(text.find('\x07'), std::string::npos);
@@ -127,7 +128,8 @@ TEST(Input, SurvivesWhatIsNotAScript) {
 
 TEST(Input, ReadsNotebooksBySourceLine) {
   const std::string notebook =
-      "{\n \"cells\": [\n  {\"cell_type\": \"code\", \"source\": [\n    \"%matplotlib inline\\n\",\n"
+      "{\n \"cells\": [\n  {\"cell_type\": \"code\", \"source\": [\n    \"%matplotlib "
+      "inline\\n\",\n"
       "    \"import torch.nn as nn\\n\",\n    \"model = nn.DataParallel(net)\"\n  ]}\n ]\n}\n";
   DiagnoseOptions options;
   options.selection.select = {"DP001"};
@@ -171,8 +173,7 @@ TEST(RulesIndex, IsFresh) {
   std::ifstream file(std::string(BENCH_DOCS) + "/rules.md");
   std::stringstream stored;
   stored << file.rdbuf();
-  EXPECT_EQ(stored.str(), rules_index())
-      << "write it anew: bench explain --index > docs/rules.md";
+  EXPECT_EQ(stored.str(), rules_index()) << "write it anew: bench explain --index > docs/rules.md";
 }
 
 }  // namespace
