@@ -10,5 +10,6 @@ int list_command(const Arguments& typed);
 int doctor_command(const Arguments& typed);
 int report_command(const Arguments& typed);
 int trace_command(const Arguments& typed);
+int predict_command(const Arguments& typed);
 
 }  // namespace bench::cli

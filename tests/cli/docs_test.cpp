@@ -1,5 +1,6 @@
 // The tables in docs/ are the tables in the code: a new flag or setting is documented or this
 // fails. BENCH_UPDATE_GOLDEN=1 rewrites them.
+#include "bench/cli/predict_flags.hpp"
 #include "bench/cli/run_flags.hpp"
 #include "bench/plan/expand.hpp"
 #include "bench/plan/scenario_file.hpp"
@@ -10,6 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string>
 
 namespace bench {
@@ -39,10 +41,10 @@ std::string settings_table() {
   return text;
 }
 
-std::string flags_table() {
+std::string flags_table(std::span<const cli::Flag> flags) {
   std::string text;
   std::string_view group;
-  for (const cli::Flag& flag : cli::run_flags()) {
+  for (const cli::Flag& flag : flags) {
     if (flag.help.empty()) continue;
     if (flag.group != group) {
       group = flag.group;
@@ -94,7 +96,11 @@ TEST(Docs, TheExampleScenarioWorks) {
 
 TEST(Docs, ScenarioKeysAreDocumented) { check_page("scenarios.md", settings_table()); }
 
-TEST(Docs, FlagsAreDocumented) { check_page("command-line.md", flags_table()); }
+TEST(Docs, FlagsAreDocumented) { check_page("command-line.md", flags_table(cli::run_flags())); }
+
+TEST(Docs, FlagsOfPredictAreDocumented) {
+  check_page("predict.md", flags_table(cli::predict_flags()));
+}
 
 }  // namespace
 }  // namespace bench

@@ -1,0 +1,70 @@
+// bench predict: what a machine that is not here would do.
+#include "bench/cli/commands.hpp"
+#include "bench/cli/help.hpp"
+#include "bench/cli/predict_flags.hpp"
+#include "bench/cli/worker_lookup.hpp"
+#include "bench/core/error.hpp"
+#include "bench/predict/prediction_json.hpp"
+#include "bench/predict/prediction_text.hpp"
+#include "report/run_files.hpp"
+
+#include <cstdio>
+
+namespace bench::cli {
+namespace {
+
+// A worker is needed only for steps that were not recorded before.
+std::vector<std::string> worker_of(const Typed& typed) {
+  const WorkerProgram worker = find_worker(typed.value("--worker").value_or(""));
+  std::vector<std::string> program{worker.path.string()};
+  program.insert(program.end(), worker.arguments.begin(), worker.arguments.end());
+  return program;
+}
+
+bool wants_json(const Typed& typed) {
+  if (typed.has("--format")) return choice(typed, "--format", {"text", "json"}) == "json";
+  return typed.value("--out").value_or("").ends_with(".json");
+}
+
+}  // namespace
+
+std::string predict_help() {
+  const Subcommand& row = *find_subcommand("predict");
+  return subcommand_text(row) + flags_text(predict_flags());
+}
+
+int predict_command(const Arguments& arguments) {
+  for (const std::string& argument : arguments) {
+    if (argument != "--help" && argument != "-h") continue;
+    std::fputs(predict_help().c_str(), stdout);
+    return kExitClean;
+  }
+  const Typed typed = parse_flags(arguments, predict_flags(), "bench predict");
+  if (!typed.words.empty()) {
+    throw UsageError("bench predict: unexpected '" + typed.words[0] + "'; expected flags");
+  }
+  const PredictRequest request = parse_predict_request(typed);
+  const auto machines = load_machines(request);
+  const auto all = questions(request, machines);
+  RecordingStore store(typed.value("--recordings").value_or(default_recordings().string()),
+                       worker_of(typed));
+  Predictor predictor(request, machines, store);
+  auto predictions = predictor.answer(all);
+  if (typed.value("--max-batch").value_or("false") == "true") {
+    for (Prediction& prediction : predictions) {
+      if (!prediction.has_figures()) continue;
+      prediction.max_batch_per_gpu = predictor.max_batch_per_gpu(prediction.question);
+    }
+  }
+  const std::string text = wants_json(typed) ? predictions_json(predictions, machines, request)
+                                             : predictions_text(predictions, machines, request);
+  const auto out = typed.value("--out");
+  if (out) {
+    report::write_file_atomically(*out, text);
+  } else {
+    std::fputs(text.c_str(), stdout);
+  }
+  return kExitClean;
+}
+
+}  // namespace bench::cli

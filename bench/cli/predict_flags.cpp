@@ -1,0 +1,148 @@
+#include "bench/cli/predict_flags.hpp"
+
+#include "bench/cli/run_flags.hpp"
+#include "bench/core/error.hpp"
+#include "bench/plan/setting_table.hpp"
+
+#include <charconv>
+#include <cstdio>
+
+namespace bench::cli {
+namespace {
+
+constexpr std::string_view kGroup = "predict";
+constexpr std::int64_t kDefaultBatchPerGpu = 32;
+constexpr double kLeastMs = 1e-6;
+constexpr Flag kOwnFlags[] = {
+    {"--machine", "M,...", "names of `bench list machines`, 4xv100-sxm2, 16xdgx-a100, TOML files",
+     kGroup, "16xdgx-a100"},
+    {"--measured-single", "MS",
+     "the measured step of one GPU at this batch per GPU; the rest is predicted from it", kGroup,
+     "97"},
+    {"--max-batch", "", "also search the largest batch per GPU that fits", kGroup, "true"},
+    {"--precision", "P,...", "float32, or autocast's float16 or bfloat16", kGroup,
+     "float32,bfloat16"},
+    {"--hook", "H,...", "DDP's communication hook: none, fp16_compress, bf16_compress", kGroup,
+     "none,fp16_compress"},
+    {"--stragglers", "FACTOR", "the kernels of one rank take this many times as long", kGroup,
+     "1.2"},
+    {"--jitter", "SHARE",
+     "relative standard deviation between equal ranks (default: the machine's)", kGroup, "0.03"},
+    {"--draw-jitter", "", "draw the ranks' differences from --seed instead of their expectation",
+     kGroup, "true"},
+    {"--format", "text|json", "what to print", kGroup, "json"},
+    {"--out", "FILE", "write the answer there: .json, or text", kGroup, "prediction.json"},
+    {"--recordings", "DIR", "where recorded steps are kept (default: below ~/.cache)", kGroup,
+     "recordings"},
+    {"--worker", "PROGRAM", "", kGroup, "bench-worker"},
+};
+
+// Settings that say nothing about a simulated step.
+bool is_irrelevant(const Setting& row) {
+  constexpr std::string_view kIrrelevant[] = {"description", "steps", "warmup",
+                                              "execute",     "data",  "data_workers"};
+  for (const std::string_view key : kIrrelevant) {
+    if (row.key == key) return true;
+  }
+  return row.flag.empty();
+}
+
+double number(const std::string& flag, const std::string& text, double least) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= least) ||
+      value > 1e9) {
+    char expected[64];
+    std::snprintf(expected, sizeof expected, ": expected a number from %g, found '", least);
+    throw UsageError(flag + expected + text + "'");
+  }
+  return value;
+}
+
+std::vector<std::string> parts(const std::string& text) {
+  std::vector<std::string> all(1);
+  for (const char c : text) {
+    if (c == ',') {
+      all.emplace_back();
+    } else {
+      all.back() += c;
+    }
+  }
+  return all;
+}
+
+template <class E>
+std::vector<E> values(const std::string& flag, const std::string& text,
+                      std::optional<E> (*parse)(const std::string&), const char* expected) {
+  std::vector<E> all;
+  for (const std::string& part : parts(text)) {
+    const auto value = parse(part);
+    if (!value) throw UsageError(flag + ": expected " + expected + ", found '" + part + "'");
+    all.push_back(*value);
+  }
+  return all;
+}
+
+void apply_own_flag(const TypedFlag& flag, PredictRequest& request) {
+  const std::string& value = flag.value;
+  if (flag.name == "--machine") request.machines = parts(value);
+  if (flag.name == "--measured-single") {
+    request.measured_single_ms = number(flag.name, value, kLeastMs);
+  }
+  if (flag.name == "--precision") {
+    request.precisions =
+        values(flag.name, value, simulator::parse_precision, "float32, float16 or bfloat16");
+  }
+  if (flag.name == "--hook") {
+    request.hooks = values(flag.name, value, simulator::parse_bucket_hook,
+                           "none, fp16_compress or bf16_compress");
+  }
+  if (flag.name == "--stragglers") request.straggler = number(flag.name, value, 1);
+  if (flag.name == "--jitter") request.jitter = number(flag.name, value, 0);
+  if (flag.name == "--draw-jitter") request.draw_jitter = value != "false";
+}
+
+// DataParallel on a node against DistributedDataParallel on everything, at batch 32 per GPU.
+void apply_defaults(Settings& settings) {
+  settings.scenario = "predict";
+  if (settings.models.empty()) {
+    throw UsageError("--model: expected a name of `bench list models`, or a TorchScript file");
+  }
+  if (settings.strategies.empty()) {
+    settings.strategies = {Strategy::data_parallel, Strategy::distributed};
+  }
+  if (settings.batches.empty() && settings.batches_per_gpu.empty()) {
+    settings.batches_per_gpu = {kDefaultBatchPerGpu};
+  }
+}
+
+}  // namespace
+
+const std::vector<Flag>& predict_flags() {
+  static const std::vector<Flag> rows = [] {
+    std::vector<Flag> all(std::begin(kOwnFlags), std::end(kOwnFlags));
+    for (const Setting& row : setting_table()) {
+      if (is_irrelevant(row)) continue;
+      all.push_back({row.flag, row.placeholder, row.help, row.section, row.example});
+    }
+    return all;
+  }();
+  return rows;
+}
+
+PredictRequest parse_predict_request(const Typed& typed) {
+  PredictRequest request;
+  std::vector<TypedFlag> settings;
+  for (const TypedFlag& flag : typed.flags) {
+    if (find_setting_by_flag(flag.name) != nullptr) {
+      settings.push_back(flag);
+    } else {
+      apply_own_flag(flag, request);
+    }
+  }
+  apply_settings(settings, request.settings);
+  apply_defaults(request.settings);
+  return request;
+}
+
+}  // namespace bench::cli

@@ -1,0 +1,181 @@
+#include "bench/predict/prediction.hpp"
+
+#include "bench/core/error.hpp"
+#include "simulator/anchor.hpp"
+
+#include "profiling/analysis.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace bench {
+namespace {
+
+constexpr double kNsPerMs = 1e6;
+// Beyond this a batch per GPU is not a question about memory any more.
+constexpr std::int64_t kLargestBatchPerGpu = 1 << 20;
+
+double mean_ms(const profiling::StepMetrics& step,
+               std::int64_t (*part)(const profiling::DeviceMetrics&)) {
+  double sum = 0;
+  for (const auto& device : step.devices) sum += static_cast<double>(part(device));
+  return sum / kNsPerMs / static_cast<double>(std::max<std::size_t>(step.devices.size(), 1));
+}
+
+void add_parts(Prediction& prediction, const profiling::StepMetrics& step) {
+  using Device = profiling::DeviceMetrics;
+  prediction.compute_ms = mean_ms(step, [](const Device& d) { return d.compute_ns; });
+  prediction.exposed_communication_ms =
+      mean_ms(step, [](const Device& d) { return d.exposed_communication_ns; });
+  prediction.exposed_copy_ms = mean_ms(step, [](const Device& d) { return d.exposed_copy_ns; });
+  prediction.host_ms = mean_ms(step, [](const Device& d) { return d.idle_host_ns; });
+  prediction.idle_ms = mean_ms(step, [](const Device& d) { return d.idle_ns - d.idle_host_ns; });
+  prediction.comm_overlap = step.comm_overlap;
+}
+
+std::string input_line(const char* what, const simulator::Quantity& quantity, const char* unit) {
+  return fmt::format("{}: {:g} {} ({})", what, quantity.value, unit,
+                     simulator::provenance_name(quantity.provenance));
+}
+
+}  // namespace
+
+bool Prediction::fits() const {
+  return std::all_of(memory.begin(), memory.end(), [](const MemoryFit& m) { return m.fits; });
+}
+
+std::vector<std::string> inputs_of(const simulator::Machine& machine, bool anchored) {
+  const simulator::GpuSpec& gpu = machine.gpu;
+  std::vector<std::string> lines;
+  if (anchored) lines.emplace_back("single-device step: measured (--measured-single)");
+  lines.push_back(input_line("fp32 rate", gpu.fp32_tflops, "TFLOPS"));
+  if (gpu.fp16_tflops > 0) lines.push_back(input_line("fp16 rate", gpu.fp16_tflops, "TFLOPS"));
+  lines.push_back(input_line("memory bandwidth", gpu.memory_bandwidth, "GB/s"));
+  lines.push_back(input_line("kernel launch", gpu.launch_ns, "ns"));
+  lines.push_back(input_line("PCIe", gpu.pcie_bandwidth, "GB/s per direction"));
+  if (machine.node.nvlink != simulator::NvlinkKind::none) {
+    lines.push_back(fmt::format("NVLink: {} links of {:g} GB/s ({})", gpu.nvlink_links,
+                                gpu.nvlink_bandwidth.value,
+                                provenance_name(gpu.nvlink_bandwidth.provenance)));
+  }
+  if (machine.node_count > 1) {
+    lines.push_back(fmt::format("network: {} adapters of {:g} GB/s a node ({})", machine.node.nics,
+                                machine.node.nic_bandwidth.value,
+                                provenance_name(machine.node.nic_bandwidth.provenance)));
+  }
+  for (const auto& curve : machine.collectives) {
+    lines.push_back(fmt::format("all-reduce on {} ranks of {}: {}", curve.ranks, curve.name,
+                                provenance_name(curve.provenance)));
+  }
+  return lines;
+}
+
+Predictor::Predictor(const PredictRequest& request, const std::vector<simulator::Machine>& machines,
+                     RecordingStore& store)
+    : request_(request), machines_(machines), store_(store) {}
+
+std::vector<Prediction> Predictor::answer(const std::vector<Question>& all) {
+  std::vector<Case> needed;
+  for (const Question& question : all) {
+    if (question.cannot) continue;
+    needed.push_back(question.work);
+    needed.push_back(question.single());
+  }
+  store_.prepare(needed);
+  std::vector<Prediction> predictions;
+  for (const Question& question : all) predictions.push_back(predict(question));
+  return predictions;
+}
+
+simulator::OperationGraph Predictor::edited(const Question& question, const Case& work) {
+  return with_bucket_hook(with_autocast(*store_.graph(work), question.precision), question.hook);
+}
+
+// The measurement is of the float32 single-device step at this batch per GPU.
+simulator::SimulationOptions Predictor::options_for(const Question& question) {
+  simulator::SimulationOptions options;
+  options.host = question.work.host;
+  options.seed = question.work.seed;
+  options.straggler = request_.straggler;
+  options.rank_jitter = request_.jitter;
+  options.draw_jitter = request_.draw_jitter;
+  if (!request_.measured_single_ms) return options;
+  const auto anchor =
+      simulator::anchor_to_single(*store_.graph(question.single()), machines_[question.machine],
+                                  options, *request_.measured_single_ms * kNsPerMs);
+  options.kernel_scale = anchor.kernel_scale;
+  options.host_scale = anchor.host_scale;
+  return options;
+}
+
+Prediction Predictor::predict(const Question& question) {
+  Prediction prediction;
+  prediction.question = question;
+  if (question.cannot) return prediction;
+  add_step(prediction, options_for(question));
+  return prediction;
+}
+
+void Predictor::add_step(Prediction& prediction, const simulator::SimulationOptions& options) {
+  const Case& work = prediction.work();
+  const simulator::Machine& machine = machines_[prediction.question.machine];
+  const auto graph = edited(prediction.question, work);
+  simulator::SimulationOptions all = options;
+  if (work.strategy == Strategy::distributed) all.world_size = work.world_size();
+  const auto simulated = simulate(graph, machine, all);
+  add_parts(prediction, profiling::analyze(simulated.timeline));
+  prediction.step_ms = static_cast<double>(simulated.timeline.step_ns) / kNsPerMs;
+  prediction.bytes_communicated = simulated.bytes_communicated;
+  prediction.error = simulated.error;
+  prediction.samples_per_second = static_cast<double>(work.batch) * 1e3 / prediction.step_ms;
+  add_memory(prediction, graph);
+  if (work.strategy == Strategy::single) {
+    prediction.single_ms = prediction.step_ms;
+  } else {
+    Question alone = prediction.question;
+    alone.work = prediction.question.single();
+    simulator::SimulationOptions one = options;
+    one.keep_intervals = false;
+    const auto step = simulate(edited(alone, alone.work), machine, one).timeline.step_ns;
+    prediction.single_ms = static_cast<double>(step) / kNsPerMs;
+  }
+  prediction.scaling_efficiency = prediction.single_ms / prediction.step_ms;
+}
+
+void Predictor::add_memory(Prediction& prediction, const simulator::OperationGraph& graph) const {
+  const simulator::GpuSpec& gpu = machines_[prediction.question.machine].gpu;
+  prediction.memory.push_back(memory_fit(graph, 0, gpu));
+  MemoryFit fullest;
+  for (int device = 1; device < graph.devices; ++device) {
+    MemoryFit other = memory_fit(graph, device, gpu);
+    if (other.peak_bytes > fullest.peak_bytes) fullest = std::move(other);
+  }
+  if (fullest.peak_bytes > 0) prediction.memory.push_back(std::move(fullest));
+}
+
+bool Predictor::fits_at(const Question& question, std::int64_t per_gpu) {
+  Question at = question;
+  at.work.batch = per_gpu * question.work.world_size() * question.work.accumulation;
+  store_.prepare({at.work});
+  Prediction prediction;
+  prediction.question = at;
+  add_memory(prediction, edited(at, at.work));
+  return prediction.fits();
+}
+
+std::int64_t Predictor::max_batch_per_gpu(const Question& question) {
+  std::int64_t fits = 0;
+  std::int64_t too_large = 1;
+  while (too_large <= kLargestBatchPerGpu && fits_at(question, too_large)) {
+    fits = too_large;
+    too_large *= 2;
+  }
+  while (too_large - fits > 1) {
+    const std::int64_t middle = fits + (too_large - fits) / 2;
+    (fits_at(question, middle) ? fits : too_large) = middle;
+  }
+  return fits * question.work.accumulation;
+}
+
+}  // namespace bench

@@ -1,0 +1,128 @@
+// bench predict with the mock worker's recordings: figures, skips, sweeps, and what is refused.
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/run_bench.hpp"
+
+namespace bench::cli_test {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::string> predict(std::vector<std::string> more) {
+  std::vector<std::string> arguments{"predict", "--worker", "mock", "--recordings", "recordings"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+Json predictions(const Workspace& here, std::vector<std::string> more) {
+  more.insert(more.end(), {"--format", "json"});
+  const Answer answer = here.bench(predict(std::move(more)));
+  EXPECT_EQ(answer.exit_code, 0) << answer.err;
+  const Json json = Json::parse(answer.out);
+  EXPECT_EQ(json.at("simulated"), true);
+  return json.at("predictions");
+}
+
+TEST(Predict, GivesFiguresForAMachineOfManyNodes) {
+  const Workspace here;
+  const Json all = predictions(here, {"--model", "resnet50", "--machine", "16xdgx-a100"});
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].at("strategy"), "data_parallel");
+  EXPECT_EQ(all[0].at("gpus"), 8) << "DataParallel stays on one node";
+  EXPECT_EQ(all[1].at("gpus"), 128);
+  for (const Json& p : all) {
+    const double step = p.at("step_ms");
+    EXPECT_GT(step, 0);
+    EXPECT_NEAR(p.at("items_per_second"), p.at("batch").get<double>() * 1e3 / step, 1e-6);
+    EXPECT_NEAR(p.at("compute_ms").get<double>() + p.at("exposed_communication_ms").get<double>() +
+                    p.at("exposed_copy_ms").get<double>() + p.at("host_ms").get<double>() +
+                    p.at("idle_ms").get<double>(),
+                step, 1e-3);
+    EXPECT_GT(p.at("error_band").at("relative"), 0);
+    EXPECT_TRUE(p.at("fits"));
+  }
+}
+
+TEST(Predict, TextIsLabelledAndSaysWhatItWasMadeFrom) {
+  const Workspace here;
+  const Answer answer =
+      here.bench(predict({"--model", "mlp", "--machine", "dgx-1-v100", "--gpu-counts", "powers"}));
+  EXPECT_EQ(answer.exit_code, 0) << answer.err;
+  EXPECT_EQ(answer.out.find("SIMULATED"), 0U);
+  for (const char* part : {"Where the step goes", "Made from", "specification", "may be off"}) {
+    EXPECT_NE(answer.out.find(part), std::string::npos) << part;
+  }
+}
+
+TEST(Predict, AMeasuredSingleStepIsReproduced) {
+  const Workspace here;
+  const Json all = predictions(here, {"--model", "resnet50", "--machine", "dgx-1-v100",
+                                      "--strategy", "single,ddp", "--measured-single", "97"});
+  EXPECT_NEAR(all[0].at("step_ms"), 97, 0.01);
+  EXPECT_NEAR(all[1].at("single_ms"), 97, 0.01);
+}
+
+TEST(Predict, NamesTheCategoryThatDoesNotFit) {
+  const Workspace here;
+  const Json all =
+      predictions(here, {"--model", "resnet50", "--machine", "4xv100-sxm2", "--strategy", "ddp",
+                         "--batch-per-gpu", "100000", "--max-batch"});
+  EXPECT_FALSE(all[0].at("fits"));
+  EXPECT_EQ(all[0].at("memory")[0].at("first_failure"), "activations");
+  const std::int64_t most = all[0].at("max_batch_per_gpu");
+  const std::string fits = std::to_string(most);
+  const std::string too_large = std::to_string(most + 1);
+  const Json both =
+      predictions(here, {"--model", "resnet50", "--machine", "4xv100-sxm2", "--strategy", "ddp",
+                         "--batch-per-gpu", fits + "," + too_large});
+  EXPECT_TRUE(both[0].at("fits"));
+  EXPECT_FALSE(both[1].at("fits"));
+}
+
+TEST(Predict, WhatCannotRunIsSaidAndTheRestAnswered) {
+  const Workspace here;
+  const Json all = predictions(here, {"--model", "resnet50", "--machine", "2xdgx-a100",
+                                      "--gpu-counts", "4,16", "--strategy", "dp,ddp"});
+  ASSERT_EQ(all.size(), 4U);
+  EXPECT_TRUE(all[1].at("skipped"));
+  EXPECT_NE(all[1].at("skip_message").get<std::string>().find("one process"), std::string::npos);
+  EXPECT_GT(all[3].at("step_ms"), 0);
+}
+
+TEST(Predict, StragglersAndJitterOnlyEverDelay) {
+  const Workspace here;
+  const std::vector<std::string> base{"--model",     "resnet50",   "--machine",
+                                      "16xdgx-a100", "--strategy", "ddp"};
+  auto step = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), base.begin(), base.end());
+    return predictions(here, more)[0].at("step_ms").get<double>();
+  };
+  const double quiet = step({"--jitter", "0"});
+  EXPECT_GT(step({"--jitter", "0", "--stragglers", "1.5"}), 1.2 * quiet);
+  EXPECT_GT(step({"--jitter", "0.05"}), quiet);
+  EXPECT_EQ(step({"--draw-jitter", "--seed", "4"}), step({"--draw-jitter", "--seed", "4"}));
+}
+
+TEST(Predict, RefusesWhatItDoesNotUnderstand) {
+  const Workspace here;
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--machine", "dgx-a100"}, "--model"},
+      {{"--model", "resnet50"}, "--machine"},
+      {{"--model", "resnet50", "--machine", "dgx-a101"}, "dgx-a100"},
+      {{"--model", "resnet5", "--machine", "dgx-a100"}, "resnet50"},
+      {{"--model", "mlp", "--machine", "dgx-a100", "--precision", "fp8"}, "bfloat16"},
+      {{"--model", "mlp", "--machine", "dgx-a100", "--hook", "powersgd"}, "fp16_compress"},
+      {{"--model", "mlp", "--machine", "dgx-a100", "--stragglers", "0.5"}, "--stragglers"},
+      {{"--model", "mlp", "--machine", "dgx-a100", "--batch-per-gpus", "4"}, "--batch-per-gpu"},
+  };
+  for (const auto& [typed, expected] : cases) {
+    const Answer answer = here.bench(predict(typed));
+    EXPECT_EQ(answer.exit_code, 2) << expected;
+    EXPECT_EQ(answer.out, "") << expected;
+    EXPECT_NE(answer.err.find(expected), std::string::npos) << answer.err;
+  }
+}
+
+}  // namespace
+}  // namespace bench::cli_test
