@@ -10,6 +10,7 @@
 #include "report/charts/timeline_strip.hpp"
 #include "report/headline.hpp"
 #include "report/hints.hpp"
+#include "report/pitfall_table.hpp"
 
 #include <fmt/format.h>
 
@@ -243,7 +244,15 @@ std::string hint_section(const RunResult& run) {
                        : "<h2>What stands out</h2>\n<ul class=\"hints\">\n" + items + "</ul>\n";
 }
 
+std::string laboratory_section(const RunResult& run) {
+  return fmt::format("<section class=\"run\">\n<p class=\"kicker\">{}</p>\n<h1>{}</h1>\n",
+                     escape_html(run.context.scenario), escape_html(laboratory_sentence(run))) +
+         html_table(pitfall_table(run), "Mistakes made for real, next to their cures", {}) +
+         "<h2>Notes</h2>\n" + context_section(run.context) + "</section>\n";
+}
+
 std::string run_section(const ReportModel& model, const RunResult& run, bool first) {
+  if (is_laboratory(run)) return laboratory_section(run);
   std::string text =
       "<section class=\"run\">\n" + hero(run) + banner(run) + wrong_banner(run) + cards(run);
   if (first) text += timeline_section(model);

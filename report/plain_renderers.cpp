@@ -5,6 +5,7 @@
 #include "report/case_tables.hpp"
 #include "report/headline.hpp"
 #include "report/hints.hpp"
+#include "report/pitfall_table.hpp"
 
 #include <fmt/format.h>
 
@@ -44,6 +45,8 @@ std::string csv_line(const CaseResult& result, const RunContext& context,
 
 std::string markdown_run(const RunResult& run) {
   std::string text = fmt::format("## {}\n\n", run.context.scenario);
+  if (is_laboratory(run))
+    return text + laboratory_sentence(run) + "\n\n" + pitfall_table(run).markdown();
   if (run.context.simulated) {
     text += fmt::format("**SIMULATED on {}: times are predictions, not measurements.**\n\n",
                         run.context.machine);

@@ -4,6 +4,7 @@
 #include "report/case_tables.hpp"
 #include "report/headline.hpp"
 #include "report/hints.hpp"
+#include "report/pitfall_table.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -147,7 +148,25 @@ std::string hint_text(const RunResult& run, const RenderOptions& options) {
   return text + "\n";
 }
 
+std::string laboratory_text(const RunResult& run, const RenderOptions& options) {
+  std::string text =
+      styled_lines(Style::bold, wrapped(laboratory_sentence(run), 0, options.width), options);
+  for (const PitfallRow& row : pitfall_rows(run)) {
+    text += "\n" + styled(Style::bold, row.title, options) + "  " +
+            styled(row.whole ? Style::dim : Style::red, row.verdict, options) + "\n";
+    const auto line = [&](const char* head, const std::string& body) {
+      if (!body.empty()) text += wrapped(std::string(head) + body, kIndent, options.width);
+    };
+    line("mistake: ", row.mistake);
+    line("you see: ", row.seen);
+    line("cost:    ", row.cost);
+    line("fix:     ", row.fix);
+  }
+  return text + "\n" + about_text(run, options);
+}
+
 std::string run_text(const RunResult& run, const RenderOptions& options) {
+  if (is_laboratory(run)) return laboratory_text(run, options);
   std::string text = provenance(run.context, options) + "\n";
   const auto all_troubles = troubles(run);
   // A wrong result outranks every figure.

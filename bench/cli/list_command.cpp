@@ -1,6 +1,7 @@
 // bench list TOPIC: the names that flags and scenario files accept, with a line about each.
 #include "bench/cli/commands.hpp"
 #include "bench/cli/flag_parser.hpp"
+#include "bench/cli/pitfalls_command.hpp"
 #include "bench/core/error.hpp"
 #include "bench/core/model_catalog.hpp"
 #include "bench/core/nearest.hpp"
@@ -25,6 +26,7 @@ std::vector<Row> scenario_rows() {
   for (const auto& entry : scenario_catalog()) {
     rows.push_back({{"name", entry.name}, {"description", entry.description}});
   }
+  rows.push_back({{"name", kPitfallsScenario}, {"description", kPitfallsDescription}});
   return rows;
 }
 

@@ -2,6 +2,7 @@
 #include "bench/cli/command_record.hpp"
 #include "bench/cli/commands.hpp"
 #include "bench/cli/output_directory.hpp"
+#include "bench/cli/pitfalls_command.hpp"
 #include "bench/cli/plan_listing.hpp"
 #include "bench/cli/run_flags.hpp"
 #include "bench/cli/worker_lookup.hpp"
@@ -83,6 +84,8 @@ int run_command(const Arguments& typed) {
   number_gpus_by_bus();
   RunFlags flags = parse_run_flags(typed);
   if (!flags.resume.empty()) flags = resumed(typed, std::move(flags));
+  if (flags.scenario == kPitfallsScenario) return pitfalls_command(flags);
+  if (!flags.select.empty()) throw UsageError("--select: goes with --scenario pitfalls only");
   Plan plan = plan_from(flags);
   if (flags.dry_run) {
     std::fputs(plan_listing(plan).c_str(), stdout);

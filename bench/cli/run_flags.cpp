@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <sstream>
 
 namespace bench::cli {
 namespace {
@@ -50,6 +51,12 @@ constexpr RunFlag kRunFlags[] = {
      [](RunFlags& run, const std::string& value) {
        const double seconds = positive_number("--time-out", value);
        run.case_time_out = std::chrono::milliseconds(std::llround(seconds * 1e3));
+     }},
+    {{"--select", "PITFALL,...", "scenario pitfalls: only these, ids or names; may be repeated",
+      kMain, "missing-set-epoch"},
+     [](RunFlags& run, const std::string& value) {
+       std::istringstream names(value);
+       for (std::string name; std::getline(names, name, ',');) run.select.push_back(name);
      }},
     {{"--dry-run", "", "list the cases and the skips, and start nothing", kMain, "true"},
      [](RunFlags& run, const std::string& value) {

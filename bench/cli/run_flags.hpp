@@ -25,6 +25,7 @@ struct RunFlags {
   std::string resume;
   std::string worker;
   bool dry_run = false;
+  std::vector<std::string> select;  // pitfalls of the laboratory, ids or names
   std::optional<double> measured_single_ms;
   std::chrono::milliseconds case_time_out{600'000};
   std::vector<TypedFlag> settings;  // overwrite the scenario's, in order

@@ -69,8 +69,13 @@ std::optional<HostProfile> parse_host_profile(const std::string& text) {
 }
 
 std::string Case::name() const {
-  std::string text = scenario + "/model:" + model.name + "/strategy:" + strategy_name(strategy) +
-                     "/gpus:" + std::to_string(gpus.size()) + "/batch:" + std::to_string(batch);
+  std::string text = scenario + "/";
+  if (pitfall.empty()) {
+    text += "model:" + model.name + "/strategy:" + strategy_name(strategy) +
+            "/gpus:" + std::to_string(gpus.size()) + "/batch:" + std::to_string(batch);
+  } else {
+    text += pitfall;
+  }
   for (const auto& [key, value] : tags) text += "/" + key + ":" + value;
   return text;
 }

@@ -78,10 +78,14 @@ struct Case {
   std::vector<std::pair<std::string, std::string>> tags;
   // Runs only because another case needs its figures (single at the same per-GPU batch).
   bool reference_only = false;
+  // Scenario pitfalls: the rule whose mistake is made. It names the case; what else is above says
+  // where the mistake runs.
+  std::string pitfall;
 
   int world_size() const { return static_cast<int>(gpus.size()); }
   int process_count() const { return strategy == Strategy::distributed ? world_size() : 1; }
-  // <scenario>/model:<m>/strategy:<s>/gpus:<n>/batch:<b>[/<key>:<value>...]
+  // <scenario>/model:<m>/strategy:<s>/gpus:<n>/batch:<b>[/<key>:<value>...], or
+  // <scenario>/<pitfall>[/<key>:<value>...]
   std::string name() const;
 };
 

@@ -59,6 +59,7 @@ Json to_json(const Case& c) {
          {"seed", c.seed},
          {"tags", c.tags},
          {"reference_only", c.reference_only}};
+  if (!c.pitfall.empty()) j["pitfall"] = c.pitfall;
   if (c.ddp.bucket_cap_mb) j["ddp"]["bucket_cap_mb"] = *c.ddp.bucket_cap_mb;
   return j;
 }
@@ -99,10 +100,12 @@ Case to_case(const Json& j) {
   read(j, "seed", c.seed);
   read(j, "tags", c.tags);
   read(j, "reference_only", c.reference_only);
+  read(j, "pitfall", c.pitfall);
   return c;
 }
 
-constexpr const char* kJobKinds[] = {"verify", "reference", "measure", "record", "probe"};
+constexpr const char* kJobKinds[] = {"verify", "reference", "measure",
+                                     "record", "probe",     "pitfall"};
 constexpr const char* kStatuses[] = {"ok", "skip", "out_of_memory", "error"};
 
 template <class E, std::size_t N>
@@ -179,7 +182,10 @@ std::string job_to_json(const Job& job) {
               {"twin", job.twin},
               {"graph_file", job.graph_file},
               {"min_seconds", job.min_seconds},
-              {"max_seconds", job.max_seconds}}
+              {"max_seconds", job.max_seconds},
+              {"form", job.form},
+              {"cured", job.cured},
+              {"evidence_file", job.evidence_file}}
       .dump();
 }
 
@@ -195,6 +201,9 @@ Job job_from_json(const std::string& text) {
     read(j, "graph_file", job.graph_file);
     read(j, "min_seconds", job.min_seconds);
     read(j, "max_seconds", job.max_seconds);
+    read(j, "form", job.form);
+    read(j, "cured", job.cured);
+    read(j, "evidence_file", job.evidence_file);
     return job;
   });
 }

@@ -18,6 +18,7 @@ enum class JobKind {
   measure,    // warm-up and timed steps on real devices; answers with samples
   record,     // vgpu: warm-up, then one recorded step; writes an operation graph
   probe,      // what this worker's build and machine can do (bench doctor, device list)
+  pitfall,    // makes the mistake work.pitfall, or applies its cure; writes what the run shows
 };
 const char* job_kind_name(JobKind kind);
 
@@ -35,6 +36,10 @@ struct Job {
   std::string graph_file;     // record: where rank 0 writes the operation graph
   double min_seconds = 1.0;   // measure: stopping rule, least measuring time
   double max_seconds = 30.0;  // measure: stopping rule, most measuring time
+  std::string form;           // pitfall: which form of the mistake; may be empty
+  bool cured = false;         // pitfall: with the fix applied
+  // pitfall: rank r writes its evidence to <evidence_file>.rank<r>.json, also before it may hang.
+  std::string evidence_file;
 };
 
 struct StepSample {

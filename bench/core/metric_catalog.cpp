@@ -48,6 +48,14 @@ constexpr MetricEntry kMetrics[] = {
     {"bytes_communicated", "communicated", Hint::bytes, Better::lower,
      "Bytes that the GPUs send each other in one step, summed over GPUs: copies, and what the "
      "collectives move."},
+    {"reproduced", "reproduced", Hint::flag, Better::higher,
+     "Scenario pitfalls: 1 when the broken run shows the mistake's effect."},
+    {"detected", "detected", Hint::flag, Better::higher,
+     "Scenario pitfalls: 1 when the rule finds the mistake from the evidence of that run alone."},
+    {"cured", "cured", Hint::flag, Better::higher,
+     "Scenario pitfalls: 1 when the effect is gone in the cured run and no rule finds anything."},
+    {"cost", "cost", Hint::count, Better::lower,
+     "Scenario pitfalls: what the mistake costs; the case's label has the unit."},
     {"verified", "verified", Hint::flag, Better::higher,
      "1 when losses and parameters equal those of the single-device run within the tolerance that "
      "the arithmetic justifies, else 0. Times of a case that differs are withheld."},

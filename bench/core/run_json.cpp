@@ -135,6 +135,9 @@ Json case_entry(const CaseResult& result, std::size_t index) {
     for (const auto& [name, value] : result.metrics) {
       if (std::isfinite(value)) j[name] = value;
     }
+    // The unit of a pitfall's cost, which differs from case to case.
+    if (const auto unit = result.facts.find("cost_unit"); unit != result.facts.end())
+      j["label"] = unit->second;
   } else {
     j["skipped"] = true;
     j["skip_message"] = result.message;

@@ -16,11 +16,21 @@ std::string step_text(const CaseResult& result) {
   return format_duration_ns(std::llround(ms * 1e6)) + (result.simulated ? " (simulated)" : "");
 }
 
+// A trial of the laboratory: "reproduced, detected, not cured".
+std::string verdict_text(const CaseResult& result) {
+  std::string text;
+  for (const char* verdict : {"reproduced", "detected", "cured"})
+    text += (text.empty() ? "" : ", ") + std::string(result.metric(verdict) == 1 ? "" : "not ") +
+            verdict;
+  return text;
+}
+
 }  // namespace
 
 std::string progress_line(const CaseResult& result) {
   switch (result.status) {
     case CaseStatus::done:
+      if (!result.work.pitfall.empty()) return result.name() + "  " + verdict_text(result);
       return result.name() + "  " + step_text(result);
     case CaseStatus::skipped:
       return result.name() + "  skipped: " + result.message;

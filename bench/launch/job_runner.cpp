@@ -39,6 +39,7 @@ JobOutcome outcome_of(const std::vector<RankExit>& ranks, std::size_t job) {
   JobOutcome outcome;
   const RankExit* cause = root_cause(ranks);
   for (const RankExit& exit : ranks) {
+    outcome.ends.push_back({exit.kind, exit.phase});
     if (!exit.reports[job]) continue;
     const RankReport& report = *exit.reports[job];
     outcome.reports.push_back(report);
@@ -92,7 +93,7 @@ class ReportCollector {
   std::vector<RankReport> reports_;
 };
 
-JobOutcome interrupted_outcome() { return {RankStatus::error, "interrupted", true, {}}; }
+JobOutcome interrupted_outcome() { return {RankStatus::error, "interrupted", true, {}, {}}; }
 
 bool port_was_taken(const JobOutcome& outcome) {
   return outcome.status == RankStatus::error &&

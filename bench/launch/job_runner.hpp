@@ -20,6 +20,12 @@ struct JobOutcome {
   std::string message;                 // skip, out_of_memory, error: why, and which rank was first
   bool interrupted = false;            // the user ended it; neither good nor failed
   std::vector<RankReport> reports;     // by rank; complete when the status is ok
+  // By rank, where the processes ended with this job: how, and in which phase.
+  struct End {
+    EndKind kind = EndKind::finished;
+    std::string phase;
+  };
+  std::vector<End> ends;
 };
 
 struct LaunchSettings {

@@ -124,6 +124,10 @@ RankReport answer(const Job& job, const RankContext& ranks) {
         simulator::write_graph(mock::graph(job.work), job.graph_file);
       }
       break;
+    case JobKind::pitfall:
+      report.status = RankStatus::skip;
+      report.message = "the mock worker makes no mistakes";
+      break;
     case JobKind::probe:
       report.counters = {{"cuda_devices", 0}};
       break;

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 
 #include <cctype>
 
@@ -79,6 +80,53 @@ void check_unused_parameters(const Program& program, Report& report) {
           "works and costs a search in every step.";
     }
   }
+}
+
+namespace {
+
+constexpr std::string_view kUnfinished =
+    "Expected to have finished reduction in the prior iteration";
+constexpr std::string_view kStatic = "not compatible with static_graph";
+
+// "unused.weight, unused.bias": the names in the error, or its indices.
+std::string parameters_in(const std::string& error) {
+  for (const std::string_view lead :
+       {"did not receive grad for rank 0: ", "did not receive grad for rank 1: "}) {
+    const std::size_t at = error.find(lead);
+    if (at == std::string::npos) continue;
+    const std::size_t begin = at + lead.size();
+    return error.substr(begin, error.find_first_of("\n", begin) - begin);
+  }
+  return "unnamed";
+}
+
+}  // namespace
+
+void judge_unused_parameters(const RunEvidence& run, RunReport& report) {
+  const std::string error = run.error_with(kUnfinished);
+  // The same words with another cause belong to other rules.
+  if (error.empty() || error.find(kStatic) != std::string::npos) return;
+  if (run.first("parameters_changed_after_wrap") != nullptr) return;
+  const std::string names = parameters_in(error);
+  Finding& finding = report.add(Confidence::certain,
+                                "parameters received no gradient, and the next forward pass "
+                                "failed: " +
+                                    names);
+  finding.help = "Remove or freeze the layer before wrapping, or pass find_unused_parameters=True.";
+  finding.evidence.emplace_back("parameters", names);
+  finding.evidence.emplace_back("error", error);
+}
+
+Price price_unused_parameters(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const std::string error = broken.error_with(kUnfinished);
+  price.reproduced = !error.empty();
+  price.gone = cured.first("error") == nullptr && cured.number("steps") > broken.number("steps");
+  price.cost = broken.number("steps");
+  price.unit = "step until the crash";
+  price.seen = "RuntimeError: " + error.substr(0, error.find('.')) + "; no gradient for " +
+               parameters_in(error);
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 
 namespace bench::pitfalls {
 
@@ -40,6 +41,47 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
           "Truncate to the smallest share, pad as DistributedSampler does, or train under "
           "`with model.join():`.";
     }
+}
+
+namespace {
+
+// Batches per rank as text, "" where they are equal or not known.
+std::string uneven_batches(const RunEvidence& run) {
+  const std::vector<Json> batches = run.of_every_rank("batches");
+  bool equal = true;
+  for (const Json& each : batches) equal = equal && each == batches.front();
+  return equal ? std::string() : listed(batches);
+}
+
+}  // namespace
+
+void judge_uneven_batches_per_rank(const RunEvidence& run, RunReport& report) {
+  const std::string batches = uneven_batches(run);
+  const std::vector<int> hung = run.hung_ranks();
+  const bool closed = !run.error_with("Connection closed by peer").empty();
+  if (batches.empty() || (hung.empty() && !closed)) return;
+  Finding& finding =
+      report.add(Confidence::certain,
+                 "the ranks have unequal numbers of batches (" + batches + "): " +
+                     (hung.empty() ? "the last collective lost its peer"
+                                   : "rank " + std::to_string(hung.front()) +
+                                         " waits in a collective that the others never join"));
+  finding.help = "Wrap the loop in model.join(), or stop all ranks at the smallest count.";
+  finding.evidence.emplace_back("batches per rank", batches);
+}
+
+Price price_uneven_batches_per_rank(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const std::vector<int> hung = broken.hung_ranks();
+  price.reproduced = !hung.empty() && !uneven_batches(broken).empty();
+  price.gone = cured.hung_ranks().empty() && cured.number("steps") > 0;
+  price.cost = broken.document().value("limit_seconds", 0.0);
+  price.unit = "s hung until the time-out";
+  if (!hung.empty())
+    price.seen = "nothing is printed: rank " + std::to_string(hung.front()) + " hangs in '" +
+                 broken.ranks().at(static_cast<std::size_t>(hung.front())).value("phase", "") +
+                 "' until the time-out";
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/paired_loss.hpp"
 
 namespace bench::pitfalls {
 namespace {
@@ -46,6 +48,44 @@ void check_missing_set_epoch(const Program& program, Report& report) {
       break;
     }
   }
+}
+
+namespace {
+
+// The same order in every one of at least two epochs.
+bool order_repeats(const RunEvidence& run) {
+  const Json* orders = run.first("epoch_orders");
+  if (orders == nullptr || orders->size() < 2) return false;
+  for (const Json& order : *orders)
+    if (order != orders->front()) return false;
+  return true;
+}
+
+}  // namespace
+
+void judge_missing_set_epoch(const RunEvidence& run, RunReport& report) {
+  if (run.number("shuffled") != 1 || !order_repeats(run)) return;
+  const Json& orders = *run.first("epoch_orders");
+  Finding& finding = report.add(Confidence::certain,
+                                "all " + std::to_string(orders.size()) +
+                                    " epochs visited the samples in the same order (index hash " +
+                                    orders.front().get<std::string>() + ")");
+  finding.help = "Call sampler.set_epoch(epoch) before the loader is iterated in each epoch.";
+  finding.evidence.emplace_back("index hash per epoch", listed(orders));
+}
+
+Price price_missing_set_epoch(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  price.reproduced = order_repeats(broken);
+  price.gone = cured.first("epoch_orders") != nullptr && !order_repeats(cured);
+  const Interval lost = paired_loss(broken.first("accuracy"), cured.first("accuracy"));
+  price.cost = 100 * lost.mean;
+  price.unit = "accuracy points lost (95 % interval " + figure(100 * lost.low, 2) + " to " +
+               figure(100 * lost.high, 2) + ", " + std::to_string(lost.seeds) + " seeds)";
+  if (price.reproduced)
+    price.seen = "silent: every epoch has the index hash " +
+                 broken.first("epoch_orders")->front().get<std::string>();
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 
 #include <algorithm>
@@ -56,6 +57,52 @@ void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
       finding.evidence.emplace_back("shards", list);
     }
   }
+}
+
+namespace {
+
+// GPU-passes without a sample, and seats that larger shards leave empty on the other GPUs: the
+// forward pass ends with its largest shard.
+double unused_share(const Json& shards, std::size_t gpus) {
+  std::int64_t largest = 0;
+  std::int64_t samples = 0;
+  for (const Json& shard : shards) {
+    largest = std::max(largest, shard.get<std::int64_t>());
+    samples += shard.get<std::int64_t>();
+  }
+  const double seats = static_cast<double>(largest) * static_cast<double>(gpus);
+  return seats > 0 ? 1 - static_cast<double>(samples) / seats : 0;
+}
+
+}  // namespace
+
+void judge_batch_not_divisible_by_gpus(const RunEvidence& run, RunReport& report) {
+  const Json* shards = run.first("shards");
+  if (shards == nullptr || run.gpus() < 2 || unused_share(*shards, run.gpus()) == 0) return;
+  const std::size_t idle = run.gpus() - shards->size();
+  std::string message = "batches of " + figure(run.number("batch")) + " ran on " +
+                        std::to_string(shards->size()) + " of " + std::to_string(run.gpus()) +
+                        " GPUs, in shards of " + listed(*shards);
+  if (idle > 0) message += ": " + std::to_string(idle) + (idle == 1 ? " GPU" : " GPUs") + " idle";
+  Finding& finding = report.add(Confidence::certain, std::move(message));
+  finding.help = "Use a multiple of " + std::to_string(run.gpus()) +
+                 " as batch size, and drop_last=True for training.";
+  finding.evidence.emplace_back("shards", listed(*shards));
+}
+
+Price price_batch_not_divisible_by_gpus(const RunEvidence& broken, const RunEvidence& cured) {
+  const Json* wrong = broken.first("shards");
+  const Json* right = cured.first("shards");
+  Price price;
+  if (wrong == nullptr || right == nullptr) return price;
+  const double unused = unused_share(*wrong, broken.gpus());
+  price.reproduced = unused > 0;
+  price.gone = unused_share(*right, cured.gpus()) == 0;
+  price.cost = 100 * unused;
+  price.unit = "% of the GPUs' time idle";
+  price.seen = "silent: shards of " + listed(*wrong) + " on " + std::to_string(broken.gpus()) +
+               " GPUs, " + std::to_string(wrong->size()) + " of them used";
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/registry.hpp"
 
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 
 namespace bench::pitfalls {
 namespace {
@@ -16,7 +17,7 @@ constexpr Rule kRules[] = {
     {"DP003", "device-id-not-visible", portability, error, partial, full,
      check_device_id_not_visible},
     {"DP004", "batch-not-divisible-by-gpus", throughput, warning, partial, full,
-     check_batch_not_divisible_by_gpus},
+     check_batch_not_divisible_by_gpus, judge_batch_not_divisible_by_gpus},
     {"DP005", "unequal-leading-dims-in-inputs", correctness, error, none, full, nullptr},
     {"DP006", "list-input-split-wrongly", correctness, error, partial, full,
      check_list_input_split_wrongly},
@@ -39,7 +40,8 @@ constexpr Rule kRules[] = {
      check_parameters_empty_in_replica},
     {"DP017", "hard-coded-device-list", portability, warning, full, none,
      check_hard_coded_device_list},
-    {"DDP001", "unused-parameters", correctness, error, partial, full, check_unused_parameters},
+    {"DDP001", "unused-parameters", correctness, error, partial, full, check_unused_parameters,
+     judge_unused_parameters},
     {"DDP002", "needless-unused-search", throughput, warning, partial, full,
      check_needless_unused_search},
     {"DDP003", "static-graph-changes", correctness, error, partial, full,
@@ -64,10 +66,11 @@ constexpr Rule kRules[] = {
     {"DDP014", "rank-conditional-collective", hang, error, full, full,
      check_rank_conditional_collective},
     {"DDP015", "rank-local-skip-or-break", hang, error, full, full, check_rank_local_skip_or_break},
-    {"DDP016", "uneven-batches-per-rank", hang, error, partial, full,
-     check_uneven_batches_per_rank},
+    {"DDP016", "uneven-batches-per-rank", hang, error, partial, full, check_uneven_batches_per_rank,
+     judge_uneven_batches_per_rank},
     {"DDP017", "data-not-sharded", correctness, error, full, full, check_data_not_sharded},
-    {"DDP018", "missing-set-epoch", correctness, warning, full, full, check_missing_set_epoch},
+    {"DDP018", "missing-set-epoch", correctness, warning, full, full, check_missing_set_epoch,
+     judge_missing_set_epoch},
     {"DDP019", "sampler-argument-conflict", correctness, error, full, full,
      check_sampler_argument_conflict},
     {"DDP020", "sampler-rank-is-local-rank", correctness, error, full, full,

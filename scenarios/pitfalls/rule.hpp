@@ -1,4 +1,5 @@
-// A pitfall as a rule: its identity, its page, and a check of static evidence (a user's program).
+// A pitfall as a rule: its identity, its page, a check of static evidence (a user's program) and a
+// judge of dynamic evidence (a run).
 // One pitfall is one .cpp, one .md of the same name and one line in registry.cpp.
 #pragma once
 
@@ -22,6 +23,8 @@ using diagnose::Severity;
 enum class Evidence : std::uint8_t { none, partial, full };
 
 struct Rule;
+class RunEvidence;
+class RunReport;
 
 // Takes what one rule reports about one program.
 class Report {
@@ -47,6 +50,8 @@ struct Rule {
   Evidence statically;
   Evidence dynamically;
   void (*check)(const Program&, Report&);  // null where a script shows nothing
+  // Null where a run shows nothing; see run_evidence.hpp.
+  void (*judge)(const RunEvidence&, RunReport&) = nullptr;
 };
 
 // The rule's Markdown page, embedded at build time.

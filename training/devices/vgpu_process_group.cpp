@@ -21,6 +21,15 @@ using Tensors = std::vector<at::Tensor>;
 
 std::atomic<std::uint64_t> total_bytes{0};
 
+CollectiveObserver& observer() {
+  static CollectiveObserver instance;
+  return instance;
+}
+
+void tell(const char* name, std::uint64_t bytes) {
+  if (observer()) observer()({name, bytes});
+}
+
 std::uint64_t bytes_of(const Tensors& tensors) {
   std::uint64_t bytes = 0;
   for (const at::Tensor& tensor : tensors) bytes += tensor.nbytes();
@@ -88,6 +97,7 @@ struct Traffic {
 // NCCL's name of the collective: what the same program would launch on real GPUs.
 void record_across_ranks(const Traffic& traffic, const Tensors& reads, const Tensors& writes) {
   total_bytes += traffic.payload_bytes;
+  tell(traffic.name + std::string_view("nccl::").size(), traffic.payload_bytes);
   const at::Tensor& first = reads.at(0);
   if (!recording() || !is_vgpu(first)) return;
   CollectiveSpec spec;
@@ -192,6 +202,7 @@ class VgpuBackend final : public c10d::Backend {
 
   intrusive_ptr<Work> barrier(const c10d::BarrierOptions& options) override {
     ++sequence_;
+    tell("barrier", 0);
     if (gloo_) gloo_->barrier(options)->wait();
     return finished(c10::IValue(), c10::NoneType::get(), {});
   }
@@ -254,5 +265,7 @@ intrusive_ptr<c10d::ProcessGroup> make_process_group(const intrusive_ptr<c10d::S
 }
 
 std::uint64_t bytes_communicated() { return total_bytes; }
+
+void observe_collectives(CollectiveObserver each) { observer() = std::move(each); }
 
 }  // namespace bench::training

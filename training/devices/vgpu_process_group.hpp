@@ -31,4 +31,12 @@ c10::intrusive_ptr<c10d::ProcessGroup> make_process_group(
 // Payload bytes of all collectives this process has issued through such groups.
 std::uint64_t bytes_communicated();
 
+// Called with every collective as it is issued, before it can wait for a peer; from any thread.
+struct CollectiveCall {
+  const char* name;  // "all_reduce", "broadcast", "all_gather", "reduce", "barrier"
+  std::uint64_t payload_bytes;
+};
+using CollectiveObserver = std::function<void(const CollectiveCall&)>;
+void observe_collectives(CollectiveObserver observer);  // empty: nobody
+
 }  // namespace bench::training

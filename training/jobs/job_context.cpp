@@ -72,7 +72,9 @@ void set_threads(int count) {
 JobContext::JobContext(RankContext ranks, WorkerChannel& channel, const std::vector<Job>& jobs)
     : ranks_(std::move(ranks)), channel_(channel) {
   for (const auto& job : jobs) {
-    vgpu_count_ = std::max(vgpu_count_, devices_of_process(job.work));
+    // A rank of a pitfall sees all GPUs: some mistakes are about taking the wrong one.
+    const bool all = job.kind == JobKind::pitfall;
+    vgpu_count_ = std::max(vgpu_count_, all ? job.work.world_size() : devices_of_process(job.work));
   }
 }
 

@@ -38,6 +38,8 @@ void run_on_devices(const Job& job, JobContext& context, RankReport& report) {
       return run_measurement(job, place.value(), context, report);
     case JobKind::record:
       return run_recording(job, place.value(), context, report);
+    case JobKind::pitfall:
+      return run_pitfall(job, place.value(), context, report);
     case JobKind::probe:
       return;
   }

@@ -14,6 +14,7 @@ void run_training_check(const Job& job, Placement placement, JobContext& context
                         RankReport& report);  // verify, reference
 void run_measurement(const Job& job, Placement placement, JobContext& context, RankReport& report);
 void run_recording(const Job& job, Placement placement, JobContext& context, RankReport& report);
+void run_pitfall(const Job& job, Placement placement, JobContext& context, RankReport& report);
 void run_probe(RankReport& report);
 
 // Sends every phase to the parent, so that it can tell where a silent rank stopped.

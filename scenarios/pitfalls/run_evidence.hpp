@@ -1,0 +1,84 @@
+// What a run shows about itself, as its rules see it: one JSON document per run, with one object
+// per process. The pitfall laboratory writes such documents (training/pitfalls), and so does the
+// harness for every other scenario; a rule reads the keys that it needs and is silent where they
+// are missing, so that every rule can judge every run.
+//
+// Document: name, strategy (data_parallel, distributed, ...), gpus, ranks: [...]. Keys of a rank:
+//   end, phase          how the process ended (rank_exit.hpp's names) and where; absent: finished
+//   error               the exception's own text, where the run raised one
+//   epochs              epoch_orders: a hash of the sample order of each epoch; shuffled: bool
+//   indices             samples that this rank trained on in its first epoch; dataset_size
+//   batches             batches that this rank's own data gives in an epoch
+//   steps               optimizer steps that were finished
+//   collectives         the rank's collectives in order: ["all_reduce 512", ...] (bytes)
+//   shards              samples per GPU in one forward pass of DataParallel; batch
+//   peak_bytes          by GPU: bytes at the peak; peak_categories: the same by category
+//   gradients           by parameter: sum of the gradient after backward
+//   accuracy            validation accuracy by seed, in [0, 1]
+// A pitfall that needs another key documents it here.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace bench::pitfalls {
+
+using Json = nlohmann::json;
+
+class RunEvidence {
+ public:
+  explicit RunEvidence(Json document);
+
+  const Json& document() const { return document_; }
+  std::string name() const { return document_.value("name", std::string()); }
+  std::string strategy() const { return document_.value("strategy", std::string()); }
+  std::size_t gpus() const { return document_.value("gpus", std::size_t{0}); }
+  // One object per process, in rank order.
+  const Json& ranks() const { return ranks_; }
+
+  // The key's value on every rank, in rank order; empty unless every rank has it.
+  std::vector<Json> of_every_rank(std::string_view key) const;
+  // The key's value on the first rank that has it; null where none has.
+  const Json* first(std::string_view key) const;
+  // The same as a number, or NaN; as a text, or "".
+  double number(std::string_view key) const;
+  std::string text(std::string_view key) const;
+  // The error of the first rank whose text holds `part`; "" where none does.
+  std::string error_with(std::string_view part) const;
+  // Ranks that gave no sign of life until the time-out ended them.
+  std::vector<int> hung_ranks() const;
+
+ private:
+  Json document_;
+  Json ranks_;
+};
+
+// Takes what one rule reports about one run.
+class RunReport {
+ public:
+  RunReport(const Rule& rule, const RunEvidence& run, std::vector<Finding>& out)
+      : rule_(rule), run_(run), out_(out) {}
+
+  Finding& add(Confidence confidence, std::string message);
+
+ private:
+  const Rule& rule_;
+  const RunEvidence& run_;
+  std::vector<Finding>& out_;
+};
+
+// What all rules find in a run, in the order of the rules.
+std::vector<Finding> judge_run(const RunEvidence& run);
+
+// "3, 4, 5"
+std::string listed(const Json& array);
+// A figure for people: "12.5", "3", without needless digits.
+std::string figure(double value, int decimals = 1);
+
+}  // namespace bench::pitfalls
