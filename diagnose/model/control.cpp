@@ -112,6 +112,7 @@ RankTest Program::guarded_by_rank(Ref node, int depth) const {
   for (const Guard& guard : guards(node)) {
     RankTest test = rank_test(guard.condition);
     if (test == RankTest::none) continue;
+    if (!guard.holds && !negation_tells(guard.condition)) continue;
     if (!guard.holds) test = test == RankTest::main_only ? RankTest::not_main : RankTest::main_only;
     return test;
   }
@@ -140,9 +141,23 @@ bool Program::rank_zero_decorated(FunctionRef function) const {
   return false;
 }
 
+// `not (A and rank == 0)` is a test of the rank only where A says that the job is distributed.
+bool Program::negation_tells(Ref condition) const {
+  if (condition.kind() != Kind::boolean ||
+      condition.module->tree()[condition.node].op != Op::logical_and)
+    return true;
+  for (const Field side : {Field::left, Field::right}) {
+    const Ref part = condition.child(side);
+    if (rank_test(part) == RankTest::none && !is_distributed_flag(part)) return false;
+  }
+  return true;
+}
+
 Ref Program::rank_guard(Ref node) const {
   for (const Guard& guard : guards(node))
-    if (rank_test(guard.condition) != RankTest::none) return guard.condition;
+    if (rank_test(guard.condition) != RankTest::none &&
+        (guard.holds || negation_tells(guard.condition)))
+      return guard.condition;
   return {};
 }
 

@@ -111,6 +111,7 @@ class Evaluator {
         return value;
       case Kind::list:
       case Kind::tuple:
+      case Kind::set:
         return evaluate_list(at, depth);
       case Kind::unary:
         return evaluate_unary(at, depth);

@@ -213,6 +213,7 @@ class Program {
   bool runs_before(Ref first, Ref second, int depth) const;
   unsigned roles(Ref expression, int depth) const;
   unsigned source_roles(const Source& source, int depth) const;
+  bool negation_tells(Ref condition) const;
   bool rank_zero_decorated(FunctionRef function) const;
 
   ProgramInput input_;

@@ -21,6 +21,17 @@ bool returns_self(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
+bool is_static(const Module& module, const Function& function) {
+  const SyntaxTree& tree = module.tree();
+  const NodeId parent = tree[function.node].parent;
+  if (parent == kNoNode || tree[parent].kind != Kind::decorated) return false;
+  for (NodeId at = tree[parent].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::decorator &&
+        tree.text(at).find("staticmethod") != std::string_view::npos)
+      return true;
+  return false;
+}
+
 }  // namespace
 
 class Resolver {
@@ -186,11 +197,14 @@ class Resolver {
     std::size_t index = 0;
     while (index < function->parameters.size() && function->parameters[index].name != def.name)
       ++index;
-    const bool is_method = function->owner_class != kNoNode;
+    const bool is_method = function->owner_class != kNoNode && !is_static(module, *function);
+    // No argument of a call site is `self`, and mp.spawn gives the first argument itself.
+    const FunctionRef here{&module, function};
+    if (index == 0 && (is_method || program_.is_spawned(here)))
+      return emit(target, element, Source::How::parameter);
     for (const CallRef& site : program_.call_sites({&module, function})) {
       Ref value = site.keyword(def.name);
-      const bool bound = is_method && index > 0;
-      if (!value) value = site.positional(bound ? index - 1 : index);
+      if (!value) value = site.positional(is_method ? index - 1 : index);
       if (value) follow(value, element, depth + 1);
     }
     follow_spawned(module, *function, index, element, depth);

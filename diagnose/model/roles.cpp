@@ -186,6 +186,8 @@ unsigned Program::source_roles(const Source& source, int depth) const {
     return 0;
   }
   if (const CallRef call = as_call(at)) {
+    // The rank within a group says nothing about the rank of the job.
+    if (call.call->api == Api::get_rank && call.argument(0, "group")) return 0;
     if (const unsigned role = role_of_api(call.call->api)) return role;
     if (call.call->name == "int" && call.positional(0)) return roles(call.positional(0), depth + 1);
     const std::string name = lower(call.call->name);
@@ -209,6 +211,8 @@ unsigned Program::source_roles(const Source& source, int depth) const {
 
 unsigned Program::roles(Ref expression, int depth) const {
   if (!expression || depth > kDepth) return 0;
+  if (const CallRef call = as_call(expression))
+    if (call.call->name == "get_local_rank" || call.call->name == "local_rank") return kLocalRank;
   unsigned found = 0;
   for (const Source& source : sources(expression)) found |= source_roles(source, depth);
   return found != 0 ? found : role_of_name(last_word(expression));

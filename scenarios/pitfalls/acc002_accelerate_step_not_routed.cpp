@@ -10,13 +10,34 @@ using diagnose::Kind;
 using diagnose::Source;
 using diagnose::TrainingLoop;
 
+namespace {
+
+// The Accelerator is made where the step runs, in a caller, or for the whole file or object. A
+// function that has none beside one that does is a comparison, not a mistake.
+bool is_in_use(const Program& program, Ref node, const CallRef& made, int depth = 0) {
+  constexpr int kCalls = 4;
+  const auto maker = program.enclosing_function(made.ref());
+  if (!maker || program.assigned_name(made.ref()).find('.') != std::string_view::npos) return true;
+  if (node.module == maker.module && node.module->tree().contains(maker.function->node, node.node))
+    return true;
+  const auto function = program.enclosing_function(node);
+  if (!function || depth > kCalls) return false;
+  for (const CallRef& site : program.call_sites(function))
+    if (is_in_use(program, site.ref(), made, depth + 1)) return true;
+  return false;
+}
+
+}  // namespace
+
 void check_accelerate_step_not_routed(const Program& program, Report& report) {
   if (!program.uses(Api::accelerator)) return;
   const CallRef made = program.calls(Api::accelerator).front();
   const std::string_view accelerator = program.assigned_name(made.ref());
   for (const TrainingLoop& loop : program.training_loops()) {
     for (const CallRef& backward : loop.backwards) {
-      if (backward.positional(0) || !backward.receiver()) continue;
+      if (backward.positional(0) || !backward.receiver() ||
+          !is_in_use(program, backward.ref(), made))
+        continue;
       const std::string_view receiver = backward.receiver().text();
       if (receiver == accelerator || facts::contains(receiver, "accelerator") ||
           facts::contains(receiver, "scale("))

@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Def;
@@ -44,12 +46,36 @@ const Wrap* changed_wrap(const Program& program, Ref object, Ref use) {
   return nullptr;
 }
 
+// A wrapper no loss comes from, as of a teacher, has no gradients to reduce.
+bool is_trained(const Program& program, const Wrap& wrap) {
+  bool any = false;
+  for (const auto& loop : program.training_loops())
+    for (const CallRef& backward : loop.backwards) {
+      const auto forwards = facts::forwards_behind(program, facts::loss_of(backward));
+      any = any || !forwards.empty();
+      for (const auto& forward : forwards)
+        if (forward.wrap == &wrap && !program.under_no_grad(forward.call.ref())) return true;
+    }
+  return !any;
+}
+
+// def requires_grad(model, flag): what a helper sets is switched off and on again by its callers.
+bool is_switch(const Program& program, const Def& def, const Module& module) {
+  if (def.value == kNoNode) return false;
+  const Ref value{&module, def.value};
+  const auto function = program.enclosing_function(value);
+  if (!function || value.kind() != Kind::identifier) return false;
+  return std::any_of(function.function->parameters.begin(), function.function->parameters.end(),
+                     [&](const auto& parameter) { return parameter.name == value.text(); });
+}
+
 }  // namespace
 
 void check_parameters_changed_after_wrap(const Program& program, Report& report) {
   if (!program.has_ddp()) return;
   const auto flag = [&](Ref where, Ref object, std::string message) {
-    if (!changed_wrap(program, object, where)) return;
+    const Wrap* wrap = changed_wrap(program, object, where);
+    if (wrap == nullptr || !is_trained(program, *wrap)) return;
     // A GAN switches the other network off and on in every step; DDP of that network is then
     // unused.
     const auto* loop = facts::training_loop_of(program, where);
@@ -61,6 +87,7 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
   };
   for (const Module* module : program.modules()) {
     for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
+      if (is_switch(program, module->defs()[index], *module)) continue;
       const Ref target{module, module->defs()[index].target};
       flag(target, target.child(Field::object),
            "requires_grad changes after the model was wrapped: DDP keeps the list it saw when it "

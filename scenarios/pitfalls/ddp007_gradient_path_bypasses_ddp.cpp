@@ -23,6 +23,15 @@ Ref bypassed(const CallRef& call) {
   return {};
 }
 
+// A method of that name is decorated with no_grad.
+bool runs_without_grad(const Program& program, const CallRef& call) {
+  for (const auto& function : program.functions())
+    if (function.function->name == call.call->name &&
+        program.under_no_grad({function.module, function.function->body}))
+      return true;
+  return false;
+}
+
 }  // namespace
 
 void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
@@ -31,7 +40,7 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
     for (const CallRef& backward : loop.backwards)
       for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward))) {
         const CallRef call = program.as_call(node);
-        if (program.under_no_grad(node)) continue;
+        if (program.under_no_grad(node) || runs_without_grad(program, call)) continue;
         std::string_view how;
         if (const Ref object = bypassed(call); object && program.is_wrapped(object, Wrapper::ddp))
           how = "the forward pass goes through .module";

@@ -14,10 +14,14 @@ namespace {
 // A matching collective in the other branch, or the barrier pair of "rank 0 first".
 bool is_matched(const Program& program, const CallRef& call) {
   const Ref guard = program.rank_guard(call.ref());
-  for (const CallRef& other : program.calls(call.call->api)) {
+  const auto others = call.call->api == Api::none ? program.calls_named(call.call->name)
+                                                  : program.calls(call.call->api);
+  for (const CallRef& other : others) {
     if (other.call == call.call) continue;
     if (facts::exclusive(call.ref(), other.ref())) return true;
-    if (call.call->api != Api::barrier) continue;
+    if (call.call->api != Api::barrier && call.call->api != Api::none &&
+        program.enclosing_function(other.ref()) != program.enclosing_function(call.ref()))
+      continue;
     const RankTest mine = program.guarded_by_rank(call.ref());
     const RankTest theirs = program.guarded_by_rank(other.ref());
     if (theirs != RankTest::none && theirs != mine) return true;

@@ -36,7 +36,9 @@ void check_data_not_sharded(const Program& program, Report& report) {
   if (!program.has_ddp() || program.framework_distributes() || shards_elsewhere(program)) return;
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& loader : loaders_of(program, loop.iterable)) {
-      if (has_some_sampler(program, loader) || dataset_knows_rank(program, loader)) continue;
+      if (has_some_sampler(program, loader) || dataset_knows_rank(program, loader) ||
+          is_evaluation_loader(program, loader))
+        continue;
       if (facts::only_without_distribution(program, loader.ref())) continue;
       bool trains_wrapped = false;
       for (const auto& forward : program.forward_calls())

@@ -13,9 +13,8 @@ using diagnose::Wrap;
 namespace {
 
 bool handles_prefix(const Program& program) {
-  for (const std::string_view word :
-       {"\"module.", "'module.", "consume_prefix", "unwrap_model", "de_parallel",
-        "hasattr(model, 'module'", "hasattr(model, \"module\""})
+  for (const std::string_view word : {"\"module.", "'module.", "consume_prefix", "unwrap_model",
+                                      "de_parallel", ", 'module')", ", \"module\")"})
     if (program.mentions(word)) return true;
   return false;
 }

@@ -18,6 +18,18 @@ bool is_batch(std::string_view text) {
          !facts::contains(plain, "len(");
 }
 
+// Compared with a limit, or multiplied and compared with the total again: not the batch in use.
+bool remainder_is_seen(Ref division) {
+  const auto& tree = division.module->tree();
+  const NodeId parent = tree[division.node].parent;
+  const auto is_total = [&](NodeId at) {
+    return at != kNoNode && tree[at].kind == Kind::binary && tree[at].op == Op::multiply;
+  };
+  if (parent == kNoNode) return false;
+  if (tree[parent].kind == Kind::comparison || is_total(parent)) return true;
+  return tree[parent].kind == Kind::list && is_total(tree[parent].parent);
+}
+
 // assert batch_size % world_size == 0, or a check that raises.
 bool remainder_is_checked(Ref division) {
   for (const NodeId node : division.module->nodes_of(Kind::binary)) {
@@ -42,7 +54,7 @@ void check_truncating_batch_division(const Program& program, Report& report) {
     const auto total = program.integer(batch);
     const auto parts = program.integer(divisor);
     if (total && parts && *parts > 0 && *total % *parts == 0) return;
-    if (remainder_is_checked(where)) return;
+    if (remainder_is_checked(where) || remainder_is_seen(where)) return;
     Finding& finding = report.at(where, Confidence::likely,
                                  "the batch is divided by the number of ranks and the remainder is "
                                  "dropped: the global batch "

@@ -6,6 +6,24 @@ namespace bench::pitfalls {
 using diagnose::Api;
 using diagnose::Source;
 
+namespace {
+
+// The name is given a new model between the optimizer and the move.
+bool is_another_model(const Program& program, Ref model, const CallRef& optimizer,
+                      const CallRef& move) {
+  const auto& module = *model.module;
+  const auto inside = program.enclosing_function(move.ref());
+  for (const std::uint32_t index : module.defs_of(model.text(), false)) {
+    const auto& def = module.defs()[index];
+    if (def.kind == diagnose::DefKind::assign && def.target > optimizer.call->node &&
+        def.target < move.call->node && program.enclosing_function({&module, def.target}) == inside)
+      return !module.tree().contains(module[def.target].parent, move.call->node);
+  }
+  return false;
+}
+
+}  // namespace
+
 void check_optimizer_before_device_move(const Program& program, Report& report) {
   for (const CallRef& optimizer : program.calls(Api::optimizer)) {
     const Ref parameters = optimizer.argument(0, "params");
@@ -19,6 +37,7 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
           if (move.call->node < optimizer.call->node ||
               facts::exclusive(move.ref(), optimizer.ref()))
             continue;
+          if (is_another_model(program, model, optimizer, move)) continue;
           if (program.innermost_loop(move.ref()) != program.innermost_loop(optimizer.ref()))
             continue;
           const Ref target = move.argument(0, "device");

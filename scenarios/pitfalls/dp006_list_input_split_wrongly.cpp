@@ -8,13 +8,21 @@ using diagnose::Wrapper;
 
 namespace {
 
+// [images, boxes] is cut as it should be, tensor by tensor; numbers and strings are copied.
+bool holds_plain_values(Ref list) {
+  const auto& tree = list.module->tree();
+  const diagnose::NodeId first = tree.child_at(list.node, 0);
+  if (first == diagnose::kNoNode) return false;
+  const Kind kind = tree[first].kind;
+  return kind == Kind::integer || kind == Kind::floating || kind == Kind::string;
+}
+
 bool is_list_of_items(const Program& program, Ref argument) {
   for (const Source& source : program.sources(argument)) {
     if (source.how != Source::How::value) continue;
     const Kind kind = source.ref.kind();
     if (kind == Kind::comprehension && source.ref.text().starts_with("[")) return true;
-    if (kind == Kind::list && source.ref.module->tree().child_count(source.ref.node) > 0)
-      return true;
+    if (kind == Kind::list && holds_plain_values(source.ref)) return true;
     const CallRef call = program.as_call(source.ref);
     if (call && call.call->name == "list" && !call.receiver() && call.positional(0) &&
         call.positional(0).kind() == Kind::comprehension)

@@ -91,6 +91,7 @@ std::vector<std::int64_t> device_ids(const Program& program, const CallRef& wrap
   const Value list = program.evaluate(wrap.argument(1, "device_ids"));
   if (list.type != Value::Type::list || list.is_default) return out;
   for (const Value& item : list.items) {
+    if (item.is_default) return {};  // of a command-line option
     std::optional<int> index;
     if (item.is_integer()) index = static_cast<int>(item.integer);
     if (item.is_string()) index = index_in_name(item.string);
@@ -176,8 +177,27 @@ const TrainingLoop* training_loop_of(const Program& program, Ref node) {
   return nullptr;
 }
 
+namespace {
+
+// The script itself says that all ranks share one machine: a rendezvous on the loopback address, as
+// many ranks as GPUs here, or ranks that are the indices mp.spawn hands out.
+bool starts_on_one_node(const Program& program) {
+  for (const CallRef& init : program.calls(Api::init_process_group)) {
+    const Ref method = init.argument(1, "init_method");
+    for (const Source& source : program.sources(method))
+      for (const std::string_view host : {"tcp://127.0.0.1", "tcp://localhost"})
+        if (contains(source.ref.text(), host)) return true;
+    if (program.comes_from(init.keyword("world_size"), Api::device_count)) return true;
+    const Ref rank = init.keyword("rank");
+    if (rank && rank.kind() == Kind::identifier && program.is_spawn_rank(rank)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool is_single_node(const Program& program) {
-  if (program.launches().empty()) return false;
+  if (program.launches().empty()) return starts_on_one_node(program);
   return std::all_of(program.launches().begin(), program.launches().end(),
                      [](const auto& launch) { return launch.nodes().value_or(2) == 1; });
 }
@@ -216,6 +236,7 @@ std::vector<Ref> calls_behind(const Program& program, Ref value) {
   std::vector<Ref> out;
   std::vector<Ref> pending{value};
   std::vector<Ref> seen;
+  const FunctionRef start = value ? program.enclosing_function(value) : FunctionRef{};
   while (!pending.empty() && seen.size() < kMost) {
     const Ref at = pending.back();
     pending.pop_back();
@@ -230,10 +251,21 @@ std::vector<Ref> calls_behind(const Program& program, Ref value) {
       const bool is_name = kind == Kind::identifier && tree[id].field != Field::attribute &&
                            tree[id].field != Field::name && tree[id].field != Field::function;
       if (!is_name && kind != Kind::call) continue;
-      for (const Source& source : program.sources(node))
-        if (source.ref != node &&
-            (source.how == Source::How::value || source.how == Source::How::element))
-          pending.push_back(source.ref);
+      const FunctionRef here = program.enclosing_function(node);
+      for (const Source& source : program.sources(node)) {
+        if (source.ref == node ||
+            (source.how != Source::How::value && source.how != Source::How::element))
+          continue;
+        // A parameter leads to every caller, also to those this value has nothing to do with; the
+        // arguments of the call that led here have been looked at.
+        const FunctionRef there = program.enclosing_function(source.ref);
+        if (kind == Kind::identifier && here != start && there != here) continue;
+        if (kind == Kind::call && there == here &&
+            !(source.ref.module == node.module && tree.contains(id, source.ref.node)) &&
+            program.callee(program.as_call(node)))
+          continue;
+        pending.push_back(source.ref);
+      }
     }
   }
   return out;
@@ -254,16 +286,32 @@ std::vector<diagnose::ForwardCall> forwards_behind(const Program& program, Ref v
   return out;
 }
 
-bool is_reachable(const Program& program, Ref node) {
+namespace {
+
+bool is_reachable(const Program& program, Ref node, int depth) {
+  constexpr int kCalls = 5;
   const FunctionRef function = program.enclosing_function(node);
   if (!function || function.function->name == "main" || function.function->name == "__init__")
     return true;
-  if (!program.call_sites(function).empty() || program.is_spawned(function)) return true;
+  const auto& sites = program.call_sites(function);
+  if (depth > kCalls || program.is_spawned(function)) return true;
+  // A method that is called may be called through an object that cannot be followed.
+  if (depth > 0 && sites.empty() && function.function->owner_class != diagnose::kNoNode)
+    return true;
+  if (std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+        return program.enclosing_function(site.ref()) == function ||
+               is_reachable(program, site.ref(), depth + 1);
+      }))
+    return true;
   // Called in a way that is not seen: as a thread's target, a callback, fire.Fire(train).
   const std::string name(function.function->name);
   return program.mentions("(" + name + ")") || program.mentions("=" + name) ||
          program.mentions("(" + name + ",");
 }
+
+}  // namespace
+
+bool is_reachable(const Program& program, Ref node) { return is_reachable(program, node, 0); }
 
 std::string main_rank_condition(const Program& program, Ref node) {
   const auto& module = *node.module;

@@ -23,7 +23,7 @@ void check_horovod_accumulation_and_clip(const Program& program, Report& report)
         .help = "optimizer.synchronize(), then clip, then step under optimizer.skip_synchronize().";
   }
   for (const CallRef& made : program.calls(Api::hvd_optimizer)) {
-    if (made.keyword("backward_passes_per_step")) continue;
+    if (made.keyword("backward_passes_per_step") || made.has_splat()) continue;
     for (const CallRef& step : program.calls_named("step")) {
       if (!step.receiver() || facts::training_loop_of(program, step.ref()) == nullptr ||
           facts::contains(step.receiver().text(), "sched"))
