@@ -148,7 +148,12 @@ bool Program::negation_tells(Ref condition) const {
     return true;
   for (const Field side : {Field::left, Field::right}) {
     const Ref part = condition.child(side);
-    if (rank_test(part) == RankTest::none && !is_distributed_flag(part)) return false;
+    if (rank_test(part) != RankTest::none) continue;
+    const Op op = condition.module->tree()[part.node].op;
+    // `num_gpus == 1` and `not distributed` say the opposite.
+    const bool negative = part.kind() == Kind::not_expression || op == Op::equal ||
+                          op == Op::less || op == Op::less_equal || op == Op::is;
+    if (negative || !is_distributed_flag(part)) return false;
   }
   return true;
 }

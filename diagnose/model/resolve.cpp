@@ -147,9 +147,26 @@ class Resolver {
     return true;
   }
 
+  // The block that holds the definition returns or raises before control comes to the use.
+  static bool leaves_before(const Module& module, NodeId target, NodeId use) {
+    const SyntaxTree& tree = module.tree();
+    for (NodeId at = tree[target].parent; at != kNoNode && !tree.contains(at, use);
+         at = tree[at].parent) {
+      if (tree[at].kind == Kind::function) return false;
+      if (tree[at].kind != Kind::block) continue;
+      NodeId last = kNoNode;
+      for (NodeId each = tree[at].first_child; each != kNoNode; each = tree[each].next_sibling)
+        last = each;
+      if (last != kNoNode &&
+          (tree[last].kind == Kind::return_statement || tree[last].kind == Kind::raise_statement))
+        return true;
+    }
+    return false;
+  }
+
   static bool reaches(const Module& module, const Def& def, NodeId use) {
     if (def.kind == DefKind::parameter) return true;
-    if (def.target >= use) return false;
+    if (def.target >= use || leaves_before(module, def.target, use)) return false;
     if (def.kind == DefKind::import || def.kind == DefKind::class_definition) return true;
     // x = f(x): the use on the right sees the earlier value.
     const NodeId parent = module[def.target].parent;
@@ -200,7 +217,8 @@ class Resolver {
     const bool is_method = function->owner_class != kNoNode && !is_static(module, *function);
     // No argument of a call site is `self`, and mp.spawn gives the first argument itself.
     const FunctionRef here{&module, function};
-    if (index == 0 && (is_method || program_.is_spawned(here)))
+    const bool is_self = is_method && index == 0;
+    if (is_self || (index == (is_method ? 1U : 0U) && program_.is_spawned(here)))
       return emit(target, element, Source::How::parameter);
     for (const CallRef& site : program_.call_sites({&module, function})) {
       Ref value = site.keyword(def.name);

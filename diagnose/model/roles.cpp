@@ -171,8 +171,9 @@ unsigned Program::source_roles(const Source& source, int depth) const {
     return role_of_environment(name);
   if (source.how == Source::How::parameter) {
     const FunctionRef function = enclosing_function(at);
-    if (function && !function.function->parameters.empty() && is_spawned(function) &&
-        function.function->parameters.front().name == at.text())
+    const std::size_t first = function && function.function->owner_class != kNoNode ? 1 : 0;
+    if (function && function.function->parameters.size() > first && is_spawned(function) &&
+        function.function->parameters[first].name == at.text())
       return kRank | kLocalRank | kSpawnRank;
     return role_of_name(at.text());
   }
@@ -236,6 +237,11 @@ bool Program::is_spawned(FunctionRef function) const {
   for (const CallRef& call : calls(Api::spawn)) {
     const Ref target = call.argument(0, "fn");
     if (!target) continue;
+    if (function.function->owner_class != kNoNode && target.module == function.module &&
+        target.kind() == Kind::attribute &&
+        target.child(Field::attribute).text() == function.function->name &&
+        target.child(Field::object).text() == "self")
+      return true;
     for (const Source& source : sources(target))
       if (source.ref.module == function.module && source.ref.node == function.function->node)
         return true;

@@ -3,6 +3,8 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -27,6 +29,14 @@ bool is_in_use(const Program& program, Ref node, const CallRef& made, int depth 
   return false;
 }
 
+// What prepare() returned is trained here; in a program without prepare(), the Accelerator is near.
+bool routes_here(const Program& program, Ref node, const CallRef& made) {
+  const auto prepares = program.calls_named("prepare");
+  if (prepares.empty()) return is_in_use(program, node, made);
+  return std::any_of(prepares.begin(), prepares.end(),
+                     [&](const CallRef& prepare) { return is_in_use(program, node, prepare); });
+}
+
 }  // namespace
 
 void check_accelerate_step_not_routed(const Program& program, Report& report) {
@@ -36,7 +46,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
   for (const TrainingLoop& loop : program.training_loops()) {
     for (const CallRef& backward : loop.backwards) {
       if (backward.positional(0) || !backward.receiver() ||
-          !is_in_use(program, backward.ref(), made))
+          !routes_here(program, backward.ref(), made))
         continue;
       const std::string_view receiver = backward.receiver().text();
       if (receiver == accelerator || facts::contains(receiver, "accelerator") ||

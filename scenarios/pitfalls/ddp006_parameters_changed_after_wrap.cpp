@@ -59,6 +59,22 @@ bool is_trained(const Program& program, const Wrap& wrap) {
   return !any;
 }
 
+// for p in teacher.parameters(): p.requires_grad = False
+// A model that is frozen as a whole takes no part in training.
+bool freezes_all(const Program& program, const Def& def, const Module& module) {
+  if (def.value == kNoNode || !program.is_literal_false({&module, def.value})) return false;
+  const auto& tree = module.tree();
+  const Ref parameter{&module, tree.child(def.target, Field::object)};
+  for (const Source& source : program.sources(parameter)) {
+    const CallRef call = program.as_call(source.ref);
+    if (source.how != Source::How::loop_item || !call || call.call->name != "parameters" ||
+        !call.receiver() || call.receiver().kind() != Kind::identifier)
+      continue;
+    return program.guards({&module, def.target}).empty();
+  }
+  return false;
+}
+
 // def requires_grad(model, flag): what a helper sets is switched off and on again by its callers.
 bool is_switch(const Program& program, const Def& def, const Module& module) {
   if (def.value == kNoNode) return false;
@@ -87,7 +103,9 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
   };
   for (const Module* module : program.modules()) {
     for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
-      if (is_switch(program, module->defs()[index], *module)) continue;
+      if (is_switch(program, module->defs()[index], *module) ||
+          freezes_all(program, module->defs()[index], *module))
+        continue;
       const Ref target{module, module->defs()[index].target};
       flag(target, target.child(Field::object),
            "requires_grad changes after the model was wrapped: DDP keeps the list it saw when it "

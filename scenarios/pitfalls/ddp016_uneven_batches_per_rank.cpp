@@ -30,7 +30,8 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
       const NodeId owner = module->scope_of(node);
       // Samplers pad to equal counts before they slice.
       if (facts::contains(tree.text(owner), "total_size") ||
-          facts::contains(tree.text(owner), "num_samples") || program.is_evaluation(subscript))
+          facts::contains(tree.text(owner), "num_samples") ||
+          facts::contains(tree.text(owner), "total_samples") || program.is_evaluation(subscript))
         continue;
       report
           .at(subscript, Confidence::likely,

@@ -13,8 +13,9 @@ using diagnose::Wrap;
 namespace {
 
 bool handles_prefix(const Program& program) {
-  for (const std::string_view word : {"\"module.", "'module.", "consume_prefix", "unwrap_model",
-                                      "de_parallel", ", 'module')", ", \"module\")"})
+  for (const std::string_view word :
+       {"\"module.", "'module.", "consume_prefix", "unwrap_model", "de_parallel", ", 'module')",
+        "[7:]", ".split('.')[1:]", ".split(\".\")[1:]", ", \"module\")"})
     if (program.mentions(word)) return true;
   return false;
 }

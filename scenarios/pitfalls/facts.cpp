@@ -162,8 +162,12 @@ std::vector<CallRef> placements(const Program& program, const Wrap& wrap) {
         out.push_back(call);
     }
   // model = Net().cuda(): the placement is in the assignment the name comes from.
-  for (const Source& source : program.sources(wrap.module)) {
-    const CallRef call = program.as_call(source.ref);
+  std::vector<Source> sources = program.sources(wrap.module);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const CallRef call = program.as_call(sources[i].ref);
+    if (call &&
+        (call.call->api == Api::convert_sync_batch_norm || call.call->api == Api::torch_compile))
+      for (const Source& inner : program.sources(call.positional(0))) sources.push_back(inner);
     if (call && (call.call->name == "to" || call.call->name == "cuda") && call.receiver())
       out.push_back(call);
   }
@@ -191,6 +195,17 @@ bool starts_on_one_node(const Program& program) {
     const Ref rank = init.keyword("rank");
     if (rank && rank.kind() == Kind::identifier && program.is_spawn_rank(rank)) return true;
   }
+  for (const auto* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::assignment)) {
+      const Ref assignment{module, node};
+      if (program.environment_name(assignment.child(Field::left)) != "MASTER_ADDR") continue;
+      const std::string address = program.string(assignment.child(Field::right)).value_or("");
+      const auto guards = program.guards(assignment);
+      const bool always = std::none_of(
+          guards.begin(), guards.end(),
+          [](const diagnose::Guard& guard) { return contains(guard.condition.text(), "environ"); });
+      if (always && (address == "localhost" || address == "127.0.0.1")) return true;
+    }
   return false;
 }
 
@@ -213,7 +228,15 @@ bool only_without_distribution(const Program& program, Ref node) {
 }
 
 bool is_distributed(const Program& program) {
-  return program.uses(Api::init_process_group) || program.has_ddp();
+  // What an imported file offers counts once it is called; the script itself is taken as it is.
+  const auto runs = [&](const CallRef& call) {
+    return call.module == &program.root() || is_reachable(program, call.ref());
+  };
+  const auto inits = program.calls(Api::init_process_group);
+  if (std::any_of(inits.begin(), inits.end(), runs)) return true;
+  return std::any_of(program.wraps().begin(), program.wraps().end(), [&](const Wrap& wrap) {
+    return wrap.kind == Wrapper::ddp && runs(wrap.call);
+  });
 }
 
 bool uses_nccl(const Program& program) {

@@ -8,6 +8,9 @@ using diagnose::LaunchLine;
 
 void check_horovod_launch(const Program& program, Report& report) {
   if (!program.uses(Api::hvd_init)) return;
+  // One process is what inference wants.
+  const bool trains = !program.calls_named("backward").empty() || program.uses(Api::hvd_optimizer);
+  if (!trains && (program.uses(Api::no_grad) || !program.calls_named("eval").empty())) return;
   for (const LaunchLine& launch : program.launches()) {
     if (launch.launcher != Launcher::python && launch.launcher != Launcher::torchrun) continue;
     report
