@@ -216,7 +216,10 @@ unsigned Program::roles(Ref expression, int depth) const {
     if (call.call->name == "get_local_rank" || call.call->name == "local_rank") return kLocalRank;
   unsigned found = 0;
   for (const Source& source : sources(expression)) found |= source_roles(source, depth);
-  return found != 0 ? found : role_of_name(last_word(expression));
+  // args.rank = node * gpus_per_node, then += gpu: the product alone looks like a world size.
+  const unsigned named = role_of_name(last_word(expression));
+  if ((named & (kRank | kLocalRank)) != 0 && (found & (kRank | kLocalRank)) == 0) return named;
+  return found != 0 ? found : named;
 }
 
 bool Program::is_rank(Ref expression) const { return (roles(expression, 0) & kRank) != 0; }

@@ -22,8 +22,17 @@ bool handles_prefix(const Program& program) {
 
 // The checkpoint goes back into a wrapper of this program, so prefixes agree.
 bool loads_into_wrapper(const Program& program) {
-  for (const CallRef& load : program.calls_named("load_state_dict"))
-    if (load.receiver() && program.wrap_of(load.receiver()) != nullptr) return true;
+  for (const CallRef& load : program.calls_named("load_state_dict")) {
+    const Ref object = load.receiver();
+    if (!object) continue;
+    if (program.wrap_of(object) != nullptr) return true;
+    // A helper that restores what it is given: objects[key].load_state_dict(...).
+    const auto sources = program.sources(object);
+    if (object.kind() == diagnose::Kind::identifier && sources.size() == 1 &&
+        (sources.front().how == Source::How::loop_item ||
+         sources.front().how == Source::How::element))
+      return true;
+  }
   return false;
 }
 

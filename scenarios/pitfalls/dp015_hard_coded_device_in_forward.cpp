@@ -21,6 +21,18 @@ Ref fixed_device(const Program& program, const CallRef& call) {
   return index && *index >= 0 ? device : Ref{};
 }
 
+// __init__ puts layers on the same device: the module spans GPUs on purpose.
+bool is_home_of_layers(const Program& program, const ClassRef& cls, Ref device) {
+  const FunctionRef init = program.method(cls, "__init__");
+  if (!init) return false;
+  for (const CallRef& call : facts::calls_in({init.module, init.function->body})) {
+    const bool places = call.call->name == "to" || call.call->name == "cuda";
+    const Ref target = places ? call.argument(0, "device") : Ref{};
+    if (target && target.text() == device.text()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void check_hard_coded_device_in_forward(const Program& program, Report& report) {
@@ -29,7 +41,7 @@ void check_hard_coded_device_in_forward(const Program& program, Report& report) 
       for (const FunctionRef& method : facts::forward_methods(program, cls))
         for (const CallRef& call : facts::calls_in({method.module, method.function->body})) {
           const Ref device = fixed_device(program, call);
-          if (!device) continue;
+          if (!device || is_home_of_layers(program, cls, device)) continue;
           report
               .at(call.ref(), Confidence::certain,
                   kind == Wrapper::data_parallel

@@ -336,6 +336,24 @@ bool is_reachable(const Program& program, Ref node, int depth) {
 
 bool is_reachable(const Program& program, Ref node) { return is_reachable(program, node, 0); }
 
+bool rank_goes_first(const Program& program, Ref node) {
+  constexpr int kCalls = 5;
+  for (int depth = 0; depth < kCalls && node; ++depth) {
+    if (program.enclosing_with(node, [](Ref item) { return contains(item.text(), "_first("); }))
+      return true;
+    const FunctionRef function = program.enclosing_function(node);
+    if (!function) return false;
+    std::vector<CallRef> sites = program.call_sites(function);
+    if (sites.empty() && function.function->name == "__init__") {
+      const ClassRef cls = program.enclosing_class(node);
+      if (cls)
+        for (const CallRef& made : program.calls_named(cls.cls->name)) sites.push_back(made);
+    }
+    node = sites.empty() ? Ref{} : sites.front().ref();
+  }
+  return false;
+}
+
 std::string main_rank_condition(const Program& program, Ref node) {
   const auto& module = *node.module;
   const FunctionRef here = program.enclosing_function(node);

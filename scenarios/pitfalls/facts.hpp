@@ -63,6 +63,9 @@ std::vector<diagnose::ForwardCall> forwards_behind(const Program& program, Ref v
 // The function that holds the node is called from this program, or the node is in no function.
 bool is_reachable(const Program& program, Ref node);
 
+// Under `with main_process_first():` and its kin, also in a caller: ranks come one after another.
+bool rank_goes_first(const Program& program, Ref node);
+
 // An expression that is true on the first rank only, for code put beside `node`; empty when the
 // file offers none.
 std::string main_rank_condition(const Program& program, Ref node);

@@ -46,7 +46,11 @@ void check_visible_devices_malformed_or_late(const Program& program, Report& rep
           program.environment_name(target) != "CUDA_VISIBLE_DEVICES")
         continue;
       const Ref value = assignment.child(Field::right);
-      const auto text = program.string(value);
+      // A parameter or an option may be "cpu" in the one call that is seen.
+      const bool written = program.sources(value).size() == 1 &&
+                           program.enclosing_function(program.sources(value).front().ref) ==
+                               program.enclosing_function(value);
+      const auto text = written ? program.string(value) : std::nullopt;
       if (text)
         if (const auto problem = problem_of(*text))
           report.at(value, Confidence::certain, "CUDA_VISIBLE_DEVICES=" + *text + ": " + *problem)

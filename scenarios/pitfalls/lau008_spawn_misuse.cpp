@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
 
 namespace bench::pitfalls {
 
@@ -35,6 +36,7 @@ void check_spawn_misuse(const Program& program, Report& report) {
     const std::size_t given =
         (listed ? arguments.module->tree().child_count(arguments.node) : 0) + 1;
     if (arguments && !listed) continue;
+    if (listed && facts::contains(arguments.text(), "*")) continue;  // args=(size, *rest)
     for (const Source& source : program.sources(target)) {
       if (source.ref.kind() != Kind::function) continue;
       const auto* function = source.ref.module->function_at(source.ref.node);

@@ -44,9 +44,17 @@ void check_performance_environment_left_on(const Program& program, Report& repor
     finding.help = std::string(variable.effect) + ": remove it after debugging.";
     finding.help[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(finding.help[0])));
   };
+  // Whoever names the network to use has left InfiniBand out on purpose.
+  const auto on_purpose = [](const LaunchLine& launch, std::string_view name) {
+    const auto interface = launch.environment.find("NCCL_SOCKET_IFNAME");
+    return name == "NCCL_IB_DISABLE" &&
+           (launch.environment.contains("NCCL_NET") ||
+            (interface != launch.environment.end() && interface->second.text != "lo"));
+  };
   for (const LaunchLine& launch : program.launches())
     for (const auto& [name, word] : launch.environment)
-      if (const SlowVariable* variable = word.literal ? slow_variable(name, word.text) : nullptr)
+      if (const SlowVariable* variable =
+              word.literal && !on_purpose(launch, name) ? slow_variable(name, word.text) : nullptr)
         explain(report.at_word(launch.file, word, Confidence::likely,
                                name + "=" + word.text + " slows training down"),
                 *variable);
