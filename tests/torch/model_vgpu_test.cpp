@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/torch/python_oracle.hpp"
+
 namespace bench::training {
 namespace {
 
@@ -22,10 +24,8 @@ void use_execution(Execute execute) {
 }
 
 // One training step of a model on the CPU (device -1) or on vgpu:0.
-StepResult train_one_step(const std::string& name, Scale scale, std::int64_t batch, int device) {
+StepResult train_one_step(const ModelSpec& spec, Scale scale, std::int64_t batch, int device) {
   const bool values = device < 0 || !shape_execution();
-  ModelSpec spec;
-  spec.name = name;
   const auto model = make_model(spec, 1, scale, values ? Init::seeded : Init::none);
   Batch data = draw_synthetic(BatchShape(*model), 1, 0, {0, batch}, values);
   StepResult result;
@@ -45,24 +45,35 @@ StepResult train_one_step(const std::string& name, Scale scale, std::int64_t bat
   return result;
 }
 
-class ZooOnVgpu : public testing::TestWithParam<std::string> {};
+ModelSpec zoo_model(const std::string& name) {
+  ModelSpec spec;
+  spec.name = name;
+  return spec;
+}
 
-TEST_P(ZooOnVgpu, TwinTrainsAsOnTheCpu) {
+// Numerically a step gives what it gives on the CPU; in shape execution it takes the same bytes.
+void expect_cpus_values_and_same_bytes(const ModelSpec& spec) {
   use_execution(Execute::numeric);  // before the first backward, which fixes the engine's threads
-  const StepResult cpu = train_one_step(GetParam(), Scale::twin, 4, -1);
-  const StepResult vgpu = train_one_step(GetParam(), Scale::twin, 4, 0);
+  const StepResult cpu = train_one_step(spec, Scale::twin, 4, -1);
+  const StepResult vgpu = train_one_step(spec, Scale::twin, 4, 0);
   EXPECT_EQ(vgpu.loss, cpu.loss);
   ASSERT_EQ(vgpu.gradients.size(), cpu.gradients.size());
   for (std::size_t i = 0; i < cpu.gradients.size(); ++i) {
     EXPECT_TRUE(torch::allclose(vgpu.gradients[i], cpu.gradients[i], 1e-5, 1e-7)) << i;
   }
   use_execution(Execute::shape);
-  EXPECT_EQ(train_one_step(GetParam(), Scale::twin, 4, 0).peak_bytes, vgpu.peak_bytes);
+  EXPECT_EQ(train_one_step(spec, Scale::twin, 4, 0).peak_bytes, vgpu.peak_bytes);
+}
+
+class ZooOnVgpu : public testing::TestWithParam<std::string> {};
+
+TEST_P(ZooOnVgpu, TwinTrainsAsOnTheCpu) {
+  expect_cpus_values_and_same_bytes(zoo_model(GetParam()));
 }
 
 TEST_P(ZooOnVgpu, FullSizeTrainsInShapeExecution) {
   use_execution(Execute::shape);
-  const StepResult result = train_one_step(GetParam(), Scale::full, 8, 0);
+  const StepResult result = train_one_step(zoo_model(GetParam()), Scale::full, 8, 0);
   const auto parameters = static_cast<std::uint64_t>(find_model(GetParam())->parameter_count);
   EXPECT_GT(result.peak_bytes, 2 * sizeof(float) * parameters);  // and their gradients
 }
@@ -74,6 +85,23 @@ std::vector<std::string> zoo_names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ZooOnVgpu, testing::ValuesIn(zoo_names()),
+                         [](const auto& info) { return info.param; });
+
+class ScriptOnVgpu : public testing::TestWithParam<std::string> {};
+
+TEST_P(ScriptOnVgpu, TrainsAsOnTheCpu) {
+  const nlohmann::json oracle = read_oracle("scripts.json");
+  ModelSpec spec;
+  spec.name = GetParam();
+  spec.file = oracle_path(spec.name + ".pt");
+  spec.input_shape = oracle[spec.name]["input"].get<std::vector<std::int64_t>>();
+  if (spec.name == "tied_language_model") spec.input_dtype = "int64";
+  expect_cpus_values_and_same_bytes(spec);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, ScriptOnVgpu,
+                         testing::Values("resnet18", "squeezenet1_1", "autoencoder", "two_heads",
+                                         "tied_language_model"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
