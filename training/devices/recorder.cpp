@@ -5,6 +5,7 @@
 #include "training/devices/vgpu_memory.hpp"
 
 #include <c10/util/Exception.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <algorithm>
 #include <atomic>
@@ -130,6 +131,8 @@ void add_dependencies(const HostLog& log, LoggedOperation& logged, std::span<Blo
     if (!block || block->writer_recording != all.id) continue;
     if (!ordered_by_stream(log, logged.op, block->last_writer)) {
       depend(logged.device_deps, block->last_writer);
+    } else if (log.backward_id != 0) {
+      depend(logged.thread_deps, block->last_writer);
     }
   }
 }
@@ -143,6 +146,14 @@ void add_waits(HostLog& log, LoggedOperation& logged) {
   });
 }
 
+void note_node(const HostLog& log, LoggedOperation& logged) {
+  logged.backward_id = log.backward_id;
+  if (const auto node = torch::autograd::get_current_node()) {
+    logged.node = node.get();
+    logged.node_sequence = node->sequence_nr();
+  }
+}
+
 OpRef append(HostLog& log, LoggedOperation logged) {
   for (const OpRef& dep : log.issue_deps) depend(logged.issue_deps, dep);
   log.issue_deps.clear();
@@ -152,15 +163,13 @@ OpRef append(HostLog& log, LoggedOperation logged) {
   } else if (in_backward_of_another_thread()) {
     logged.op.phase = state().backward.from.phase;
   }
-  const std::pair<std::int32_t, std::int32_t> stream{logged.op.device, logged.op.stream};
-  const bool on_device = logged.op.kind != OpKind::host && logged.op.kind != OpKind::sync;
+  if (log.backward_id != 0) note_node(log, logged);
   {
     // Deques keep references valid; other threads look up earlier operations meanwhile.
     std::scoped_lock lock(state().mutex);
     log.operations.push_back(std::move(logged));
   }
   const OpRef ref{log.index, static_cast<std::int32_t>(log.operations.size()) - 1};
-  if (on_device) log.last[stream] = ref;
   bind_memory(log, ref);
   return ref;
 }
@@ -188,7 +197,7 @@ void log_allocation(Block& block) {
   AllocationRecord* record = nullptr;
   {
     std::scoped_lock lock(all.mutex);
-    all.allocations.push_back({block.device, block.category, block.charged_bytes, {}, {}});
+    all.allocations.push_back({block.device, block.category, block.charged_bytes, {}, {}, {}});
     record = &all.allocations.back();
   }
   block.recording = all.id;
@@ -208,6 +217,7 @@ void log_free(Block& block) {
     call.name = "aten::empty";
     append(*log, std::move(call));
   }
+  block.record->freed_after = log->last_operation();
   log->frees.push_back(block.record);
 }
 
@@ -243,7 +253,7 @@ void start_recording() {
     thread_recording = all.id;
   }
   for_each_block([&](Block& block) {
-    all.allocations.push_back({block.device, block.category, block.charged_bytes, {}, {}});
+    all.allocations.push_back({block.device, block.category, block.charged_bytes, {}, {}, {}});
     block.recording = all.id;
     block.record = &all.allocations.back();
   });
@@ -377,13 +387,6 @@ void wait_on_device(std::int32_t device, const std::vector<OpRef>& ops) {
   for (const OpRef& op : ops) {
     if (op.valid()) log->device_waits.emplace_back(device, op);
   }
-}
-
-OpRef last_on_stream(std::int32_t device, std::int32_t stream) {
-  const HostLog* log = log_for_operation();
-  if (!log) return {};
-  const auto found = log->last.find({device, stream});
-  return found == log->last.end() ? OpRef{} : found->second;
 }
 
 RecordingPause::RecordingPause() : previous_(paused) { paused = true; }

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -26,6 +25,7 @@ struct AllocationRecord {
   std::uint64_t bytes = 0;
   OpRef allocated_by;  // invalid: live when the recording began, or not bound yet
   OpRef freed_by;      // invalid: live when it ended
+  OpRef freed_after;   // what the freeing thread had issued last
 };
 
 // An operation with references instead of indices; names are interned when logs are merged.
@@ -35,6 +35,13 @@ struct LoggedOperation {
   std::string shape;
   std::vector<OpRef> device_deps;
   std::vector<OpRef> issue_deps;
+
+  // Of operations issued by autograd's device threads: the call into the engine, the node that was
+  // evaluated, and same-thread dependencies, which only its reordering needs.
+  std::uint64_t backward_id = 0;
+  const void* node = nullptr;  // identity only
+  std::uint64_t node_sequence = 0;
+  std::vector<OpRef> thread_deps;
 };
 
 // What one host thread issued, and what its next operation has to carry.
@@ -42,12 +49,11 @@ struct HostLog {
   std::string name;
   std::int32_t index = 0;
   std::deque<LoggedOperation> operations;
-  std::vector<OpRef> issue_deps;                                // of the next operation
-  std::vector<std::pair<std::int32_t, OpRef>> device_waits;     // (device, op): next compute waits
-  std::vector<AllocationRecord*> allocations;                   // made since the last operation
-  std::vector<AllocationRecord*> frees;                         // given back since then
-  std::map<std::pair<std::int32_t, std::int32_t>, OpRef> last;  // by (device, stream)
-  std::uint64_t backward_id = 0;                                // BackwardScope it last served
+  std::vector<OpRef> issue_deps;                             // of the next operation
+  std::vector<std::pair<std::int32_t, OpRef>> device_waits;  // (device, op): next compute waits
+  std::vector<AllocationRecord*> allocations;                // made since the last operation
+  std::vector<AllocationRecord*> frees;                      // given back since then
+  std::uint64_t backward_id = 0;                             // BackwardScope it last served
 
   OpRef last_operation() const;
 };
@@ -61,11 +67,10 @@ void log_free(Block& block);
 OpRef log_operation(LoggedOperation operation, std::span<Block* const> reads,
                     std::span<Block* const> writes);
 
-// The current thread's last operation on a stream; invalid where there is none.
-OpRef last_on_stream(std::int32_t device, std::int32_t stream);
 std::uint32_t next_collective_group();
 
-// Logs in a canonical order: topological, ties broken by host thread ("main" first, then by name).
+// Logs in a canonical order (sorting backward logs first): topological, ties broken by host thread
+// ("main" first, then by name).
 simulator::OperationGraph merge_logs(const std::deque<std::unique_ptr<HostLog>>& logs,
                                      const std::deque<AllocationRecord>& allocations);
 

@@ -1,7 +1,9 @@
 // Merges the logs of host threads into one graph whose order does not depend on scheduling.
+#include "training/devices/recorder_backward.hpp"
 #include "training/devices/recorder_log.hpp"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <unordered_map>
 
@@ -26,7 +28,7 @@ bool thread_order(const HostLog* a, const HostLog* b) {
 
 class Merge {
  public:
-  explicit Merge(const std::deque<std::unique_ptr<HostLog>>& logs) {
+  explicit Merge(const std::deque<std::unique_ptr<HostLog>>& logs) : orders_(order_backward(logs)) {
     for (const auto& log : logs) {
       position_.emplace_back(log->operations.size(), kNone);
       if (!log->operations.empty() || log->name == "main") order_.push_back(log.get());
@@ -46,15 +48,25 @@ class Merge {
     return ref.valid() ? position_[ref.thread][ref.index] : kNone;
   }
 
+  // Memory is given back when its thread issues the next operation, in the order that stands now,
+  // or when the thread that joined it does.
+  std::int64_t free_position(const AllocationRecord& record) const {
+    const OpRef& after = record.freed_after;
+    if (!after.valid() || orders_[after.thread].empty()) return position(record.freed_by);
+    const auto found = followers_.find(position(after));
+    return found == followers_.end() ? kNone : found->second;
+  }
+
  private:
   // Emits the first thread's next operation whose dependencies have been emitted.
   bool emit_next() {
     for (std::size_t thread = 0; thread < order_.size(); ++thread) {
       const HostLog& log = *order_[thread];
       if (next_[thread] == log.operations.size()) continue;
-      const LoggedOperation& logged = log.operations[next_[thread]];
+      const std::int32_t index = operation_at(log, next_[thread]);
+      const LoggedOperation& logged = log.operations[index];
       if (!ready(logged.device_deps) || !ready(logged.issue_deps)) continue;
-      emit(log, logged, static_cast<std::uint32_t>(thread));
+      emit(log, index, static_cast<std::uint32_t>(thread));
       ++next_[thread];
       return true;
     }
@@ -66,16 +78,56 @@ class Merge {
                        [&](const OpRef& dep) { return position(dep) != kNone; });
   }
 
-  void emit(const HostLog& log, const LoggedOperation& logged, std::uint32_t thread) {
+  std::int32_t operation_at(const HostLog& log, std::size_t place) const {
+    const std::vector<std::int32_t>& order = orders_[log.index];
+    return order.empty() ? static_cast<std::int32_t>(place) : order[place];
+  }
+
+  void emit(const HostLog& log, std::int32_t index, std::uint32_t thread) {
+    const LoggedOperation& logged = log.operations[index];
+    const auto here = static_cast<std::int64_t>(graph_.operations.size());
     simulator::Operation op = logged.op;
     op.host_thread = thread;
     op.name = intern(logged.name);
     op.shape = intern(logged.shape);
     op.device_deps = positions(logged.device_deps);
     op.issue_deps = positions(logged.issue_deps);
+    wait_for_destination(op, thread);
+    note_followers(log, logged, op, here);
     if (op.group != 0) op.group = groups_.try_emplace(op.group, groups_.size() + 1).first->second;
-    position_[log.index][next_[thread]] = static_cast<std::int32_t>(graph_.operations.size());
+    position_[log.index][index] = static_cast<std::int32_t>(here);
+    last_of_log_[log.index] = here;
+    last_backward_[log.index] = logged.backward_id;
+    if (op.kind != simulator::OpKind::host && op.kind != simulator::OpKind::sync) {
+      last_on_stream_[{thread, op.device, op.stream}] = static_cast<std::uint32_t>(here);
+    }
     graph_.operations.push_back(std::move(op));
+  }
+
+  // A copy between devices starts when the destination's compute stream has caught up with what
+  // this thread gave it (as copy_kernel_cuda does).
+  void wait_for_destination(simulator::Operation& op, std::uint32_t thread) const {
+    if (op.kind != simulator::OpKind::copy || op.device == kNone || op.peer == kNone ||
+        op.device == op.peer) {
+      return;
+    }
+    const auto found = last_on_stream_.find({thread, op.peer, kComputeStream});
+    if (found == last_on_stream_.end()) return;
+    op.device_deps.push_back(found->second);
+    std::sort(op.device_deps.begin(), op.device_deps.end());
+    op.device_deps.erase(std::unique(op.device_deps.begin(), op.device_deps.end()),
+                         op.device_deps.end());
+  }
+
+  // What comes after an operation: the next one of its thread in the same call into the engine, or
+  // the one that joins the thread.
+  void note_followers(const HostLog& log, const LoggedOperation& logged,
+                      const simulator::Operation& op, std::int64_t here) {
+    const auto before = last_of_log_.find(log.index);
+    if (before != last_of_log_.end() && last_backward_[log.index] == logged.backward_id) {
+      followers_.try_emplace(before->second, here);
+    }
+    for (const std::uint32_t dep : op.issue_deps) followers_.try_emplace(dep, here);
   }
 
   std::vector<std::uint32_t> positions(const std::vector<OpRef>& deps) const {
@@ -97,6 +149,11 @@ class Merge {
   std::vector<std::vector<std::int32_t>> position_;  // [log index][operation] -> index in the graph
   std::unordered_map<std::string, std::uint32_t> names_;
   std::unordered_map<std::uint32_t, std::uint32_t> groups_;  // in order of first appearance
+  LogOrders orders_;
+  std::map<std::int32_t, std::int64_t> last_of_log_;     // by log: what it emitted last
+  std::map<std::int32_t, std::uint64_t> last_backward_;  // and in which call into the engine
+  std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, std::uint32_t> last_on_stream_;
+  std::unordered_map<std::int64_t, std::int64_t> followers_;
   OperationGraph graph_;
 };
 
@@ -113,8 +170,7 @@ OperationGraph merge_logs(const std::deque<std::unique_ptr<HostLog>>& logs,
   for (const AllocationRecord& record : allocations) {
     if (record.bytes == 0) continue;
     graph.allocations.push_back({record.device, record.category, record.bytes,
-                                 merge.position(record.allocated_by),
-                                 merge.position(record.freed_by)});
+                                 merge.position(record.allocated_by), merge.free_position(record)});
   }
   std::sort(graph.allocations.begin(), graph.allocations.end(),
             [](const auto& a, const auto& b) { return allocation_key(a) < allocation_key(b); });

@@ -47,9 +47,8 @@ OpRef record_host(const std::string& name, std::uint32_t items) {
 namespace {
 
 // Stream of a copy and the device it is queued on. Copies between devices run in order on the
-// source's compute stream, after what the destination has been given (as copy_kernel_cuda does).
-void place_copy(LoggedOperation& logged, std::int32_t source, std::int32_t destination) {
-  Operation& op = logged.op;
+// source's compute stream (as copy_kernel_cuda does).
+void place_copy(Operation& op, std::int32_t source, std::int32_t destination) {
   op.kind = OpKind::copy;
   op.device = source;
   op.peer = destination;
@@ -59,8 +58,6 @@ void place_copy(LoggedOperation& logged, std::int32_t source, std::int32_t desti
     op.stream = kDeviceToHost;
   } else {
     op.stream = kComputeStream;
-    const OpRef before = last_on_stream(destination, kComputeStream);
-    if (before.valid() && source != destination) logged.device_deps.push_back(before);
   }
 }
 
@@ -71,7 +68,7 @@ OpRef record_copy(const at::Tensor& source, const at::Tensor& destination, bool 
   Block* from = block_of(source);
   Block* to = block_of(destination);
   LoggedOperation logged;
-  place_copy(logged, from ? from->device : kNone, to ? to->device : kNone);
+  place_copy(logged.op, from ? from->device : kNone, to ? to->device : kNone);
   logged.name = "aten::copy_";
   logged.op.dtype = record_dtype(destination.scalar_type());
   logged.op.blocking = blocking;
