@@ -9,7 +9,9 @@
 
 #include <torch/torch.h>
 
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 namespace bench::training {
 namespace {
@@ -26,13 +28,26 @@ void check_options(const VgpuOptions& options) {
   }
 }
 
+// An aborted backward pass leaves tensors with autograd's device threads, which let go of them when
+// they wake up next.
+bool all_tensors_released() {
+  constexpr std::chrono::seconds kPatience{1};
+  constexpr std::chrono::milliseconds kNap{1};
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (live_block_count() > 0) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(kNap);
+  }
+  return true;
+}
+
 void change_options(const VgpuOptions& options, int registered_devices) {
   if (options.device_count > registered_devices) {
     throw UsageError("vgpu: registered with " + std::to_string(registered_devices) +
                      " devices; a later call cannot ask for " +
                      std::to_string(options.device_count));
   }
-  if (live_block_count() > 0) {
+  if (!all_tensors_released()) {
     throw UsageError("vgpu: options cannot change while " + std::to_string(live_block_count()) +
                      " tensors are alive on virtual GPUs");
   }
