@@ -86,7 +86,8 @@ def small_vgg16():
     return model
 
 
-# Zoo name -> (constructor, constructor of the twin whose training step is compared, or None).
+# Zoo name -> (constructor, constructor of what a training step is compared with, or None): the twin,
+# except for ResNets, whose twin is narrower than torchvision builds them.
 ZOO = {
     "mlp": (lambda: torch.nn.Linear(12800, 6400), None),
     "resnet18": (RESNETS.resnet18, RESNETS.resnet18),
@@ -95,8 +96,7 @@ ZOO = {
     "resnet101": (RESNETS.resnet101, None),
     "resnet152": (RESNETS.resnet152, None),
     "resnext50_32x4d": (RESNETS.resnext50_32x4d, RESNETS.resnext50_32x4d),
-    "wide_resnet50_2": (RESNETS.wide_resnet50_2, lambda: RESNETS.ResNet(
-        RESNETS.Bottleneck, [1, 2, 2, 1], width_per_group=128)),
+    "wide_resnet50_2": (RESNETS.wide_resnet50_2, None),
     "vgg16": (lambda: torchvision.models.vgg16(init_weights=False), small_vgg16),
     "densenet121": (torchvision.models.densenet121, torchvision.models.densenet121),
     "mobilenet_v2": (torchvision.models.mobilenet_v2,

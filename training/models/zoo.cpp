@@ -72,10 +72,15 @@ void describe(Model& model, const ZooEntry& entry, const ZooRequest& request) {
   model.output_shape = {request.input_shape[0], request.outputs};
 }
 
-// A ResNet of the zoo; its twin has the blocks given last.
-Network::Build zoo_resnet(const ZooRequest& request, ResNetOptions full,
-                          const std::array<std::int64_t, 4>& twin_blocks) {
-  if (request.twin) std::copy(twin_blocks.begin(), twin_blocks.end(), full.blocks);
+// A ResNet of the zoo. Its twin has a quarter of the channels and five blocks, with and without a
+// projection and a stride, because verification trains a copy per rank in float64.
+Network::Build zoo_resnet(const ZooRequest& request, ResNetOptions full) {
+  constexpr std::array<std::int64_t, 4> kTwinBlocks = {2, 1, 1, 1};
+  constexpr std::int64_t kTwinWidth = 16;
+  if (request.twin) {
+    std::copy(kTwinBlocks.begin(), kTwinBlocks.end(), full.blocks);
+    full.base_width = kTwinWidth;
+  }
   return resnet(full, request.outputs);
 }
 
@@ -91,34 +96,32 @@ std::span<const ZooEntry> zoo() {
        [](const ZooRequest& r) { return linear_regressor(r.input_shape[0], r.outputs); }},
       {"resnet18", kClassification, kImageNetClasses, kImageNetClasses,
        [](const ZooRequest& r) {
-         return zoo_resnet(r, {.blocks = {2, 2, 2, 2}}, {2, 2, 2, 2});
+         return zoo_resnet(r, {.blocks = {2, 2, 2, 2}});
        }},
       {"resnet34", kClassification, kImageNetClasses, kImageNetClasses,
        [](const ZooRequest& r) {
-         return zoo_resnet(r, {.blocks = {3, 4, 6, 3}}, {3, 4, 6, 3});
+         return zoo_resnet(r, {.blocks = {3, 4, 6, 3}});
        }},
       {"resnet50", kClassification, kImageNetClasses, kImageNetClasses,
        [](const ZooRequest& r) {
-         return zoo_resnet(r, {.bottleneck = true, .blocks = {3, 4, 6, 3}}, {3, 4, 6, 3});
+         return zoo_resnet(r, {.bottleneck = true, .blocks = {3, 4, 6, 3}});
        }},
       {"resnet101", kClassification, kImageNetClasses, kImageNetClasses,
        [](const ZooRequest& r) {
-         return zoo_resnet(r, {.bottleneck = true, .blocks = {3, 4, 23, 3}}, {1, 2, 3, 1});
+         return zoo_resnet(r, {.bottleneck = true, .blocks = {3, 4, 23, 3}});
        }},
       {"resnet152", kClassification, kImageNetClasses, kImageNetClasses,
        [](const ZooRequest& r) {
-         return zoo_resnet(r, {.bottleneck = true, .blocks = {3, 8, 36, 3}}, {1, 2, 3, 1});
+         return zoo_resnet(r, {.bottleneck = true, .blocks = {3, 8, 36, 3}});
        }},
       {"resnext50_32x4d", kClassification, kImageNetClasses, kImageNetClasses,
        [](const ZooRequest& r) {
          return zoo_resnet(
-             r, {.bottleneck = true, .blocks = {3, 4, 6, 3}, .groups = 32, .width_per_group = 4},
-             {3, 4, 6, 3});
+             r, {.bottleneck = true, .blocks = {3, 4, 6, 3}, .groups = 32, .width_per_group = 4});
        }},
       {"wide_resnet50_2", kClassification, kImageNetClasses, kImageNetClasses,
        [](const ZooRequest& r) {
-         return zoo_resnet(r, {.bottleneck = true, .blocks = {3, 4, 6, 3}, .width_per_group = 128},
-                           {1, 2, 2, 1});
+         return zoo_resnet(r, {.bottleneck = true, .blocks = {3, 4, 6, 3}, .width_per_group = 128});
        }},
       {"vgg16", kClassification, kImageNetClasses, kImageNetClasses,
        [](const ZooRequest& r) { return vgg16(r.twin ? 128 : 4096, r.outputs); }},
