@@ -17,6 +17,9 @@ constexpr double kRampUpNs = 30e3;
 // (results/published/dp_scaling.csv) leave 12 GB/s of a PCIe 3 link to them, which is all that
 // NCCL's constants give it.
 constexpr double kChainLaunchNs = 10e3;
+// A rank of the chain passes a piece on when it has all of it: one step of NCCL's 4 MiB buffer,
+// which has 8 (NCCL 2.30.7, src/include/comm.h and device.h).
+constexpr double kChainPieceBytes = 512.0 * 1024;
 
 // Mean errors on those sweeps (docs of the sweeps: leave-one-out for interpolation; the ratio from
 // one system to another; the corrected model alone).
@@ -24,10 +27,12 @@ constexpr double kMeasuredError = 0.07;
 constexpr double kScaledError = 0.20;
 constexpr double kModelError = 0.30;
 
-double with_overheads(CollectiveKind kind, const NcclChoice& choice, double bytes) {
+double with_overheads(CollectiveKind kind, const NcclChoice& choice, double bytes,
+                      std::int32_t ranks) {
   const double transfer = bytes / choice.gb_per_s;
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) {
-    return kChainLaunchNs + choice.latency_ns + transfer;
+    const double fill = (ranks - 1) * std::min(bytes, kChainPieceBytes) / choice.gb_per_s;
+    return kChainLaunchNs + choice.latency_ns + transfer + fill;
   }
   return kLaunchAndSyncNs + choice.latency_ns + transfer + std::sqrt(kRampUpNs * transfer);
 }
@@ -94,7 +99,7 @@ double interpolate_curve(const std::vector<std::pair<double, double>>& points, d
 double corrected_nccl_ns(CollectiveKind kind, double bytes, const NcclTopology& topology) {
   double least = std::numeric_limits<double>::infinity();
   for (const NcclChoice& choice : nccl_choices(kind, bytes, topology)) {
-    least = std::min(least, with_overheads(kind, choice, bytes));
+    least = std::min(least, with_overheads(kind, choice, bytes, topology.ranks));
   }
   return least;
 }

@@ -27,7 +27,9 @@ class TimeTable {
         topology_(topology),
         gpus_(gpus),
         options_(options),
-        costs_(host_costs(options.host)) {}
+        costs_(host_costs(options.host)) {
+    costs_.module_replica_ns *= options.replica_scale;
+  }
 
   OperationTimes make() {
     const std::size_t size = graph_.operations.size();

@@ -114,14 +114,16 @@ const std::vector<PublishedStep>& published_steps() {
   return steps;
 }
 
-Replayed replay(const PublishedStep& row, const OperationGraph& single,
-                const OperationGraph& graph) {
+Replayed replay(const PublishedStep& row, const OperationGraph& single, const OperationGraph& graph,
+                const FittedConstants& constants) {
   const Machine machine = load_machine(row.machine);
   const OperationGraph one = as_published(row, single);
   const OperationGraph all = as_published(row, graph);
   SimulationOptions options;
   options.host = row.host;
   options.keep_intervals = false;
+  options.replica_scale = constants.replica_scale;
+  options.rank_jitter = constants.rank_jitter;
   auto step_ms = [&](const OperationGraph& which) {
     return static_cast<double>(simulate(which, machine, options).timeline.step_ns) / kNsPerMs;
   };

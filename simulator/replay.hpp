@@ -45,8 +45,13 @@ struct Replayed {
     return unanchored_ms / unanchored_single_ms / (published->step_ms / published->single_ms) - 1;
   }
 };
-Replayed replay(const PublishedStep& row, const OperationGraph& single,
-                const OperationGraph& graph);
+// Constants that were fitted to published rows, as they would be without some of those rows.
+struct FittedConstants {
+  double replica_scale = 1;
+  std::optional<double> rank_jitter;  // nullopt: the machine's
+};
+Replayed replay(const PublishedStep& row, const OperationGraph& single, const OperationGraph& graph,
+                const FittedConstants& constants = {});
 
 struct ReplaySummary {
   std::string group;

@@ -29,6 +29,8 @@ struct SimulationOptions {
   // Anchors: factors on kernel times and host costs (see anchor.hpp).
   double kernel_scale = 1;
   double host_scale = 1;
+  // Factor on what replicating one module for one device costs DataParallel's host.
+  double replica_scale = 1;
   // Ranks of a job that do the same work differ by this relative standard deviation; nullopt: the
   // machine's. Everybody waits for the slowest, whose expected time is simulated; with
   // `draw_jitter` the ranks' factors are drawn from `seed` instead.

@@ -11,5 +11,6 @@ int doctor_command(const Arguments& typed);
 int report_command(const Arguments& typed);
 int trace_command(const Arguments& typed);
 int predict_command(const Arguments& typed);
+int validate_command(const Arguments& typed);
 
 }  // namespace bench::cli

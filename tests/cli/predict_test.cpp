@@ -124,5 +124,27 @@ TEST(Predict, RefusesWhatItDoesNotUnderstand) {
   }
 }
 
+TEST(Validate, PrintsEverySourceAndFailsBeyondTheLimit) {
+  const Workspace here;
+  // The mock's recordings are no model at all, so that the limit must be missed.
+  const Answer answer = here.bench(
+      {"validate", "--worker", "mock", "--recordings", "recordings", "--source", "DGX-1"});
+  EXPECT_EQ(answer.exit_code, 1) << answer.err;
+  for (const char* part : {"published", "predicted", "error", "DGX-1 V100, buckets", "resnet101",
+                           "not seen the machine", "Which of two"}) {
+    EXPECT_NE(answer.out.find(part), std::string::npos) << part;
+  }
+  const Answer loose = here.bench({"validate", "--worker", "mock", "--recordings", "recordings",
+                                   "--source", "DGX-1", "--limit", "1000", "--format", "json"});
+  EXPECT_EQ(loose.exit_code, 0) << loose.err;
+  EXPECT_GT(Json::parse(loose.out).at("rows").size(), 20U);
+}
+
+TEST(Validate, RefusesWhatItDoesNotUnderstand) {
+  const Workspace here;
+  EXPECT_EQ(here.bench({"validate", "--worker", "mock", "--source", "nobody"}).exit_code, 2);
+  EXPECT_EQ(here.bench({"validate", "--worker", "mock", "--limit", "-3"}).exit_code, 2);
+}
+
 }  // namespace
 }  // namespace bench::cli_test

@@ -1,0 +1,121 @@
+#include "bench/predict/validation.hpp"
+
+#include "bench/core/model_catalog.hpp"
+
+#include <cmath>
+#include <optional>
+
+namespace bench {
+namespace {
+
+namespace fs = std::filesystem;
+using simulator::PublishedStep;
+using simulator::Replayed;
+
+constexpr double kGapThatCounts = 0.05;
+
+// The published classifiers read ImageNet's images.
+std::optional<ModelSpec> model_of(const PublishedStep& row, const fs::path& models) {
+  ModelSpec spec;
+  spec.name = row.model;
+  if (find_model(row.model) != nullptr) return spec;
+  const fs::path file = models / (row.model + ".pt");
+  std::error_code error;
+  if (models.empty() || !fs::is_regular_file(file, error)) return std::nullopt;
+  spec.file = fs::absolute(file).lexically_normal().string();
+  spec.input_shape = {3, 224, 224};
+  spec.classes = 1000;
+  return spec;
+}
+
+double gap(double a_ms, double b_ms) { return std::abs(a_ms - b_ms) / std::min(a_ms, b_ms); }
+
+std::string row_name(const PublishedStep& row) {
+  std::string name = row.model + " " + strategy_name(row.strategy) + " on " +
+                     std::to_string(row.gpus) + " GPUs of " + row.machine;
+  if (row.bucket_mb) name += ", buckets of " + std::to_string(std::lround(*row.bucket_mb)) + " MB";
+  return name;
+}
+
+// Samples per second per published row, so that rows of different GPU counts can be compared.
+double ms_per_sample(const PublishedStep& row, double step_ms) {
+  return step_ms / (static_cast<double>(row.batch_per_gpu) * row.gpus);
+}
+
+bool comparable(const PublishedStep& a, const PublishedStep& b) {
+  const bool same = a.model == b.model && a.batch_per_gpu == b.batch_per_gpu && a.apart.empty() &&
+                    b.apart.empty() && a.single_ms == b.single_ms;
+  return same && (a.group == b.group || a.machine == b.machine);
+}
+
+void compare(const Replayed& a, const Replayed& b, OrderCheck& check) {
+  const PublishedStep& first = *a.published;
+  const PublishedStep& second = *b.published;
+  const double published_a = ms_per_sample(first, first.step_ms);
+  const double published_b = ms_per_sample(second, second.step_ms);
+  if (gap(published_a, published_b) <= kGapThatCounts) return;
+  ++check.pairs;
+  const bool predicted =
+      ms_per_sample(first, a.predicted_ms) < ms_per_sample(second, b.predicted_ms);
+  if (predicted == (published_a < published_b)) {
+    ++check.agreed;
+  } else {
+    check.disagreements.push_back(row_name(first) + " against " + row_name(second));
+  }
+}
+
+// One GPU against the row: does it pay at all?
+void compare_with_single(const Replayed& row, OrderCheck& check) {
+  const PublishedStep& p = *row.published;
+  const double alone = p.single_ms / p.batch_per_gpu;
+  const double published = ms_per_sample(p, p.step_ms);
+  if (!p.apart.empty() || p.gpus == 1 || gap(alone, published) <= kGapThatCounts) return;
+  ++check.pairs;
+  if ((ms_per_sample(p, row.predicted_ms) < alone) == (published < alone)) {
+    ++check.agreed;
+  } else {
+    check.disagreements.push_back(row_name(p) + " against one GPU");
+  }
+}
+
+}  // namespace
+
+Validation validate(RecordingStore& store, const fs::path& models,
+                    const std::function<bool(const PublishedStep&)>& wanted) {
+  Validation validation;
+  std::vector<ValidationWork>& work = validation.work;
+  std::vector<Case> needed;
+  for (const PublishedStep& row : simulator::published_steps()) {
+    if (wanted && !wanted(row)) continue;
+    const auto spec = model_of(row, models);
+    if (!spec) {
+      validation.skipped.emplace_back(
+          &row, "the model is not built in and --models has no " + row.model + ".pt");
+      continue;
+    }
+    work.push_back({&row, row.case_of_row(), row.case_of_single()});
+    work.back().all.model = work.back().single.model = *spec;
+    needed.push_back(work.back().all);
+    needed.push_back(work.back().single);
+  }
+  store.prepare(needed);
+  for (const ValidationWork& item : work) {
+    validation.rows.push_back(
+        simulator::replay(*item.row, *store.graph(item.single), *store.graph(item.all)));
+  }
+  validation.held_out = leave_one_machine_out(store, work);
+  return validation;
+}
+
+OrderCheck check_order(const std::vector<Replayed>& rows) {
+  OrderCheck check;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    compare_with_single(rows[i], check);
+    for (std::size_t j = 0; j < i; ++j) {
+      if (comparable(*rows[i].published, *rows[j].published)) compare(rows[i], rows[j], check);
+    }
+  }
+  return check;
+}
+
+}  // namespace bench

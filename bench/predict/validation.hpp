@@ -1,0 +1,57 @@
+// Validation that ships: every published training step that the simulator can express, replayed
+// from recordings and compared. The single-device step is anchored to the published one.
+#pragma once
+
+#include "bench/predict/recording_store.hpp"
+#include "simulator/replay.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace bench {
+
+// A published row with what has to be recorded for it.
+struct ValidationWork {
+  const simulator::PublishedStep* row = nullptr;
+  Case all;
+  Case single;
+};
+
+// What the predictions would be worth if the constants had not seen the machine: fitted to the
+// other machines of the same kind, they predict the one left out.
+struct HeldOut {
+  std::string group;   // the machine left out
+  std::string fitted;  // what the constants became without it
+  simulator::ReplaySummary summary;
+};
+
+struct Validation {
+  std::vector<ValidationWork> work;
+  std::vector<simulator::Replayed> rows;
+  // Rows that were not replayed, and why: the model is neither built in nor exported.
+  std::vector<std::pair<const simulator::PublishedStep*, std::string>> skipped;
+  std::vector<HeldOut> held_out;
+};
+
+// Which option the published figures call faster by more than 5 %, and whether the prediction
+// agrees: pairs of rows that differ in one thing only.
+struct OrderCheck {
+  int pairs = 0;
+  int agreed = 0;
+  std::vector<std::string> disagreements;
+};
+
+// `models` holds TorchScript files named after the published models
+// (scripts/export_torchvision.py); may be empty. `wanted` chooses rows; none: all.
+Validation validate(RecordingStore& store, const std::filesystem::path& models,
+                    const std::function<bool(const simulator::PublishedStep&)>& wanted = {});
+
+std::vector<HeldOut> leave_one_machine_out(RecordingStore& store,
+                                           const std::vector<ValidationWork>& work);
+
+OrderCheck check_order(const std::vector<simulator::Replayed>& rows);
+
+}  // namespace bench
