@@ -4,6 +4,7 @@
 #include "bench/cli/predict_flags.hpp"
 #include "bench/cli/worker_lookup.hpp"
 #include "bench/core/error.hpp"
+#include "bench/predict/prediction_html.hpp"
 #include "bench/predict/prediction_json.hpp"
 #include "bench/predict/prediction_text.hpp"
 #include "report/run_files.hpp"
@@ -21,9 +22,15 @@ std::vector<std::string> worker_of(const Typed& typed) {
   return program;
 }
 
-bool wants_json(const Typed& typed) {
-  if (typed.has("--format")) return choice(typed, "--format", {"text", "json"}) == "json";
-  return typed.value("--out").value_or("").ends_with(".json");
+std::string rendered(const Typed& typed, const std::vector<Prediction>& predictions,
+                     const std::vector<simulator::Machine>& machines,
+                     const PredictRequest& request) {
+  const std::string out = typed.value("--out").value_or("");
+  std::string format = out.ends_with(".json") ? "json" : out.ends_with(".html") ? "html" : "text";
+  if (typed.has("--format")) format = choice(typed, "--format", {"text", "json", "html"});
+  if (format == "json") return predictions_json(predictions, machines, request);
+  if (format == "html") return predictions_html(predictions, machines, request);
+  return predictions_text(predictions, machines, request);
 }
 
 }  // namespace
@@ -56,8 +63,7 @@ int predict_command(const Arguments& arguments) {
       prediction.max_batch_per_gpu = predictor.max_batch_per_gpu(prediction.question);
     }
   }
-  const std::string text = wants_json(typed) ? predictions_json(predictions, machines, request)
-                                             : predictions_text(predictions, machines, request);
+  const std::string text = rendered(typed, predictions, machines, request);
   const auto out = typed.value("--out");
   if (out) {
     report::write_file_atomically(*out, text);

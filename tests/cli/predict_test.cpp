@@ -55,6 +55,18 @@ TEST(Predict, TextIsLabelledAndSaysWhatItWasMadeFrom) {
   }
 }
 
+TEST(Predict, WritesOneOfflinePageWithAChart) {
+  const Workspace here;
+  const Answer answer = here.bench(predict({"--model", "resnet50", "--machine", "dgx-a100",
+                                            "--bucket-cap-mb", "1,25", "--out", "sweep.html"}));
+  EXPECT_EQ(answer.exit_code, 0) << answer.err;
+  const std::string page = here.read("sweep.html");
+  EXPECT_NE(page.find("SIMULATED"), std::string::npos);
+  EXPECT_NE(page.find("<svg"), std::string::npos);
+  EXPECT_NE(page.find("bucket_mb:25"), std::string::npos);
+  EXPECT_EQ(page.find("src=\"http"), std::string::npos);
+}
+
 TEST(Predict, AMeasuredSingleStepIsReproduced) {
   const Workspace here;
   const Json all = predictions(here, {"--model", "resnet50", "--machine", "dgx-1-v100",
@@ -126,9 +138,8 @@ TEST(Predict, RefusesWhatItDoesNotUnderstand) {
 
 TEST(Validate, PrintsEverySourceAndFailsBeyondTheLimit) {
   const Workspace here;
-  // The mock's recordings are no model at all, so that the limit must be missed.
-  const Answer answer = here.bench(
-      {"validate", "--worker", "mock", "--recordings", "recordings", "--source", "DGX-1"});
+  const Answer answer = here.bench({"validate", "--worker", "mock", "--recordings", "recordings",
+                                    "--source", "DGX-1", "--limit", "0.001"});
   EXPECT_EQ(answer.exit_code, 1) << answer.err;
   for (const char* part : {"published", "predicted", "error", "DGX-1 V100, buckets", "resnet101",
                            "not seen the machine", "Which of two"}) {
