@@ -9,6 +9,7 @@
 #include "bench/predict/prediction_text.hpp"
 #include "report/run_files.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace bench::cli {
@@ -53,6 +54,12 @@ int predict_command(const Arguments& arguments) {
   const PredictRequest request = parse_predict_request(typed);
   const auto machines = load_machines(request);
   const auto all = questions(request, machines);
+  // A sweep says what it could not answer beside what it could; nothing at all is an error.
+  const bool any = std::any_of(all.begin(), all.end(), [](const auto& q) { return !q.cannot; });
+  if (!any) {
+    throw UsageError("bench predict: nothing can be predicted: " +
+                     (all.empty() ? std::string("nothing was asked") : *all.front().cannot));
+  }
   RecordingStore store(typed.value("--recordings").value_or(default_recordings().string()),
                        worker_of(typed));
   Predictor predictor(request, machines, store);

@@ -156,8 +156,9 @@ std::string provenance_text(const std::vector<Prediction>& predictions,
 
 // Same model, machine, strategy and options: what differs is the number of GPUs.
 std::string series_of(const Prediction& p) {
+  const std::string options = options_text(p.question);
   return p.work().model.name + " on " + p.work().machine + ", " + short_name(p.work().strategy) +
-         " " + options_text(p.question);
+         (options.empty() ? "" : " " + options);
 }
 
 }  // namespace

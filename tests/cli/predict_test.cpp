@@ -126,6 +126,7 @@ TEST(Predict, RefusesWhatItDoesNotUnderstand) {
       {{"--model", "mlp", "--machine", "dgx-a100", "--precision", "fp8"}, "bfloat16"},
       {{"--model", "mlp", "--machine", "dgx-a100", "--hook", "powersgd"}, "fp16_compress"},
       {{"--model", "mlp", "--machine", "dgx-a100", "--stragglers", "0.5"}, "--stragglers"},
+      {{"--model", "mlp", "--machine", "dgx-a100", "--gpu-counts", "99"}, "dgx-a100 has 8"},
       {{"--model", "mlp", "--machine", "dgx-a100", "--batch-per-gpus", "4"}, "--batch-per-gpu"},
   };
   for (const auto& [typed, expected] : cases) {
