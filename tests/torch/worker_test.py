@@ -120,8 +120,39 @@ class Rendezvous(WorkerTest):
             self.worker_fails(f"127.0.0.1:{port} is in use: set MASTER_PORT to a free port",
                               RANK=0, WORLD_SIZE=2, MASTER_PORT=port)
 
+    def test_missing_rank_is_named_in_time(self):
+        port = free_port()
+        seconds = self.worker_fails(f"rank 1 of 2 did not reach 127.0.0.1:{port} within 2 s",
+                                    RANK=0, WORLD_SIZE=2, MASTER_PORT=port, BENCH_RENDEZVOUS_TIMEOUT=2)
+        self.assertGreaterEqual(seconds, 2)
+
+    def test_missing_first_rank(self):
+        port = free_port()
+        self.worker_fails(f"rank 1 cannot reach the store at 127.0.0.1:{port}",
+                          RANK=1, WORLD_SIZE=2, MASTER_PORT=port, BENCH_RENDEZVOUS_TIMEOUT=2)
+
     def test_wrong_world_size(self):
         self.worker_fails("WORLD_SIZE is 3, the case has 2 GPUs", RANK=0, WORLD_SIZE=3, MASTER_PORT=free_port())
+
+    def test_no_port(self):
+        self.worker_fails("MASTER_PORT", "WORLD_SIZE=2", RANK=0, WORLD_SIZE=2)
+
+    def test_time_out_that_is_no_number(self):
+        self.worker_fails("BENCH_RENDEZVOUS_TIMEOUT=soon: expected seconds",
+                          RANK=0, WORLD_SIZE=2, MASTER_PORT=free_port(), BENCH_RENDEZVOUS_TIMEOUT="soon")
+
+
+class OutOfMemory(WorkerTest):
+    def test_names_what_holds_the_memory(self):
+        # 900 MiB hold the MLP's parameters and gradients, 312.52 MiB each, and not its momentum. The
+        # step does not come to its end, and yet its gradients are called so.
+        job = self.job_file(kind="record", model={"name": "mlp"}, strategy="single", gpus=[0], batch=1,
+                            device="vgpu", execute="shape", device_memory_bytes=900 << 20)
+        reports, rest = self.reports_of([self.start_worker(job)])
+        self.assertEqual(reports[0]["status"], "out_of_memory", rest)
+        self.assertIn("Tried to allocate 312.50 MiB", reports[0]["message"])
+        self.assertRegex(reports[0]["message"],
+                         "The request is for optimizer.state; in use are parameters 312.5. MiB, gradients 312.5. MiB")
 
 
 class Runs(WorkerTest):
@@ -145,6 +176,14 @@ class Runs(WorkerTest):
         # Two GPUs share the batch: less than the single step, more than half of it.
         self.assertLess(shown["distributed2"]["step_ms_p50"], 50)
         self.assertGreater(shown["distributed2"]["step_ms_p50"], 25)
+
+    def test_max_batch_names_what_failed_first(self):
+        self.bench("--scenario", "max_batch", "--device", "vgpu", "--gpus", "0", "--model", "resnet18",
+                   "--strategy", "single", "--machine", "1xgtx-1080")
+        with open(self.out + "/run/results.json") as file:
+            text = file.read()
+        self.assertIn("does not fit: vgpu out of memory. Tried to allocate", text)
+        self.assertRegex(text, r"The request is for activations; in use are activations [0-9.]+ GiB, ")
 
     def test_model_that_trains_differently_is_wrong(self):
         import torch

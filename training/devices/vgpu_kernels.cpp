@@ -7,6 +7,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/InferSize.h>
 #include <ATen/TensorUtils.h>
 #include <torch/library.h>
@@ -153,6 +154,15 @@ at::Tensor copy_from_and_resize(const at::Tensor& source, const at::Tensor& dest
   return copy_from(source, destination, false);
 }
 
+// A reduced loss lives in memory of the unreduced one's size, as on CUDA. The default kernel passes
+// it on as an output of the wrong shape, which the CPU's kernel warns about; this one does not.
+at::Tensor mse_loss(const at::Tensor& input, const at::Tensor& target, std::int64_t reduction) {
+  const auto sizes = at::infer_size(input.sizes(), target.sizes());
+  at::Tensor output = at::empty(sizes, input.options().dtype(at::result_type(input, target)));
+  at::mse_loss_out(output, input, target, reduction);
+  return output;
+}
+
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   if (recording()) {
     record_copy(self, at::empty({}, at::dtype(self.scalar_type())), /*blocking=*/true);
@@ -177,6 +187,7 @@ void register_kernels() {
   aten.impl("_copy_from", &copy_from);
   aten.impl("_copy_from_and_resize", &copy_from_and_resize);
   aten.impl("_local_scalar_dense", &local_scalar_dense);
+  aten.impl("mse_loss", &mse_loss);
 }
 
 }  // namespace bench::training

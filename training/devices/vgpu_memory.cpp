@@ -8,12 +8,14 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <numeric>
 
 namespace bench::training {
 namespace {
@@ -89,15 +91,40 @@ std::string size_text(std::uint64_t bytes) {
   return text;
 }
 
-[[noreturn]] void throw_out_of_memory(int device, std::uint64_t request, std::uint64_t current) {
+// "activations 13.20 GiB, parameters 97.49 MiB": what holds the device's memory, largest first. The
+// caller holds the registry's lock.
+std::string holders_text(const Block* head, int device) {
+  std::array<std::uint64_t, simulator::kMemoryCategoryCount> bytes{};
+  for (const Block* block = head; block; block = block->next) {
+    if (block->device == device) bytes[static_cast<int>(block->category)] += block->charged_bytes;
+  }
+  std::array<int, simulator::kMemoryCategoryCount> order;
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return bytes[a] > bytes[b]; });
+  std::string text;
+  for (const int category : order) {
+    if (bytes[category] == 0) break;
+    text += text.empty() ? "" : ", ";
+    text += simulator::memory_category_name(static_cast<simulator::MemoryCategory>(category));
+    text += ' ' + size_text(bytes[category]);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+[[noreturn]] void throw_out_of_memory(const Block& asking, std::uint64_t current,
+                                      const Block* head) {
   const std::uint64_t capacity = vgpu_options().memory_bytes;
-  std::string message = "vgpu out of memory. Tried to allocate " + size_text(request) + ". GPU " +
-                        std::to_string(device) + " has a total capacity of " + size_text(capacity) +
-                        " of which " + size_text(capacity - current) + " is free. " +
-                        "Of the allocated memory " + size_text(current) +
-                        " is allocated by PyTorch. (vgpu:" + std::to_string(device) + ": request " +
-                        std::to_string(request) + " bytes, total " + std::to_string(capacity) +
-                        " bytes, free " + std::to_string(capacity - current) + " bytes)";
+  const std::uint64_t request = asking.charged_bytes;
+  const int device = asking.device;
+  std::string message =
+      "vgpu out of memory. Tried to allocate " + size_text(request) + ". GPU " +
+      std::to_string(device) + " has a total capacity of " + size_text(capacity) + " of which " +
+      size_text(capacity - current) + " is free. " + "Of the allocated memory " +
+      size_text(current) + " is allocated by PyTorch. The request is for " +
+      simulator::memory_category_name(asking.category) + "; in use are " +
+      holders_text(head, device) + ". (vgpu:" + std::to_string(device) + ": request " +
+      std::to_string(request) + " bytes, total " + std::to_string(capacity) + " bytes, free " +
+      std::to_string(capacity - current) + " bytes)";
   throw VgpuOutOfMemoryError({__func__, __FILE__, __LINE__}, std::move(message));
 }
 
@@ -111,7 +138,7 @@ void enter(Block* block, std::size_t bytes) {
     std::scoped_lock lock(all.mutex);
     DeviceAccount& account = all.accounts[block->device];
     if (capacity != 0 && account.current + block->charged_bytes > capacity) {
-      throw_out_of_memory(block->device, block->charged_bytes, account.current);
+      throw_out_of_memory(*block, account.current, all.head);
     }
     account.current += block->charged_bytes;
     account.peak = std::max(account.peak, account.current);

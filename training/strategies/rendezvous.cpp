@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -52,7 +53,7 @@ void wait_for_ranks(c10d::Store& store, const RankContext& ranks,
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
                                             const RankContext& ranks) {
   auto options = c10d::ProcessGroupGloo::Options::create();
-  options->timeout = kRendezvousTimeout;
+  options->timeout = rendezvous_timeout();
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   if (interface != nullptr) {
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(interface));
@@ -67,14 +68,30 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
                                             const RankContext& ranks) {
   auto options = c10d::ProcessGroupNCCL::Options::create();
-  options->timeout = kRendezvousTimeout;
+  options->timeout = rendezvous_timeout();
   return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, ranks.rank, ranks.world_size, options);
 }
 
 }  // namespace
 
+std::chrono::milliseconds rendezvous_timeout() {
+  const char* text = std::getenv("BENCH_RENDEZVOUS_TIMEOUT");
+  if (text == nullptr || *text == '\0') return kRendezvousTimeout;
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  if (*end != '\0' || !(seconds > 0) || seconds > 86'400) {
+    throw UsageError(std::string("BENCH_RENDEZVOUS_TIMEOUT=") + text +
+                     ": expected seconds above 0 and up to 86400");
+  }
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1000)));
+}
+
 c10::intrusive_ptr<c10d::Store> connect_store(const RankContext& ranks,
                                               std::chrono::milliseconds timeout) {
+  if (ranks.master_port == 0) {
+    throw UsageError("MASTER_PORT is not set: with WORLD_SIZE=" + std::to_string(ranks.world_size) +
+                     " the ranks meet at MASTER_ADDR:MASTER_PORT, the same for all of them");
+  }
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(ranks.master_port);
   options.isServer = ranks.rank == 0 && !agent_serves_store();
@@ -103,7 +120,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> connect_group(const c10::intrusive_ptr<c1
   auto keyed = c10::make_intrusive<c10d::PrefixStore>(key, store);
   if (device.is_privateuseone()) {
     VgpuGroupOptions options;
-    options.timeout = kRendezvousTimeout;
+    options.timeout = rendezvous_timeout();
     return make_process_group(keyed, ranks.rank, ranks.world_size, options);
   }
   auto group = c10::make_intrusive<Group>(keyed, ranks.rank, ranks.world_size);

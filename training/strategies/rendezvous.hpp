@@ -16,10 +16,14 @@ namespace bench::training {
 // is noticed by the launcher long before; this limit is for runs under another launcher.
 inline constexpr std::chrono::seconds kRendezvousTimeout{60};
 
+// That limit, or the seconds in BENCH_RENDEZVOUS_TIMEOUT; throws UsageError where they make no
+// sense.
+std::chrono::milliseconds rendezvous_timeout();
+
 // The store of the job. Rank 0 serves it, unless a launcher's agent does (torchrun). Throws
 // MachineError when the address is in use or ranks are missing when the time-out ends.
 c10::intrusive_ptr<c10d::Store> connect_store(
-    const RankContext& ranks, std::chrono::milliseconds timeout = kRendezvousTimeout);
+    const RankContext& ranks, std::chrono::milliseconds timeout = rendezvous_timeout());
 
 // A group of all ranks for tensors on `device`. `key` keeps the groups of one store apart.
 c10::intrusive_ptr<c10d::ProcessGroup> connect_group(const c10::intrusive_ptr<c10d::Store>& store,

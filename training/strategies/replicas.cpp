@@ -18,6 +18,7 @@ struct ReleaseReplica : torch::autograd::Node {
       : Node(torch::autograd::edge_list{std::move(next)}), replica(std::move(replica_tensor)) {}
 
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    for (const auto& gradient : gradients) tag(gradient, MemoryCategory::gradients);
     if (replica.defined()) replica.unsafeGetTensorImpl()->release_resources();
     replica.reset();
     return std::move(gradients);

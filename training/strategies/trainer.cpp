@@ -57,6 +57,21 @@ void widen(Model& model) {
   }
 }
 
+// Calls a gradient a gradient as soon as it has been accumulated, so that memory is labelled
+// rightly where a step does not come to its end.
+class LabelGradient final : public torch::autograd::FunctionPostHook {
+ public:
+  explicit LabelGradient(at::Tensor parameter) : parameter_(std::move(parameter)) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                            const torch::autograd::variable_list&) override {
+    tag(parameter_.grad(), MemoryCategory::gradients);
+    return outputs;
+  }
+
+ private:
+  at::Tensor parameter_;
+};
+
 // Copies a host tensor to the primary device.
 at::Tensor place(const at::Tensor& tensor, at::Device device) {
   const CategoryScope category(MemoryCategory::inputs);
@@ -105,6 +120,7 @@ Trainer::Trainer(const Case& work, Placement placement, const TrainerOptions& op
   for (const auto& parameter : model_->parameters()) {
     if (parameter.tensor.requires_grad()) parameters_.push_back(parameter.tensor);
   }
+  if (primary().is_privateuseone()) watch_gradients();
   parallelism_ = make_parallelism(work, *model_, placement_, options);
   optimizer_ = make_optimizer(work.optimizer, parameters_);
   batches_ = make_batches(work, *model_, placement_, options);
@@ -123,7 +139,10 @@ void Trainer::step(PhaseSink& phases) {
     last_losses_.push_back(micro_step(i, phases));
   }
   phases.enter(Phase::optimizer);
-  optimizer_->step();
+  {
+    const CategoryScope category(MemoryCategory::optimizer_state);
+    optimizer_->step();
+  }
   phases.enter(Phase::other);
   label_memory();
   if (!start_.empty()) losses_.push_back(last_losses_);
@@ -144,6 +163,14 @@ Trainer::MicroLoss Trainer::micro_step(std::size_t index, PhaseSink& phases) {
   phases.enter(Phase::backward);
   run_backward(weighted);
   return {loss.detach(), batch.input.size(0)};
+}
+
+void Trainer::watch_gradients() {
+  for (const auto& parameter : parameters_) {
+    const auto accumulator = torch::autograd::impl::grad_accumulator(parameter);
+    accumulator->add_post_hook(std::make_unique<LabelGradient>(parameter));
+    accumulators_.push_back(accumulator);
+  }
 }
 
 void Trainer::label_memory() {

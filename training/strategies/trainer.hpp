@@ -66,6 +66,7 @@ class Trainer {
   static double mean(const StepLoss& losses);
 
   MicroLoss micro_step(std::size_t index, PhaseSink& phases);
+  void watch_gradients();
   void label_memory();
 
   Case work_;
@@ -74,6 +75,8 @@ class Trainer {
   std::unique_ptr<Model> model_;
   std::vector<at::Tensor> parameters_;  // trainable
   std::vector<at::Tensor> start_;       // their first values
+  // Keeps the hooks of watch_gradients() alive: a parameter refers weakly to its accumulator.
+  std::vector<std::shared_ptr<torch::autograd::Node>> accumulators_;
   std::unique_ptr<Parallelism> parallelism_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::unique_ptr<BatchSource> batches_;
