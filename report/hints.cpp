@@ -109,8 +109,20 @@ std::string batch_limits(const RunResult& run) {
   return parts.empty() ? parts : "At the largest batch: " + parts + ".";
 }
 
-constexpr std::string (*kHints[])(const RunResult&) = {
-    primary_excess, slower_than_one_gpu, exposed_communication, nearly_full, batch_limits};
+// Why figures are missing: a real device gives step and phase times, and no timeline.
+std::string not_measured(const RunResult& run) {
+  const bool missing = std::any_of(run.cases.begin(), run.cases.end(), [](const CaseResult& r) {
+    return r.status == CaseStatus::done && !r.simulated && !r.metrics.contains("compute_busy");
+  });
+  if (!missing) return {};
+  return "Not measured on real devices: busy and idle time and how much communication is exposed "
+         "or "
+         "hidden. Step and phase times are.";
+}
+
+constexpr std::string (*kHints[])(const RunResult&) = {primary_excess,        slower_than_one_gpu,
+                                                       exposed_communication, nearly_full,
+                                                       batch_limits,          not_measured};
 
 }  // namespace
 

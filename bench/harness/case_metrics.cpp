@@ -7,6 +7,7 @@
 #include "profiling/analysis.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 namespace bench {
@@ -94,11 +95,13 @@ void merge_peaks(std::vector<DeviceMemory>& into, const std::vector<DeviceMemory
   }
 }
 
-double sum_of_counter(const std::vector<RankReport>& reports, const char* name) {
-  double sum = 0;
+// What the ranks counted together; nothing where none did and there was something to count.
+std::optional<double> bytes_counted(const Case& work, const std::vector<RankReport>& reports) {
+  std::optional<double> sum;
+  if (work.world_size() == 1) sum = 0;
   for (const RankReport& report : reports) {
-    const auto found = report.counters.find(name);
-    if (found != report.counters.end()) sum += found->second;
+    const auto found = report.counters.find("bytes_communicated");
+    if (found != report.counters.end()) sum = sum.value_or(0) + found->second;
   }
   return sum;
 }
@@ -171,8 +174,9 @@ CaseResult measured_result(const Case& work, const std::vector<JobOutcome>& repe
   if (result.status != CaseStatus::done) return result;
   add_step_metrics(result, step_ms);
   result.phase_ms = median_phases(samples);
-  result.metrics["bytes_communicated"] =
-      sum_of_counter(repetitions[0].reports, "bytes_communicated");
+  if (const auto bytes = bytes_counted(work, repetitions[0].reports)) {
+    result.metrics["bytes_communicated"] = *bytes;
+  }
   add_memory_metrics(result);
   return result;
 }

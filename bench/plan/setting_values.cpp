@@ -46,8 +46,8 @@ std::vector<std::string> words(const std::vector<Value>& values) {
 }
 
 std::vector<Strategy> strategies(const std::vector<Value>& values) {
-  static const std::vector<std::string> known = {"single", "data_parallel",
-                                                 "libtorch_data_parallel", "distributed"};
+  static const std::vector<std::string> known = {
+      "single", "data_parallel", "dp", "libtorch_data_parallel", "distributed", "ddp"};
   std::vector<Strategy> list;
   for (const std::string& word : words(values)) {
     const auto strategy = parse_strategy(word);
