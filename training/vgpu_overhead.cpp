@@ -22,15 +22,21 @@ constexpr int kWarmup = 3;
 
 struct Subject {
   const char* name;
+  const char* label;
   Scale scale;
+  std::vector<std::int64_t> input_shape;  // empty: the catalogue's
   std::int64_t batch;
   int steps;  // in one round, so that a round is long against the clock
 };
-// All parameters and hardly any arithmetic, whole and reduced; the networks verification trains.
-constexpr Subject kSubjects[] = {{"mlp", Scale::full, 16, 1},
-                                 {"mlp", Scale::twin, 16, 10},
-                                 {"resnet18", Scale::twin, 8, 1},
-                                 {"resnet50", Scale::twin, 8, 1}};
+// All parameters and hardly any arithmetic, whole and reduced; and networks of full width.
+const std::vector<Subject>& subjects() {
+  static const std::vector<Subject> all{
+      {"mlp", "mlp", Scale::full, {}, 16, 1},
+      {"mlp", "mlp twin", Scale::twin, {}, 16, 10},
+      {"resnet18", "resnet18 3x64x64", Scale::full, {3, 64, 64}, 8, 1},
+      {"resnet50", "resnet50 3x64x64", Scale::full, {3, 64, 64}, 8, 1}};
+  return all;
+}
 
 double seconds(clockid_t clock) {
   timespec now{};
@@ -48,6 +54,7 @@ class Side {
   Side(const Subject& subject, DeviceKind kind) : steps_(subject.steps) {
     Case work;
     work.model.name = subject.name;
+    work.model.input_shape = subject.input_shape;
     work.batch = subject.batch;
     work.device = kind;
     work.execute = Execute::numeric;
@@ -104,12 +111,11 @@ bool compare(const Subject& subject, int rounds) {
     cpu_time_ratios.push_back(on_vgpu.cpu_ms / on_cpu.cpu_ms);
   }
   std::printf(
-      "| a numeric vgpu step against the same step on `cpu`: %s%s, batch %d | %+.1f %% "
+      "| a numeric vgpu step against the same step on `cpu`: %s, batch %d | %+.1f %% "
       "(%.2f against %.2f ms, median of %d pairs; processor time %+.1f %%) | at most +5 %% | "
       "`scripts/paired_vgpu` |\n",
-      subject.name, subject.scale == Scale::twin ? " twin" : "", static_cast<int>(subject.batch),
-      100 * (median(wall_ratios) - 1), median(vgpu_ms), median(cpu_ms), rounds,
-      100 * (median(cpu_time_ratios) - 1));
+      subject.label, static_cast<int>(subject.batch), 100 * (median(wall_ratios) - 1),
+      median(vgpu_ms), median(cpu_ms), rounds, 100 * (median(cpu_time_ratios) - 1));
   std::fflush(stdout);
   return true;
 }
@@ -124,7 +130,7 @@ int compare_all(int argc, char** argv) {
   at::set_num_threads(1);
   register_vgpu({1, Execute::numeric, 0});
   bool alike = true;
-  for (const Subject& subject : kSubjects) {
+  for (const Subject& subject : subjects()) {
     if (wanted(subject, std::max(0, argc - 2), argv + 2)) alike &= compare(subject, rounds);
   }
   return alike ? 0 : 1;

@@ -174,6 +174,14 @@ OpRef append(HostLog& log, LoggedOperation logged) {
   return ref;
 }
 
+void note_uses(std::span<Block* const> blocks, const OpRef& op) {
+  Recording& all = state();
+  std::scoped_lock lock(all.mutex);
+  for (const Block* block : blocks) {
+    if (block && block->recording == all.id) block->record->uses.push_back(op);
+  }
+}
+
 HostLog* log_for_operation() {
   if (!recording() || paused) return nullptr;
   HostLog* log = current_log();
@@ -197,7 +205,7 @@ void log_allocation(Block& block) {
   AllocationRecord* record = nullptr;
   {
     std::scoped_lock lock(all.mutex);
-    all.allocations.push_back({block.device, block.category, block.charged_bytes, {}, {}, {}});
+    all.allocations.push_back({block.device, block.category, block.charged_bytes});
     record = &all.allocations.back();
   }
   block.recording = all.id;
@@ -217,7 +225,8 @@ void log_free(Block& block) {
     call.name = "aten::empty";
     append(*log, std::move(call));
   }
-  block.record->freed_after = log->last_operation();
+  block.record->freed_on = log->index;
+  block.record->freed_in = log->backward_id;
   log->frees.push_back(block.record);
 }
 
@@ -228,6 +237,8 @@ OpRef log_operation(LoggedOperation operation, std::span<Block* const> reads,
   add_dependencies(*log, operation, reads);
   add_dependencies(*log, operation, writes);
   const OpRef ref = append(*log, std::move(operation));
+  note_uses(reads, ref);
+  note_uses(writes, ref);
   for (Block* block : writes) {
     if (!block) continue;
     block->writer_recording = state().id;
@@ -253,7 +264,7 @@ void start_recording() {
     thread_recording = all.id;
   }
   for_each_block([&](Block& block) {
-    all.allocations.push_back({block.device, block.category, block.charged_bytes, {}, {}, {}});
+    all.allocations.push_back({block.device, block.category, block.charged_bytes});
     block.recording = all.id;
     block.record = &all.allocations.back();
   });

@@ -25,7 +25,9 @@ struct AllocationRecord {
   std::uint64_t bytes = 0;
   OpRef allocated_by;  // invalid: live when the recording began, or not bound yet
   OpRef freed_by;      // invalid: live when it ended
-  OpRef freed_after;   // what the freeing thread had issued last
+  std::int32_t freed_on = simulator::kNone;  // log of the freeing thread
+  std::uint64_t freed_in = 0;                // its call into the engine
+  std::vector<OpRef> uses;                   // operations that read or wrote it
 };
 
 // An operation with references instead of indices; names are interned when logs are merged.

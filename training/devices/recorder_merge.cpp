@@ -48,13 +48,19 @@ class Merge {
     return ref.valid() ? position_[ref.thread][ref.index] : kNone;
   }
 
-  // Memory is given back when its thread issues the next operation, in the order that stands now,
-  // or when the thread that joined it does.
+  // Memory is given back when its thread issues the next operation. Which of autograd's threads
+  // drops the last reference, and after which node, depends on timing: there it is the operation
+  // after the last that used the memory, in the order that stands now.
   std::int64_t free_position(const AllocationRecord& record) const {
-    const OpRef& after = record.freed_after;
-    if (!after.valid() || orders_[after.thread].empty()) return position(record.freed_by);
-    const auto found = followers_.find(position(after));
-    return found == followers_.end() ? kNone : found->second;
+    if (record.freed_on == kNone || orders_[record.freed_on].empty()) {
+      return position(record.freed_by);
+    }
+    std::int64_t last = kNone;
+    for (const OpRef& use : record.uses) last = std::max(last, position(use));
+    const auto next = followers_.find(last);
+    const auto begin = begins_.find(record.freed_in);
+    if (next == followers_.end() || begin == begins_.end()) return position(record.freed_by);
+    return std::max(next->second, begin->second);
   }
 
  private:
@@ -97,6 +103,7 @@ class Merge {
     if (op.group != 0) op.group = groups_.try_emplace(op.group, groups_.size() + 1).first->second;
     position_[log.index][index] = static_cast<std::int32_t>(here);
     last_of_log_[log.index] = here;
+    begins_.try_emplace(logged.backward_id, here);
     last_backward_[log.index] = logged.backward_id;
     if (op.kind != simulator::OpKind::host && op.kind != simulator::OpKind::sync) {
       last_on_stream_[{thread, op.device, op.stream}] = static_cast<std::uint32_t>(here);
@@ -153,6 +160,7 @@ class Merge {
   std::map<std::int32_t, std::int64_t> last_of_log_;     // by log: what it emitted last
   std::map<std::int32_t, std::uint64_t> last_backward_;  // and in which call into the engine
   std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, std::uint32_t> last_on_stream_;
+  std::unordered_map<std::uint64_t, std::int64_t> begins_;  // of calls into the engine
   std::unordered_map<std::int64_t, std::int64_t> followers_;
   OperationGraph graph_;
 };
