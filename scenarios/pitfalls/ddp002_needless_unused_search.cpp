@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 
 namespace bench::pitfalls {
 
@@ -44,6 +45,36 @@ void check_needless_unused_search(const Program& program, Report& report) {
     finding.help =
         "Try False: PyTorch raises an error in step 2 if a parameter is unused after all.";
   }
+}
+
+void judge_needless_unused_search(const RunEvidence& run, RunReport& report) {
+  const bool searched = run.number("find_unused_parameters") == 1;
+  if (!searched || run.number("unused_parameters") != 0 || run.number("steps") < 2) return;
+  Finding& finding = report.add(Confidence::certain, "find_unused_parameters=True, and in " +
+                                                         figure(run.number("steps")) +
+                                                         " steps no parameter was unused");
+  finding.help =
+      "Drop the flag: the graph walk, the all-reduce of the used-parameter map and the "
+      "buckets' wrong order go with it.";
+}
+
+Price price_needless_unused_search(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const double reduced = broken.number("all_reduces_per_step");
+  const double needed = cured.number("all_reduces_per_step");
+  const auto rebuilt = [](const RunEvidence& run) {
+    const Json* first = run.first("buckets_first_step");
+    const Json* last = run.first("buckets");
+    return first != nullptr && last != nullptr && *first != *last;
+  };
+  price.reproduced = reduced > needed && !rebuilt(broken);
+  price.gone = rebuilt(cured);
+  price.cost = broken.number("step_ms") - cured.number("step_ms");
+  price.unit = "ms per step (" + figure(broken.number("step_ms"), 2) + " instead of " +
+               figure(cured.number("step_ms"), 2) + ")";
+  price.seen = "one warning; then " + figure(reduced) + " all-reduces per step instead of " +
+               figure(needed) + ", and buckets that are never rebuilt";
+  return price;
 }
 
 }  // namespace bench::pitfalls

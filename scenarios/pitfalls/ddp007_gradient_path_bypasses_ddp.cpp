@@ -1,5 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+
+#include <algorithm>
 
 namespace bench::pitfalls {
 
@@ -64,6 +67,54 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
                     "trains a model of its own")
             .help = "Call the DDP object itself; send other methods through forward.";
       }
+}
+
+namespace {
+
+// Largest difference of a figure between ranks; 0 unless every rank has it.
+double spread_between_ranks(const std::vector<Json>& values) {
+  double low = 0;
+  double high = 0;
+  for (const Json& value : values) {
+    const auto number = value.get<double>();
+    low = &value == &values.front() ? number : std::min(low, number);
+    high = &value == &values.front() ? number : std::max(high, number);
+  }
+  return high - low;
+}
+
+double final_weight_spread(const RunEvidence& run) {
+  std::vector<Json> last;
+  for (const Json& sums : run.of_every_rank("weight_sums")) last.push_back(sums.back());
+  return spread_between_ranks(last);
+}
+
+}  // namespace
+
+void judge_gradient_path_bypasses_ddp(const RunEvidence& run, RunReport& report) {
+  const std::vector<Json> sums = run.of_every_rank("gradient_sum");
+  const bool bypassed = run.number("ddp_forwards") == 0 && run.number("backwards") > 0;
+  if (!bypassed || spread_between_ranks(sums) == 0) return;
+  Finding& finding =
+      report.add(Confidence::certain,
+                 "no forward pass went through the wrapper, no gradient was reduced: the "
+                 "ranks' gradients are " +
+                     listed(Json(sums)));
+  finding.help = "Call the DDP object itself; dispatch extra methods through forward.";
+  finding.evidence.emplace_back("gradient sums by rank", listed(Json(sums)));
+}
+
+Price price_gradient_path_bypasses_ddp(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const auto wrong = broken.of_every_rank("gradient_sum");
+  price.reproduced = spread_between_ranks(wrong) > 0 && final_weight_spread(broken) > 0;
+  price.gone = spread_between_ranks(cured.of_every_rank("gradient_sum")) == 0 &&
+               final_weight_spread(cured) == 0 && cured.number("gradient_all_reduces") > 0;
+  price.cost = final_weight_spread(broken);
+  price.unit = "apart: the ranks' sums of weights after 10 steps";
+  price.seen = "silent: gradients of " + listed(Json(wrong)) + " on ranks that ought to have " +
+               listed(Json(cured.of_every_rank("gradient_sum")));
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 
 #include <algorithm>
 
@@ -35,6 +36,45 @@ void check_second_backward_unsynchronised(const Program& program, Report& report
         j = i;
       }
     }
+}
+
+namespace {
+
+bool ranks_agree(const std::vector<Json>& values) {
+  for (const Json& value : values)
+    if (value != values.front()) return false;
+  return true;
+}
+
+}  // namespace
+
+void judge_second_backward_unsynchronised(const RunEvidence& run, RunReport& report) {
+  const std::vector<Json> sums = run.of_every_rank("gradient_sum");
+  const double forwards = run.number("ddp_forwards");
+  if (!(forwards > 0) || run.number("backwards") <= forwards || ranks_agree(sums)) return;
+  Finding& finding =
+      report.add(Confidence::certain, figure(run.number("backwards")) + " backward passes over " +
+                                          figure(forwards) +
+                                          " forward pass of the wrapper: the ranks' "
+                                          "gradients are " +
+                                          listed(Json(sums)));
+  finding.help = "Add the losses and call backward once, or call the wrapper for each loss.";
+  finding.evidence.emplace_back("gradient sums by rank", listed(Json(sums)));
+}
+
+Price price_second_backward_unsynchronised(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const auto wrong = broken.of_every_rank("gradient_sum");
+  const auto right = cured.of_every_rank("gradient_sum");
+  if (wrong.size() < 2 || right.size() < 2) return price;
+  price.reproduced = !ranks_agree(wrong);
+  price.gone = ranks_agree(right);
+  const double apart = wrong[1].get<double>() - wrong[0].get<double>();
+  price.cost = 100 * apart / right[0].get<double>();
+  price.unit = "% of the gradient between the ranks";
+  price.seen = "silent: gradients of " + listed(Json(wrong)) + " on ranks that ought to have " +
+               listed(Json(right));
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 
 namespace bench::pitfalls {
 
@@ -20,6 +21,38 @@ void check_rank0_forward_through_wrapper(const Program& program, Report& report)
     if (!buffers && !forward.wrap->classes.empty()) finding.severity = Severity::info;
     finding.help = "Evaluate with model.module, or on every rank.";
   }
+}
+
+namespace {
+
+constexpr std::string_view kMismatch = "Received data size doesn't match expected size";
+
+}  // namespace
+
+void judge_rank0_forward_through_wrapper(const RunEvidence& run, RunReport& report) {
+  const bool alone = run.number("forwards_on_one_rank") > 0;
+  bool failed = !run.hung_ranks().empty();
+  for (const Json& rank : run.ranks()) failed = failed || rank.contains("error");
+  if (!alone || !failed) return;
+  Finding& finding = report.add(Confidence::certain,
+                                "one rank called the wrapper alone: its broadcast of the "
+                                "buffers met another collective of the other ranks");
+  finding.help = "Validate through ddp.module, or on all ranks.";
+}
+
+Price price_rank0_forward_through_wrapper(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const std::string mismatch = broken.error_with(kMismatch);
+  const std::vector<int> hung = broken.hung_ranks();
+  price.reproduced = !mismatch.empty() || !hung.empty() || broken.first("error") != nullptr;
+  price.gone = cured.first("error") == nullptr && cured.hung_ranks().empty() &&
+               !cured.of_every_rank("collectives").empty();
+  price.cost = 1;
+  price.unit = "epoch until the run dies";
+  const std::string error = mismatch.empty() ? broken.text("error") : mismatch;
+  price.seen = hung.empty() ? error.substr(0, error.find('\n'))
+                            : "nothing is printed: rank " + std::to_string(hung.front()) + " hangs";
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+
+#include <algorithm>
 
 namespace bench::pitfalls {
 
@@ -61,6 +64,64 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
     for (const CallRef& call : program.calls_named("save_checkpoint"))
       if (call.receiver() && facts::contains(call.receiver().text(), "trainer"))
         flag(call, "save_checkpoint");
+}
+
+namespace {
+
+// The first collective in which two ranks differ, "rank 0 issued all_reduce, rank 1 nothing"; ""
+// where their logs agree.
+std::string first_difference(const RunEvidence& run) {
+  const std::vector<Json> logs = run.of_every_rank("collectives");
+  for (std::size_t rank = 1; rank < logs.size(); ++rank) {
+    const std::size_t longest = std::max(logs[0].size(), logs[rank].size());
+    for (std::size_t i = 0; i < longest; ++i) {
+      const auto call = [&](std::size_t which) {
+        return i < logs[which].size() ? logs[which][i].get<std::string>() : std::string("nothing");
+      };
+      if (call(0) == call(rank)) continue;
+      return "rank 0 issued " + call(0) + ", rank " + std::to_string(rank) + " " + call(rank) +
+             " as collective " + std::to_string(i + 1);
+    }
+  }
+  return {};
+}
+
+bool collective_failed(const RunEvidence& run) {
+  return !run.hung_ranks().empty() || !run.error_with("Connection closed by peer").empty() ||
+         !run.error_with("collective mismatch").empty();
+}
+
+}  // namespace
+
+void judge_rank_conditional_collective(const RunEvidence& run, RunReport& report) {
+  // Steps, batches and forward passes that differ between ranks are other rules' causes.
+  if (run.first("batches") != nullptr || run.first("forwards_on_one_rank") != nullptr) return;
+  const std::string difference = first_difference(run);
+  if (difference.empty() || !collective_failed(run)) return;
+  Finding& finding =
+      report.add(Confidence::certain, "the ranks' collectives do not match: " + difference);
+  finding.help =
+      "Let every rank issue the same collectives in the same order; keep only the "
+      "input and output under `if rank == 0`.";
+}
+
+Price price_rank_conditional_collective(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  price.reproduced = collective_failed(broken) && !first_difference(broken).empty();
+  price.gone = !collective_failed(cured) && first_difference(cured).empty() &&
+               cured.first("error") == nullptr;
+  price.cost = broken.document().value("limit_seconds", 0.0);
+  price.unit = "s hung until the time-out";
+  const std::vector<int> hung = broken.hung_ranks();
+  if (hung.empty()) {
+    price.cost = 0;
+    price.unit = "steps after it";
+    price.seen = broken.text("error").substr(0, broken.text("error").find('\n'));
+  } else {
+    price.seen = "nothing is printed: rank " + std::to_string(hung.front()) + " hangs; " +
+                 first_difference(broken);
+  }
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 
 namespace bench::pitfalls {
 
@@ -72,6 +73,41 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
               "All-reduce the condition first, so that every rank decides alike; or zero the loss "
               "and call backward all the same.";
         }
+}
+
+namespace {
+
+// Batches skipped by each rank; empty where all ranks skipped equally many.
+std::string unequal_skips(const RunEvidence& run) {
+  const std::vector<Json> skipped = run.of_every_rank("skipped");
+  for (const Json& each : skipped)
+    if (each != skipped.front()) return listed(Json(skipped));
+  return {};
+}
+
+}  // namespace
+
+void judge_rank_local_skip_or_break(const RunEvidence& run, RunReport& report) {
+  const std::string skips = unequal_skips(run);
+  if (skips.empty()) return;
+  Finding& finding = report.add(Confidence::certain,
+                                "the ranks skipped unequal numbers of batches (" + skips +
+                                    "): their reductions pair up with other steps' from there on");
+  finding.help = "All-reduce the flag first, so that all ranks skip together.";
+}
+
+Price price_rank_local_skip_or_break(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const std::vector<int> hung = broken.hung_ranks();
+  price.reproduced = !unequal_skips(broken).empty() && !hung.empty();
+  price.gone =
+      unequal_skips(cured).empty() && cured.hung_ranks().empty() && cured.number("steps") > 0;
+  price.cost = broken.document().value("limit_seconds", 0.0);
+  price.unit = "s hung until the time-out, after steps reduced with the wrong partner";
+  if (!hung.empty())
+    price.seen = "silent wrong reductions, then rank " + std::to_string(hung.front()) +
+                 " hangs in its last step";
+  return price;
 }
 
 }  // namespace bench::pitfalls

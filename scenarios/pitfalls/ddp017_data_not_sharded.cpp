@@ -1,6 +1,10 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+
+#include <cstdint>
+#include <map>
 
 namespace bench::pitfalls {
 
@@ -61,6 +65,46 @@ void check_data_not_sharded(const Program& program, Report& report) {
                    : "Pass sampler=DistributedSampler(dataset), drop shuffle=True, and call "
                      "set_epoch in each epoch.";
     }
+}
+
+namespace {
+
+// Share of the samples that another rank trains on as well, in the first epoch.
+double repeated_share(const RunEvidence& run) {
+  std::map<std::int64_t, int> seen;
+  double visits = 0;
+  for (const Json& indices : run.of_every_rank("indices")) {
+    for (const Json& index : indices) ++seen[index.get<std::int64_t>()];
+    visits += static_cast<double>(indices.size());
+  }
+  return visits > 0 ? 1 - static_cast<double>(seen.size()) / visits : 0;
+}
+
+// A sampler repeats fewer samples than there are ranks; more than this is no padding.
+constexpr double kPaddingShare = 0.1;
+
+}  // namespace
+
+void judge_data_not_sharded(const RunEvidence& run, RunReport& report) {
+  const double repeated = repeated_share(run);
+  if (repeated <= kPaddingShare) return;
+  Finding& finding = report.add(Confidence::certain, figure(100 * repeated) +
+                                                         " % of the samples of an epoch are "
+                                                         "trained on by more than one rank");
+  finding.help = "Give the loader a DistributedSampler, with the ranks of the process group.";
+}
+
+Price price_data_not_sharded(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  price.reproduced = repeated_share(broken) > kPaddingShare;
+  price.gone = !cured.of_every_rank("indices").empty() && repeated_share(cured) == 0;
+  price.cost = 100 * repeated_share(broken);
+  price.unit = "% of the work done twice (" + figure(broken.number("steps")) +
+               " steps per epoch "
+               "instead of " +
+               figure(cured.number("steps")) + ")";
+  price.seen = "silent: all ranks visit the same samples";
+  return price;
 }
 
 }  // namespace bench::pitfalls

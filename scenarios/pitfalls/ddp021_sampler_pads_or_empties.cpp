@@ -1,5 +1,10 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <set>
 
 namespace bench::pitfalls {
 
@@ -20,6 +25,62 @@ void check_sampler_pads_or_empties(const Program& program, Report& report) {
     finding.help =
         "Shard without padding and reduce sum and count; or cut gathered results to len(dataset).";
   }
+}
+
+namespace {
+
+struct EvaluatedSamples {
+  std::size_t visits = 0;
+  std::set<std::int64_t> distinct;
+  std::string twice;  // those that were counted more than once
+};
+
+EvaluatedSamples evaluated_samples(const RunEvidence& run) {
+  EvaluatedSamples all;
+  for (const Json& indices : run.of_every_rank("evaluated")) {
+    for (const Json& index : indices) {
+      ++all.visits;
+      if (!all.distinct.insert(index.get<std::int64_t>()).second)
+        all.twice += (all.twice.empty() ? "" : ", ") + index.dump();
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+void judge_sampler_pads_or_empties(const RunEvidence& run, RunReport& report) {
+  const double size = run.number("dataset_size");
+  const double counted = run.number("counted");
+  const EvaluatedSamples samples = evaluated_samples(run);
+  if (counted == 0 && size > 0) {
+    report.add(Confidence::certain, "no rank has a batch: drop_last left nothing of " +
+                                        figure(size) + " samples, and the metric is 0 / 0");
+  } else if (counted > static_cast<double>(samples.distinct.size()) && !samples.twice.empty()) {
+    Finding& finding = report.add(Confidence::certain,
+                                  "the metric counts " + figure(counted) + " samples of a set of " +
+                                      figure(size) + ": twice those with indices " + samples.twice);
+    finding.help = "Count every sample once: an unpadded shard with all-reduced sums and counts.";
+  }
+}
+
+Price price_sampler_pads_or_empties(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const double size = broken.number("dataset_size");
+  const double counted = broken.number("counted");
+  price.reproduced = counted != size;
+  price.gone = cured.number("counted") == cured.number("dataset_size");
+  price.cost = std::fabs(counted - size);
+  if (counted < size) {
+    price.unit = "samples never evaluated";
+    price.seen = "silent until the division: 0 batches on every rank, the metric is 0 / 0";
+    return price;
+  }
+  price.unit = "samples counted twice";
+  price.seen = "silent: accuracy " + figure(broken.number("metric"), 4) + " over " +
+               figure(counted) + " samples, really " + figure(cured.number("metric"), 4) +
+               " over " + figure(size);
+  return price;
 }
 
 }  // namespace bench::pitfalls

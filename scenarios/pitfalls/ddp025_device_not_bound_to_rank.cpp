@@ -1,5 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+
+#include <set>
 
 namespace bench::pitfalls {
 
@@ -63,6 +66,47 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
       return;
     }
   }
+}
+
+namespace {
+
+// All ranks on one device, though each could have its own.
+bool devices_shared(const RunEvidence& run) {
+  const std::vector<Json> devices = run.of_every_rank("device");
+  if (devices.size() < 2 || run.number("visible_gpus") < 2) return false;
+  const std::set<Json> distinct(devices.begin(), devices.end());
+  return distinct.size() < devices.size();
+}
+
+double bytes_on_first_gpu(const RunEvidence& run) {
+  double bytes = 0;
+  for (const Json& allocated : run.of_every_rank("allocated_bytes"))
+    bytes += allocated.at(0).get<double>();
+  return bytes;
+}
+
+}  // namespace
+
+void judge_device_not_bound_to_rank(const RunEvidence& run, RunReport& report) {
+  if (!devices_shared(run)) return;
+  const Json devices(run.of_every_rank("device"));
+  Finding& finding = report.add(Confidence::certain,
+                                "ranks share a GPU while others are free: the ranks' devices are " +
+                                    listed(devices) + " of " + figure(run.number("visible_gpus")));
+  finding.help = "torch.cuda.set_device(local_rank) before any CUDA call.";
+}
+
+Price price_device_not_bound_to_rank(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  price.reproduced = devices_shared(broken);
+  price.gone = !devices_shared(cured) && !cured.of_every_rank("device").empty();
+  const double own = bytes_on_first_gpu(cured);
+  price.cost = own > 0 ? bytes_on_first_gpu(broken) / own : 0;
+  price.unit = "times the memory of one rank on GPU 0";
+  price.seen =
+      "silent (NCCL: \"Duplicate GPU detected\"): " + figure(bytes_on_first_gpu(broken) / 1024) +
+      " KiB on GPU 0, nothing on the others";
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,9 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+
+#include <cstdint>
+#include <set>
 
 namespace bench::pitfalls {
 
@@ -32,6 +36,35 @@ void check_rank_from_current_device(const Program& program, Report& report) {
             "and repeats on every node")
         .help = "Use dist.get_rank().";
   }
+}
+
+void judge_rank_from_current_device(const RunEvidence& run, RunReport& report) {
+  const std::vector<Json> ranks = run.of_every_rank("rank");
+  const std::vector<Json> used = run.of_every_rank("rank_used");
+  if (used.empty() || used == ranks) return;
+  Finding& finding =
+      report.add(Confidence::certain, "the processes of ranks " + listed(Json(ranks)) +
+                                          " act as ranks " + listed(Json(used)));
+  finding.help = "Take the rank from the process group: dist.get_rank(), or RANK.";
+}
+
+Price price_rank_from_current_device(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const auto distinct = [](const RunEvidence& run) {
+    std::set<std::int64_t> seen;
+    for (const Json& indices : run.of_every_rank("indices"))
+      for (const Json& index : indices) seen.insert(index.get<std::int64_t>());
+    return static_cast<double>(seen.size());
+  };
+  const double size = broken.number("dataset_size");
+  price.reproduced = distinct(broken) < size;
+  price.gone = distinct(cured) == size;
+  price.cost = 100 * (size - distinct(broken)) / size;
+  price.unit = "% of the samples never seen";
+  price.seen = "silent: every process takes itself for rank " +
+               listed(Json(broken.of_every_rank("rank_used"))).substr(0, 1) +
+               " and reads its share of the data";
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 
 namespace bench::pitfalls {
 
@@ -90,6 +91,28 @@ void check_truncating_batch_division(const Program& program, Report& report) {
         flag(at, at.child(Field::left), at.child(Field::right), Severity::warning);
     }
   }
+}
+
+void judge_truncating_batch_division(const RunEvidence& run, RunReport& report) {
+  const double wanted = run.number("global_batch");
+  const double trained = run.number("samples_per_step");
+  if (!(trained < wanted)) return;
+  Finding& finding =
+      report.add(Confidence::certain, "a step trains on " + figure(trained) +
+                                          " samples where the batch is " + figure(wanted));
+  finding.help = "Choose a batch that the number of ranks divides, or hand the remainder out.";
+}
+
+Price price_truncating_batch_division(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const double wanted = broken.number("global_batch");
+  const double trained = broken.number("samples_per_step");
+  price.reproduced = trained < wanted;
+  price.gone = cured.number("samples_per_step") == wanted;
+  price.cost = wanted - trained;
+  price.unit = "samples of each step never seen";
+  price.seen = "silent: " + figure(trained) + " samples per step instead of " + figure(wanted);
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 
 #include <algorithm>
 
@@ -35,6 +36,34 @@ void check_rnn_under_dataparallel(const Program& program, Report& report) {
           .help = "Pass the padded tensor and the lengths, and pack inside forward.";
     }
   }
+}
+
+namespace {
+
+constexpr std::string_view kHiddenSize = "Expected hidden size";
+
+}  // namespace
+
+void judge_rnn_under_dataparallel(const RunEvidence& run, RunReport& report) {
+  const std::string error = run.error_with(kHiddenSize);
+  const Json* shards = run.first("hidden_shards");
+  if (error.empty() || shards == nullptr) return;
+  Finding& finding = report.add(
+      Confidence::certain, "DataParallel cut the hidden state along its layers, into shards of " +
+                               shards->front().dump());
+  finding.help = "Pass the hidden state batch first and turn it inside forward; or use DDP.";
+  finding.evidence.emplace_back("error", error);
+}
+
+Price price_rnn_under_dataparallel(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const std::string error = broken.error_with(kHiddenSize);
+  price.reproduced = !error.empty();
+  price.gone = cured.first("error") == nullptr && cured.first("output_rows") != nullptr;
+  price.cost = 0;
+  price.unit = "steps until the crash";
+  price.seen = "RuntimeError: " + error.substr(0, error.find('\n'));
+  return price;
 }
 
 }  // namespace bench::pitfalls

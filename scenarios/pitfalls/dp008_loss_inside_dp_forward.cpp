@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 
 namespace bench::pitfalls {
 
@@ -67,6 +68,46 @@ void check_loss_inside_dp_forward(const Program& program, Report& report) {
       }
     }
   }
+}
+
+namespace {
+
+constexpr std::string_view kScalarOutputs =
+    "grad can be implicitly created only for scalar outputs";
+
+double gradient_ratio(const RunEvidence& run) {
+  return run.number("gradient_sum") / run.number("reference_gradient_sum");
+}
+
+constexpr double kSameRatio = 1.001;  // rounding of a few additions
+
+}  // namespace
+
+void judge_loss_inside_dp_forward(const RunEvidence& run, RunReport& report) {
+  const double losses = run.number("loss_elements");
+  if (!(losses > 1)) return;
+  const std::string error = run.error_with(kScalarOutputs);
+  if (error.empty() && !(gradient_ratio(run) > kSameRatio)) return;
+  std::string message = "the loss is a vector of " + figure(losses) + " elements, one a GPU: ";
+  message += error.empty() ? "its sum makes gradients " + figure(gradient_ratio(run)) +
+                                 " times those of one GPU"
+                           : "backward refused it";
+  Finding& finding = report.add(Confidence::certain, std::move(message));
+  finding.help = "loss = loss.mean() before backward, or compute the loss outside the model.";
+}
+
+Price price_loss_inside_dp_forward(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const std::string error = broken.error_with(kScalarOutputs);
+  const double ratio = gradient_ratio(broken);
+  price.reproduced = !error.empty() || ratio > kSameRatio;
+  price.gone = cured.first("error") == nullptr && gradient_ratio(cured) > 0 &&
+               gradient_ratio(cured) < kSameRatio;
+  price.cost = error.empty() ? ratio : 0;
+  price.unit = error.empty() ? "times the gradient of one GPU" : "steps until the crash";
+  price.seen = error.empty() ? "silent: gradients " + figure(ratio) + " times too large"
+                             : "RuntimeError: " + error.substr(0, error.find('\n'));
+  return price;
 }
 
 }  // namespace bench::pitfalls

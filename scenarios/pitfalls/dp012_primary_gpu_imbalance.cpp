@@ -1,4 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+
+#include <algorithm>
 
 namespace bench::pitfalls {
 
@@ -33,6 +36,64 @@ void check_primary_gpu_imbalance(const Program& program, Report& report) {
       return;
     }
   }
+}
+
+namespace {
+
+// Peak of the primary GPU over the mean of the others; 1 where there are no others.
+double imbalance_of(const RunEvidence& run) {
+  const Json* peaks = run.first("peak_bytes");
+  if (peaks == nullptr || peaks->size() < 2) return 1;
+  double others = 0;
+  for (std::size_t i = 1; i < peaks->size(); ++i) others += peaks->at(i).get<double>();
+  return peaks->at(0).get<double>() / (others / static_cast<double>(peaks->size() - 1));
+}
+
+// The catalogue's threshold (facts of DP012): below it the difference costs no batch worth a line.
+constexpr double kImbalance = 1.3;
+
+// What the primary GPU holds more of than GPU 1, largest first: "gathered_outputs 1024 KiB, ..."
+std::string surplus_by_category(const RunEvidence& run) {
+  const Json* categories = run.first("peak_categories");
+  if (categories == nullptr || categories->size() < 2) return {};
+  std::vector<std::pair<double, std::string>> surplus;
+  for (const auto& [name, bytes] : categories->at(0).items()) {
+    const double more = bytes.get<double>() - categories->at(1).value(name, 0.0);
+    if (more > 0) surplus.emplace_back(more, name);
+  }
+  std::sort(surplus.rbegin(), surplus.rend());
+  std::string text;
+  for (const auto& [bytes, name] : surplus)
+    text += (text.empty() ? "" : ", ") + name + " +" + figure(bytes / 1024, 0) + " KiB";
+  return text;
+}
+
+}  // namespace
+
+void judge_primary_gpu_imbalance(const RunEvidence& run, RunReport& report) {
+  const double imbalance = imbalance_of(run);
+  if (run.strategy() != "data_parallel" || imbalance <= kImbalance) return;
+  const std::string surplus = surplus_by_category(run);
+  Finding& finding =
+      report.add(Confidence::certain, "the primary GPU's peak is " + figure(imbalance, 2) +
+                                          " times the mean of the others" +
+                                          (surplus.empty() ? "" : " (" + surplus + ")"));
+  finding.help = "Use DDP; or compute the loss inside forward and average it outside.";
+  finding.evidence.emplace_back("surplus of the primary GPU", surplus);
+}
+
+Price price_primary_gpu_imbalance(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  price.reproduced = imbalance_of(broken) > kImbalance;
+  price.gone = imbalance_of(cured) < kImbalance && cured.first("peak_bytes") != nullptr;
+  const double largest = broken.number("largest_batch");
+  const double possible = cured.number("largest_batch");
+  price.cost = 100 * (possible - largest) / possible;
+  price.unit = "% of the largest batch (" + figure(largest) + " instead of " + figure(possible) +
+               " samples fit)";
+  price.seen = "out of memory on GPU 0 first: its peak is " + figure(imbalance_of(broken), 2) +
+               " times the others' (" + surplus_by_category(broken) + ")";
+  return price;
 }
 
 }  // namespace bench::pitfalls

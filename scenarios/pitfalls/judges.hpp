@@ -19,4 +19,46 @@ Price price_uneven_batches_per_rank(const RunEvidence& broken, const RunEvidence
 void judge_missing_set_epoch(const RunEvidence& run, RunReport& report);
 Price price_missing_set_epoch(const RunEvidence& broken, const RunEvidence& cured);
 
+void judge_needless_unused_search(const RunEvidence& run, RunReport& report);
+Price price_needless_unused_search(const RunEvidence& broken, const RunEvidence& cured);
+
+void judge_gradient_path_bypasses_ddp(const RunEvidence& run, RunReport& report);
+Price price_gradient_path_bypasses_ddp(const RunEvidence& broken, const RunEvidence& cured);
+
+void judge_second_backward_unsynchronised(const RunEvidence& run, RunReport& report);
+Price price_second_backward_unsynchronised(const RunEvidence& broken, const RunEvidence& cured);
+
+void judge_data_not_sharded(const RunEvidence& run, RunReport& report);
+Price price_data_not_sharded(const RunEvidence& broken, const RunEvidence& cured);
+
+void judge_sampler_pads_or_empties(const RunEvidence& run, RunReport& report);
+Price price_sampler_pads_or_empties(const RunEvidence& broken, const RunEvidence& cured);
+
+void judge_rank_conditional_collective(const RunEvidence& run, RunReport& report);
+Price price_rank_conditional_collective(const RunEvidence& broken, const RunEvidence& cured);
+
+void judge_rank0_forward_through_wrapper(const RunEvidence& run, RunReport& report);
+Price price_rank0_forward_through_wrapper(const RunEvidence& broken, const RunEvidence& cured);
+
+void judge_rank_local_skip_or_break(const RunEvidence& run, RunReport& report);
+Price price_rank_local_skip_or_break(const RunEvidence& broken, const RunEvidence& cured);
+
+void judge_rank_from_current_device(const RunEvidence& run, RunReport& report);
+Price price_rank_from_current_device(const RunEvidence& broken, const RunEvidence& cured);
+
+void judge_device_not_bound_to_rank(const RunEvidence& run, RunReport& report);
+Price price_device_not_bound_to_rank(const RunEvidence& broken, const RunEvidence& cured);
+
+void judge_truncating_batch_division(const RunEvidence& run, RunReport& report);
+Price price_truncating_batch_division(const RunEvidence& broken, const RunEvidence& cured);
+
+void judge_rnn_under_dataparallel(const RunEvidence& run, RunReport& report);
+Price price_rnn_under_dataparallel(const RunEvidence& broken, const RunEvidence& cured);
+
+void judge_loss_inside_dp_forward(const RunEvidence& run, RunReport& report);
+Price price_loss_inside_dp_forward(const RunEvidence& broken, const RunEvidence& cured);
+
+void judge_primary_gpu_imbalance(const RunEvidence& run, RunReport& report);
+Price price_primary_gpu_imbalance(const RunEvidence& broken, const RunEvidence& cured);
+
 }  // namespace bench::pitfalls

@@ -103,6 +103,27 @@ at::Tensor call(Distributed& ddp, const at::Tensor& input, bool synchronise) {
   return ddp.forward(input, synchronise, ignore);
 }
 
+at::Tensor rank_input(const Lab& lab, std::vector<std::int64_t> sizes) {
+  const at::Tensor values = torch::full(sizes, static_cast<float>(lab.rank() + 1));
+  return to_vgpu(values, lab.device().index());
+}
+
+double gradient_sum(const Model& model) {
+  const at::Tensor gradient = model.parameters().at(0).tensor.grad();
+  return gradient.defined() ? gradient.sum().cpu().item<double>() : 0;
+}
+
+double weight_sum(const Model& model) {
+  return model.parameters().at(0).tensor.detach().sum().cpu().item<double>();
+}
+
+int all_reduces(Lab& lab) {
+  int count = 0;
+  for (const Json& call : lab.evidence()["collectives"])
+    if (call.get<std::string>().starts_with("all_reduce")) ++count;
+  return count;
+}
+
 void descend(const Model& model, double rate) {
   const torch::NoGradGuard no_grad;
   for (const NamedTensor& parameter : model.parameters()) {

@@ -64,16 +64,40 @@ class Lab {
   double all_reduce_sum(double value) const;
 
  private:
+  // PyTorch's warnings on the driving thread, each time they are raised, as evidence "warnings".
+  class Warnings final : public c10::WarningHandler {
+   public:
+    explicit Warnings(Json& evidence) : evidence_(evidence) {}
+    void process(const c10::Warning& warning) override {
+      evidence_["warnings"].push_back(warning.msg());
+    }
+
+   private:
+    Json& evidence_;
+  };
+
   const Job& job_;
   Placement placement_;
   WorkerChannel& channel_;
   Json evidence_;
+  Warnings warnings_{evidence_};
+  c10::WarningUtils::WarningHandlerGuard warnings_guard_{&warnings_};
+  c10::WarningUtils::WarnAlways warn_always_;
   std::mutex writing_;
   bool eager_ = false;
 };
 
 // forward() of a wrapped module, as in Python `ddp(x)`.
 at::Tensor call(Distributed& ddp, const at::Tensor& input, bool synchronise = true);
+
+// Ones of this shape, times rank + 1: with them, 64 and 128 are the sums of the weight gradients of
+// linear(4, 4) for a batch of 4 on two ranks, and 96 is their mean.
+at::Tensor rank_input(const Lab& lab, std::vector<std::int64_t> sizes = {4, 4});
+// The sum of the first parameter's gradient, and of its values.
+double gradient_sum(const Model& model);
+double weight_sum(const Model& model);
+// All-reduces that the rank has issued so far.
+int all_reduces(Lab& lab);
 
 // Plain gradient descent: parameters -= rate * gradient, for those that have one.
 void descend(const Model& model, double rate);

@@ -27,6 +27,8 @@ void unused_parameters(Lab& lab) {
   const auto ddp = lab.wrap(*model, options);
   const at::Tensor input = to_vgpu(torch::ones({2, 4}), lab.device().index());
   lab.evidence()["steps"] = 0;
+  lab.evidence()["find_unused_parameters"] = options.find_unused_parameters;
+  lab.evidence()["unused_parameters"] = 2;  // weight and bias of the second layer
   lab.attempt([&] {
     for (int step = 0; step < kSteps; ++step) {
       clear_gradients(*model);

@@ -1,0 +1,46 @@
+// A recurrent network's hidden state is (layers, batch, features): DataParallel cuts it along its
+// layers, as it cuts everything along dimension 0.
+#include "training/devices/vgpu.hpp"
+#include "training/pitfalls/experiments.hpp"
+#include "training/strategies/replicas.hpp"
+
+namespace bench::training {
+namespace {
+
+constexpr std::int64_t kRnnLayers = 2;
+constexpr std::int64_t kRnnBatch = 4;
+constexpr std::int64_t kRnnWidth = 3;
+
+torch::nn::GRU gru_on(at::Device device) {
+  torch::manual_seed(1);
+  torch::nn::GRU gru(
+      torch::nn::GRUOptions(kRnnWidth, kRnnWidth).num_layers(kRnnLayers).batch_first(true));
+  for (const at::Tensor& parameter : gru->parameters())
+    rebind(parameter, to_vgpu(parameter.detach(), device.index()));
+  return gru;
+}
+
+}  // namespace
+
+void rnn_under_dataparallel(Lab& lab) {
+  const int primary = lab.device().index();
+  const at::Tensor input = to_vgpu(torch::ones({kRnnBatch, 5, kRnnWidth}), primary);
+  // Broken: (layers, batch, width) as the layer wants it. Cured: batch first, turned inside.
+  at::Tensor hidden = to_vgpu(torch::zeros({kRnnLayers, kRnnBatch, kRnnWidth}), primary);
+  if (lab.cured()) hidden = hidden.transpose(0, 1).contiguous();
+  const auto inputs = scatter(input, lab.devices());
+  const auto hiddens = scatter(hidden, lab.devices());
+  Json& evidence = lab.evidence();
+  lab.attempt([&] {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      evidence["input_shards"].push_back(inputs[i].sizes().vec());
+      evidence["hidden_shards"].push_back(hiddens[i].sizes().vec());
+      auto gru = gru_on(lab.devices()[i]);
+      const at::Tensor own = lab.cured() ? hiddens[i].transpose(0, 1).contiguous() : hiddens[i];
+      const auto [output, last] = gru->forward(inputs[i], own);
+      evidence["output_rows"].push_back(output.size(0));
+    }
+  });
+}
+
+}  // namespace bench::training
