@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::int64_t kFeatures = 32;
 constexpr std::int64_t kTokens = 4096;  // a wide output, as a language model's
-constexpr std::int64_t kReportedBatch = 64;
-constexpr std::int64_t kMemoryLimit = 32LL << 20;
+constexpr std::int64_t kReportedBatch =
+    1024;  // outputs outweigh the weights, as they do in practice
+constexpr std::int64_t kMemoryLimit = 64LL << 20;
 
 at::Tensor mean_loss(const at::Tensor& output) {
   const at::Tensor target =
@@ -53,7 +54,7 @@ std::uint64_t largest_peak(Lab& lab, DataParallel& parallel, std::int64_t batch)
 std::int64_t largest_batch(Lab& lab, DataParallel& parallel) {
   const auto gpus = static_cast<std::int64_t>(lab.devices().size());
   std::int64_t fits = 0;
-  std::int64_t fails = 4096 / gpus;
+  std::int64_t fails = 8192 / gpus;
   while (fails - fits > 1) {
     const std::int64_t middle = (fits + fails) / 2;
     const auto peak = static_cast<std::int64_t>(largest_peak(lab, parallel, middle * gpus));

@@ -27,7 +27,9 @@ void in_different_orders(Lab& lab) {
 
 void skip_barrier(Lab& lab) {
   lab.phase("barrier");
-  if (lab.cured() || lab.rank() == 0) lab.group()->barrier()->wait();
+  c10d::BarrierOptions options;
+  options.device = lab.device();
+  if (lab.cured() || lab.rank() == 0) lab.group()->barrier(options)->wait();
 }
 
 }  // namespace

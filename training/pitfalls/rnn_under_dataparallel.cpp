@@ -11,13 +11,13 @@ constexpr std::int64_t kRnnLayers = 2;
 constexpr std::int64_t kRnnBatch = 4;
 constexpr std::int64_t kRnnWidth = 3;
 
-torch::nn::GRU gru_on(at::Device device) {
+torch::nn::RNN network_on(at::Device device) {
   torch::manual_seed(1);
-  torch::nn::GRU gru(
-      torch::nn::GRUOptions(kRnnWidth, kRnnWidth).num_layers(kRnnLayers).batch_first(true));
-  for (const at::Tensor& parameter : gru->parameters())
+  torch::nn::RNN network(
+      torch::nn::RNNOptions(kRnnWidth, kRnnWidth).num_layers(kRnnLayers).batch_first(true));
+  for (const at::Tensor& parameter : network->parameters())
     rebind(parameter, to_vgpu(parameter.detach(), device.index()));
-  return gru;
+  return network;
 }
 
 }  // namespace
@@ -35,9 +35,9 @@ void rnn_under_dataparallel(Lab& lab) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       evidence["input_shards"].push_back(inputs[i].sizes().vec());
       evidence["hidden_shards"].push_back(hiddens[i].sizes().vec());
-      auto gru = gru_on(lab.devices()[i]);
+      auto network = network_on(lab.devices()[i]);
       const at::Tensor own = lab.cured() ? hiddens[i].transpose(0, 1).contiguous() : hiddens[i];
-      const auto [output, last] = gru->forward(inputs[i], own);
+      const auto [output, last] = network->forward(inputs[i], own);
       evidence["output_rows"].push_back(output.size(0));
     }
   });
