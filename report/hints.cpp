@@ -120,9 +120,25 @@ std::string not_measured(const RunResult& run) {
          "hidden. Step and phase times are.";
 }
 
-constexpr std::string (*kHints[])(const RunResult&) = {primary_excess,        slower_than_one_gpu,
-                                                       exposed_communication, nearly_full,
-                                                       batch_limits,          not_measured};
+// What the rules of the pitfalls found: the first case in full, how many more there are.
+std::string rule_findings(const RunResult& run) {
+  std::size_t cases = 0;
+  const CaseResult* first = nullptr;
+  for (const CaseResult& r : run.cases) {
+    if (!r.facts.contains("findings")) continue;
+    if (first == nullptr) first = &r;
+    ++cases;
+  }
+  if (first == nullptr) return {};
+  const std::string where = case_text(first->work);
+  const std::string others = cases > 1 ? fmt::format(" and {} more cases", cases - 1) : "";
+  return fmt::format("Rules found in {}{}: {}. All of them: findings.sarif.", where, others,
+                     first->facts.at("findings"));
+}
+
+constexpr std::string (*kHints[])(const RunResult&) = {
+    primary_excess, slower_than_one_gpu, exposed_communication, nearly_full,
+    batch_limits,   not_measured,        rule_findings};
 
 }  // namespace
 

@@ -7,10 +7,12 @@
 #include "bench/cli/run_flags.hpp"
 #include "bench/cli/worker_lookup.hpp"
 #include "bench/core/error.hpp"
+#include "bench/harness/case_findings.hpp"
 #include "bench/harness/gbench_flags.hpp"
 #include "bench/harness/run_scenario.hpp"
 #include "bench/plan/expand.hpp"
 #include "bench/plan/scenario_file.hpp"
+#include "diagnose/output/render.hpp"
 #include "report/renderer.hpp"
 #include "report/run_files.hpp"
 
@@ -100,6 +102,8 @@ int run_command(const Arguments& typed) {
   const RunRequest request = request_from(flags, std::move(plan));
   if (!request.resume) write_command_record(request.out, typed);
   const RunOutcome outcome = run_scenario(request, std::cout, std::cerr);
+  report::write_file_atomically(request.out / "findings.sarif",
+                                diagnose::render_sarif(run_findings(outcome.result), {}));
   if (!outcome.out_used) show(request, outcome);
   return outcome.exit_code;
 }

@@ -2,6 +2,7 @@
 
 #include "bench/core/error.hpp"
 #include "bench/harness/anchor_to_measurement.hpp"
+#include "bench/harness/case_findings.hpp"
 #include "bench/harness/case_selection.hpp"
 #include "bench/harness/gbench.hpp"
 #include "bench/harness/measured_runner.hpp"
@@ -136,6 +137,7 @@ class Session {
       result = measured_->measure(places_[index]);
       samples = measured_->samples(places_[index]);
     }
+    if (result) add_findings(*result);
     if (result) store_.put(index, std::move(*result), samples);
     return store_.has(index);
   }

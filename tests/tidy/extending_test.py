@@ -90,6 +90,9 @@ def main():
                "single,dp,ddp,two_halves", env={**os.environ, "OMP_NUM_THREADS": "1"})
     check_run(out)
     print(text)
+    # Exit code 0: the new mistake is reproduced, detected and cured.
+    print(run(bench, "--scenario", "pitfalls", "--select", "gradients-never-cleared", "--out",
+              os.path.join(copy, "pitfalls")))
 
 
 if __name__ == "__main__":
