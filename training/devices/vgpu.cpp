@@ -47,8 +47,6 @@ void change_options(const VgpuOptions& options, int registered_devices) {
                      " devices; a later call cannot ask for " +
                      std::to_string(options.device_count));
   }
-  const VgpuOptions& now = options_storage();
-  if (options.execute == now.execute && options.memory_bytes == now.memory_bytes) return;
   if (!all_tensors_released()) {
     throw UsageError("vgpu: options cannot change while " + std::to_string(live_block_count()) +
                      " tensors are alive on virtual GPUs");
