@@ -126,7 +126,15 @@ TEST(Headline, SaysWhenNothingFinished) {
   EXPECT_TRUE(any_contains(headline_sentences(RunResult{}), "No case finished"));
 }
 
-TEST(Hints, AreSilentWithoutNews) { EXPECT_TRUE(hints(pair_run(200, 100)).empty()); }
+TEST(Hints, AreSilentWithoutNews) {
+  RunResult run = pair_run(200, 100);
+  for (CaseResult& r : run.cases) r.simulated = true;
+  EXPECT_TRUE(hints(run).empty());
+}
+
+TEST(Hints, SayWhatRealDevicesDoNotTell) {
+  EXPECT_TRUE(any_contains(hints(pair_run(200, 100)), "Not measured on real devices"));
+}
 
 TEST(Hints, NameWhatThePrimaryGpuHoldsMore) {
   RunResult run = pair_run(200, 100);
