@@ -142,14 +142,34 @@ void read_table(const std::string& file, const toml::table& table, const std::st
   }
 }
 
+// The documents between lines of dashes, each after as many empty lines as keep its line numbers.
+// One by one, because yaml-cpp's LoadAll never ends on some inputs that are no YAML.
+std::vector<std::string> documents_of(const std::string& text) {
+  constexpr std::size_t kMost = 32;
+  std::vector<std::string> out;
+  std::size_t begin = 0;
+  std::size_t lines = 0;
+  while (begin <= text.size() && out.size() < kMost) {
+    const std::size_t next = text.find("\n---", begin);
+    const std::size_t end = next == std::string::npos ? text.size() : next + 1;
+    const auto from = text.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto to = text.begin() + static_cast<std::ptrdiff_t>(end);
+    out.push_back(std::string(lines, '\n') + std::string(from, to));
+    lines += static_cast<std::size_t>(std::count(from, to, '\n'));
+    if (next == std::string::npos) break;
+    begin = end;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<ConfigEntry> read_yaml(const std::string& file, const std::string& text) {
   std::vector<ConfigEntry> out;
   if (nests_too_deep(text)) return out;
   try {
-    for (const YAML::Node& document : YAML::LoadAll(text))
-      YamlReader(file, out).read(document, "", 0);
+    for (const std::string& document : documents_of(text))
+      YamlReader(file, out).read(YAML::Load(document), "", 0);
   } catch (const YAML::Exception&) {
     // A template or a broken file: what was read before stands.
   }

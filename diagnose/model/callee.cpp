@@ -22,6 +22,7 @@ const Module* Program::import_target(const Module& from, std::string_view path) 
 }
 
 ClassRef Program::enclosing_class(Ref node) const {
+  if (!node) return {};
   for (NodeId at = node.node; at != kNoNode && at != 0; at = (*node.module)[at].parent)
     if ((*node.module)[at].kind == Kind::class_definition)
       return {node.module, node.module->class_at(at)};
@@ -29,6 +30,7 @@ ClassRef Program::enclosing_class(Ref node) const {
 }
 
 FunctionRef Program::enclosing_function(Ref node) const {
+  if (!node) return {};
   const NodeId at = node.module->function_of(node.node);
   return at == 0 ? FunctionRef{} : FunctionRef{node.module, node.module->function_at(at)};
 }

@@ -77,6 +77,7 @@ void add_branch_guards(Ref node, NodeId parent, std::vector<Guard>& out) {
 
 std::vector<Guard> Program::guards(Ref node) const {
   std::vector<Guard> out;
+  if (!node) return out;
   const SyntaxTree& tree = node.module->tree();
   for (NodeId at = node.node; at != 0 && at != kNoNode; at = tree[at].parent) {
     const Kind kind = tree[at].kind;

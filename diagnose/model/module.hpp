@@ -146,9 +146,11 @@ struct Ref {
   bool operator<(const Ref& other) const {
     return module != other.module ? module < other.module : node < other.node;
   }
-  Kind kind() const { return module->tree()[node].kind; }
-  std::string_view text() const { return module->text(node); }
-  Ref child(Field field) const { return {module, module->tree().child(node, field)}; }
+  Kind kind() const { return *this ? module->tree()[node].kind : Kind::other; }
+  std::string_view text() const { return *this ? module->text(node) : std::string_view{}; }
+  Ref child(Field field) const {
+    return *this ? Ref{module, module->tree().child(node, field)} : Ref{};
+  }
   Ref with(NodeId other) const { return {module, other}; }
 };
 

@@ -23,7 +23,9 @@ class SyntaxTree {
 
   std::string_view source() const { return source_; }
   const std::vector<Node>& nodes() const { return nodes_; }
-  const Node& operator[](NodeId id) const { return nodes_[id]; }
+  // A node that is not there reads as one without kind, text, parent and children: broken scripts
+  // lack parts that whole ones have.
+  const Node& operator[](NodeId id) const { return id < nodes_.size() ? nodes_[id] : kNothing; }
   NodeId size() const { return static_cast<NodeId>(nodes_.size()); }
   bool has_errors() const { return has_errors_; }
 
@@ -32,7 +34,7 @@ class SyntaxTree {
   NodeId child_at(NodeId id, std::size_t index) const;
   std::size_t child_count(NodeId id) const;
   bool contains(NodeId outer, NodeId inner) const {
-    return outer <= inner && inner < nodes_[outer].last;
+    return outer <= inner && inner < (*this)[outer].last;
   }
   // Nearest ancestor (not the node itself) of the kind, or kNoNode.
   NodeId ancestor(NodeId id, Kind kind) const;
@@ -41,7 +43,7 @@ class SyntaxTree {
   std::optional<std::string> string_value(NodeId id) const;
 
   Position position(std::uint32_t byte) const;
-  std::uint32_t line_of(NodeId id) const { return line_at(nodes_[id].begin); }
+  std::uint32_t line_of(NodeId id) const { return line_at((*this)[id].begin); }
   std::uint32_t line_at(std::uint32_t byte) const;
   std::string_view line_text(std::uint32_t line) const;
   std::uint32_t line_count() const { return static_cast<std::uint32_t>(line_starts_.size()); }
@@ -55,6 +57,7 @@ class SyntaxTree {
 
  private:
   friend class TreeBuilder;
+  static constexpr Node kNothing{};
   std::string source_;
   std::vector<Node> nodes_;
   std::vector<Comment> comments_;

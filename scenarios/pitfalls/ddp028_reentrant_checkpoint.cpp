@@ -25,7 +25,11 @@ void check_reentrant_checkpoint(const Program& program, Report& report) {
     const Ref flag = call.keyword("use_reentrant");
     if (flag && !program.is_literal_true(flag)) continue;
     if (!flag && call.has_splat() && !call.positional(0)) continue;
-    const bool unused = searches_for_unused(program);
+    // An option decides, and it may be off.
+    const bool optional = program.under(call.ref(), [](Ref condition, bool holds) {
+      return holds && condition.text().find("checkpoint") != std::string_view::npos;
+    });
+    const bool unused = searches_for_unused(program) && !optional;
     Finding& finding =
         report.at(call.ref(), unused ? Confidence::certain : Confidence::check,
                   unused ? "re-entrant checkpointing with find_unused_parameters=True: \"Expected "

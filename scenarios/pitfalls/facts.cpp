@@ -311,6 +311,21 @@ std::vector<diagnose::ForwardCall> forwards_behind(const Program& program, Ref v
 
 namespace {
 
+// The name stands as an argument or a value: (train), (train, or =train, and is not called there.
+bool is_handed_on(std::string_view text, std::string_view name) {
+  const auto is_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  };
+  for (std::size_t at = text.find(name); at != std::string_view::npos;
+       at = text.find(name, at + 1)) {
+    const char before = at == 0 ? ' ' : text[at - 1];
+    const char after = at + name.size() < text.size() ? text[at + name.size()] : '\n';
+    if (before == '=' && !is_word(after) && after != '(' && after != '.') return true;
+    if (before == '(' && (after == ')' || after == ',')) return true;
+  }
+  return false;
+}
+
 bool is_reachable(const Program& program, Ref node, int depth) {
   constexpr int kCalls = 5;
   const FunctionRef function = program.enclosing_function(node);
@@ -327,9 +342,10 @@ bool is_reachable(const Program& program, Ref node, int depth) {
       }))
     return true;
   // Called in a way that is not seen: as a thread's target, a callback, fire.Fire(train).
-  const std::string name(function.function->name);
-  return program.mentions("(" + name + ")") || program.mentions("=" + name) ||
-         program.mentions("(" + name + ",");
+  return std::any_of(program.modules().begin(), program.modules().end(),
+                     [&](const diagnose::Module* module) {
+                       return is_handed_on(module->tree().source(), function.function->name);
+                     });
 }
 
 }  // namespace

@@ -126,6 +126,15 @@ TEST(Input, SurvivesWhatIsNotAScript) {
     EXPECT_NO_THROW(diagnose_texts({{name, "{[\x01: &a *a torch python \""}}, name, {}));
 }
 
+TEST(Input, NumbersTheLinesOfEveryYamlDocument) {
+  const std::string text = "a: 1\n---\ntrainer:\n  gpus: 2\n";
+  DiagnoseOptions options;
+  options.selection.select = {"LIT001"};
+  const auto found = diagnose_texts({{"c.yaml", text}}, "c.yaml", options);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].line, 4U);
+}
+
 TEST(Input, ReadsNotebooksBySourceLine) {
   const std::string notebook =
       "{\n \"cells\": [\n  {\"cell_type\": \"code\", \"source\": [\n    \"%matplotlib "
