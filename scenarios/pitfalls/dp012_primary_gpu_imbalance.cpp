@@ -1,3 +1,4 @@
+#include "bench/core/units.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 
@@ -52,7 +53,7 @@ double imbalance_of(const RunEvidence& run) {
 // The catalogue's threshold (facts of DP012): below it the difference costs no batch worth a line.
 constexpr double kImbalance = 1.3;
 
-// What the primary GPU holds more of than GPU 1, largest first: "gathered_outputs 1024 KiB, ..."
+// What the primary GPU holds more of than GPU 1, largest first: "gathered_outputs +1.00 MiB, ..."
 std::string surplus_by_category(const RunEvidence& run) {
   const Json* categories = run.first("peak_categories");
   if (categories == nullptr || categories->size() < 2) return {};
@@ -64,7 +65,8 @@ std::string surplus_by_category(const RunEvidence& run) {
   std::sort(surplus.rbegin(), surplus.rend());
   std::string text;
   for (const auto& [bytes, name] : surplus)
-    text += (text.empty() ? "" : ", ") + name + " +" + figure(bytes / 1024, 0) + " KiB";
+    text +=
+        (text.empty() ? "" : ", ") + name + " +" + format_bytes(static_cast<std::uint64_t>(bytes));
   return text;
 }
 
