@@ -54,10 +54,15 @@ std::vector<Finding> run_findings(const RunResult& run) {
   return all;
 }
 
-void add_findings(CaseResult& result) {
+std::string findings_text(const std::vector<Finding>& findings) {
   std::string text;
-  for (const Finding& finding : case_findings(result))
+  for (const Finding& finding : findings)
     text += (text.empty() ? "" : "; ") + finding.rule + " " + finding.name + ": " + finding.message;
+  return text;
+}
+
+void add_findings(CaseResult& result) {
+  const std::string text = findings_text(case_findings(result));
   if (!text.empty()) result.facts[kFact] = text;
 }
 

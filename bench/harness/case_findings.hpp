@@ -5,6 +5,7 @@
 #include "bench/core/case_result.hpp"
 #include "scenarios/pitfalls/run_evidence.hpp"
 
+#include <string>
 #include <vector>
 
 namespace bench {
@@ -17,6 +18,9 @@ std::vector<pitfalls::Finding> case_findings(const CaseResult& result);
 
 // The findings of all cases of a run.
 std::vector<pitfalls::Finding> run_findings(const RunResult& run);
+
+// "DDP001 unused-parameters: ..." of all, in one line.
+std::string findings_text(const std::vector<pitfalls::Finding>& findings);
 
 // Puts them into the result's facts, where the report finds them.
 void add_findings(CaseResult& result);

@@ -1,6 +1,7 @@
 #include "bench/harness/pitfall_laboratory.hpp"
 
 #include "bench/core/error.hpp"
+#include "bench/harness/case_findings.hpp"
 #include "bench/harness/progress.hpp"
 #include "bench/harness/run_context.hpp"
 #include "bench/harness/trial_evidence.hpp"
@@ -56,14 +57,6 @@ struct Bench {
 bool names(const std::vector<Finding>& findings, std::string_view rule) {
   return std::any_of(findings.begin(), findings.end(),
                      [&](const Finding& finding) { return finding.name == rule; });
-}
-
-// "DDP001 unused-parameters: ..." of all, for the reader of a verdict that is not clean.
-std::string rule_list(const std::vector<Finding>& findings) {
-  std::string text;
-  for (const Finding& finding : findings)
-    text += (text.empty() ? "" : "; ") + finding.rule + " " + finding.name + ": " + finding.message;
-  return text;
 }
 
 class Laboratory {
@@ -186,7 +179,7 @@ class Laboratory {
                     {"seen", price.seen},
                     {"fix", std::string(trial.fix)},
                     {"cost_unit", price.unit}};
-    if (!left.empty()) result.facts["found_in_cured_run"] = rule_list(left);
+    if (!left.empty()) result.facts["found_in_cured_run"] = findings_text(left);
     if (cured.document().contains("message"))
       result.facts["cured_run"] = cured.document()["message"].get<std::string>();
     for (const Finding& finding : found) {

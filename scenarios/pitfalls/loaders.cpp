@@ -1,9 +1,9 @@
 #include "scenarios/pitfalls/loaders.hpp"
 
 #include "scenarios/pitfalls/edits.hpp"
+#include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 namespace bench::pitfalls {
 
@@ -15,14 +15,8 @@ using diagnose::Source;
 
 namespace {
 
-std::string lowered(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 bool says_evaluation(std::string_view text) {
-  const std::string plain = lowered(text);
+  const std::string plain = facts::lowered(text);
   if (plain.find("train") != std::string::npos) return false;
   for (const std::string_view word : {"val", "test", "eval", "dev", "infer", "predict"})
     if (plain.find(word) != std::string::npos) return true;

@@ -4,15 +4,19 @@
 
 namespace bench::pitfalls {
 
-Finding& Report::add(Confidence confidence, std::string message) {
+Finding finding_of(const Rule& rule, Confidence confidence, std::string message) {
   Finding finding;
-  finding.rule = rule_.id;
-  finding.name = rule_.name;
-  finding.category = rule_.category;
-  finding.severity = rule_.severity;
+  finding.rule = rule.id;
+  finding.name = rule.name;
+  finding.category = rule.category;
+  finding.severity = rule.severity;
   finding.confidence = confidence;
   finding.message = std::move(message);
-  out_.push_back(std::move(finding));
+  return finding;
+}
+
+Finding& Report::add(Confidence confidence, std::string message) {
+  out_.push_back(finding_of(rule_, confidence, std::move(message)));
   return out_.back();
 }
 

@@ -54,6 +54,9 @@ struct Rule {
   void (*judge)(const RunEvidence&, RunReport&) = nullptr;
 };
 
+// A finding of `rule`, not yet at a place: what reports about scripts and about runs begin with.
+Finding finding_of(const Rule& rule, Confidence confidence, std::string message);
+
 // The rule's Markdown page, embedded at build time.
 std::string_view page_of(const Rule& rule);
 

@@ -55,14 +55,8 @@ std::vector<int> RunEvidence::hung_ranks() const {
 }
 
 Finding& RunReport::add(Confidence confidence, std::string message) {
-  Finding finding;
-  finding.rule = rule_.id;
-  finding.name = rule_.name;
-  finding.category = rule_.category;
-  finding.severity = rule_.severity;
-  finding.confidence = confidence;
+  Finding finding = finding_of(rule_, confidence, std::move(message));
   finding.file = run_.name();
-  finding.message = std::move(message);
   out_.push_back(std::move(finding));
   return out_.back();
 }
