@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
 
 namespace bench::pitfalls {
 
@@ -54,6 +56,30 @@ void check_static_graph_changes(const Program& program, Report& report) {
       }
     }
   }
+}
+
+namespace {
+
+constexpr std::string_view kGraphChanged = "not compatible with static_graph";
+
+}  // namespace
+
+void judge_static_graph_changes(const RunEvidence& run, RunReport& report) {
+  const std::string error = run.error_with(kGraphChanged);
+  if (error.empty()) return;
+  Finding& finding = report.add(Confidence::certain,
+                                "static_graph is on, and a later step used other parameters than "
+                                "the first");
+  finding.help = "Leave static_graph out where the graph changes, or wrap again after the change.";
+  finding.evidence.emplace_back("error", error);
+}
+
+Price price_static_graph_changes(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price = price_of_crash(broken, cured, kGraphChanged);
+  price.seen =
+      "RuntimeError: ... your training graph has changed in this iteration ... not "
+      "compatible with static_graph set to True";
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
 
@@ -130,6 +132,45 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
            "requires_grad_ is called after the model was wrapped: DDP keeps the list of parameters "
            "it "
            "saw when it was built");
+}
+
+namespace {
+
+constexpr std::string_view kChangedKey = "parameters_changed_after_wrap";
+
+}  // namespace
+
+void judge_parameters_changed_after_wrap(const RunEvidence& run, RunReport& report) {
+  const Json* names = run.first(kChangedKey);
+  if (names == nullptr || names->empty()) return;
+  const std::string error = run.error_with("Expected to have finished reduction");
+  const bool drift = ranks_differ(run, "changed_gradient_sum");
+  if (error.empty() && !drift) return;
+  Finding& finding =
+      report.add(Confidence::certain,
+                 "parameters were frozen, unfrozen or added after the model was wrapped (" +
+                     listed(*names) + "): " +
+                     (drift ? "their gradients are not reduced, sums by rank " +
+                                  rank_figures(run, "changed_gradient_sum")
+                            : "the reducer waits for gradients that no longer come"));
+  finding.help = "Change parameters before wrapping, and wrap again after every change.";
+  finding.evidence.emplace_back("parameters", listed(*names));
+  if (!error.empty()) finding.evidence.emplace_back("error", error);
+}
+
+Price price_parameters_changed_after_wrap(const RunEvidence& broken, const RunEvidence& cured) {
+  if (!broken.error_with("Expected to have finished reduction").empty())
+    return price_of_crash(broken, cured, "Expected to have finished reduction");
+  Price price;
+  price.reproduced = ranks_differ(broken, "changed_gradient_sum");
+  price.gone = cured.first("changed_gradient_sum") != nullptr &&
+               !ranks_differ(cured, "changed_gradient_sum");
+  price.cost = rank_spread(broken, "changed_gradient_sum");
+  price.unit = "difference of gradient sums between ranks";
+  price.seen = "silent: gradient sums " + rank_figures(broken, "changed_gradient_sum") +
+               " by rank instead of " + figure(cured.number("changed_gradient_sum")) +
+               " on all of them";
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
 
 namespace bench::pitfalls {
 
@@ -65,6 +67,63 @@ void check_no_sync_scope(const Program& program, Report& report) {
                 "reduced and the replicas drift apart")
             .help = "Put forward and backward of a micro-batch inside no_sync() together.";
     }
+}
+
+namespace {
+
+struct ScopeFault {
+  bool split = false;        // forward and backward of a micro-batch on two sides of no_sync
+  bool step_inside = false;  // the optimizer steps after a pass inside no_sync
+};
+
+ScopeFault scope_fault(const RunEvidence& run) {
+  const Json* forwards = run.first("forward_in_no_sync");
+  const Json* backwards = run.first("backward_in_no_sync");
+  ScopeFault fault;
+  if (forwards == nullptr || backwards == nullptr || forwards->empty()) return fault;
+  fault.split = *forwards != *backwards;
+  fault.step_inside = forwards->back().get<bool>() && backwards->back().get<bool>();
+  return fault;
+}
+
+}  // namespace
+
+void judge_no_sync_scope(const RunEvidence& run, RunReport& report) {
+  const ScopeFault fault = scope_fault(run);
+  if (!fault.split && !fault.step_inside) return;
+  const bool drift = ranks_differ(run, "step_gradient_sum");
+  std::string message = fault.step_inside
+                            ? "the optimizer stepped after a pass inside no_sync"
+                            : "forward and backward of a pass are on two sides of no_sync";
+  message +=
+      drift ? ": gradients were not reduced, sums by rank " + rank_figures(run, "step_gradient_sum")
+            : ": the gradients were reduced " + figure(run.number("reductions")) +
+                  " times for one step";
+  Finding& finding = report.add(Confidence::certain, std::move(message));
+  finding.help =
+      "Forward and backward both inside no_sync, and the last micro-batch of a step outside.";
+  finding.evidence.emplace_back("gradient sums", rank_figures(run, "step_gradient_sum"));
+}
+
+Price price_no_sync_scope(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const bool drift = ranks_differ(broken, "step_gradient_sum");
+  const double wasted = broken.number("reductions") - cured.number("reductions");
+  price.reproduced = drift || wasted > 0;
+  price.gone = !ranks_differ(cured, "step_gradient_sum") && cured.number("reductions") == 1;
+  if (drift) {
+    price.cost = rank_spread(broken, "step_gradient_sum");
+    price.unit = "difference of gradient sums between ranks";
+    price.seen = "silent: gradient sums " + rank_figures(broken, "step_gradient_sum") +
+                 " by rank instead of " + figure(cured.number("step_gradient_sum")) +
+                 " on all of them";
+  } else {
+    price.cost = wasted;
+    price.unit = wasted == 1 ? "all-reduce saved less per step" : "all-reduces saved less per step";
+    price.seen = "silent: " + figure(broken.number("reductions")) +
+                 " all-reduces a step, as if no_sync were not there";
+  }
+  return price;
 }
 
 }  // namespace bench::pitfalls

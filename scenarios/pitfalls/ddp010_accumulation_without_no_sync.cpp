@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
 
 namespace bench::pitfalls {
 
@@ -53,6 +55,56 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
       return;
     }
   }
+}
+
+namespace {
+
+double bytes_in_buckets(const RunEvidence& run) {
+  const Json* buckets = run.first("bucket_bytes");
+  double bytes = 0;
+  if (buckets != nullptr)
+    for (const Json& bucket : *buckets) bytes += bucket.get<double>();
+  return bytes;
+}
+
+double buckets_in(const RunEvidence& run) {
+  const Json* buckets = run.first("bucket_bytes");
+  return buckets == nullptr ? 0 : static_cast<double>(buckets->size());
+}
+
+// How often each bucket was reduced for one optimizer step; 0 where that is not known.
+double reductions_per_step(const RunEvidence& run) {
+  const double count = buckets_in(run) * run.number("optimizer_steps");
+  const double found = run.number("reductions") / count;
+  return count > 0 && found >= 0 ? found : 0;
+}
+
+}  // namespace
+
+void judge_accumulation_without_no_sync(const RunEvidence& run, RunReport& report) {
+  if (!(run.number("micro_batches") > 1) || reductions_per_step(run) <= 1) return;
+  Finding& finding = report.add(
+      Confidence::certain, "gradients are accumulated over " + figure(run.number("micro_batches")) +
+                               " micro-batches and reduced " + figure(reductions_per_step(run)) +
+                               " times a step");
+  finding.help = "Run all micro-batches but the last under no_sync(), forward and backward.";
+  finding.evidence.emplace_back("all-reduces", figure(run.number("reductions")));
+  finding.evidence.emplace_back("optimizer steps", figure(run.number("optimizer_steps")));
+}
+
+Price price_accumulation_without_no_sync(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const double wasted = reductions_per_step(broken) - reductions_per_step(cured);
+  price.reproduced = wasted > 0 && broken.number("gradient_sum") == cured.number("gradient_sum");
+  price.gone = reductions_per_step(cured) == 1;
+  price.cost = wasted * bytes_in_buckets(broken);
+  price.unit = "bytes reduced in vain per step (" + figure(wasted) + " all-reduces of " +
+               figure(buckets_in(broken)) + " bucket; the step took " +
+               figure(1e3 * broken.number("step_seconds"), 2) + " ms instead of " +
+               figure(1e3 * cured.number("step_seconds"), 2) + " ms on loopback)";
+  price.seen = "silent, the result is right: " + figure(reductions_per_step(broken)) +
+               " all-reduces a step instead of " + figure(reductions_per_step(cured));
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
 
@@ -37,6 +39,30 @@ void check_two_forwards_one_backward_with_buffers(const Program& program, Report
         break;
       }
     }
+}
+
+namespace {
+
+constexpr std::string_view kInPlace = "has been modified by an inplace operation";
+
+}  // namespace
+
+void judge_two_forwards_one_backward_with_buffers(const RunEvidence& run, RunReport& report) {
+  const std::string error = run.error_with(kInPlace);
+  if (error.empty() || !(run.number("forwards_per_backward") >= 2)) return;
+  Finding& finding = report.add(
+      Confidence::certain, figure(run.number("forwards_per_backward")) +
+                               " forward passes came before one backward pass, and buffers that "
+                               "the first had used changed in place between them");
+  finding.help =
+      "One forward pass on the concatenated inputs, broadcast_buffers=False, or a copy of the "
+      "buffer in forward.";
+  finding.evidence.emplace_back("error", error);
+}
+
+Price price_two_forwards_one_backward_with_buffers(const RunEvidence& broken,
+                                                   const RunEvidence& cured) {
+  return price_of_crash(broken, cured, kInPlace);
 }
 
 }  // namespace bench::pitfalls

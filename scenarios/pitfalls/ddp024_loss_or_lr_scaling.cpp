@@ -1,5 +1,10 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/paired_loss.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
+
+#include <cmath>
 
 namespace bench::pitfalls {
 
@@ -63,6 +68,66 @@ void check_loss_or_lr_scaling(const Program& program, Report& report) {
       finding.severity = Severity::warning;
       finding.help = "Use len(loader), or divide by the world size.";
     }
+}
+
+namespace {
+
+// How often too small the gradient is against one process with the whole batch; 1 is right.
+double gradient_ratio(const RunEvidence& run) {
+  const double ratio = run.number("summed_gradient_of_one_process") / run.number("summed_gradient");
+  return std::isfinite(ratio) ? ratio : 1;
+}
+
+// The growth of the batch against that of the learning rate; 1 where both grew alike.
+double rate_ratio(const RunEvidence& run) {
+  const double ratio = run.number("global_batch") / run.number("batch_of_one_process") /
+                       (run.number("learning_rate") / run.number("rate_of_one_process"));
+  return std::isfinite(ratio) ? ratio : 1;
+}
+
+bool is_one(double ratio) { return std::fabs(ratio - 1) < 1e-4; }
+
+}  // namespace
+
+void judge_loss_or_lr_scaling(const RunEvidence& run, RunReport& report) {
+  if (!is_one(gradient_ratio(run))) {
+    Finding& finding = report.add(
+        Confidence::certain, "the gradient of the summed loss is " + figure(gradient_ratio(run)) +
+                                 " times smaller than that of one process with the batch of "
+                                 "all ranks");
+    finding.help = "Take the mean over the global batch, or multiply by the world size.";
+    finding.evidence.emplace_back("gradient sum", figure(run.number("summed_gradient")));
+    finding.evidence.emplace_back("of one process",
+                                  figure(run.number("summed_gradient_of_one_process")));
+  }
+  if (is_one(rate_ratio(run))) return;
+  Finding& finding = report.add(Confidence::likely,
+                                "the global batch grew to " + figure(run.number("global_batch")) +
+                                    " samples, and the learning rate stayed at " +
+                                    figure(run.number("learning_rate"), 3));
+  finding.help = "Scale the learning rate with the global batch, after a warm-up.";
+  finding.evidence.emplace_back("batch of one process", figure(run.number("batch_of_one_process")));
+}
+
+Price price_loss_or_lr_scaling(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  if (broken.first("summed_gradient") != nullptr) {
+    price.cost = gradient_ratio(broken);
+    price.reproduced = !is_one(price.cost);
+    price.gone = cured.first("summed_gradient") != nullptr && is_one(gradient_ratio(cured));
+    price.unit = "times smaller gradients";
+    price.seen = "silent: gradient sum " + figure(broken.number("summed_gradient")) +
+                 " instead of " + figure(broken.number("summed_gradient_of_one_process"));
+    return price;
+  }
+  const Interval lost = paired_loss(broken.first("accuracy"), cured.first("accuracy"));
+  price.reproduced = !is_one(rate_ratio(broken)) && lost.low > 0;
+  price.gone = cured.first("accuracy") != nullptr && is_one(rate_ratio(cured));
+  price.cost = 100 * lost.mean;
+  price.unit = "accuracy points lost after one epoch (95 % interval " + figure(100 * lost.low, 2) +
+               " to " + figure(100 * lost.high, 2) + ", " + std::to_string(lost.seeds) + " seeds)";
+  price.seen = "silent: half as many steps of the same size";
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,4 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
 
 namespace bench::pitfalls {
 
@@ -44,6 +46,32 @@ void check_one_rank_state_change(const Program& program, Report& report) {
           .at(flag, Confidence::check,
               "init_sync=False: ranks start from whatever weights they built")
           .help = "Leave it out unless every rank builds identical weights.";
+}
+
+void judge_one_rank_state_change(const RunEvidence& run, RunReport& report) {
+  // Learning rates that differ explain weights that differ, and are another rule's.
+  if (run.first("optimizer_steps") == nullptr || !ranks_differ(run, "weights_after")) return;
+  const bool skipped = ranks_differ(run, "optimizer_steps");
+  Finding& finding = report.add(
+      Confidence::certain,
+      (skipped ? "the ranks made " + rank_figures(run, "optimizer_steps") + " optimizer steps"
+               : std::string("one rank's weights were changed after wrapping")) +
+          ": weight sums " + rank_figures(run, "weights_after", 3) + " by rank");
+  finding.help = skipped ? "All-reduce found_inf, so that all ranks skip the step or none."
+                         : "Load before wrapping, or on all ranks.";
+  finding.evidence.emplace_back("weight sums", rank_figures(run, "weights_after", 6));
+}
+
+Price price_one_rank_state_change(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  price.cost = rank_spread(broken, "weights_after");
+  price.reproduced = ranks_differ(broken, "weights_after");
+  price.gone = cured.first("weights_after") != nullptr && !ranks_differ(cured, "weights_after") &&
+               !ranks_differ(cured, "optimizer_steps");
+  price.unit = "difference of weight sums between ranks";
+  price.seen = "silent: weight sums " + rank_figures(broken, "weights_after", 3) + " after " +
+               rank_figures(broken, "optimizer_steps") + " optimizer steps";
+  return price;
 }
 
 }  // namespace bench::pitfalls

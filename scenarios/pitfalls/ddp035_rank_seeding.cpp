@@ -1,5 +1,10 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
+
+#include <algorithm>
+#include <set>
 
 namespace bench::pitfalls {
 
@@ -35,6 +40,81 @@ void check_rank_seeding(const Program& program, Report& report) {
   };
   for (const CallRef& split : program.calls(Api::random_split)) flag(split, "generator");
   for (const CallRef& split : program.calls(Api::train_test_split)) flag(split, "random_state");
+}
+
+namespace {
+
+bool equal_on_all_ranks(const RunEvidence& run, std::string_view key) {
+  const std::vector<Json> values = run.of_every_rank(key);
+  return values.size() > 1 && std::all_of(values.begin(), values.end(), [&](const Json& value) {
+           return value == values.front();
+         });
+}
+
+bool draws_are_equal(const RunEvidence& run) {
+  return equal_on_all_ranks(run, "crops_hash") && equal_on_all_ranks(run, "dropout_hash");
+}
+
+// Validation samples of some rank that another rank trains on.
+std::size_t leaked_samples(const RunEvidence& run) {
+  std::set<std::int64_t> trained;
+  std::set<std::int64_t> leaked;
+  for (const Json& split : run.of_every_rank("train_split"))
+    for (const Json& index : split) trained.insert(index.get<std::int64_t>());
+  for (const Json& split : run.of_every_rank("validation_split"))
+    for (const Json& index : split)
+      if (trained.contains(index.get<std::int64_t>())) leaked.insert(index.get<std::int64_t>());
+  return leaked.size();
+}
+
+constexpr std::string_view kOtherModel = "DDP expects same model across all ranks";
+
+}  // namespace
+
+void judge_rank_seeding(const RunEvidence& run, RunReport& report) {
+  if (draws_are_equal(run))
+    report
+        .add(Confidence::certain, "all ranks draw the same augmentation and the same dropout masks")
+        .help = "Seed augmentation with seed + rank, after the model was wrapped.";
+  if (const std::size_t leaked = leaked_samples(run); leaked > 0)
+    report
+        .add(Confidence::certain, std::to_string(leaked) +
+                                      " validation samples of one rank are training samples of "
+                                      "another")
+        .help = "Draw the split from one seed on all ranks.";
+  const std::string error = run.error_with(kOtherModel);
+  if (error.empty() || !ranks_differ(run, "structure_parameters")) return;
+  Finding& finding = report.add(
+      Confidence::certain,
+      "the ranks built models of " + rank_figures(run, "structure_parameters") + " parameters");
+  finding.help = "Draw everything structural from one seed.";
+  finding.evidence.emplace_back("error", error);
+}
+
+Price price_rank_seeding(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  if (broken.first("crops_hash") != nullptr) {
+    price.reproduced = draws_are_equal(broken);
+    price.gone = cured.first("crops_hash") != nullptr && !equal_on_all_ranks(cured, "crops_hash") &&
+                 !equal_on_all_ranks(cured, "dropout_hash");
+    price.cost = 100.0 - 100.0 / static_cast<double>(broken.ranks().size());
+    price.unit = "% of the random draws are repetitions";
+    price.seen = "silent: the crops of all ranks have the hash " + broken.text("crops_hash");
+  } else if (broken.first("validation_split") != nullptr) {
+    price.reproduced = leaked_samples(broken) > 0;
+    price.gone = cured.first("validation_split") != nullptr && leaked_samples(cured) == 0;
+    price.cost = static_cast<double>(leaked_samples(broken));
+    price.unit = "validation samples that another rank trains on";
+    price.seen = "silent: validation looks better than it is";
+  } else {
+    const std::string error = broken.error_with(kOtherModel);
+    price.reproduced = !error.empty();
+    price.gone = cured.first("error") == nullptr && cured.number("wrapped") == 1;
+    price.cost = 0;
+    price.unit = "steps until the crash";
+    price.seen = first_sentence(error);
+  }
+  return price;
 }
 
 }  // namespace bench::pitfalls

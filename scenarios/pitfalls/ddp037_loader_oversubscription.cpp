@@ -1,6 +1,10 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
+
+#include <cmath>
 
 namespace bench::pitfalls {
 
@@ -37,6 +41,71 @@ void check_loader_oversubscription(const Program& program, Report& report) {
         break;
       }
     }
+}
+
+namespace {
+
+// Share of the training time spent waiting for samples.
+double wait_share(const RunEvidence& run) {
+  const double share = run.number("data_wait_seconds") / run.number("training_seconds");
+  return std::isfinite(share) ? share : 0;
+}
+
+double workers_of_all_ranks(const RunEvidence& run) {
+  double workers = 0;
+  for (const double each : rank_values(run, "loader_workers")) workers += each;
+  return workers;
+}
+
+bool oversubscribed(const RunEvidence& run) {
+  return workers_of_all_ranks(run) > run.number("cores");
+}
+
+constexpr double kStarving = 0.3;
+
+}  // namespace
+
+void judge_loader_oversubscription(const RunEvidence& run, RunReport& report) {
+  if (wait_share(run) > kStarving) {
+    Finding& finding = report.add(
+        Confidence::certain, figure(100 * wait_share(run)) +
+                                 " % of the training time went into waiting for samples, with " +
+                                 figure(run.number("loader_workers")) + " loader workers");
+    finding.help = "Give each rank cores / ranks loader workers.";
+    finding.evidence.emplace_back("seconds waited", figure(run.number("data_wait_seconds"), 3));
+  }
+  if (!oversubscribed(run)) return;
+  Finding& finding = report.add(Confidence::certain,
+                                figure(workers_of_all_ranks(run)) + " loader workers share " +
+                                    figure(run.number("cores")) + " cores: a batch takes " +
+                                    figure(1e3 * run.number("decode_seconds")) + " ms for " +
+                                    figure(1e3 * run.number("decode_cpu_seconds")) + " ms of work");
+  finding.help = "Workers = cores / ranks of the node.";
+  finding.evidence.emplace_back("workers by rank", rank_figures(run, "loader_workers"));
+}
+
+Price price_loader_oversubscription(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  if (broken.first("cores") != nullptr) {
+    const double slow = broken.number("decode_seconds");
+    const double usual = cured.number("decode_seconds");
+    price.reproduced = oversubscribed(broken) && slow > usual;
+    price.gone = cured.first("cores") != nullptr && !oversubscribed(cured);
+    price.cost = 1e3 * (slow - usual);
+    price.unit = "ms longer per batch (" + figure(1e3 * slow) + " ms instead of " +
+                 figure(1e3 * usual) + " ms)";
+    price.seen = "silent: " + figure(workers_of_all_ranks(broken)) + " workers on " +
+                 figure(broken.number("cores")) + " cores";
+    return price;
+  }
+  price.reproduced = wait_share(broken) > kStarving;
+  price.gone = cured.first("data_wait_seconds") != nullptr && wait_share(cured) <= kStarving;
+  price.cost = 100 * wait_share(broken);
+  price.unit = "% of the training time waiting for samples, instead of " +
+               figure(100 * wait_share(cured)) + " %";
+  price.seen = "silent: " + figure(broken.number("training_seconds"), 2) + " s instead of " +
+               figure(cured.number("training_seconds"), 2) + " s for the same steps";
+  return price;
 }
 
 }  // namespace bench::pitfalls

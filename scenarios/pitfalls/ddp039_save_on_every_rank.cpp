@@ -1,6 +1,10 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
+
+#include <algorithm>
 
 namespace bench::pitfalls {
 
@@ -44,6 +48,52 @@ void check_save_on_every_rank(const Program& program, Report& report) {
     const std::string condition = facts::main_rank_condition(program, save.ref());
     if (!condition.empty()) guard_statement(save.ref(), condition, "Save on rank 0 only", finding);
   }
+}
+
+namespace {
+
+// Ranks that wrote the path that another rank wrote too; 0 where none did.
+int writers_of_one_path(const RunEvidence& run) {
+  int most = 0;
+  for (const Json& paths : run.of_every_rank("paths_written"))
+    for (const Json& path : paths) {
+      int writers = 0;
+      for (const Json& others : run.of_every_rank("paths_written"))
+        writers += static_cast<int>(std::count(others.begin(), others.end(), path));
+      most = std::max(most, writers);
+    }
+  return most > 1 ? most : 0;
+}
+
+double bytes_written(const RunEvidence& run) {
+  double bytes = 0;
+  for (const double each : rank_values(run, "bytes_written")) bytes += each;
+  return bytes;
+}
+
+}  // namespace
+
+void judge_save_on_every_rank(const RunEvidence& run, RunReport& report) {
+  const int writers = writers_of_one_path(run);
+  if (writers == 0) return;
+  const std::string error = run.error_with("");
+  Finding& finding = report.add(
+      Confidence::certain, std::to_string(writers) + " ranks wrote one checkpoint file" +
+                               (error.empty() ? "" : ", and a rank that read it found it torn"));
+  finding.help = "Write on rank 0 only, and let the others wait at a barrier before they load.";
+  finding.evidence.emplace_back("bytes written by rank", rank_figures(run, "bytes_written"));
+  if (!error.empty()) finding.evidence.emplace_back("error", error);
+}
+
+Price price_save_on_every_rank(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const std::string error = broken.error_with("");
+  price.reproduced = !error.empty() && broken.number("keys_loaded") == 0;
+  price.gone = cured.first("error") == nullptr && cured.number("keys_loaded") > 0;
+  price.cost = bytes_written(cured);
+  price.unit = "bytes of checkpoint lost";
+  price.seen = first_sentence(error);
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
 
 namespace bench::pitfalls {
 
@@ -50,6 +52,44 @@ void check_load_without_map_location(const Program& program, Report& report) {
     finding.help = "Pass map_location=\"cpu\", or f\"cuda:{local_rank}\".";
     add_argument(load, "map_location=\"cpu\"", "Load to the CPU", finding);
   }
+}
+
+namespace {
+
+// Checkpoint bytes that ranks hold on GPUs other than their own.
+double foreign_bytes(const RunEvidence& run) {
+  double bytes = 0;
+  for (const Json& rank : run.ranks()) {
+    const auto held = rank.find("checkpoint_bytes_by_gpu");
+    if (held == rank.end()) continue;
+    const auto own = rank.value("own_gpu", std::size_t{0});
+    for (std::size_t gpu = 0; gpu < held->size(); ++gpu)
+      if (gpu != own) bytes += (*held)[gpu].get<double>();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void judge_load_without_map_location(const RunEvidence& run, RunReport& report) {
+  const double bytes = foreign_bytes(run);
+  if (bytes <= 0) return;
+  Finding& finding =
+      report.add(Confidence::certain, "loading a checkpoint put " + figure(bytes) +
+                                          " bytes on GPUs that are not those of the rank");
+  finding.help = "torch.load(..., map_location=f\"cuda:{local_rank}\"), or \"cpu\".";
+  for (const Json& held : run.of_every_rank("checkpoint_bytes_by_gpu"))
+    finding.evidence.emplace_back("bytes by GPU", listed(held));
+}
+
+Price price_load_without_map_location(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  price.cost = foreign_bytes(broken);
+  price.reproduced = price.cost > 0;
+  price.gone = cured.first("checkpoint_bytes_by_gpu") != nullptr && foreign_bytes(cured) == 0;
+  price.unit = "bytes too many on GPU 0, " + std::to_string(broken.ranks().size()) + " ranks";
+  price.seen = "silent, until GPU 0 is out of memory: it holds the checkpoint of every rank";
+  return price;
 }
 
 }  // namespace bench::pitfalls

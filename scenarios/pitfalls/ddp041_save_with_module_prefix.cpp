@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
 
@@ -64,6 +66,46 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
       break;
     }
   }
+}
+
+namespace {
+
+// The file's names are the model's behind one or more "module.".
+bool has_module_prefix(const RunEvidence& run) {
+  const Json* saved = run.first("saved_keys");
+  const Json* wanted = run.first("wanted_keys");
+  if (saved == nullptr || wanted == nullptr || saved->empty() || saved->size() != wanted->size())
+    return false;
+  return saved->front() == "module." + wanted->front().get<std::string>();
+}
+
+}  // namespace
+
+void judge_save_with_module_prefix(const RunEvidence& run, RunReport& report) {
+  if (!has_module_prefix(run)) return;
+  Finding& finding =
+      report.add(Confidence::certain,
+                 "the checkpoint's names begin with \"module.\" and the model's do not: " +
+                     figure(run.number("keys_loaded")) + " of " +
+                     std::to_string(run.first("wanted_keys")->size()) + " parameters were loaded");
+  finding.help = "Save model.module.state_dict().";
+  finding.evidence.emplace_back("names in the file", listed(*run.first("saved_keys")));
+}
+
+Price price_save_with_module_prefix(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const std::string error = broken.error_with("No such serialized tensor");
+  const double trained = broken.number("trained_accuracy");
+  const double loaded = broken.number("loaded_accuracy");
+  price.reproduced = broken.number("keys_loaded") == 0 && loaded < trained;
+  price.gone = cured.number("keys_loaded") > 0 &&
+               cured.number("loaded_accuracy") == cured.number("trained_accuracy");
+  price.cost = 100 * (trained - loaded);
+  price.unit = "accuracy points lost: nothing of the checkpoint is in the model";
+  price.seen = error.empty() ? "silent: accuracy " + figure(100 * loaded) + " % after loading, " +
+                                   figure(100 * trained) + " % when it was saved"
+                             : first_sentence(error);
+  return price;
 }
 
 }  // namespace bench::pitfalls

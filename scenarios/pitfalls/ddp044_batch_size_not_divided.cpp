@@ -1,6 +1,9 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/paired_loss.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
 
 namespace bench::pitfalls {
 
@@ -38,6 +41,42 @@ void check_batch_size_not_divided(const Program& program, Report& report) {
     finding.severity = Severity::warning;
     finding.help = "Divide it by the world size.";
   }
+}
+
+namespace {
+
+double global_batch_of(const RunEvidence& run) {
+  double batch = 0;
+  for (const double each : rank_values(run, "rank_batch")) batch += each;
+  return batch;
+}
+
+}  // namespace
+
+void judge_batch_size_not_divided(const RunEvidence& run, RunReport& report) {
+  const double meant = run.number("total_batch_meant");
+  if (!(meant > 0) || global_batch_of(run) == meant) return;
+  Finding& finding = report.add(Confidence::certain,
+                                "the ranks' batches add up to " + figure(global_batch_of(run)) +
+                                    " samples where " + figure(meant) + " were meant");
+  finding.help = "Divide the total batch size by the world size.";
+  finding.evidence.emplace_back("batch by rank", rank_figures(run, "rank_batch"));
+}
+
+Price price_batch_size_not_divided(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const Interval lost = paired_loss(broken.first("accuracy"), cured.first("accuracy"));
+  const double meant = broken.number("total_batch_meant");
+  price.reproduced = global_batch_of(broken) > meant && lost.low > 0 &&
+                     broken.number("epoch_steps") < cured.number("epoch_steps");
+  price.gone = cured.first("rank_batch") != nullptr &&
+               global_batch_of(cured) == cured.number("total_batch_meant");
+  price.cost = 100 * lost.mean;
+  price.unit = "accuracy points lost after one epoch (95 % interval " + figure(100 * lost.low, 2) +
+               " to " + figure(100 * lost.high, 2) + ", " + std::to_string(lost.seeds) + " seeds)";
+  price.seen = "silent: " + figure(broken.number("epoch_steps")) + " steps an epoch instead of " +
+               figure(cured.number("epoch_steps"));
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,9 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
+
+#include <cmath>
 
 namespace bench::pitfalls {
 
@@ -65,6 +69,37 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
         }
     }
   }
+}
+
+namespace {
+
+// Parameters that the optimizer updates and the model does not have.
+double orphans(const RunEvidence& run) {
+  return run.number("optimizer_parameters") - run.number("optimizer_parameters_in_model");
+}
+
+}  // namespace
+
+void judge_optimizer_before_device_move(const RunEvidence& run, RunReport& report) {
+  if (!(orphans(run) > 0)) return;
+  Finding& finding =
+      report.add(Confidence::certain, "the optimizer holds " + figure(orphans(run)) +
+                                          " parameters that are not the model's: its steps change "
+                                          "nothing");
+  finding.help = "Move the model first, then build the optimizer.";
+  finding.evidence.emplace_back("change of the weights", figure(run.number("weight_change")));
+}
+
+Price price_optimizer_before_device_move(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  price.reproduced = orphans(broken) > 0 && broken.number("weight_change") == 0;
+  price.gone = orphans(cured) == 0 && std::fabs(cured.number("weight_change")) > 0;
+  price.cost = broken.number("optimizer_steps");
+  price.unit = "optimizer steps, all of them without effect";
+  const Json* losses = broken.first("losses");
+  if (losses != nullptr)
+    price.seen = "silent: the loss stays at " + figure(losses->back().get<double>(), 4);
+  return price;
 }
 
 }  // namespace bench::pitfalls

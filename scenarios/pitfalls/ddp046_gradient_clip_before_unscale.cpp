@@ -1,5 +1,10 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/paired_loss.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
+
+#include <cmath>
 
 namespace bench::pitfalls {
 
@@ -35,6 +40,40 @@ void check_gradient_clip_before_unscale(const Program& program, Report& report) 
         "thousands of times too small");
     finding.help = "Call scaler.unscale_(optimizer) before clipping.";
   }
+}
+
+namespace {
+
+// Clipping looked at gradients that still carried the loss scale.
+bool clipped_scaled(const RunEvidence& run) {
+  const double seen = run.number("norm_seen_by_clip") / run.number("gradient_norm");
+  return seen > 2 && std::fabs(seen / run.number("loss_scale") - 1) < 0.01;
+}
+
+}  // namespace
+
+void judge_gradient_clip_before_unscale(const RunEvidence& run, RunReport& report) {
+  if (!clipped_scaled(run)) return;
+  Finding& finding = report.add(Confidence::certain,
+                                "gradients were clipped while they carried the loss scale of " +
+                                    figure(run.number("loss_scale")) + ": clipping saw a norm of " +
+                                    figure(run.number("norm_seen_by_clip")) + " where it is " +
+                                    figure(run.number("gradient_norm"), 3));
+  finding.help = "Call scaler.unscale_(optimizer) before clip_grad_norm_.";
+  finding.evidence.emplace_back("norm that was applied", Json(run.number("norm_applied")).dump());
+}
+
+Price price_gradient_clip_before_unscale(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const Interval lost = paired_loss(broken.first("accuracy"), cured.first("accuracy"));
+  price.reproduced = clipped_scaled(broken) && lost.low > 0;
+  price.gone = cured.first("accuracy") != nullptr && !clipped_scaled(cured);
+  price.cost = 100 * lost.mean;
+  price.unit = "accuracy points lost (95 % interval " + figure(100 * lost.low, 2) + " to " +
+               figure(100 * lost.high, 2) + ", " + std::to_string(lost.seeds) + " seeds)";
+  price.seen = "silent: the norm that is applied is " + Json(broken.number("norm_applied")).dump() +
+               ", and nothing is learned";
+  return price;
 }
 
 }  // namespace bench::pitfalls

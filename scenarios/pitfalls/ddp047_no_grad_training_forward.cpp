@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
 
@@ -36,6 +38,27 @@ void check_no_grad_training_forward(const Program& program, Report& report) {
               "require grad\", or trains nothing")
           .help = "Take the forward pass out of no_grad.";
     }
+}
+
+namespace {
+
+constexpr std::string_view kNoGraph = "does not require grad and does not have a grad_fn";
+
+}  // namespace
+
+void judge_no_grad_training_forward(const RunEvidence& run, RunReport& report) {
+  const std::string error = run.error_with(kNoGraph);
+  if (error.empty() || run.number("grad_in_training_forward") != 0) return;
+  Finding& finding = report.add(Confidence::certain,
+                                "the training forward pass ran with gradients switched off; "
+                                "backward: " +
+                                    first_sentence(error));
+  finding.help = "Leave the training forward pass outside torch.no_grad().";
+  finding.evidence.emplace_back("error", error);
+}
+
+Price price_no_grad_training_forward(const RunEvidence& broken, const RunEvidence& cured) {
+  return price_of_crash(broken, cured, kNoGraph);
 }
 
 }  // namespace bench::pitfalls

@@ -1,6 +1,11 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
+
+#include <algorithm>
+#include <cmath>
 
 namespace bench::pitfalls {
 
@@ -45,6 +50,49 @@ void check_batchnorm_under_dataparallel(const Program& program, Report& report) 
           .severity = Severity::info;
     }
   }
+}
+
+namespace {
+
+// Largest minus smallest of what one and the same sample became in the replicas.
+double replica_spread(const RunEvidence& run) {
+  const Json* outputs = run.first("replica_probe_outputs");
+  if (outputs == nullptr || outputs->size() < 2) return 0;
+  const auto values = outputs->get<std::vector<double>>();
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return *most - *least;
+}
+
+constexpr double kSameActivation = 1e-3;
+
+}  // namespace
+
+void judge_batchnorm_under_dataparallel(const RunEvidence& run, RunReport& report) {
+  if (replica_spread(run) <= kSameActivation) return;
+  std::string outputs;
+  for (const Json& output : *run.first("replica_probe_outputs"))
+    outputs += (outputs.empty() ? "" : ", ") + figure(output.get<double>(), 3);
+  Finding& finding =
+      report.add(Confidence::certain, "one sample is normalised to mean squares of " + outputs +
+                                          " in the replicas: each uses the statistics of its own " +
+                                          figure(run.number("shard_rows")) + " samples");
+  finding.help = "DDP with convert_sync_batchnorm, or GroupNorm.";
+  finding.evidence.emplace_back("running mean", figure(run.number("running_mean"), 3));
+}
+
+Price price_batchnorm_under_dataparallel(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  price.reproduced =
+      replica_spread(broken) > kSameActivation &&
+      std::fabs(broken.number("running_mean") - broken.number("running_mean_of_batch")) > 1e-3;
+  price.gone =
+      cured.first("replica_probe_outputs") != nullptr && replica_spread(cured) <= kSameActivation;
+  price.cost = replica_spread(broken);
+  price.unit = "spread of one sample's mean square activation between replicas";
+  price.seen = "silent: the running mean keeps " + figure(broken.number("running_mean"), 2) +
+               " of the first GPU's shard; the whole batch would give " +
+               figure(broken.number("running_mean_of_batch"), 2);
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -1,4 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
 #include <map>
@@ -66,6 +68,47 @@ void check_rendezvous_misconfigured(const Program& program, Report& report) {
                    "two jobs of this script use one port: the second cannot listen on it")
           .help = "Give each job a port of its own, or use --standalone.";
   }
+}
+
+namespace {
+
+bool port_taken(const RunEvidence& run) {
+  return !run.error_with("failed to listen on any local network address").empty();
+}
+
+bool ranks_missing(const RunEvidence& run) {
+  return run.number("processes_started") < run.number("world_size_expected") &&
+         run.first("error") != nullptr;
+}
+
+}  // namespace
+
+void judge_rendezvous_misconfigured(const RunEvidence& run, RunReport& report) {
+  const std::string error = run.error_with("");
+  if (port_taken(run)) {
+    Finding& finding = report.add(Confidence::certain,
+                                  "the rendezvous port is in use: two jobs share MASTER_PORT");
+    finding.help = "A free port for each job; on one node --standalone chooses one.";
+    finding.evidence.emplace_back("error", error);
+  }
+  if (!ranks_missing(run)) return;
+  Finding& finding =
+      report.add(Confidence::certain,
+                 "the world size is " + figure(run.number("world_size_expected")) + " and " +
+                     figure(run.number("processes_started")) + " processes came to the rendezvous");
+  finding.help = "Start as many processes as WORLD_SIZE says, each with a rank of its own.";
+  finding.evidence.emplace_back("error", error);
+}
+
+Price price_rendezvous_misconfigured(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const std::string error = broken.error_with("");
+  price.reproduced = port_taken(broken) || ranks_missing(broken);
+  price.gone = cured.first("rendezvous_seconds") != nullptr && cured.first("error") == nullptr;
+  price.cost = broken.number("rendezvous_seconds");
+  price.unit = port_taken(broken) ? "s until the error" : "s until the error (time-out set to 1 s)";
+  price.seen = error.substr(0, error.find('\n')).substr(0, 160);
+  return price;
 }
 
 }  // namespace bench::pitfalls
