@@ -94,7 +94,7 @@ void judge_save_with_module_prefix(const RunEvidence& run, RunReport& report) {
 
 Price price_save_with_module_prefix(const RunEvidence& broken, const RunEvidence& cured) {
   Price price;
-  const std::string error = broken.error_with("No such serialized tensor");
+  const std::string error = broken.error_with("No such serialized");
   const double trained = broken.number("trained_accuracy");
   const double loaded = broken.number("loaded_accuracy");
   price.reproduced = broken.number("keys_loaded") == 0 && loaded < trained;

@@ -30,7 +30,7 @@ void load_without_map_location(Lab& lab) {
   archive.load_from(file);
   at::Tensor saved_on;
   archive.read("gpu", saved_on);
-  const int gpu = lab.cured() ? lab.device().index() : saved_on.item<int>();
+  const int gpu = lab.cured() ? lab.rank() : saved_on.item<int>();
 
   std::vector<std::uint64_t> before;
   for (int i = 0; i < lab.world_size(); ++i) before.push_back(current_bytes(i));
@@ -41,7 +41,7 @@ void load_without_map_location(Lab& lab) {
     loaded.push_back(to_vgpu(value, gpu));
   }
   Json& evidence = lab.evidence();
-  evidence["own_gpu"] = lab.device().index();
+  evidence["own_gpu"] = lab.rank();
   for (int i = 0; i < lab.world_size(); ++i)
     evidence["checkpoint_bytes_by_gpu"].push_back(current_bytes(i) -
                                                   before[static_cast<std::size_t>(i)]);

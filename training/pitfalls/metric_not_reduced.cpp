@@ -91,7 +91,7 @@ void plateau(Lab& lab) {
   evidence["weights_after"] = weight_sum(*run.model);
 }
 
-// Stops when the share's accuracy falls; rank 0 has left the loop by then or stays behind.
+// Stops when the accuracy no longer grows; the rank that goes on waits for one that has left.
 void early_stop(Lab& lab) {
   MetricRun run = metric_run(lab);
   Json& evidence = lab.evidence();
@@ -100,7 +100,6 @@ void early_stop(Lab& lab) {
   for (int epoch = 0; epoch < 2 * kMetricEpochs; ++epoch) {
     evidence["collectives"] = Json::array();  // hundreds of equal all-reduces show nothing here
     lab.phase("epoch " + std::to_string(epoch));
-    evidence["epochs_trained"] = epoch;
     run.sampler.set_epoch(static_cast<std::uint64_t>(epoch));
     train_epoch(lab, *run.ddp, *run.model, run.train, run.sampler.indices(), kMetricBatch,
                 kMetricRate);

@@ -64,36 +64,39 @@ void change_layer(Lab& lab, bool frozen_later) {
 // An adapter beside the wrapped model, as a LoRA layer that is added later.
 class WithAdapter final : public ZooModel {
  public:
-  WithAdapter(Model& base, std::uint64_t seed)
-      : ZooModel(linear({.in = 4, .out = 4}), seed), base_(base) {}
+  explicit WithAdapter(std::uint64_t seed) : ZooModel(linear({.in = 4, .out = 4}), seed) {}
+  void attach_to(Model& base) { base_ = &base; }
+  at::Tensor adapt(const at::Tensor& input) { return ZooModel::forward(input); }
   at::Tensor forward(const at::Tensor& input) override {
-    return ZooModel::forward(input) + base_.forward(input);
+    return adapt(input) + base_->forward(input);
   }
   std::vector<NamedTensor> parameters() const override {
     auto all = ZooModel::parameters();
+    if (base_ == nullptr) return all;
     for (NamedTensor& parameter : all) parameter.name = "adapter." + parameter.name;
-    for (const NamedTensor& parameter : base_.parameters()) all.push_back(parameter);
+    for (const NamedTensor& parameter : base_->parameters()) all.push_back(parameter);
     return all;
   }
 
  private:
-  Model& base_;
+  Model* base_ = nullptr;
 };
 
 void add_adapter(Lab& lab) {
   const auto model = lab.model(linear({.in = 4, .out = 4}), lab.seed());
-  WithAdapter whole(*model, lab.seed() + 1);
+  WithAdapter whole(lab.seed() + 1);
   move_model(whole, lab.device());
+  whole.attach_to(*model);
+  Model& wrapped = lab.cured() ? static_cast<Model&>(whole) : *model;
+  const auto ddp = lab.wrap(wrapped);
   Json& evidence = lab.evidence();
-  const auto ddp = lab.wrap(lab.cured() ? static_cast<Model&>(whole) : *model);
-  evidence["parameters_changed_after_wrap"] =
-      changed(trainable(lab.cured() ? static_cast<Model&>(whole) : *model), trainable(whole));
+  evidence["parameters_changed_after_wrap"] = changed(trainable(wrapped), trainable(whole));
   evidence["steps"] = 0;
   for (int step = 0; step < kChangedSteps; ++step) {
     clear_gradients(whole);
     const at::Tensor input = rank_input(lab);
     at::Tensor output = call(*ddp, input);
-    if (!lab.cured()) output = output + whole.ZooModel::forward(input);
+    if (!lab.cured()) output = output + whole.adapt(input);
     run_backward(output.sum());
     if (step == 0) evidence["changed_gradient_sum"] = gradient_sum(whole);
     descend(whole, 0.001);

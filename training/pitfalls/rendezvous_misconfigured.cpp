@@ -44,7 +44,7 @@ void incomplete_world(Lab& lab, int world_size, int started) {
         options.port = static_cast<std::uint16_t>(port);
         options.numWorkers = world_size;
         options.timeout = kPatience;
-        c10d::TCPStore("127.0.0.1", options);
+        c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
       } catch (const std::exception&) {
         // Rank 0 reports the same from its side.
       }

@@ -48,8 +48,7 @@ void two_forwards_one_backward_with_buffers(Lab& lab) {
       if (together) {
         loss = call(*ddp, torch::cat({left, right})).sum();
       } else {
-        // Only the pass before backward prepares the reducer.
-        loss = call(*ddp, left, false).sum();
+        loss = call(*ddp, left).sum();
         loss = loss + call(*ddp, right).sum();
       }
       run_backward(loss);
