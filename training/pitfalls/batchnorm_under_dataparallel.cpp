@@ -22,8 +22,9 @@ void batchnorm_under_dataparallel(Lab& lab) {
   const auto model = lab.model(lab.cured() ? sample_norm() : batch_norm2d(4), lab.seed());
   DataParallel parallel(*model, lab.devices());
   IgnorePhases ignore;
-  const at::Tensor output =
-      parallel.forward(to_vgpu(batch, lab.device().index()), true, ignore).detach().cpu();
+  const at::Tensor gathered = parallel.forward(to_vgpu(batch, lab.device().index()), true, ignore);
+  run_backward(gathered.sum());  // replicas give their memory back in backward
+  const at::Tensor output = gathered.detach().cpu();
   Json& evidence = lab.evidence();
   for (int gpu = 0; gpu < gpus; ++gpu)
     evidence["replica_probe_outputs"].push_back(
