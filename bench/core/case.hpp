@@ -70,7 +70,7 @@ struct Case {
   Execute execute = Execute::shape;
   HostProfile host = HostProfile::cpp;
   std::string machine;  // catalogue name, "4xv100-sxm2" or TOML file; empty on real devices
-  std::uint64_t device_memory_bytes = 0;  // vgpu: memory of one GPU; allocation beyond it fails
+  std::uint64_t device_memory_bytes = 0;  // of one GPU; 0: not known. vgpu: more of it fails
   int steps = 0;  // timed steps; 0 = the stopping rule decides (measured) or 1 (simulated)
   int warmup = 3;
   std::uint64_t seed = 1;

@@ -26,6 +26,7 @@ pitfalls::RunEvidence evidence_of(const CaseResult& result) {
   const Case& work = result.work;
   Json rank = memory_evidence(result);
   rank["batch"] = work.batch;
+  if (work.device_memory_bytes > 0) rank["memory_limit_bytes"] = work.device_memory_bytes;
   if (work.strategy == Strategy::data_parallel && work.accumulation == 1)
     rank["shards"] = strategy_chunks(work);
   if (work.strategy == Strategy::distributed)

@@ -24,7 +24,11 @@ Devices cuda_devices(const Hardware& hardware) {
   devices.kind = DeviceKind::cuda;
   devices.count = static_cast<int>(hardware.gpus.size());
   devices.title = std::to_string(devices.count) + " x " + hardware.gpus[0].name;
-  for (const HardwareGpu& gpu : hardware.gpus) devices.used_bytes.push_back(gpu.used_bytes);
+  devices.memory_bytes = hardware.gpus[0].memory_bytes;
+  for (const HardwareGpu& gpu : hardware.gpus) {
+    devices.used_bytes.push_back(gpu.used_bytes);
+    devices.memory_bytes = std::min(devices.memory_bytes, gpu.memory_bytes);
+  }
   return devices;
 }
 

@@ -18,7 +18,7 @@ struct Devices {
   int count = 0;                          // devices 0 .. count-1 exist
   std::string title;                      // "4 x V100 SXM2", for messages
   std::string machine;                    // vgpu: what load_machine() takes
-  std::uint64_t memory_bytes = 0;         // vgpu: of one GPU
+  std::uint64_t memory_bytes = 0;         // of the smallest GPU; 0: not known
   std::vector<std::uint64_t> used_bytes;  // cuda: memory in use by device, for auto:N
   std::vector<std::string> notes;         // lines the user should see first
 };

@@ -50,8 +50,23 @@ double imbalance_of(const RunEvidence& run) {
   return peaks->at(0).get<double>() / (others / static_cast<double>(peaks->size() - 1));
 }
 
-// The catalogue's threshold (facts of DP012): below it the difference costs no batch worth a line.
+// Below this ratio of the peaks the difference costs no batch worth a line.
 constexpr double kImbalance = 1.3;
+// A step's memory grows no faster than its batch. While the primary GPU is no more than half full
+// the batch can double, and what the other GPUs have free beyond that costs nobody anything.
+constexpr double kRoomToDouble = 0.5;
+
+// The primary GPU holds more than the others, and so much that it ends the growth of the batch.
+bool primary_limits_batch(const RunEvidence& run) {
+  const Json* peaks = run.first("peak_bytes");
+  if (peaks == nullptr || peaks->empty() || imbalance_of(run) <= kImbalance) return false;
+  return peaks->at(0).get<double>() > kRoomToDouble * run.number("memory_limit_bytes");
+}
+
+std::string percent_full(const RunEvidence& run) {
+  const double peak = run.first("peak_bytes")->at(0).get<double>();
+  return figure(100 * peak / run.number("memory_limit_bytes"), 0) + " %";
+}
 
 // What the primary GPU holds more of than GPU 1, largest first: "gathered_outputs +1.00 MiB, ..."
 std::string surplus_by_category(const RunEvidence& run) {
@@ -73,20 +88,19 @@ std::string surplus_by_category(const RunEvidence& run) {
 }  // namespace
 
 void judge_primary_gpu_imbalance(const RunEvidence& run, RunReport& report) {
-  const double imbalance = imbalance_of(run);
-  if (run.strategy() != "data_parallel" || imbalance <= kImbalance) return;
+  if (run.strategy() != "data_parallel" || !primary_limits_batch(run)) return;
   const std::string surplus = surplus_by_category(run);
-  Finding& finding =
-      report.add(Confidence::certain, "the primary GPU's peak is " + figure(imbalance, 2) +
-                                          " times the mean of the others" +
-                                          (surplus.empty() ? "" : " (" + surplus + ")"));
+  Finding& finding = report.add(Confidence::certain,
+                                "the primary GPU is " + percent_full(run) + " full at its peak, " +
+                                    figure(imbalance_of(run), 2) + " times the mean of the others" +
+                                    (surplus.empty() ? "" : " (" + surplus + ")"));
   finding.help = "Use DDP; or compute the loss inside forward and average it outside.";
   finding.evidence.emplace_back("surplus of the primary GPU", surplus);
 }
 
 Price price_primary_gpu_imbalance(const RunEvidence& broken, const RunEvidence& cured) {
   Price price;
-  price.reproduced = imbalance_of(broken) > kImbalance;
+  price.reproduced = primary_limits_batch(broken);
   price.gone = imbalance_of(cured) < kImbalance && cured.first("peak_bytes") != nullptr;
   const double largest = broken.number("largest_batch");
   const double possible = cured.number("largest_batch");

@@ -12,12 +12,12 @@
 //   steps               optimizer steps that were finished
 //   collectives         the rank's collectives in order: ["all_reduce 512", ...] (bytes)
 //   shards              samples per GPU in one forward pass of DataParallel; batch
-//   peak_bytes          by GPU: bytes at the peak; peak_categories: the same by category
+//   peak_bytes          by GPU: bytes at the peak; peak_categories: the same by category;
+//                       memory_limit_bytes: of one GPU
 //   gradients           by parameter: sum of the gradient after backward
 //   accuracy            validation accuracy by seed, in [0, 1]
 //   gradient_sum        of the first parameter; step_gradient_sum, changed_gradient_sum: at the
-//   step,
-//                       and of what changed after wrapping (parameters_changed_after_wrap: names)
+//                       step, and of what parameters_changed_after_wrap names
 //   weights_after       sum of the first parameter's values at the end; optimizer_steps, reductions
 //   forward_in_no_sync, backward_in_no_sync   by micro-batch; micro_batches: accumulated for a step
 //   forwards_per_backward, grad_in_training_forward, static_graph   how the loop calls the wrapper
@@ -25,7 +25,8 @@
 //   paths_written, bytes_written, checkpoint_bytes_by_gpu, own_gpu   what checkpoints touch
 //   decisive_metric     the validation figure by which this rank decides; epochs_trained,
 //                       final_learning_rate: what follows from it
-//   rank_batch, total_batch_meant, global_batch, learning_rate and those _of_one_process
+//   rank_batch, total_batch_meant, global_batch, learning_rate, batch_of_one_process,
+//   rate_of_one_process                       how batch and rate grew
 //   probe_output, replica_probe_outputs       mean square of what one sample became in batch norm;
 //                       running_mean, running_variance: sums of its buffers
 //   optimizer_parameters, optimizer_parameters_in_model   that it updates, and that the model has
@@ -34,8 +35,8 @@
 //   bucket_count, gradient_count, gradient_bytes, gradients_at_first_reduction   of the last step
 //   warnings            PyTorch's own, each time it was raised
 //   data_wait_seconds, training_seconds, loader_workers, cores   what loaders cost
-//   compute_seconds, wall_seconds             medians of a step, before its first collective and
-//   all world_size_expected, processes_started, rendezvous_seconds   the start of a job
+//   compute_seconds, wall_seconds             medians of a step: before its first collective, all
+//   world_size_expected, processes_started, rendezvous_seconds   the start of a job
 // A pitfall that needs another key documents it here.
 #pragma once
 

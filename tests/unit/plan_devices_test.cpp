@@ -15,7 +15,7 @@ VirtualMachine fake_machine(const std::string& name) {
 
 Hardware two_gpus() {
   Hardware hardware;
-  hardware.gpus = {{"H200", "GPU-a", 100, 90, 0}, {"H200", "GPU-b", 100, 10, 0}};
+  hardware.gpus = {{"H200", "GPU-a", 100, 90, 0}, {"H200", "GPU-b", 95, 10, 0}};
   return hardware;
 }
 
@@ -39,6 +39,7 @@ TEST(Devices, RealGpusAreUsedWhereThereAreSome) {
   const Devices devices = resolve_devices({}, two_gpus(), fake_machine);
   EXPECT_EQ(devices.kind, DeviceKind::cuda);
   EXPECT_EQ(devices.count, 2);
+  EXPECT_EQ(devices.memory_bytes, 95U) << "of the smallest GPU";
   EXPECT_TRUE(devices.notes.empty());
 }
 
