@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/page.hpp"
 #include "scenarios/pitfalls/registry.hpp"
 
+#include <algorithm>
 #include <cctype>
 
 namespace bench::diagnose {
@@ -16,8 +17,8 @@ std::string evidence_of(const pitfalls::Rule& rule) {
     if (evidence == pitfalls::Evidence::partial) out += " (partly)";
   };
   add(rule.check != nullptr ? rule.statically : pitfalls::Evidence::none, "script");
-  add(rule.dynamically, "run");
-  return out;
+  add(rule.judge != nullptr ? rule.dynamically : pitfalls::Evidence::none, "run");
+  return out.empty() ? "page only" : out;
 }
 
 std::string stem_of(const pitfalls::Rule& rule) {
@@ -29,10 +30,10 @@ std::string stem_of(const pitfalls::Rule& rule) {
   return out;
 }
 
-std::string first_sentence(const std::string& text) {
-  std::string out;
-  for (const char c : text.substr(0, text.find(". ") + 1)) out += c == '\n' ? ' ' : c;
-  return out.empty() ? text : out;
+std::string first_sentence(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  const std::size_t end = text.find(". ");
+  return end == std::string::npos ? text : text.substr(0, end + 1);
 }
 
 }  // namespace

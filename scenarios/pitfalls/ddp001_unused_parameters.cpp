@@ -123,7 +123,7 @@ Price price_unused_parameters(const RunEvidence& broken, const RunEvidence& cure
   price.reproduced = !error.empty();
   price.gone = cured.first("error") == nullptr && cured.number("steps") > broken.number("steps");
   price.cost = broken.number("steps");
-  price.unit = "step until the crash";
+  price.unit = "step before the crash";
   price.seen = "RuntimeError: " + error.substr(0, error.find('.')) + "; no gradient for " +
                parameters_in(error);
   return price;

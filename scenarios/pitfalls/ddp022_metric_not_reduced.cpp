@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace bench::pitfalls {
@@ -101,15 +102,19 @@ Price price_metric_not_reduced(const RunEvidence& broken, const RunEvidence& cur
     price.gone = agreed && !ranks_differ(cured, "weights_after");
     price.cost = rank_spread(broken, "weights_after");
     price.unit = "difference of weight sums between ranks";
-    price.seen = "silent: learning rates " + rank_figures(broken, "final_learning_rate", 5) +
-                 " by rank, and models that drift apart";
+    price.seen =
+        "silent: each rank lowers its learning rate in epochs of its own, and the models drift "
+        "apart";
   } else if (broken.first("epochs_trained") != nullptr) {
     price.reproduced = apart && !broken.hung_ranks().empty();
     price.gone = agreed && cured.hung_ranks().empty() && !stopped_apart(cured);
     price.cost = broken.document().value("limit_seconds", 0.0);
     price.unit = "s hung until the time-out";
-    price.seen = "nothing is printed: the ranks stop after " +
-                 rank_figures(broken, "epochs_trained") + " epochs, and one waits for the other";
+    const std::vector<double> epochs = rank_values(broken, "epochs_trained");
+    if (!epochs.empty())
+      price.seen = "nothing is printed: one rank stops after " +
+                   figure(*std::min_element(epochs.begin(), epochs.end())) +
+                   " epochs, the other waits for it in the next";
   } else {
     price.reproduced = apart;
     price.gone = agreed && cured.number("accuracy_of_chosen") == cured.number("accuracy_of_best");

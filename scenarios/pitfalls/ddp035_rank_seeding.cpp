@@ -111,7 +111,7 @@ Price price_rank_seeding(const RunEvidence& broken, const RunEvidence& cured) {
     price.reproduced = !error.empty();
     price.gone = cured.first("error") == nullptr && cured.number("wrapped") == 1;
     price.cost = 0;
-    price.unit = "steps until the crash";
+    price.unit = "steps before the crash";
     price.seen = first_sentence(error);
   }
   return price;

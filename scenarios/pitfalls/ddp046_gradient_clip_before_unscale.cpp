@@ -71,7 +71,7 @@ Price price_gradient_clip_before_unscale(const RunEvidence& broken, const RunEvi
   price.cost = 100 * lost.mean;
   price.unit = "accuracy points lost (95 % interval " + figure(100 * lost.low, 2) + " to " +
                figure(100 * lost.high, 2) + ", " + std::to_string(lost.seeds) + " seeds)";
-  price.seen = "silent: the norm that is applied is " + Json(broken.number("norm_applied")).dump() +
+  price.seen = "silent: the norm that is applied is " + figure(broken.number("norm_applied"), 7) +
                ", and nothing is learned";
   return price;
 }

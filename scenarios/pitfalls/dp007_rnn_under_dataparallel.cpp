@@ -61,7 +61,7 @@ Price price_rnn_under_dataparallel(const RunEvidence& broken, const RunEvidence&
   price.reproduced = !error.empty();
   price.gone = cured.first("error") == nullptr && cured.first("output_rows") != nullptr;
   price.cost = 0;
-  price.unit = "steps until the crash";
+  price.unit = "steps before the crash";
   price.seen = "RuntimeError: " + error.substr(0, error.find('\n'));
   return price;
 }

@@ -104,7 +104,7 @@ Price price_loss_inside_dp_forward(const RunEvidence& broken, const RunEvidence&
   price.gone = cured.first("error") == nullptr && gradient_ratio(cured) > 0 &&
                gradient_ratio(cured) < kSameRatio;
   price.cost = error.empty() ? ratio : 0;
-  price.unit = error.empty() ? "times the gradient of one GPU" : "steps until the crash";
+  price.unit = error.empty() ? "times the gradient of one GPU" : "steps before the crash";
   price.seen = error.empty() ? "silent: gradients " + figure(ratio) + " times too large"
                              : "RuntimeError: " + error.substr(0, error.find('\n'));
   return price;

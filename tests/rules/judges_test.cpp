@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -230,7 +231,8 @@ const JudgeCase kCases[] = {
      R"({"ranks":[{"loss_scale":1,"gradient_norm":2,"norm_seen_by_clip":2}]})",
      {}},
     {"a step on one rank only",
-     R"({"ranks":[{"optimizer_steps":5,"weights_after":1},{"optimizer_steps":4,"weights_after":2}]})",
+     R"({"ranks":[{"optimizer_steps":5,"weights_after":1},
+                  {"optimizer_steps":4,"weights_after":2}]})",
      {"one-rank-state-change"}},
     {"the same augmentation",
      R"({"ranks":[{"crops_hash":"a","dropout_hash":"b"},{"crops_hash":"a","dropout_hash":"b"}]})",
@@ -263,7 +265,8 @@ const JudgeCase kCases[] = {
                   {"compute_seconds":0.03,"wall_seconds":0.03}]})",
      {"hidden-straggler"}},
     {"a port in use",
-     R"({"ranks":[{"error":"The server socket has failed to listen on any local network address."}]})",
+     R"({"ranks":[{
+       "error":"The server socket has failed to listen on any local network address."}]})",
      {"rendezvous-misconfigured"}},
     {"a rank that never starts",
      R"({"ranks":[{"world_size_expected":2,"processes_started":1,"error":"timed out"}]})",
@@ -282,6 +285,34 @@ TEST(Laboratory, EveryTrialHasARuleThatJudgesAndAPageThatTells) {
         << trial.rule << ": its page does not say how to reproduce it";
     EXPECT_TRUE(titles.insert(title_of(trial)).second) << title_of(trial);
     EXPECT_FALSE(trial.mistake.empty() || trial.fix.empty()) << title_of(trial);
+  }
+}
+
+// The rules whose runs a page says the laboratory repeats: every "--select NAME" in the text.
+std::set<std::string> selected_in(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  const std::string flag = "--select ";
+  std::set<std::string> names;
+  for (std::size_t at = text.find(flag); at != std::string::npos; at = text.find(flag, at)) {
+    at += flag.size();
+    names.insert(text.substr(at, text.find_first_of("` ", at) - at));
+  }
+  return names;
+}
+
+TEST(Laboratory, PagesClaimTheTrialsThatThereAreAndNoOthers) {
+  std::set<std::string_view> tried;
+  for (const Trial& trial : all_trials()) tried.insert(trial.rule);
+  for (const Rule& rule : all_rules()) {
+    const std::string measured = section(rule, "Measured here");
+    const std::set<std::string> claimed = selected_in(measured);
+    for (const std::string& name : claimed)
+      EXPECT_TRUE(tried.contains(name)) << rule.name << ": its page selects " << name;
+    EXPECT_EQ(claimed.contains(std::string(rule.name)), tried.contains(rule.name))
+        << rule.name << ": its page and the laboratory's table disagree";
+    EXPECT_EQ(measured.find("Not in the laboratory") == std::string::npos,
+              tried.contains(rule.name))
+        << rule.name << ": a page without a trial says what evidence it has instead";
   }
 }
 

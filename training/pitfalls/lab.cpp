@@ -27,6 +27,8 @@ Lab::Lab(const Job& job, Placement placement, WorkerChannel& channel)
     : job_(job), placement_(std::move(placement)), channel_(channel) {
   evidence_ = Json::object();
   evidence_["collectives"] = Json::array();
+  // A rank that has its connections could finish and close them while another still makes its own.
+  if (placement_.group) placement_.group->barrier()->wait();
   observe_collectives([this](const CollectiveCall& call) {
     {
       const std::lock_guard lock(writing_);
