@@ -126,10 +126,13 @@ int run_to_ddp(Flags& flags) {
 }
 
 int run_explain_trainer(Flags& flags) {
-  for_each_program(flags.options, [](const Program& program) {
+  bool any = false;
+  for_each_program(flags.options, [&](const Program& program) {
     const std::string text = explain_trainer(program);
+    any = any || !text.empty();
     std::fwrite(text.data(), 1, text.size(), stdout);
   });
+  if (!any) std::puts("no Lightning Trainer found");
   return kExitClean;
 }
 

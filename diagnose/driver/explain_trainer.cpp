@@ -1,210 +1,213 @@
 #include "diagnose/driver/explain_trainer.hpp"
 
+#include "diagnose/driver/trainer_today.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
 
-#include <algorithm>
-#include <charconv>
+#include <array>
+#include <functional>
 
 namespace bench::diagnose {
 namespace {
 
 namespace trainer = pitfalls::trainer;
+using enum LightningVersion;
+using Where = TrainerReading::Where;
 
-constexpr std::string_view kVersionNames[] = {"up to 1.4", "1.5 to 1.9", "2.x"};
+struct VersionRange {
+  const char* first;
+  const char* last;
+};
+// By LightningVersion.
+constexpr VersionRange kNames[] = {
+    {"1.0", "1.4"}, {"1.5", "1.5"}, {"1.6", "1.6"}, {"1.7", "1.9"}, {"2.0", "2.x"}};
 
-DeviceReading first(std::int64_t count) {
-  DeviceReading out;
-  if (count == -1) {
-    out.kind = DeviceReading::Kind::all;
-  } else if (count < -1) {
-    out.kind = DeviceReading::Kind::error;
-    out.note = "negative counts other than -1 are refused";
-  } else if (count > 0) {
-    out.kind = DeviceReading::Kind::gpus;
-    for (int i = 0; i < count && i < 1024; ++i) out.ids.push_back(i);
+std::string name_of(std::size_t first, std::size_t last) {
+  const std::string from = kNames[first].first;
+  const std::string to = kNames[last].last;
+  if (to == "2.x") return from == "2.0" ? to : from + " to 2.x";
+  return from == to ? from : from + " to " + to;
+}
+
+// One line for each run of versions that say the same.
+std::string by_version(const std::function<std::string(LightningVersion)>& line) {
+  constexpr std::size_t kCount = std::size(kLightningVersions);
+  std::array<std::string, kCount> lines;
+  for (std::size_t i = 0; i < kCount; ++i) lines[i] = line(kLightningVersions[i]);
+  std::string out;
+  for (std::size_t first = 0; first < kCount;) {
+    std::size_t last = first;
+    while (last + 1 < kCount && lines[last + 1] == lines[first]) ++last;
+    out += "    Lightning " + name_of(first, last) + ": " + lines[first] + "\n";
+    first = last + 1;
   }
   return out;
 }
 
-DeviceReading error(std::string note) { return {DeviceReading::Kind::error, {}, std::move(note)}; }
-
-DeviceReading indices(const std::vector<int>& ids, LightningVersion version) {
-  if (ids.empty())
-    return version == LightningVersion::from_1_5 ? DeviceReading{}
-                                                 : error("an empty list is refused");
-  std::vector<int> sorted = ids;
-  std::sort(sorted.begin(), sorted.end());
-  const bool repeated = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
-  if (repeated && version != LightningVersion::up_to_1_4) return error("indices must be unique");
-  if (sorted.front() < 0) return error("indices must not be negative");
-  return {DeviceReading::Kind::gpus, ids, {}};
+std::string listed(const std::vector<int>& ids) {
+  std::string out;
+  for (const int id : ids) out += (out.empty() ? "" : ", ") + std::to_string(id);
+  return out;
 }
 
-std::optional<int> number(std::string_view text) {
-  int value = 0;
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+std::string counted(std::int64_t count, const std::string& noun, const char* plural = "s") {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : plural);
 }
 
-DeviceReading read_string(const std::string& text, LightningVersion version) {
-  if (text == "auto") return first(-1);
-  if (text.find(',') != std::string::npos) {
-    std::vector<int> ids;
-    std::size_t start = 0;
-    while (start < text.size()) {
-      const std::size_t comma = std::min(text.find(',', start), text.size());
-      const auto id = number(std::string_view(text).substr(start, comma - start));
-      if (!id) return error("not a list of indices");
-      ids.push_back(*id);
-      start = comma + 1;
-    }
-    return indices(ids, version);
-  }
-  const auto count = number(text);
-  if (!count) return error("neither a number nor a list");
-  if (*count == -1) return first(-1);
-  if (version == LightningVersion::up_to_1_4) return indices({*count}, version);
-  if (*count == 0 && version == LightningVersion::from_2_0) return error("0 devices are refused");
-  return first(*count);
-}
-
-std::string describe(const DeviceReading& reading, std::optional<std::int64_t> visible) {
-  switch (reading.kind) {
-    case DeviceReading::Kind::cpu:
-      return "the CPU, 1 process";
-    case DeviceReading::Kind::error:
-      return "MisconfigurationException: " + reading.note;
-    case DeviceReading::Kind::all:
-      return visible ? "all visible GPUs: " + std::to_string(*visible) : "all visible GPUs";
-    case DeviceReading::Kind::gpus:
+std::string devices_of(const TrainerReading& reading) {
+  switch (reading.where) {
+    case Where::cpu:
+      return "the CPU";
+    case Where::other:
+      return "another accelerator, which is not read here";
+    case Where::all_gpus:
+      return reading.devices ? "all visible GPUs: " + std::to_string(*reading.devices)
+                             : "all visible GPUs";
+    case Where::free_gpus:
+      return counted(reading.devices.value_or(0), "GPU") + " that accept an allocation";
+    case Where::gpus:
       break;
   }
-  std::string out = reading.ids.size() == 1 ? "GPU " : "GPUs ";
-  for (std::size_t i = 0; i < reading.ids.size(); ++i)
-    out += (i == 0 ? "" : ", ") + std::to_string(reading.ids[i]);
-  const auto highest = *std::max_element(reading.ids.begin(), reading.ids.end());
-  if (visible && highest >= *visible) out += " (but only " + std::to_string(*visible) + " visible)";
+  return (reading.ids.size() == 1 ? "GPU " : "GPUs ") + listed(reading.ids);
+}
+
+// The first batch size of a loader, which a reading turns into samples on each device.
+std::optional<std::int64_t> loader_batch(const Program& program) {
+  for (const CallRef& loader : program.calls(Api::data_loader))
+    if (const auto batch = program.integer(loader.argument(1, "batch_size"))) return batch;
+  return std::nullopt;
+}
+
+std::string batch_of(std::int64_t batch, const TrainerReading& reading) {
+  if (!reading.error.empty() || reading.where == Where::other || !reading.devices) return {};
+  const std::int64_t devices = *reading.devices;
+  if (reading.splits_batch()) {
+    const std::int64_t share = (batch + devices - 1) / devices;
+    std::string out = "; " + std::string(batch % devices == 0 ? "" : "at most ") +
+                      counted(share, "sample") + " on each device (" + reading.strategy +
+                      " splits " + std::to_string(batch) + ")";
+    if (reading.nodes > 1)
+      out += ", " + std::to_string(batch * reading.nodes) + " in all on " +
+             std::to_string(reading.nodes) + " nodes";
+    return out;
+  }
+  if (!reading.processes) return {};
+  std::string out = "; " + counted(batch, "sample") + " on each device";
+  if (*reading.processes > 1) out += ", " + std::to_string(batch * *reading.processes) + " in all";
   return out;
 }
 
-std::string strategy_name(const trainer::Use& use) {
-  for (const char* name : {"strategy", "distributed_backend"})
-    if (const auto* argument = use.find(name); argument && argument->value.is_string())
-      return argument->value.string;
-  const auto* accelerator = use.find("accelerator");
-  if (accelerator && accelerator->value.is_string() &&
-      (accelerator->value.string.starts_with("ddp") || accelerator->value.string == "dp"))
-    return accelerator->value.string;
+// Indices of CUDA_VISIBLE_DEVICES, from a launch line or from the script.
+std::vector<int> visible_ids(const Program& program) {
+  for (const LaunchLine& launch : program.launches())
+    if (const auto text = launch.variable("CUDA_VISIBLE_DEVICES"))
+      return parse_visible_devices(*text).ids;
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->nodes_of(diagnose::Kind::assignment)) {
+      const Ref assignment{module, node};
+      if (program.environment_name(assignment.child(Field::left)) != "CUDA_VISIBLE_DEVICES")
+        continue;
+      if (const auto text = program.string(assignment.child(Field::right)))
+        return parse_visible_devices(*text).ids;
+    }
   return {};
 }
 
-std::string processes(const DeviceReading& reading, const trainer::Use& use,
-                      std::optional<std::int64_t> visible) {
-  const std::string strategy = strategy_name(use);
-  std::optional<std::int64_t> devices = static_cast<std::int64_t>(reading.ids.size());
-  if (reading.kind == DeviceReading::Kind::all) devices = visible;
-  if (reading.kind == DeviceReading::Kind::cpu || reading.kind == DeviceReading::Kind::error)
-    return {};
-  if (strategy == "dp") return "1 process, a thread for each GPU";
-  const auto* nodes = use.find("num_nodes");
-  const std::int64_t count = nodes && nodes->value.is_integer() ? nodes->value.integer : 1;
-  const std::string how = strategy.empty() ? "the default strategy" : strategy;
-  if (!devices) return "one process for each GPU (" + how + ")";
-  return std::to_string(*devices * count) + (*devices * count == 1 ? " process" : " processes") +
-         " (" + how + (count > 1 ? ", " + std::to_string(count) + " nodes" : "") + ")";
+std::string place_of(const Program& program, const trainer::Use& use) {
+  if (use.call)
+    return use.call.module->path() + ":" +
+           std::to_string(use.call.module->tree().line_of(use.call.call->node));
+  if (use.arguments.empty()) return program.root().path();
+  const ConfigEntry& entry = *use.arguments.front().entry;
+  return entry.file + ":" + std::to_string(entry.line);
 }
 
-// The batch of one device: dp splits the loader's batch, everything else gives it to each process.
-std::string per_device_batch(const Program& program, const trainer::Use& use,
-                             const DeviceReading& reading) {
-  for (const CallRef& loader : program.calls(Api::data_loader)) {
-    const auto batch = program.integer(loader.argument(1, "batch_size"));
-    if (!batch) continue;
-    const auto devices = static_cast<std::int64_t>(std::max<std::size_t>(1, reading.ids.size()));
-    if (strategy_name(use) == "dp")
-      return std::to_string((*batch + devices - 1) / devices) +
-             " samples on each device (dp splits " + std::to_string(*batch) + ")";
-    return std::to_string(*batch) + " samples on each device, " + std::to_string(*batch * devices) +
-           " in all on a node";
+std::string explain(const Program& program, const trainer::Use& use) {
+  TrainerMachine machine;
+  machine.visible_gpus = pitfalls::facts::visible_gpus(program);
+  machine.interactive = program.is_notebook();
+  const auto batch = loader_batch(program);
+  const auto full = [&](const trainer::Use& read, LightningVersion version) {
+    const TrainerReading reading = read_trainer(read, version, machine);
+    return describe(reading) + (batch ? batch_of(*batch, reading) : "");
+  };
+  std::string out = place_of(program, use) + ": Trainer\n";
+  if (machine.visible_gpus) {
+    out += "  visible GPUs: " + std::to_string(*machine.visible_gpus);
+    if (const auto ids = visible_ids(program); !ids.empty())
+      out += " (CUDA_VISIBLE_DEVICES: index 0 is GPU " + std::to_string(ids.front()) +
+             " of the machine; all are " + listed(ids) + ")";
+    out += "\n";
   }
-  return {};
+  if (use.has_more) out += "  it has ** arguments that cannot be seen\n";
+  out += "  devices and processes\n";
+  out += by_version([&](LightningVersion version) { return full(use, version); });
+  if (const auto* precision = use.find("precision")) {
+    out += "  precision=" + trainer::spelling(precision->value) + "\n";
+    out += by_version([&](LightningVersion version) {
+      const TrainerReading reading = read_trainer(use, version, machine);
+      return describe_precision(precision->value, version,
+                                reading.error.empty() && reading.where == Where::cpu);
+    });
+  }
+  const TodaysTrainer today = said_today(use);
+  if (today.changes.empty()) return out;
+  out += "  for Lightning 2: " + today.call() + "\n";
+  out += "    " + full(today.use(), from_2_0) + "\n";
+  for (const std::string& change : today.changes) out += "    " + change + "\n";
+  return out;
 }
 
 }  // namespace
 
-DeviceReading read_devices(const Value& value, LightningVersion version) {
-  using Type = Value::Type;
-  switch (value.type) {
-    case Type::none:
-      if (version == LightningVersion::from_2_0)
-        return error("None is refused; leave devices out for all visible GPUs");
-      return {};
-    case Type::integer:
-      if (value.integer == 0 && version == LightningVersion::from_2_0)
-        return error("0 devices are refused; use accelerator=\"cpu\"");
-      return first(value.integer);
-    case Type::string:
-      return read_string(value.string, version);
-    case Type::list: {
-      std::vector<int> ids;
-      for (const Value& item : value.items) {
-        if (!item.is_integer()) return error("not a list of indices");
-        ids.push_back(static_cast<int>(item.integer));
-      }
-      return indices(ids, version);
-    }
-    case Type::boolean:
-      return error("True and False are refused");
-    default:
-      return error("a value this analysis cannot see");
+std::string describe(const TrainerReading& reading) {
+  if (!reading.error.empty()) return reading.error;
+  std::string out = devices_of(reading);
+  if (reading.where == Where::other) return out;
+  if (reading.strategy == "horovod") return out + "; horovodrun sets the processes";
+  const std::string nodes =
+      reading.nodes > 1 ? ", " + std::to_string(reading.nodes) + " nodes" : std::string();
+  if (reading.strategy == "dp") return out + "; 1 process, a thread for each GPU (dp)";
+  if (reading.strategy == "ddp2")
+    return out + "; " + counted(reading.nodes, "process", "es") + ", one a node (ddp2)";
+  out += "; ";
+  if (!reading.processes) {
+    out += "one process for each GPU";
+  } else {
+    out += counted(*reading.processes, "process", "es");
   }
+  const std::string how = reading.strategy + nodes;
+  return how.empty() ? out : out + " (" + how + ")";
+}
+
+std::string describe_precision(const Value& value, LightningVersion version, bool on_cpu) {
+  const std::string text = value.is_string() ? value.string : trainer::spelling(value);
+  const bool is_text = value.is_string();
+  const std::string mixed16 = "mixed, float16";
+  const std::string mixed_bf16 = "mixed, bfloat16";
+  if (text == "32" && (version != up_to_1_4 || !is_text)) return "float32";
+  if (text == "64" && (version != up_to_1_4 || !is_text)) return "float64";
+  if (version == up_to_1_4) {
+    if (text != "16" || is_text) return "NotImplementedError: only 64, 32 and 16";
+    return on_cpu ? "MisconfigurationException: mixed precision needs a GPU" : mixed16;
+  }
+  if (text == "16") return on_cpu ? mixed_bf16 + ", with a warning: float16 needs a GPU" : mixed16;
+  if (text == "bf16") return mixed_bf16;
+  if (version != from_2_0) return "MisconfigurationException: not a precision of this version";
+  if (text == "16-mixed") return on_cpu ? mixed_bf16 + ", with a warning" : mixed16;
+  if (text == "bf16-mixed") return mixed_bf16;
+  if (text == "32-true") return "float32";
+  if (text == "64-true") return "float64";
+  if (text == "16-true") return "weights and all in float16";
+  if (text == "bf16-true") return "weights and all in bfloat16";
+  if (text.starts_with("transformer-engine")) return "float8 by Transformer Engine";
+  return "ValueError: not a precision";
 }
 
 std::string explain_trainer(const Program& program) {
-  const auto visible = pitfalls::facts::visible_gpus(program);
   std::string out;
-  for (const trainer::Use& use : trainer::uses(program)) {
-    const std::string where =
-        use.call ? use.call.module->path() + ":" +
-                       std::to_string(use.call.module->tree().line_of(use.call.call->node))
-        : use.arguments.empty() ? program.root().path()
-                                : use.arguments.front().entry->file + ":" +
-                                      std::to_string(use.arguments.front().entry->line);
-    out += where + ": Trainer\n";
-    if (visible) out += "  visible GPUs: " + std::to_string(*visible) + "\n";
-    for (const char* name : {"gpus", "devices"}) {
-      const auto* argument = use.find(name);
-      if (argument == nullptr) continue;
-      out += "  " + std::string(name) + "=" + trainer::spelling(argument->value) + "\n";
-      for (std::size_t i = 0; i < std::size(kVersionNames); ++i) {
-        const auto version = static_cast<LightningVersion>(i);
-        const bool is_gpus = std::string_view(name) == "gpus";
-        if (!is_gpus && version == LightningVersion::up_to_1_4) continue;
-        const DeviceReading reading = read_devices(argument->value, version);
-        out += "    Lightning " + std::string(kVersionNames[i]) + ": ";
-        if (is_gpus && version == LightningVersion::from_2_0) {
-          out += "TypeError: gpus was removed\n";
-          continue;
-        }
-        out += describe(reading, visible);
-        if (const std::string many = processes(reading, use, visible); !many.empty())
-          out += "; " + many;
-        if (const std::string batch = per_device_batch(program, use, reading); !batch.empty())
-          out += "; " + batch;
-        out += "\n";
-      }
-    }
-    if (use.find("gpus") == nullptr && use.find("devices") == nullptr)
-      out += "  devices not given: Lightning 2.x takes all visible GPUs, 1.x the CPU\n";
-    for (const trainer::Argument& argument : use.arguments)
-      if (argument.name != "gpus" && argument.name != "devices")
-        out += "  " + argument.name + "=" + trainer::spelling(argument.value) + "\n";
-  }
-  return out.empty() ? "no Lightning Trainer found\n" : out;
+  for (const trainer::Use& use : trainer::uses(program)) out += explain(program, use);
+  return out;
 }
 
 }  // namespace bench::diagnose

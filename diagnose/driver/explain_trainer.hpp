@@ -2,25 +2,19 @@
 // devices, processes, per-device batch, and the modern spelling of removed arguments.
 #pragma once
 
+#include "diagnose/driver/trainer_reading.hpp"
 #include "diagnose/model/program.hpp"
 
-#include <optional>
 #include <string>
-#include <vector>
 
 namespace bench::diagnose {
 
-// How one version reads a devices value, given the number of visible GPUs (empty: not known).
-struct DeviceReading {
-  enum class Kind : std::uint8_t { cpu, gpus, all, error } kind = Kind::cpu;
-  std::vector<int> ids;  // after CUDA_VISIBLE_DEVICES
-  std::string note;
-};
-
-enum class LightningVersion : std::uint8_t { up_to_1_4, from_1_5, from_2_0 };
-
-DeviceReading read_devices(const Value& value, LightningVersion version);
-
 std::string explain_trainer(const Program& program);
+
+// One reading as a phrase: "GPUs 0, 1; 2 processes (ddp)".
+std::string describe(const TrainerReading& reading);
+
+// How the version reads precision=VALUE, on GPUs or on the CPU.
+std::string describe_precision(const Value& value, LightningVersion version, bool on_cpu);
 
 }  // namespace bench::diagnose

@@ -2,7 +2,6 @@
 // input, and the Lightning device readings.
 #include "bench/core/error.hpp"
 #include "diagnose/driver/diagnose.hpp"
-#include "diagnose/driver/explain_trainer.hpp"
 #include "diagnose/driver/fix.hpp"
 #include "diagnose/output/index.hpp"
 #include "diagnose/output/render.hpp"
@@ -145,37 +144,6 @@ TEST(Input, ReadsNotebooksBySourceLine) {
   const auto found = diagnose_texts({{"n.ipynb", notebook}}, "n.ipynb", options);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].line, 6U);
-}
-
-Value integer(std::int64_t number) {
-  Value value;
-  value.type = Value::Type::integer;
-  value.integer = number;
-  return value;
-}
-
-Value text(const std::string& string) {
-  Value value;
-  value.type = Value::Type::string;
-  value.string = string;
-  return value;
-}
-
-TEST(TrainerDevices, ReadAsEachVersionDoes) {
-  using enum LightningVersion;
-  using Kind = DeviceReading::Kind;
-  EXPECT_EQ(read_devices(integer(0), up_to_1_4).kind, Kind::cpu);
-  EXPECT_EQ(read_devices(integer(0), from_2_0).kind, Kind::error);
-  EXPECT_EQ(read_devices(integer(2), from_1_5).ids, (std::vector<int>{0, 1}));
-  EXPECT_EQ(read_devices(integer(-1), from_2_0).kind, Kind::all);
-  EXPECT_EQ(read_devices(text("3"), up_to_1_4).ids, (std::vector<int>{3}));
-  EXPECT_EQ(read_devices(text("3"), from_1_5).ids, (std::vector<int>{0, 1, 2}));
-  EXPECT_EQ(read_devices(text("3,"), from_2_0).ids, (std::vector<int>{3}));
-  EXPECT_EQ(read_devices(text("0"), up_to_1_4).ids, (std::vector<int>{0}));
-  EXPECT_EQ(read_devices(text("0"), from_1_5).kind, Kind::cpu);
-  EXPECT_EQ(read_devices(text("0,1"), from_2_0).ids, (std::vector<int>{0, 1}));
-  EXPECT_EQ(read_devices(text("-1"), from_1_5).kind, Kind::all);
-  EXPECT_EQ(read_devices({}, from_2_0).kind, Kind::error);
 }
 
 TEST(RulesIndex, IsFresh) {
