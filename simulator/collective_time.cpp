@@ -27,24 +27,24 @@ constexpr double kMeasuredError = 0.07;
 constexpr double kScaledError = 0.20;
 constexpr double kModelError = 0.30;
 
+// The bandwidth of a tree between nodes as it is, not as the tuner handicaps it: its edges carry
+// the payload up and down once, which is 2 (k - 1) / k payloads for each of k nodes, not 2; and
+// what messages of middle size lose is the ramp-up below, not the tuner's table.
+double reached_gb_per_s(const NcclChoice& choice, const NcclTopology& topology) {
+  const bool tree = choice.algorithm == NcclAlgorithm::tree;
+  if (!tree || topology.nodes < 2) return choice.gb_per_s;
+  const double nodes = topology.nodes;
+  return choice.gb_per_s / choice.size_factor * nodes / (nodes - 1);
+}
+
 double with_overheads(CollectiveKind kind, const NcclChoice& choice, double bytes,
-                      std::int32_t ranks) {
-  const double transfer = bytes / choice.gb_per_s;
+                      const NcclTopology& topology) {
+  const double transfer = bytes / reached_gb_per_s(choice, topology);
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce) {
-    const double fill = (ranks - 1) * std::min(bytes, kChainPieceBytes) / choice.gb_per_s;
+    const double fill = (topology.ranks - 1) * std::min(bytes, kChainPieceBytes) / choice.gb_per_s;
     return kChainLaunchNs + choice.latency_ns + transfer + fill;
   }
   return kLaunchAndSyncNs + choice.latency_ns + transfer + std::sqrt(kRampUpNs * transfer);
-}
-
-NcclTopology topology_of(const CollectiveCurve& curve) {
-  return {curve.ranks,
-          curve.nodes,
-          curve.ring_gb_per_s,
-          curve.network_gb_per_s,
-          curve.compute_capability,
-          curve.nvlink,
-          curve.reduces_in_switch};
 }
 
 // Nearest first in what matters most: inside a node or across nodes, then the rank count. Nothing
@@ -80,6 +80,16 @@ double log_log(const std::pair<double, double>& a, const std::pair<double, doubl
 
 }  // namespace
 
+NcclTopology topology_of(const CollectiveCurve& curve) {
+  return {curve.ranks,
+          curve.nodes,
+          curve.ring_gb_per_s,
+          curve.network_gb_per_s,
+          curve.compute_capability,
+          curve.nvlink,
+          curve.reduces_in_switch};
+}
+
 double interpolate_curve(const std::vector<std::pair<double, double>>& points, double bytes) {
   if (bytes <= points.front().first) return log_log(points[0], points[1], bytes, true);
   const std::size_t last = points.size() - 1;
@@ -99,7 +109,7 @@ double interpolate_curve(const std::vector<std::pair<double, double>>& points, d
 double corrected_nccl_ns(CollectiveKind kind, double bytes, const NcclTopology& topology) {
   double least = std::numeric_limits<double>::infinity();
   for (const NcclChoice& choice : nccl_choices(kind, bytes, topology)) {
-    least = std::min(least, with_overheads(kind, choice, bytes, topology.ranks));
+    least = std::min(least, with_overheads(kind, choice, bytes, topology));
   }
   return least;
 }
@@ -111,13 +121,19 @@ CollectiveModel::CollectiveModel(const Machine& machine, const NcclTopology& top
   exact_ = same_system(reference_topology_, topology_);
 }
 
+std::string CollectiveModel::model_basis(CollectiveKind kind, double bytes) const {
+  const NcclChoice choice = nccl_choice(kind, bytes, topology_);
+  return std::string("NCCL's model with its corrections (") +
+         nccl_algorithm_name(choice.algorithm) + ", " + nccl_protocol_name(choice.protocol) + ")";
+}
+
 CollectiveEstimate CollectiveModel::estimate(CollectiveKind kind, double bytes) const {
   CollectiveEstimate estimate;
   if (topology_.ranks < 2 || kind == CollectiveKind::none) return estimate;
   const double payload = kind == CollectiveKind::barrier ? 1 : std::max(bytes, 1.0);
   const double model = corrected_nccl_ns(kind, payload, topology_);
   if (curve_ == nullptr) {
-    estimate = {model, Provenance::specification, kModelError, "NCCL's model with its corrections"};
+    estimate = {model, Provenance::specification, kModelError, model_basis(kind, payload)};
   } else {
     const double measured = interpolate_curve(curve_->points, payload);
     const double reference =

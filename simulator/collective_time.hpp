@@ -15,6 +15,9 @@ namespace bench::simulator {
 // end goes on. Never falling: more bytes take no less time at either end.
 double interpolate_curve(const std::vector<std::pair<double, double>>& points, double bytes);
 
+// The system that a curve was measured on, as NCCL sees it.
+NcclTopology topology_of(const CollectiveCurve& curve);
+
 // NCCL's model plus what it omits, in ns (see the constants in the source).
 double corrected_nccl_ns(CollectiveKind kind, double bytes, const NcclTopology& topology);
 
@@ -34,6 +37,8 @@ class CollectiveModel {
   const NcclTopology& topology() const { return topology_; }
 
  private:
+  std::string model_basis(CollectiveKind kind, double bytes) const;
+
   NcclTopology topology_;
   NcclTopology reference_topology_;
   const CollectiveCurve* curve_ = nullptr;  // the nearest measured one; null when there is none

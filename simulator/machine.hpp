@@ -80,6 +80,7 @@ struct NodeSpec {
   NvlinkKind nvlink = NvlinkKind::none;
   std::vector<NvlinkPair> nvlink_pairs;  // mesh: bridges and cube meshes
   bool peer_to_peer = true;              // over PCIe; off: copies are staged through the host
+  bool peer_to_peer_across_sockets = true;
   std::vector<std::vector<std::int32_t>> pcie_switches;  // GPUs behind one switch (or root port)
   std::vector<std::int32_t> switch_socket;               // socket of each switch
   std::int32_t sockets = 1;
@@ -87,6 +88,7 @@ struct NodeSpec {
   Quantity staged_bandwidth;       // GB/s of one host-staged GPU-to-GPU stream
   bool intel_p2p_penalty = false;  // peer traffic through the root complex costs 6/5
   std::int32_t nics = 0;
+  std::vector<std::int32_t> nic_switch;  // switch of each NIC; empty: spread evenly over the GPUs
   Quantity nic_bandwidth;  // GB/s of one NIC
   Quantity nic_latency_ns;
   Quantity host_slowdown{1, Provenance::specification};  // host costs relative to the reference CPU
@@ -137,6 +139,9 @@ struct MachineCatalogEntry {
   std::string source;
 };
 std::vector<MachineCatalogEntry> machine_catalog();
+
+// Every measured all-reduce of the catalogue.
+std::vector<CollectiveCurve> collective_catalog();
 
 // The text of a catalogue file ("gpus/v100-sxm2.toml"), to copy and edit; empty when unknown.
 std::string machine_file_text(const std::string& catalog_path);

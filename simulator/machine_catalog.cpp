@@ -113,6 +113,15 @@ Machine load_node(const std::string& name, const std::string& where) {
   return machine;
 }
 
+// Adapters behind a switch that goes go with it; one stays, because the node has a network.
+void drop_nics_of_switch(NodeSpec& node, std::int32_t index) {
+  if (node.nic_switch.empty()) return;
+  std::erase(node.nic_switch, index);
+  for (std::int32_t& at : node.nic_switch) at -= at > index ? 1 : 0;
+  if (node.nic_switch.empty()) node.nic_switch.push_back(0);
+  node.nics = static_cast<std::int32_t>(node.nic_switch.size());
+}
+
 // The first `count` GPUs of a node; what belonged to the others goes with them.
 void shrink_node(NodeSpec& node, std::int32_t count) {
   std::erase_if(node.nvlink_pairs,
@@ -121,6 +130,7 @@ void shrink_node(NodeSpec& node, std::int32_t count) {
     auto& gpus = node.pcie_switches[i];
     std::erase_if(gpus, [&](std::int32_t gpu) { return gpu >= count; });
     if (!gpus.empty()) continue;
+    drop_nics_of_switch(node, static_cast<std::int32_t>(i));
     node.pcie_switches.erase(node.pcie_switches.begin() + static_cast<std::ptrdiff_t>(i));
     node.switch_socket.erase(node.switch_socket.begin() + static_cast<std::ptrdiff_t>(i));
   }
@@ -279,6 +289,14 @@ std::vector<MachineCatalogEntry> machine_catalog() {
     entries.push_back(entry_of(load_machine(name), "gpu", name));
   }
   return entries;
+}
+
+std::vector<CollectiveCurve> collective_catalog() {
+  std::vector<CollectiveCurve> curves;
+  for (const std::string& name : names_in(kCollectives)) {
+    curves.push_back(load_collective(name, ""));
+  }
+  return curves;
 }
 
 std::string machine_file_text(const std::string& catalog_path) {

@@ -52,5 +52,6 @@ Machine parse_node(TomlSection& section, const MachineLibrary& library);
 // GPU has, a GPU behind two switches. Throw UsageError naming file and line.
 void check_nvlink_pairs(const NodeSpec& node, const GpuSpec& gpu, const TomlSection& section);
 void check_pcie_switches(NodeSpec& node, const TomlSection& section);
+void check_nic_switches(const NodeSpec& node, const TomlSection& section);
 
 }  // namespace bench::simulator

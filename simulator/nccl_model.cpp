@@ -84,9 +84,13 @@ class Model {
       case NcclAlgorithm::ring:
         return choice(algorithm, protocol, ring_latency(protocol),
                       ring_bus(protocol) * ranks() / (2 * (ranks() - 1)));
-      case NcclAlgorithm::tree:
-        return choice(algorithm, protocol, tree_latency(protocol),
-                      tree_bus(protocol) / 2 * tree_size_factor(bytes_));
+      case NcclAlgorithm::tree: {
+        const double factor = tree_size_factor(bytes_);
+        NcclChoice tree =
+            choice(algorithm, protocol, tree_latency(protocol), tree_bus(protocol) / 2 * factor);
+        tree.size_factor = factor;
+        return tree;
+      }
       case NcclAlgorithm::nvls:
         return choice(algorithm, protocol, nvls_latency(), nvls_gb_per_s());
     }

@@ -33,6 +33,9 @@ struct NcclChoice {
   NcclProtocol protocol = NcclProtocol::simple;
   double latency_ns = 0;
   double gb_per_s = 0;  // algorithm bandwidth: payload bytes over time
+  // What the tree's bandwidth was multiplied by for the size of the message, to make it lose where
+  // it should; 1 for the others.
+  double size_factor = 1;
   double time_ns(double bytes) const { return latency_ns + bytes / gb_per_s; }
 };
 
@@ -43,7 +46,8 @@ std::vector<NcclChoice> nccl_choices(CollectiveKind kind, double bytes,
 NcclChoice nccl_choice(CollectiveKind kind, double bytes, const NcclTopology& topology);
 
 // Lower bound on any algorithm without in-network reduction: bytes that one rank must send over the
-// bandwidth it has.
+// bandwidth it has, as nccl-tests' bus bandwidth counts them. Between two nodes a tree could stay a
+// little below it; no published sweep does.
 double least_collective_ns(CollectiveKind kind, double bytes, const NcclTopology& topology);
 
 }  // namespace bench::simulator

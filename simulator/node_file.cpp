@@ -31,13 +31,42 @@ void parse_nvlink(TomlSection& node_section, NodeSpec& node, const GpuSpec& gpu)
   section.finish();
 }
 
-void parse_pcie(TomlSection& node_section, NodeSpec& node, const GpuSpec& gpu) {
+// A link of the catalogue by name, or its bandwidth as a number.
+LinkSpec link_or_rate(TomlSection& section, const char* link_key, const char* rate_key,
+                      const MachineLibrary& library) {
+  const bool named = section.has(link_key);
+  if (!section.has(rate_key)) {
+    if (!named) {
+      section.fail(link_key, std::string("missing key '") + link_key + "' in [" + section.name() +
+                                 "], or '" + rate_key + "' with its bandwidth");
+    }
+    return library.link(section.text(link_key), section.where(link_key));
+  }
+  if (named) {
+    section.fail(rate_key, std::string(rate_key) + ": contradicts " + link_key +
+                               ", which has a bandwidth of its own; keep one of them");
+  }
+  return {section.quantity(rate_key, 0, kMaxGbPerSecond), {}};
+}
+
+void parse_pcie(TomlSection& node_section, NodeSpec& node, GpuSpec& gpu) {
   const toml::table* table = node_section.table("pcie");
-  if (table == nullptr) node_section.fail("pcie", "missing table [pcie]");
+  if (table == nullptr) {
+    node_section.fail("pcie", "missing table [pcie]: without it no GPU is connected");
+  }
   TomlSection section(*table, node_section.file(), "pcie");
   section.read_provenance(&node_section);
   section.text_or("source", "");
+  // Slots that are narrower than the cards.
+  gpu.pcie_bandwidth = section.quantity_or("gb_per_s", gpu.pcie_bandwidth,
+                                           gpu.pcie_bandwidth.provenance, 0, kMaxGbPerSecond);
   node.peer_to_peer = section.boolean_or("peer_to_peer", true);
+  node.peer_to_peer_across_sockets =
+      section.boolean_or("peer_to_peer_across_sockets", node.peer_to_peer);
+  if (node.peer_to_peer_across_sockets && !node.peer_to_peer) {
+    section.fail("peer_to_peer_across_sockets",
+                 "peer_to_peer_across_sockets: contradicts peer_to_peer = false");
+  }
   node.staged_bandwidth = section.quantity_or("staged_gb_per_s", kStagedShare * gpu.pcie_bandwidth,
                                               Provenance::scaled, 0, kMaxGbPerSecond);
   node.pcie_switches = section.rows_or_empty("switches");
@@ -57,9 +86,10 @@ void parse_host(TomlSection& node_section, NodeSpec& node, const MachineLibrary&
   TomlSection section(*table, node_section.file(), "host");
   section.read_provenance(&node_section);
   section.text_or("source", "");
-  if (node.sockets > 1 || section.has("socket_link")) {
+  const bool linked = section.has("socket_link") || section.has("socket_gb_per_s");
+  if (node.sockets > 1 || linked) {
     node.socket_bandwidth =
-        library.link(section.text("socket_link"), section.where("socket_link")).bandwidth;
+        link_or_rate(section, "socket_link", "socket_gb_per_s", library).bandwidth;
   }
   node.intel_p2p_penalty = section.boolean_or("intel_p2p_penalty", false);
   node.host_slowdown = section.quantity_or("slowdown", 1, Provenance::specification, 0, 1000);
@@ -73,10 +103,12 @@ void parse_network(TomlSection& node_section, NodeSpec& node, const MachineLibra
   TomlSection section(*table, node_section.file(), "network");
   section.read_provenance(&node_section);
   section.text_or("source", "");
-  const LinkSpec link = library.link(section.text("link"), section.where("link"));
+  const LinkSpec link = link_or_rate(section, "link", "gb_per_s", library);
   node.nics = section.integer("nics", 1, kMaxGpus);
   node.nic_bandwidth = link.bandwidth;
   node.nic_latency_ns = link.latency_ns;
+  node.nic_switch = section.integers_or_empty("nic_switches");
+  check_nic_switches(node, section);
   section.finish();
 }
 
@@ -211,6 +243,27 @@ void check_pcie_switches(NodeSpec& node, const TomlSection& section) {
   const auto last = std::max_element(node.switch_socket.begin(), node.switch_socket.end());
   node.sockets = last == node.switch_socket.end() ? 1 : *last + 1;
   if (node.sockets > 64) section.fail("switch_sockets", "switch_sockets: at most 64 sockets");
+  for (std::int32_t socket = 0; socket < node.sockets; ++socket) {
+    const auto& all = node.switch_socket;
+    if (all.empty() || std::find(all.begin(), all.end(), socket) != all.end()) continue;
+    section.fail("switch_sockets", "switch_sockets: no switch on socket " + std::to_string(socket) +
+                                       "; sockets count from 0");
+  }
+}
+
+void check_nic_switches(const NodeSpec& node, const TomlSection& section) {
+  if (node.nic_switch.empty()) return;
+  if (static_cast<std::int32_t>(node.nic_switch.size()) != node.nics) {
+    section.fail("nic_switches", "nic_switches: expected " + std::to_string(node.nics) +
+                                     " switches, one for each network adapter");
+  }
+  const auto switches = static_cast<std::int32_t>(node.pcie_switches.size());
+  for (const std::int32_t index : node.nic_switch) {
+    if (index < switches) continue;
+    section.fail("nic_switches", "nic_switches: switch " + std::to_string(index) +
+                                     " is not there: [pcie] has switches 0 to " +
+                                     std::to_string(switches - 1));
+  }
 }
 
 }  // namespace bench::simulator

@@ -58,6 +58,7 @@ class TomlSection {
   // "file:line: " of a key, or of the table when it lacks the key.
   std::string where(std::string_view key) const;
   const std::string& file() const { return file_; }
+  const std::string& name() const { return name_; }
 
  private:
   const toml::node* find(std::string_view key);

@@ -2,6 +2,7 @@
 // them. Local index i is device i of a process or rank i of a job; -1 is host memory.
 #pragma once
 
+#include "simulator/job_wiring.hpp"
 #include "simulator/machine.hpp"
 #include "simulator/nccl_model.hpp"
 
@@ -33,18 +34,17 @@ class Topology {
   std::int32_t sharing_switch(std::int32_t local) const;
 
  private:
-  struct Place {  // of a physical GPU
+  struct Place : GpuPlace {  // of a physical GPU
     std::int32_t node = 0;
-    std::int32_t gpu = 0;  // in its node
-    std::int32_t switch_index = 0;
-    std::int32_t socket = 0;
   };
   std::uint32_t link(const std::string& name, double gb_per_s) const;
   Place place_of(std::int32_t physical) const;
   void describe_job();
-  double ring_gb_per_s(const std::vector<std::int32_t>& gpus_of_node, bool* nvlink) const;
-  double pcie_hop_gb_per_s(std::int32_t a, std::int32_t b) const;
+  static std::string node_name(const Place& place);
   void host_path(const Place& gpu, bool up, std::vector<std::uint32_t>& out) const;
+  // Nothing where no NVLink joins the two.
+  void nvlink_path(const Place& a, const Place& b, std::vector<std::uint32_t>& out) const;
+  void between_nodes(const Place& a, const Place& b, std::vector<std::uint32_t>& out) const;
 
   const Machine& machine_;
   std::vector<int> gpus_;

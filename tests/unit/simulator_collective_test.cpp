@@ -1,6 +1,7 @@
 // Collectives: interpolation of measured curves at sizes that were left out, NCCL's choices, and
 // what a topology looks like to NCCL.
 #include "bench/core/error.hpp"
+#include "simulator/collective_check.hpp"
 #include "simulator/collective_time.hpp"
 #include "simulator/nvlink_rings.hpp"
 #include "simulator/topology.hpp"
@@ -19,26 +20,19 @@ std::vector<int> first(int count) {
   return gpus;
 }
 
-double mean_leave_one_out_error(const CollectiveCurve& curve) {
-  double sum = 0;
-  for (std::size_t i = 1; i + 1 < curve.points.size(); ++i) {
-    auto rest = curve.points;
-    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
-    const auto& [bytes, ns] = curve.points[i];
-    sum += std::abs(interpolate_curve(rest, bytes) / ns - 1);
+TEST(CollectiveCheck, UnseenSizesOfEveryPublishedSweepStayWithinSevenPercent) {
+  int sweeps = 0;
+  for (const CollectiveCheck& check : check_collectives()) {
+    std::printf("%s, %s: mean %.1f %%, worst %.1f %%, buckets %.1f %%\n", check.curve.c_str(),
+                check.method.c_str(), 100 * check.mean_error, 100 * check.worst_error,
+                100 * check.bucket_error);
+    EXPECT_EQ(check.points, check.method.starts_with("interpolated") ? 18 : 20);
+    if (!check.method.starts_with("interpolated")) continue;
+    ++sweeps;
+    EXPECT_LT(check.mean_error, 0.07) << check.curve;
+    EXPECT_GE(check.worst_error, check.mean_error);
   }
-  return sum / static_cast<double>(curve.points.size() - 2);
-}
-
-TEST(CollectiveCurve, LeaveOneOutErrorStaysBelowSevenPercent) {
-  for (const char* name : {"dgx-a100", "hgx-h200"}) {
-    for (const CollectiveCurve& curve : load_machine(name).collectives) {
-      const double error = mean_leave_one_out_error(curve);
-      RecordProperty(curve.name, std::to_string(error));
-      std::printf("%s: mean leave-one-out error %.1f %%\n", curve.name.c_str(), 100 * error);
-      EXPECT_LT(error, 0.07) << curve.name;
-    }
-  }
+  EXPECT_EQ(sweeps, 3);
 }
 
 TEST(CollectiveCurve, MeasuredPointsAreReturnedOnTheMeasuredSystem) {
