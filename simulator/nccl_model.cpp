@@ -48,6 +48,14 @@ constexpr double kGbPerSecondPerChannel = 10;
 constexpr double kMaxChannels = 32;
 constexpr double kPcieChannels = 2;
 
+// What a channel receives into, for each protocol (NCCL, src/include/device.h and comm.h,
+// recalled): 4 MiB for Simple, 8 steps of 512 lines of 8 elements for LL, of 640 of 120 for LL128.
+// A ring receives from one peer, a binary tree from two and a half on average.
+constexpr double kSimpleBuffer = 4.0 * 1024 * 1024;
+constexpr double kLlBuffer = 8.0 * 512 * 8 * 16;
+constexpr double kLl128Buffer = 8.0 * 640 * 120 * 8;
+constexpr double kConnections = 1 + 2.5;
+
 Generation generation_of(double capability) {
   if (capability >= 10) return kBlackwell;
   if (capability >= 9) return kHopper;
@@ -110,6 +118,8 @@ class Model {
         kBaseRing[protocol] + (ranks() - 1) * hop(kNvlinkHopRing, kPcieHopRing)[protocol];
     return choice(NcclAlgorithm::ring, protocol, latency, ring_bus(protocol) / (ranks() - 1));
   }
+
+  double channels() const { return channels_; }
 
   bool allows(int protocol) const {
     const bool ll128 = topology_.nvlink && topology_.compute_capability >= 7.0;
@@ -237,6 +247,12 @@ NcclChoice nccl_choice(CollectiveKind kind, double bytes, const NcclTopology& to
                            [&](const NcclChoice& a, const NcclChoice& b) {
                              return a.time_ns(bytes) < b.time_ns(bytes);
                            });
+}
+
+double nccl_buffer_bytes(const NcclTopology& topology) {
+  if (topology.ranks < 2) return 0;
+  return Model(topology, 1).channels() * kConnections *
+         (kSimpleBuffer + kLlBuffer + (topology.nvlink ? kLl128Buffer : 0));
 }
 
 double least_collective_ns(CollectiveKind kind, double bytes, const NcclTopology& topology) {

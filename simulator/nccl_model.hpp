@@ -45,6 +45,10 @@ std::vector<NcclChoice> nccl_choices(CollectiveKind kind, double bytes,
                                      const NcclTopology& topology);
 NcclChoice nccl_choice(CollectiveKind kind, double bytes, const NcclTopology& topology);
 
+// Device memory that NCCL takes for its connections, outside PyTorch's allocator. An order of
+// magnitude: the number of channels is a guess (see the source).
+double nccl_buffer_bytes(const NcclTopology& topology);
+
 // Lower bound on any algorithm without in-network reduction: bytes that one rank must send over the
 // bandwidth it has, as nccl-tests' bus bandwidth counts them. Between two nodes a tree could stay a
 // little below it; no published sweep does.

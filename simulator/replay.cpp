@@ -2,7 +2,6 @@
 
 #include "bench/core/embedded_text.hpp"
 #include "bench/core/error.hpp"
-#include "simulator/anchor.hpp"
 #include "simulator/graph_edit.hpp"
 
 #include <algorithm>
@@ -17,6 +16,7 @@ namespace {
 
 constexpr double kNsPerMs = 1e6;
 constexpr std::size_t kColumns = 14;
+constexpr std::size_t kUnseenColumns = kColumns + 1;  // with a precision
 // An image of the published classifiers: 3 x 224 x 224 float32.
 constexpr std::uint64_t kImageBytes = 3 * 224 * 224 * 4;
 
@@ -46,31 +46,44 @@ PublishedStep step_of(const std::vector<std::string>& f) {
   step.gpus = std::stoi(f[5]);
   step.batch_per_gpu = std::stoi(f[6]);
   if (!f[7].empty()) step.bucket_mb = std::stod(f[7]);
-  step.optimizer = f[8] == "yes";
+  step.optimizer = f[8] != "no";
+  step.adam = f[8] == "adam";
   step.pageable_input = f[9] == "host";
   step.single_ms = std::stod(f[10]);
   step.step_ms = std::stod(f[11]);
   step.apart = f[12];
   step.source = f[13];
+  step.unseen = f.size() == kUnseenColumns;
+  if (step.unseen) step.precision = parse_precision(f[kColumns]).value();
   return step;
 }
 
-std::vector<PublishedStep> read_steps() {
-  std::vector<PublishedStep> steps;
-  const std::string text(embedded_replay().front().text);
+void read_file(const EmbeddedText& file, std::size_t columns, std::vector<PublishedStep>& steps) {
+  const std::string text(file.text);
   std::size_t begin = text.find('\n') + 1;  // after the header
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::vector<std::string> fields = fields_of(text.substr(begin, end - begin));
-    if (fields.size() != kColumns) throw UsageError("replay.csv: expected 14 columns");
+    if (fields.size() != columns) {
+      throw UsageError(std::string(file.name) + ": expected " + std::to_string(columns) +
+                       " columns");
+    }
     steps.push_back(step_of(fields));
     begin = end + 1;
+  }
+}
+
+std::vector<PublishedStep> read_steps() {
+  std::vector<PublishedStep> steps;
+  for (const EmbeddedText& file : embedded_replay()) {
+    read_file(file, file.name == "unseen.csv" ? kUnseenColumns : kColumns, steps);
   }
   return steps;
 }
 
 OperationGraph as_published(const PublishedStep& row, OperationGraph graph) {
   if (!row.optimizer) graph = without_phase(graph, Phase::optimizer);
+  graph = with_autocast(graph, row.precision);
   if (!row.pageable_input) return graph;
   return with_pageable_input(graph, kImageBytes * static_cast<std::uint64_t>(row.batch_per_gpu));
 }
@@ -97,6 +110,7 @@ Case PublishedStep::case_of_row() const {
   work.ddp.bucket_cap_mb = bucket_mb;
   work.host = host;
   work.machine = machine;
+  if (adam) work.optimizer.name = "adam";
   return work;
 }
 
@@ -115,7 +129,7 @@ const std::vector<PublishedStep>& published_steps() {
 }
 
 Replayed replay(const PublishedStep& row, const OperationGraph& single, const OperationGraph& graph,
-                const FittedConstants& constants) {
+                const FittedConstants& constants, const std::optional<Anchor>& known) {
   const Machine machine = load_machine(row.machine);
   const OperationGraph one = as_published(row, single);
   const OperationGraph all = as_published(row, graph);
@@ -132,9 +146,10 @@ Replayed replay(const PublishedStep& row, const OperationGraph& single, const Op
   result.unanchored_single_ms = step_ms(one);
   if (row.strategy == Strategy::distributed) options.world_size = row.gpus;
   result.unanchored_ms = step_ms(all);
-  const Anchor anchor = anchor_to_single(one, machine, options, row.single_ms * kNsPerMs);
-  options.kernel_scale = anchor.kernel_scale;
-  options.host_scale = anchor.host_scale;
+  result.anchor =
+      known ? *known : anchor_to_single(one, machine, options, row.single_ms * kNsPerMs);
+  options.kernel_scale = result.anchor.kernel_scale;
+  options.host_scale = result.anchor.host_scale;
   result.predicted_ms = step_ms(all);
   return result;
 }

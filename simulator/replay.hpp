@@ -3,7 +3,9 @@
 #pragma once
 
 #include "bench/core/case.hpp"
+#include "simulator/anchor.hpp"
 #include "simulator/operation_graph.hpp"
+#include "simulator/what_if.hpp"
 
 #include <optional>
 #include <string>
@@ -11,7 +13,7 @@
 
 namespace bench::simulator {
 
-// A row of results/published/replay.csv.
+// A row of results/published/replay.csv, or of unseen.csv.
 struct PublishedStep {
   std::string group;    // rows of one source and machine
   std::string machine;  // as load_machine takes it
@@ -27,6 +29,9 @@ struct PublishedStep {
   double step_ms = 0;
   std::string apart;  // why the row contradicts its neighbours; empty for most
   std::string source;
+  Precision precision = Precision::float32;
+  bool adam = false;    // with Adam; else stochastic gradient descent with momentum
+  bool unseen = false;  // no constant was set from it
 
   // What a worker has to record for this row, and for its single-device step.
   Case case_of_row() const;
@@ -39,6 +44,7 @@ struct Replayed {
   double predicted_ms = 0;
   double unanchored_ms = 0;  // from data sheets alone
   double unanchored_single_ms = 0;
+  Anchor anchor;  // what made the single-device step the published one
   double relative_error() const { return predicted_ms / published->step_ms - 1; }
   // Error of the ratio to the single-device step, which is what is left to judge without an anchor.
   double unanchored_ratio_error() const {
@@ -50,8 +56,10 @@ struct FittedConstants {
   double replica_scale = 1;
   std::optional<double> rank_jitter;  // nullopt: the machine's
 };
+// `anchor`: of the same row from before, because solving for it is most of the work and no fitted
+// constant changes it.
 Replayed replay(const PublishedStep& row, const OperationGraph& single, const OperationGraph& graph,
-                const FittedConstants& constants = {});
+                const FittedConstants& constants = {}, const std::optional<Anchor>& anchor = {});
 
 struct ReplaySummary {
   std::string group;

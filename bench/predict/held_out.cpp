@@ -24,7 +24,7 @@ ReplaySummary summary_of(RecordingStore& store, const Rows& rows, const FittedCo
   std::vector<Replayed> replayed;
   for (const ValidationWork* item : rows) {
     replayed.push_back(simulator::replay(*item->row, *store.graph(item->single),
-                                         *store.graph(item->all), constants));
+                                         *store.graph(item->all), constants, item->anchor));
   }
   ReplaySummary summary = simulator::summarize(replayed).back();
   summary.group = group;

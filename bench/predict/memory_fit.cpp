@@ -1,7 +1,10 @@
 #include "bench/predict/memory_fit.hpp"
 
+#include "simulator/device_memory.hpp"
+#include "simulator/topology.hpp"
+
 #include <algorithm>
-#include <tuple>
+#include <numeric>
 #include <vector>
 
 namespace bench {
@@ -9,57 +12,49 @@ namespace {
 
 constexpr double kBytesPerGib = 1024.0 * 1024 * 1024;
 
-// The category of the allocation that first takes the device beyond `limit`.
-std::string first_beyond(const simulator::OperationGraph& graph, int device, std::uint64_t limit) {
-  struct Event {
-    std::int64_t op;
-    bool taken;
-    std::size_t allocation;
-  };
-  std::vector<Event> events;
-  for (std::size_t i = 0; i < graph.allocations.size(); ++i) {
-    const auto& allocation = graph.allocations[i];
-    if (allocation.device != device) continue;
-    events.push_back({allocation.alloc_op, true, i});
-    if (allocation.free_op != simulator::kNone) events.push_back({allocation.free_op, false, i});
-  }
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-    return std::tie(a.op, a.taken, a.allocation) < std::tie(b.op, b.taken, b.allocation);
-  });
-  std::uint64_t bytes = 0;
-  for (const Event& event : events) {
-    const auto& allocation = graph.allocations[event.allocation];
-    if (!event.taken) {
-      bytes -= allocation.bytes;
-      continue;
-    }
-    bytes += allocation.bytes;
-    if (bytes > limit) return simulator::memory_category_name(allocation.category);
-  }
-  return "";
+// libtorch's own data_parallel copies and adds without NCCL.
+std::uint64_t nccl_bytes(const simulator::OperationGraph& graph, const simulator::Machine& machine,
+                         int ranks) {
+  const bool uses_nccl = graph.strategy == "distributed" || graph.strategy == "data_parallel";
+  if (!uses_nccl || ranks < 2) return 0;
+  std::vector<int> gpus(static_cast<std::size_t>(ranks));
+  std::iota(gpus.begin(), gpus.end(), 0);
+  const simulator::Topology topology(machine, gpus);
+  return static_cast<std::uint64_t>(simulator::nccl_buffer_bytes(topology.job()));
 }
 
-}  // namespace
-
-MemoryFit memory_fit(const simulator::OperationGraph& graph, int device,
-                     const simulator::GpuSpec& gpu) {
-  MemoryFit fit;
-  fit.gpu = device;
-  const auto peak = graph.peak_memory(device);
-  fit.peak_bytes = peak.bytes;
+void list_categories(const simulator::OperationGraph::Peak& peak, MemoryFit& fit) {
   for (int i = 0; i < simulator::kMemoryCategoryCount; ++i) {
     if (peak.by_category[i] == 0) continue;
     const auto category = static_cast<simulator::MemoryCategory>(i);
     fit.by_category[simulator::memory_category_name(category)] = peak.by_category[i];
   }
+}
+
+}  // namespace
+
+MemoryFit memory_fit(const simulator::OperationGraph& graph, int device,
+                     const simulator::Machine& machine, int ranks) {
+  const simulator::GpuSpec& gpu = machine.gpu;
+  MemoryFit fit;
+  fit.gpu = device;
   fit.context_bytes = static_cast<std::uint64_t>(gpu.context_gib.value * kBytesPerGib);
+  fit.nccl_bytes = nccl_bytes(graph, machine, ranks);
   fit.capacity_bytes = gpu.memory_bytes();
-  fit.fits = fit.total_bytes() <= fit.capacity_bytes;
-  if (!fit.fits) {
-    const std::uint64_t room =
-        fit.capacity_bytes > fit.context_bytes ? fit.capacity_bytes - fit.context_bytes : 0;
-    fit.first_failure = first_beyond(graph, device, room);
-  }
+  const std::uint64_t outside = fit.context_bytes + fit.nccl_bytes;
+  const std::uint64_t room = fit.capacity_bytes > outside ? fit.capacity_bytes - outside : 0;
+  const auto peak = graph.peak_memory(device);
+  list_categories(peak, fit);
+  const auto limited = simulator::device_memory(graph, device, gpu.compute_capability, room);
+  fit.fits = !limited.refused.has_value();
+  if (!fit.fits) fit.first_failure = simulator::memory_category_name(*limited.refused);
+  // Where it does not fit, what it would take.
+  fit.reserved_bytes =
+      fit.fits ? limited.reserved_bytes
+               : simulator::device_memory(graph, device, gpu.compute_capability).reserved_bytes;
+  if (limited.workspace_bytes > 0) fit.by_category["cuBLAS workspaces"] = limited.workspace_bytes;
+  fit.peak_bytes = peak.bytes + limited.workspace_bytes;
+  fit.reserved_bytes = std::max(fit.reserved_bytes, fit.peak_bytes);
   return fit;
 }
 

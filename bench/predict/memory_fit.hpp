@@ -14,17 +14,22 @@ namespace bench {
 
 struct MemoryFit {
   int gpu = 0;
-  std::uint64_t peak_bytes = 0;     // in use by tensors, as torch.cuda.max_memory_allocated
-  std::uint64_t context_bytes = 0;  // outside the allocator
+  // In use by tensors and cuBLAS's workspaces, as torch.cuda.max_memory_allocated.
+  std::uint64_t peak_bytes = 0;
+  std::uint64_t reserved_bytes = 0;  // as torch.cuda.max_memory_reserved: the cache is in it
+  std::uint64_t context_bytes = 0;   // the CUDA context, outside the allocator
+  std::uint64_t nccl_bytes = 0;      // NCCL's buffers, outside as well
   std::uint64_t capacity_bytes = 0;
   std::map<std::string, std::uint64_t> by_category;  // at the peak
   bool fits = true;
   std::string first_failure;  // category of the first allocation that does not fit
 
-  std::uint64_t total_bytes() const { return peak_bytes + context_bytes; }
+  std::uint64_t cached_bytes() const { return reserved_bytes - peak_bytes; }
+  std::uint64_t total_bytes() const { return reserved_bytes + context_bytes + nccl_bytes; }
 };
 
+// `ranks` GPUs of the machine take part in the job of the device.
 MemoryFit memory_fit(const simulator::OperationGraph& graph, int device,
-                     const simulator::GpuSpec& gpu);
+                     const simulator::Machine& machine, int ranks);
 
 }  // namespace bench

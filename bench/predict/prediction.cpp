@@ -1,7 +1,6 @@
 #include "bench/predict/prediction.hpp"
 
-#include "bench/core/error.hpp"
-#include "simulator/anchor.hpp"
+#include "bench/core/case_json.hpp"
 
 #include "profiling/analysis.hpp"
 
@@ -32,6 +31,11 @@ void add_parts(Prediction& prediction, const profiling::StepMetrics& step) {
   prediction.host_ms = mean_ms(step, [](const Device& d) { return d.idle_host_ns; });
   prediction.idle_ms = mean_ms(step, [](const Device& d) { return d.idle_ns - d.idle_host_ns; });
   prediction.comm_overlap = step.comm_overlap;
+}
+
+// Names the single-device step of a question, whatever the strategy and the number of GPUs.
+std::string single_key(const Question& question) {
+  return std::to_string(question.machine) + " " + case_to_json(question.single());
 }
 
 std::string input_line(const char* what, const simulator::Quantity& quantity, const char* unit) {
@@ -101,12 +105,33 @@ simulator::SimulationOptions Predictor::options_for(const Question& question) {
   options.rank_jitter = request_.jitter;
   options.draw_jitter = request_.draw_jitter;
   if (!request_.measured_single_ms) return options;
-  const auto anchor =
-      simulator::anchor_to_single(*store_.graph(question.single()), machines_[question.machine],
-                                  options, *request_.measured_single_ms * kNsPerMs);
+  const simulator::Anchor& anchor = anchor_of(question, options);
   options.kernel_scale = anchor.kernel_scale;
   options.host_scale = anchor.host_scale;
   return options;
+}
+
+const simulator::Anchor& Predictor::anchor_of(const Question& question,
+                                              const simulator::SimulationOptions& options) {
+  const std::string key = single_key(question);
+  const auto found = anchors_.find(key);
+  if (found != anchors_.end()) return found->second;
+  const auto anchor =
+      simulator::anchor_to_single(*store_.graph(question.single()), machines_[question.machine],
+                                  options, *request_.measured_single_ms * kNsPerMs);
+  return anchors_.emplace(key, anchor).first->second;
+}
+
+double Predictor::single_ms(const Question& question, const simulator::SimulationOptions& options) {
+  const std::string key = single_key(question) + precision_name(question.precision);
+  const auto found = singles_.find(key);
+  if (found != singles_.end()) return found->second;
+  simulator::SimulationOptions one = options;
+  one.keep_intervals = false;
+  const auto simulated =
+      simulate(edited(question, question.single()), machines_[question.machine], one);
+  const double ms = static_cast<double>(simulated.timeline.step_ns) / kNsPerMs;
+  return singles_.emplace(key, ms).first->second;
 }
 
 Prediction Predictor::predict(const Question& question) {
@@ -130,26 +155,19 @@ void Predictor::add_step(Prediction& prediction, const simulator::SimulationOpti
   prediction.error = simulated.error;
   prediction.samples_per_second = static_cast<double>(work.batch) * 1e3 / prediction.step_ms;
   add_memory(prediction, graph);
-  if (work.strategy == Strategy::single) {
-    prediction.single_ms = prediction.step_ms;
-  } else {
-    Question alone = prediction.question;
-    alone.work = prediction.question.single();
-    simulator::SimulationOptions one = options;
-    one.keep_intervals = false;
-    const auto step = simulate(edited(alone, alone.work), machine, one).timeline.step_ns;
-    prediction.single_ms = static_cast<double>(step) / kNsPerMs;
-  }
+  const bool alone = work.strategy == Strategy::single;
+  prediction.single_ms = alone ? prediction.step_ms : single_ms(prediction.question, options);
   prediction.scaling_efficiency = prediction.single_ms / prediction.step_ms;
 }
 
 void Predictor::add_memory(Prediction& prediction, const simulator::OperationGraph& graph) const {
-  const simulator::GpuSpec& gpu = machines_[prediction.question.machine].gpu;
-  prediction.memory.push_back(memory_fit(graph, 0, gpu));
+  const simulator::Machine& machine = machines_[prediction.question.machine];
+  const int ranks = prediction.work().world_size();
+  prediction.memory.push_back(memory_fit(graph, 0, machine, ranks));
   MemoryFit fullest;
   for (int device = 1; device < graph.devices; ++device) {
-    MemoryFit other = memory_fit(graph, device, gpu);
-    if (other.peak_bytes > fullest.peak_bytes) fullest = std::move(other);
+    MemoryFit other = memory_fit(graph, device, machine, ranks);
+    if (other.total_bytes() > fullest.total_bytes()) fullest = std::move(other);
   }
   if (fullest.peak_bytes > 0) prediction.memory.push_back(std::move(fullest));
 }

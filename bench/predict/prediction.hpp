@@ -5,8 +5,10 @@
 #include "bench/predict/memory_fit.hpp"
 #include "bench/predict/questions.hpp"
 #include "bench/predict/recording_store.hpp"
+#include "simulator/anchor.hpp"
 #include "simulator/simulate.hpp"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,6 +55,10 @@ class Predictor {
   Prediction predict(const Question& question);
   simulator::OperationGraph edited(const Question& question, const Case& work);
   simulator::SimulationOptions options_for(const Question& question);
+  // Of the same machine, model, batch per GPU and precision: solved and simulated once.
+  const simulator::Anchor& anchor_of(const Question& question,
+                                     const simulator::SimulationOptions& options);
+  double single_ms(const Question& question, const simulator::SimulationOptions& options);
   bool fits_at(const Question& question, std::int64_t per_gpu);
   void add_step(Prediction& prediction, const simulator::SimulationOptions& options);
   void add_memory(Prediction& prediction, const simulator::OperationGraph& graph) const;
@@ -60,6 +66,8 @@ class Predictor {
   const PredictRequest& request_;
   const std::vector<simulator::Machine>& machines_;
   RecordingStore& store_;
+  std::map<std::string, simulator::Anchor> anchors_;
+  std::map<std::string, double> singles_;
 };
 
 }  // namespace bench

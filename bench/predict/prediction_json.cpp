@@ -12,7 +12,9 @@ constexpr int kSchemaVersion = 1;
 Json json_of(const MemoryFit& memory) {
   Json json{{"gpu", memory.gpu},
             {"peak_bytes", memory.peak_bytes},
+            {"reserved_bytes", memory.reserved_bytes},
             {"context_bytes", memory.context_bytes},
+            {"nccl_bytes", memory.nccl_bytes},
             {"capacity_bytes", memory.capacity_bytes},
             {"by_category", memory.by_category},
             {"fits", memory.fits}};

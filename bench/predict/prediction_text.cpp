@@ -123,7 +123,13 @@ std::string memory_text(const Prediction& p) {
                         format_bytes(memory.capacity_bytes));
     std::vector<std::pair<std::uint64_t, std::string>> parts;
     for (const auto& [category, bytes] : memory.by_category) parts.emplace_back(bytes, category);
-    if (memory.context_bytes > 0) parts.emplace_back(memory.context_bytes, "CUDA context");
+    const std::pair<std::uint64_t, const char*> around[] = {
+        {memory.cached_bytes(), "held by the allocator beyond that"},
+        {memory.context_bytes, "CUDA context"},
+        {memory.nccl_bytes, "NCCL's buffers"}};
+    for (const auto& [bytes, what] : around) {
+      if (bytes > 0) parts.emplace_back(bytes, what);
+    }
     std::sort(parts.rbegin(), parts.rend());
     const char* separator = ": ";
     for (const auto& [bytes, category] : parts) {

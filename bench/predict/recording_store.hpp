@@ -35,9 +35,10 @@ class RecordingStore {
   Graph graph(const Case& work);
 
   int recorded() const { return recorded_; }  // steps that this object had to record
+  // The file of a recorded_case().
+  std::filesystem::path path_of(const Case& recorded) const;
 
  private:
-  std::filesystem::path path_of(const Case& recorded) const;
   void record(const std::vector<Case>& missing);
 
   std::filesystem::path directory_;

@@ -2,8 +2,12 @@
 
 #include "bench/core/model_catalog.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 
 namespace bench {
 namespace {
@@ -78,6 +82,32 @@ void compare_with_single(const Replayed& row, OrderCheck& check) {
   }
 }
 
+using simulator::StepClass;
+
+std::map<StepClass, std::vector<double>> errors_by_class(const Validation& validation) {
+  std::map<StepClass, std::vector<double>> errors;
+  std::set<std::tuple<std::string, std::string, int, double>> singles;  // rows share theirs
+  for (const auto* rows : {&validation.rows, &validation.unseen}) {
+    for (const Replayed& row : *rows) {
+      const PublishedStep& p = *row.published;
+      if (!p.apart.empty()) continue;
+      errors[{p.strategy, true}].push_back(std::abs(row.relative_error()));
+      errors[{p.strategy, false}].push_back(std::abs(row.unanchored_ms / p.step_ms - 1));
+      if (!singles.insert({p.group, p.model, p.batch_per_gpu, p.single_ms}).second) continue;
+      const double error = std::abs(row.unanchored_single_ms / p.single_ms - 1);
+      errors[{Strategy::single, false}].push_back(error);
+    }
+  }
+  return errors;
+}
+
+// Of at least one value: the smallest that `share` of them do not exceed.
+double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  const auto at = static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
+  return values[std::max<std::size_t>(at, 1) - 1];
+}
+
 }  // namespace
 
 Validation validate(RecordingStore& store, const fs::path& models,
@@ -93,18 +123,34 @@ Validation validate(RecordingStore& store, const fs::path& models,
           &row, "the model is not built in and --models has no " + row.model + ".pt");
       continue;
     }
-    work.push_back({&row, row.case_of_row(), row.case_of_single()});
+    work.push_back({&row, row.case_of_row(), row.case_of_single(), {}});
     work.back().all.model = work.back().single.model = *spec;
     needed.push_back(work.back().all);
     needed.push_back(work.back().single);
   }
   store.prepare(needed);
-  for (const ValidationWork& item : work) {
-    validation.rows.push_back(
-        simulator::replay(*item.row, *store.graph(item.single), *store.graph(item.all)));
+  for (ValidationWork& item : work) {
+    auto& rows = item.row->unseen ? validation.unseen : validation.rows;
+    rows.push_back(simulator::replay(*item.row, *store.graph(item.single), *store.graph(item.all)));
+    item.anchor = rows.back().anchor;
   }
+  std::erase_if(work, [](const ValidationWork& item) { return item.row->unseen; });
   validation.held_out = leave_one_machine_out(store, work);
   return validation;
+}
+
+std::vector<BandCheck> check_bands(const Validation& validation) {
+  std::vector<BandCheck> bands;
+  for (const auto& [kind, errors] : errors_by_class(validation)) {
+    BandCheck band;
+    band.kind = kind;
+    band.rows = static_cast<int>(errors.size());
+    band.median = quantile(errors, 0.5);
+    band.p90 = quantile(errors, 0.9);
+    band.used = simulator::published_band(kind);
+    bands.push_back(band);
+  }
+  return bands;
 }
 
 OrderCheck check_order(const std::vector<Replayed>& rows) {

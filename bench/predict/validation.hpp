@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bench/predict/recording_store.hpp"
+#include "simulator/error_band.hpp"
 #include "simulator/replay.hpp"
 
 #include <filesystem>
@@ -18,6 +19,7 @@ struct ValidationWork {
   const simulator::PublishedStep* row = nullptr;
   Case all;
   Case single;
+  simulator::Anchor anchor{};  // once it was replayed
 };
 
 // What the predictions would be worth if the constants had not seen the machine: fitted to the
@@ -31,10 +33,23 @@ struct HeldOut {
 struct Validation {
   std::vector<ValidationWork> work;
   std::vector<simulator::Replayed> rows;
+  // Runs that were found when the constants stood; none was changed for them.
+  std::vector<simulator::Replayed> unseen;
   // Rows that were not replayed, and why: the model is neither built in nor exported.
   std::vector<std::pair<const simulator::PublishedStep*, std::string>> skipped;
   std::vector<HeldOut> held_out;
 };
+
+// What nine published runs in ten stay within, by the class of question; `used` is what predictions
+// of the class print.
+struct BandCheck {
+  simulator::StepClass kind{};
+  int rows = 0;
+  double median = 0;
+  double p90 = 0;
+  double used = 0;
+};
+std::vector<BandCheck> check_bands(const Validation& validation);
 
 // Which option the published figures call faster by more than 5 %, and whether the prediction
 // agrees: pairs of rows that differ in one thing only.

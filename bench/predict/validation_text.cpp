@@ -1,6 +1,7 @@
 #include "bench/predict/validation_text.hpp"
 
 #include "report/text_table.hpp"
+#include "simulator/collective_check.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -52,6 +53,11 @@ TextTable held_out_table(const std::vector<HeldOut>& all) {
   return table;
 }
 
+std::string model_name(const PublishedStep& p) {
+  const bool half = p.precision != simulator::Precision::float32;
+  return half ? p.model + " " + simulator::precision_name(p.precision) : p.model;
+}
+
 TextTable row_table(const std::vector<const Replayed*>& rows, bool with_reason) {
   TextTable table;
   table.columns = {{"machine", false, 9}, {"model", false, 9},        {"strategy", false, 9},
@@ -62,7 +68,7 @@ TextTable row_table(const std::vector<const Replayed*>& rows, bool with_reason) 
   for (const Replayed* row : rows) {
     const PublishedStep& p = *row->published;
     table.rows.push_back(
-        {p.machine, p.model, strategy_name(p.strategy), std::to_string(p.gpus),
+        {p.machine, model_name(p), strategy_name(p.strategy), std::to_string(p.gpus),
          std::to_string(p.batch_per_gpu), p.bucket_mb ? fmt::format("{:g} MB", *p.bucket_mb) : "-",
          fmt::format("{:.1f} ms", p.single_ms), fmt::format("{:.1f} ms", p.step_ms),
          fmt::format("{:.1f} ms", row->predicted_ms), signed_percent(row->relative_error()),
@@ -70,6 +76,46 @@ TextTable row_table(const std::vector<const Replayed*>& rows, bool with_reason) 
     if (with_reason) table.rows.back().push_back(p.apart);
   }
   return table;
+}
+
+std::string class_name(const simulator::StepClass& kind) {
+  const std::string name = kind.strategy == Strategy::single          ? "one GPU"
+                           : kind.strategy == Strategy::data_parallel ? "DataParallel"
+                                                                      : "DistributedDataParallel";
+  return name + (kind.anchored ? ", single step measured" : ", data sheets only");
+}
+
+TextTable band_table(const std::vector<BandCheck>& bands) {
+  TextTable table;
+  table.columns = {{"step time of", false, 9},
+                   {"rows", true, 9},
+                   {"half within", true, 9},
+                   {"nine in ten within", true, 9},
+                   {"printed band", true, 9}};
+  for (const BandCheck& band : bands) {
+    table.rows.push_back({class_name(band.kind), std::to_string(band.rows), percent(band.median),
+                          percent(band.p90), percent(band.used)});
+  }
+  return table;
+}
+
+TextTable collective_table() {
+  TextTable table;
+  table.columns = {{"all-reduce", false, 9}, {"published sweep", false, 9},
+                   {"sizes", true, 9},       {"mean error", true, 9},
+                   {"worst", true, 9},       {"1 to 64 MiB", true, 9}};
+  for (const simulator::CollectiveCheck& check : simulator::check_collectives()) {
+    table.rows.push_back({check.method, check.curve, std::to_string(check.points),
+                          percent(check.mean_error), percent(check.worst_error),
+                          percent(check.bucket_error)});
+  }
+  return table;
+}
+
+std::vector<const Replayed*> pointers(const std::vector<Replayed>& rows) {
+  std::vector<const Replayed*> all;
+  for (const Replayed& row : rows) all.push_back(&row);
+  return all;
 }
 
 struct Parts {
@@ -114,6 +160,21 @@ std::string indented(const TextTable& table) {
   return text;
 }
 
+using Json = nlohmann::ordered_json;
+
+Json summary_json(const std::vector<Replayed>& rows) {
+  Json json;
+  for (const ReplaySummary& s : simulator::summarize(rows)) {
+    json.push_back({{"group", s.group},
+                    {"rows", s.rows},
+                    {"mean_error", s.mean_error},
+                    {"worst_error", s.worst_error},
+                    {"bias", s.bias},
+                    {"mean_unanchored_ratio_error", s.mean_unanchored_error}});
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string validation_text(const Validation& validation) {
@@ -125,6 +186,12 @@ std::string validation_text(const Validation& validation) {
   text += "\nBy source\n" + indented(summary_table(validation.rows));
   text += "\nWith constants that have not seen the machine\n" +
           indented(held_out_table(validation.held_out));
+  if (!validation.unseen.empty()) {
+    text += "\nRuns that no constant has seen\n" + indented(summary_table(validation.unseen)) +
+            indented(row_table(pointers(validation.unseen), false));
+  }
+  text += "\nError bands\n" + indented(band_table(check_bands(validation)));
+  text += "\nCollectives, with the figure in question left out\n" + indented(collective_table());
   if (!parts.apart.empty()) {
     text +=
         "\nApart: rows that contradict their neighbours\n" + indented(row_table(parts.apart, true));
@@ -139,6 +206,14 @@ std::string validation_markdown(const Validation& validation) {
   std::string text = summary_table(validation.rows).markdown();
   text += "\n### With constants that have not seen the machine\n\n" +
           held_out_table(validation.held_out).markdown();
+  if (!validation.unseen.empty()) {
+    text += "\n### Runs that no constant has seen\n\n" +
+            summary_table(validation.unseen).markdown() + "\n" +
+            row_table(pointers(validation.unseen), false).markdown();
+  }
+  text += "\n### Error bands\n\n" + band_table(check_bands(validation)).markdown();
+  text +=
+      "\n### Collectives, with the figure in question left out\n\n" + collective_table().markdown();
   text += "\n" + order_sentence(order) + "\n";
   if (!order.disagreements.empty()) text += "Wrong:\n\n";
   for (const std::string& pair : order.disagreements) text += "- " + pair + "\n";
@@ -150,15 +225,21 @@ std::string validation_markdown(const Validation& validation) {
 }
 
 std::string validation_json(const Validation& validation) {
-  using Json = nlohmann::ordered_json;
   Json json{{"schema", 1}, {"simulated", true}};
-  for (const ReplaySummary& s : simulator::summarize(validation.rows)) {
-    json["summary"].push_back({{"group", s.group},
-                               {"rows", s.rows},
-                               {"mean_error", s.mean_error},
-                               {"worst_error", s.worst_error},
-                               {"bias", s.bias},
-                               {"mean_unanchored_ratio_error", s.mean_unanchored_error}});
+  json["summary"] = summary_json(validation.rows);
+  if (!validation.unseen.empty()) json["unseen"] = summary_json(validation.unseen);
+  for (const BandCheck& band : check_bands(validation)) {
+    json["bands"].push_back({{"class", class_name(band.kind)},
+                             {"rows", band.rows},
+                             {"median", band.median},
+                             {"p90", band.p90},
+                             {"used", band.used}});
+  }
+  for (const simulator::CollectiveCheck& check : simulator::check_collectives()) {
+    json["collectives"].push_back({{"method", check.method},
+                                   {"curve", check.curve},
+                                   {"mean_error", check.mean_error},
+                                   {"worst_error", check.worst_error}});
   }
   for (const HeldOut& held : validation.held_out) {
     json["held_out"].push_back({{"group", held.group},

@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 MEAN_TARGET, WORST_TARGET, HELD_OUT_TARGET, UNANCHORED_TARGET = 0.05, 0.20, 0.08, 0.15
+UNSEEN_TARGET, COLLECTIVE_TARGET, ROUNDED = 0.08, 0.07, 0.01
 
 
 def section(page, name):
@@ -55,6 +56,15 @@ def main():
     for held in figures["held_out"]:
         if held["mean_error"] > HELD_OUT_TARGET:
             problems.append(f"{held['group']} left out: {held['mean_error']:.3f}")
+    unseen = next(s for s in figures["unseen"] if s["group"] == "all")
+    if unseen["rows"] < 10 or unseen["mean_error"] > UNSEEN_TARGET:
+        problems.append(f"unseen: {unseen['rows']} rows, mean {unseen['mean_error']:.3f}")
+    for band in figures["bands"]:
+        if band["p90"] > band["used"] + ROUNDED:
+            problems.append(f"{band['class']}: nine in ten within {band['p90']:.3f}, printed {band['used']}")
+    for check in figures["collectives"]:
+        if check["method"].startswith("interpolated") and check["mean_error"] > COLLECTIVE_TARGET:
+            problems.append(f"{check['curve']}: {check['mean_error']:.3f}")
     if problems:
         sys.exit("beyond the targets: " + "; ".join(problems))
 
