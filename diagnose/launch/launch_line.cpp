@@ -65,6 +65,7 @@ class LaunchParser {
     line_.command = words_[at_];
     if (!read_launcher()) return std::nullopt;
     if (line_.launcher != Launcher::python) read_flags();
+    read_launcher_within_srun();
     if (!read_script()) return std::nullopt;
     for (; at_ < words_.size(); ++at_) line_.script_arguments.push_back(words_[at_]);
     if (line_.launcher == Launcher::launch_module && line_.flags.contains("use-env"))
@@ -116,6 +117,21 @@ class LaunchParser {
       return ++at_, launcher(Launcher::torchrun);
     if (module == "accelerate.commands.launch") return ++at_, launcher(Launcher::accelerate);
     return launcher(Launcher::python);  // python -m package.train
+  }
+
+  // srun torchrun ... starts torchrun on every node, and that one's flags decide.
+  void read_launcher_within_srun() {
+    if (line_.launcher != Launcher::srun) return;
+    const std::size_t start = at_;
+    while (is_assignment(word())) ++at_;
+    if (!read_launcher() || line_.launcher == Launcher::python) {
+      line_.launcher = Launcher::srun;
+      at_ = start;
+      return;
+    }
+    line_.command = words_[start];
+    line_.flags.clear();
+    read_flags();
   }
 
   bool launcher(Launcher kind) {

@@ -8,6 +8,20 @@ namespace {
 
 constexpr int kBaseDepth = 6;
 
+// saver.save_checkpoint() of an object that cannot be followed is the method of that name where the
+// program has one. A name of one word, or one that library objects have, says too little.
+bool tells_its_class(std::string_view name) {
+  static constexpr std::string_view kOfLibraries[] = {
+      "state_dict",   "load_state_dict", "zero_grad",       "named_parameters", "set_epoch",
+      "get_lr",       "get_last_lr",     "save_pretrained", "from_pretrained",  "no_sync",
+      "train_step",   "training_step",   "validation_step", "requires_grad_",   "all_reduce",
+      "all_gather",   "add_scalar",      "add_image",       "set_description",  "set_postfix",
+      "init_weights", "add_argument",    "parse_args",      "get_world_size",   "get_rank"};
+  return name.find('_', 1) < name.size() - 1 &&
+         std::find(std::begin(kOfLibraries), std::end(kOfLibraries), name) ==
+             std::end(kOfLibraries);
+}
+
 }  // namespace
 
 CallRef Program::as_call(Ref node) const {
@@ -35,18 +49,20 @@ FunctionRef Program::enclosing_function(Ref node) const {
   return at == 0 ? FunctionRef{} : FunctionRef{node.module, node.module->function_at(at)};
 }
 
+ClassRef Program::base_of(ClassRef derived) const {
+  if (!derived) return {};
+  for (const NodeId node : derived.cls->bases)
+    for (const Source& source : sources({derived.module, node}))
+      if (source.ref.kind() == Kind::class_definition)
+        return {source.ref.module, source.ref.module->class_at(source.ref.node)};
+  return {};
+}
+
 FunctionRef Program::method(ClassRef owner, std::string_view name) const {
   for (int level = 0; owner && level < kBaseDepth; ++level) {
     if (const Function* found = owner.module->method(*owner.cls, name))
       return {owner.module, found};
-    ClassRef base;
-    for (const NodeId node : owner.cls->bases) {
-      for (const Source& source : sources({owner.module, node}))
-        if (source.ref.kind() == Kind::class_definition)
-          base = {source.ref.module, source.ref.module->class_at(source.ref.node)};
-      if (base) break;
-    }
-    owner = base;
+    owner = base_of(owner);
   }
   return {};
 }
@@ -94,14 +110,21 @@ FunctionRef Program::callee(CallRef call) const {
   const bool named = functions_by_name_.contains(call.call->name);
   if (function.kind() == Kind::attribute) {
     const Ref object = function.child(Field::object);
-    if (named && object.kind() == Kind::call && object.text().starts_with("super(")) return {};
+    if (object.kind() == Kind::call && object.text().starts_with("super("))
+      return named ? method(base_of(enclosing_class(function)), call.call->name) : FunctionRef{};
     if (named && object.text() == "self")
       if (const FunctionRef found = method(enclosing_class(function), call.call->name))
         return found;
     if (call.module->qualified(function.node).empty()) {
       if (!named) return {};
-      const ClassRef owner = class_of(object);
-      return owner ? method(owner, call.call->name) : FunctionRef{};
+      if (const ClassRef owner = class_of(object)) return method(owner, call.call->name);
+      // model.module.loss(x) goes round the wrapper, which rules want to see as it is.
+      if (object.text().ends_with(".module")) return {};
+      const auto& candidates = functions_by_name_.at(call.call->name);
+      const bool only_one = candidates.size() == 1 &&
+                            candidates.front().function->owner_class != kNoNode &&
+                            tells_its_class(call.call->name);
+      return only_one ? candidates.front() : FunctionRef{};
     }
   } else if (function.kind() != Kind::identifier) {
     return {};
@@ -127,6 +150,9 @@ const std::vector<CallRef>& Program::call_sites(FunctionRef function) const {
     name = function.module->class_at(function.function->owner_class)->name;
   for (const CallRef& call : calls_named(name))
     if (callee(call) == function) found.push_back(call);
+  if (name != function.function->name)  // super().__init__(...)
+    for (const CallRef& call : calls_named(function.function->name))
+      if (callee(call) == function) found.push_back(call);
   return call_sites_[function.function] = std::move(found);
 }
 

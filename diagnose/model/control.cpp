@@ -128,6 +128,27 @@ RankTest Program::guarded_by_rank(Ref node, int depth) const {
   return agreed;
 }
 
+bool Program::before_ranks(Ref node) const { return before_ranks(node, 0); }
+
+bool Program::before_ranks(Ref node, int depth) const {
+  if (!node || depth > kCallDepth) return false;
+  const FunctionRef function = enclosing_function(node);
+  const auto starts_below = [&](const CallRef& start) {
+    return start.module == node.module && start.call->node > node.node &&
+           enclosing_function(start.ref()) == function;
+  };
+  const auto spawns = calls(Api::spawn);
+  const auto processes = calls_named("Popen");
+  if (std::any_of(spawns.begin(), spawns.end(), starts_below) ||
+      std::any_of(processes.begin(), processes.end(), starts_below))
+    return true;
+  if (!function) return false;
+  const auto& sites = call_sites(function);
+  return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return before_ranks(site.ref(), depth + 1);
+  });
+}
+
 // @rank_zero_only, @on_main_process and their kin.
 bool Program::rank_zero_decorated(FunctionRef function) const {
   const SyntaxTree& tree = function.module->tree();

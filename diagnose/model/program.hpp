@@ -151,6 +151,7 @@ class Program {
   ClassRef enclosing_class(Ref node) const;
   FunctionRef enclosing_function(Ref node) const;
   FunctionRef method(ClassRef owner, std::string_view name) const;  // in bases of this program too
+  ClassRef base_of(ClassRef derived) const;  // the first base that is a class of this program
   bool derives_from(ClassRef derived, Api base) const;
   const std::vector<CallRef>& call_sites(FunctionRef function) const;
   std::string qualified(Ref expression) const;
@@ -175,6 +176,8 @@ class Program {
   RankTest rank_test(Ref condition) const;
   RankTest guarded_by_rank(Ref node) const;  // also through call sites
   Ref rank_guard(Ref node) const;            // the condition that makes it so, in this function
+  // Runs once, in the process that starts the ranks afterwards: above mp.spawn or Popen.
+  bool before_ranks(Ref node) const;
   bool under(Ref node, const std::function<bool(Ref condition, bool holds)>& accepts) const;
   Ref enclosing_with(Ref node, const std::function<bool(Ref item)>& accepts) const;
   bool under_no_grad(Ref node) const;
@@ -193,8 +196,9 @@ class Program {
   bool is_local_rank(Ref expression) const;
   bool is_world_size(Ref expression) const;
   bool is_distributed_flag(Ref condition) const;
-  Ref strip_iterable(Ref iterable) const;  // loader for tqdm(enumerate(loader))
-  bool mentions_rank(Ref subtree) const;   // a rank is part of it (as in f"ckpt_{rank}.pt")
+  Ref strip_iterable(Ref iterable) const;   // loader for tqdm(enumerate(loader))
+  bool mentions_rank(Ref subtree) const;    // a rank is part of it (as in f"ckpt_{rank}.pt")
+  bool comes_from_rank(Ref subtree) const;  // or of a value that a name in it holds
   bool is_wrapped(Ref expression, Wrapper kind) const;
   const Wrap* wrap_of(Ref expression) const;
   bool is_spawned(FunctionRef function) const;  // target of mp.spawn
@@ -210,6 +214,7 @@ class Program {
   RankTest rank_test(Ref condition, int depth) const;
   RankTest comparison_rank_test(Ref comparison) const;
   RankTest guarded_by_rank(Ref node, int depth) const;
+  bool before_ranks(Ref node, int depth) const;
   bool runs_before(Ref first, Ref second, int depth) const;
   unsigned roles(Ref expression, int depth) const;
   unsigned source_roles(const Source& source, int depth) const;

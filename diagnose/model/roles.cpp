@@ -259,15 +259,23 @@ bool Program::mentions_rank(Ref subtree) const {
     if (kind != Kind::identifier && kind != Kind::attribute && kind != Kind::call) continue;
     if ((roles(subtree.with(at), 0) & (kRank | kLocalRank)) != 0) return true;
   }
-  // A name may hold a path that was built from the rank.
-  for (const Source& source : sources(subtree)) {
-    if (source.ref == subtree || source.how != Source::How::value) continue;
-    const SyntaxTree& other = source.ref.module->tree();
-    for (NodeId at = source.ref.node; at < other[source.ref.node].last; ++at) {
-      const Kind kind = other[at].kind;
-      if (kind != Kind::identifier && kind != Kind::attribute && kind != Kind::call) continue;
-      if ((roles(source.ref.with(at), 0) & (kRank | kLocalRank)) != 0) return true;
-    }
+  return false;
+}
+
+bool Program::comes_from_rank(Ref subtree) const {
+  if (mentions_rank(subtree)) return true;
+  // A name may hold a path that was built from the rank, or a share of the files.
+  const SyntaxTree& tree = subtree.module->tree();
+  for (NodeId at = subtree.node; at < tree[subtree.node].last; ++at) {
+    const Kind kind = tree[at].kind;
+    if (at != subtree.node && kind != Kind::identifier && kind != Kind::attribute) continue;
+    if (tree[at].field == Field::function || tree[at].field == Field::attribute) continue;
+    for (const Source& source : sources(subtree.with(at)))
+      if (source.ref != subtree.with(at) && source.how == Source::How::value &&
+          !(source.ref.module == subtree.module && tree.contains(subtree.node, source.ref.node)) &&
+          source.ref.kind() != Kind::class_definition && source.ref.kind() != Kind::function &&
+          mentions_rank(source.ref))
+        return true;
   }
   return false;
 }
@@ -280,6 +288,8 @@ RankTest Program::comparison_rank_test(Ref at) const {
   Op op = tree[at.node].op;
   const auto ranked = [&](Ref expression) {
     if ((roles(expression, 0) & (kRank | kLocalRank)) != 0) return true;
+    // With one device for each rank of a node, as good or bad as the local rank.
+    if (comes_from(expression, Api::current_device)) return true;
     return expression.kind() == Kind::binary && tree[expression.node].op == Op::modulo &&
            (roles(expression.child(Field::left), 0) & kRank) != 0;
   };
@@ -382,11 +392,20 @@ bool Program::is_evaluation(Ref node) const {
   if (under_no_grad(node)) return true;
   const FunctionRef function = enclosing_function(node);
   if (!function) return false;
-  const std::string name = lower(function.function->name);
-  for (const std::string_view word :
-       {"eval", "valid", "test", "infer", "predict", "sample", "generate", "visuali"})
-    if (name.find(word) != std::string::npos) return true;
-  return false;
+  const auto says = [](std::string_view text, std::initializer_list<std::string_view> words) {
+    const std::string plain = lower(text);
+    return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+      return plain.find(word) != std::string::npos;
+    });
+  };
+  if (says(function.function->name,
+           {"eval", "valid", "test", "infer", "predict", "sample", "generate", "visuali"}))
+    return true;
+  // for batch in eval_loader: ... in the function that trains too
+  const Ref loop = innermost_loop(node);
+  if (loop.kind() != Kind::for_statement) return false;
+  const std::string_view loader = strip_iterable(loop.child(Field::right)).text();
+  return says(loader, {"eval_", "valid", "val_", "test_"}) && !says(loader, {"train"});
 }
 
 }  // namespace bench::diagnose

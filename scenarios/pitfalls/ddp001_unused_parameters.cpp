@@ -66,6 +66,7 @@ void check_unused_parameters(const Program& program, Report& report) {
       if (!init.module->tree().contains(init.function->node, def.target)) continue;
       const Ref target{init.module, def.target};
       if (!holds_parameters(program, target.with(def.value))) continue;
+      if (!program.guards(target).empty()) continue;  // an option that may be off
       const std::string text = program.qualified(
           cls.cls->bases.empty() ? Ref{} : Ref{cls.module, cls.cls->bases.front()});
       if (text != "torch.nn.Module" || is_mentioned_again(program, std::string(def.name), target))

@@ -12,9 +12,21 @@ using diagnose::Wrapper;
 
 namespace {
 
+// Every module it can be is built here, from a class of this program or a layer of torch.nn.
+bool is_built_here(const Program& program, const Wrap& wrap) {
+  const auto sources = program.module_sources(wrap.module);
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           const CallRef call = program.as_call(source.ref);
+           if (!call) return false;
+           return program.class_of_call(call) ||
+                  call.module->qualified(call.call->function).starts_with("torch.nn.");
+         });
+}
+
 // Nothing in the program can have put the module on a GPU.
 bool is_never_placed(const Program& program, const Wrap& wrap) {
-  if (wrap.classes.empty() || !facts::placements(program, wrap).empty()) return false;
+  if (!is_built_here(program, wrap) || !facts::placements(program, wrap).empty()) return false;
   if (program.mentions("set_default_device") || program.mentions("set_default_tensor_type") ||
       program.mentions("device_map"))
     return false;

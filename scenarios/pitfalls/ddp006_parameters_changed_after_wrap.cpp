@@ -48,6 +48,15 @@ const Wrap* changed_wrap(const Program& program, Ref object, Ref use) {
   return nullptr;
 }
 
+// nn.Linear(...), perhaps moved to its device at once.
+bool is_layer(const Program& program, Ref value) {
+  for (const Source& source : program.module_sources(value)) {
+    const diagnose::CallRef call = program.as_call(source.ref);
+    if (call && call.module->qualified(call.call->function).starts_with("torch.nn.")) return true;
+  }
+  return false;
+}
+
 // A wrapper no loss comes from, as of a teacher, has no gradients to reduce.
 bool is_trained(const Program& program, const Wrap& wrap) {
   bool any = false;
@@ -118,9 +127,7 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
       if (!def.is_attribute || def.kind != DefKind::assign || def.value == kNoNode) continue;
       const Ref target{module, def.target};
       if (!facts::contains(target.text(), ".module.")) continue;
-      if (!program.qualified(target.with(module->tree().child(def.value, Field::function)))
-               .starts_with("torch.nn."))
-        continue;
+      if (!is_layer(program, target.with(def.value))) continue;
       flag(target, target.child(Field::object),
            "a layer is replaced after the model was wrapped: DDP waits for gradients of the old "
            "one");

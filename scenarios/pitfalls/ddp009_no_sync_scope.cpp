@@ -14,15 +14,12 @@ using diagnose::NodeId;
 
 namespace {
 
-bool is_no_sync(const Program& program, Ref item) {
-  const CallRef call = program.as_call(item);
-  return call && call.call->name == "no_sync";
-}
-
-// model for `with model.no_sync():`
-Ref synced_model(const Program& program, Ref with) {
-  for (const CallRef& call : facts::calls_in(with))
-    if (is_no_sync(program, call.ref())) return call.receiver();
+// model for `with model.no_sync():`, also where the context is chosen above.
+Ref synced_model(const Program& program, Ref context) {
+  for (const diagnose::Source& source : program.sources(context)) {
+    const CallRef call = program.as_call(source.ref);
+    if (call && call.call->name == "no_sync") return call.receiver();
+  }
   return {};
 }
 
@@ -35,12 +32,15 @@ void check_no_sync_scope(const Program& program, Report& report) {
       const auto& tree = module->tree();
       const NodeId item = tree[node].first_child;
       const NodeId context = item == kNoNode ? kNoNode : tree[item].first_child;
-      if (context == kNoNode || !is_no_sync(program, with.with(context))) continue;
+      if (context == kNoNode) continue;
       const Ref body = with.child(Field::body);
-      const Ref model = synced_model(program, with);
+      const Ref model = synced_model(program, with.with(context));
       if (!body || !model) continue;
       const std::string name(model.text());
       const bool forward = program.subtree_calls(body, [&](CallRef call) {
+        // criterion(model, batch) runs it too.
+        for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
+          if (argument.text() == name) return true;
         return call.module->text(call.call->function) == name || call.call->name == "forward" ||
                call.call->name == "training_step" || facts::contains(call.call->name, "model");
       });

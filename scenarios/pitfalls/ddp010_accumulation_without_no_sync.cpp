@@ -17,7 +17,8 @@ namespace {
 
 bool synchronises_by_hand(const Program& program) {
   return !program.calls_named("no_sync").empty() || !program.calls_named("accumulate").empty() ||
-         program.mentions("require_backward_grad_sync") || program.mentions("no_sync");
+         program.mentions("require_backward_grad_sync") || program.mentions(".no_sync") ||
+         program.mentions("\"no_sync\"") || program.mentions("'no_sync'");
 }
 
 }  // namespace

@@ -11,6 +11,20 @@ using diagnose::Api;
 using diagnose::TrainingLoop;
 using diagnose::Wrapper;
 
+namespace {
+
+// The first forward has its own backward, as in a warm-up loop above the training loop.
+bool backward_between(const Program& program, const CallRef& first, const CallRef& second) {
+  const auto backwards = program.calls_named("backward");
+  return std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+    return backward.module == first.module && first.call->node < backward.call->node &&
+           backward.call->node < second.call->node &&
+           program.enclosing_function(backward.ref()) == program.enclosing_function(first.ref());
+  });
+}
+
+}  // namespace
+
 void check_two_forwards_one_backward_with_buffers(const Program& program, Report& report) {
   if (!program.has_ddp() || program.uses(Api::convert_sync_batch_norm)) return;
   for (const TrainingLoop& loop : program.training_loops())
@@ -23,6 +37,7 @@ void check_two_forwards_one_backward_with_buffers(const Program& program, Report
             [&](const auto& first) {
               return first.wrap == second.wrap && first.call.module == second.call.module &&
                      !facts::exclusive(first.call.ref(), second.call.ref()) &&
+                     !backward_between(program, first.call, second.call) &&
                      !program.under_no_grad(first.call.ref());
             });
         if (!again || second.wrap->kind != Wrapper::ddp || program.under_no_grad(second.call.ref()))

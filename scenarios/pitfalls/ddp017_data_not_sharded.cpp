@@ -27,7 +27,7 @@ bool shards_elsewhere(const Program& program) {
 bool dataset_knows_rank(const Program& program, const CallRef& loader) {
   const Ref dataset = loader.argument(0, "dataset");
   if (!dataset) return true;
-  if (program.mentions_rank(dataset)) return true;
+  if (program.comes_from_rank(dataset)) return true;
   const ClassRef cls = program.class_of(dataset);
   if (!cls) return false;
   const std::string body = facts::lowered(cls.module->text(cls.cls->node));

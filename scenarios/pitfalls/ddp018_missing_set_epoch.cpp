@@ -9,8 +9,7 @@ namespace {
 // set_epoch with an argument that changes; set_epoch(0) keeps the order it would have anyway.
 bool sets_epoch(const Program& program) {
   for (const CallRef& call : program.calls_named("set_epoch"))
-    if (!program.integer(call.positional(0)) || program.evaluate(call.positional(0)).is_default)
-      return true;
+    if (call.positional(0).kind() != diagnose::Kind::integer) return true;
   return false;
 }
 

@@ -29,12 +29,19 @@ bool reduces_anything(const Program& program) {
 }
 
 // A value that is accumulated in the loop: total += ..., losses.append(...).
-bool accumulates(Ref loop) {
+bool accumulates(const Program& program, Ref loop) {
   const auto& tree = loop.module->tree();
   for (const NodeId node : loop.module->nodes_of(Kind::augmented_assignment))
     if (tree.contains(loop.node, node)) return true;
-  for (const CallRef& call : facts::calls_in(loop))
-    if (call.call->name == "append" || call.call->name == "update") return true;
+  for (const CallRef& call : facts::calls_in(loop)) {
+    if (call.call->name != "append" && call.call->name != "update") continue;
+    // A list that starts anew in every round holds nothing across batches.
+    const auto sources = program.sources(call.receiver());
+    if (std::none_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+          return source.ref.module == loop.module && tree.contains(loop.node, source.ref.node);
+        }))
+      return true;
+  }
   return false;
 }
 
@@ -58,7 +65,7 @@ void check_metric_not_reduced(const Program& program, Report& report) {
   for (const Module* module : program.modules())
     for (const NodeId node : module->loops()) {
       const Ref loop{module, node};
-      if (loop.kind() != Kind::for_statement || !accumulates(loop)) continue;
+      if (loop.kind() != Kind::for_statement || !accumulates(program, loop)) continue;
       for (const CallRef& loader : loaders_of(program, loop.child(Field::right))) {
         if (!sampler_of(program, loader) || !is_evaluation_loader(program, loader)) continue;
         report

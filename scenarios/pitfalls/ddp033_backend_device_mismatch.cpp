@@ -23,7 +23,12 @@ void check_backend_device_mismatch(const Program& program, Report& report) {
         on_gpu = on_gpu || call.call->name == "cuda" ||
                  facts::cuda_index(program, call.argument(0, "device"));
     }
-    if (name.string == "gloo" && on_gpu) {
+    // Another group of the same program has another backend: this one has its purpose.
+    const auto inits = program.calls(Api::init_process_group);
+    const bool chosen = std::any_of(inits.begin(), inits.end(), [&](const CallRef& other) {
+      return program.string(other.argument(0, "backend")).value_or("") != "gloo";
+    });
+    if (name.string == "gloo" && on_gpu && !chosen) {
       Finding& finding =
           report.at(backend, Confidence::likely,
                     "gloo moves GPU tensors through host memory: NCCL is several times faster");

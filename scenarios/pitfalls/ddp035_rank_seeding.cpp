@@ -17,12 +17,12 @@ void check_rank_seeding(const Program& program, Report& report) {
   bool differs = false;
   for (const Api api : {Api::manual_seed})
     for (const CallRef& seed : program.calls(api))
-      (program.mentions_rank(seed.positional(0)) ? differs : common) = true;
+      (program.comes_from_rank(seed.positional(0)) ? differs : common) = true;
   for (const std::string_view name : {"seed_everything", "set_seed", "seed", "fix_seed",
                                       "setup_seed", "init_seeds", "set_random_seed", "seed_all"})
     for (const CallRef& seed : program.calls_named(name)) {
       const Ref value = seed.positional(0);
-      (value && program.mentions_rank(value) ? differs : common) = true;
+      (value && program.comes_from_rank(value) ? differs : common) = true;
     }
   const auto flag = [&](const CallRef& split, std::string_view argument) {
     if (split.keyword(argument) || (common && !differs) ||

@@ -17,7 +17,7 @@ namespace {
 bool is_file_of_its_own(const Program& program, const CallRef& save) {
   const Ref path = save.argument(1, "f");
   if (!path) return true;
-  if (program.mentions_rank(path)) return true;
+  if (program.comes_from_rank(path)) return true;
   const std::string text = facts::lowered(path.text());
   if (facts::contains(text, "rank") || facts::contains(text, "buffer") ||
       facts::contains(text, "bytesio"))
@@ -37,7 +37,9 @@ void check_save_on_every_rank(const Program& program, Report& report) {
   for (const CallRef& save : program.calls(Api::torch_save)) {
     if (program.guarded_by_rank(save.ref()) != RankTest::none || is_file_of_its_own(program, save))
       continue;
-    if (facts::rank_goes_first(program, save.ref())) continue;
+    if (facts::rank_goes_first(program, save.ref()) || program.before_ranks(save.ref()) ||
+        facts::in_dataset(program, save.ref()))
+      continue;
     if (facts::only_without_distribution(program, save.ref()) ||
         !facts::is_reachable(program, save.ref()))
       continue;

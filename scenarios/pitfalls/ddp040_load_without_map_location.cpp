@@ -41,7 +41,8 @@ void check_load_without_map_location(const Program& program, Report& report) {
   for (const CallRef& load : program.calls(Api::torch_load)) {
     if (load.argument(1, "map_location") || load.has_splat() || !is_checkpoint(program, load))
       continue;
-    if (program.guarded_by_rank(load.ref()) != RankTest::none || without_gpu(program, load.ref()))
+    if (program.guarded_by_rank(load.ref()) != RankTest::none || program.before_ranks(load.ref()) ||
+        without_gpu(program, load.ref()))
       continue;
     if (facts::only_without_distribution(program, load.ref()) ||
         !facts::is_reachable(program, load.ref()))

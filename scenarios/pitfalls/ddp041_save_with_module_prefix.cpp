@@ -26,7 +26,7 @@ bool handles_prefix(const Program& program) {
 bool loads_into_wrapper(const Program& program) {
   for (const CallRef& load : program.calls_named("load_state_dict")) {
     const Ref object = load.receiver();
-    if (!object) continue;
+    if (!object || facts::contains(object.text(), ".module")) continue;
     if (program.wrap_of(object) != nullptr) return true;
     // A helper that restores what it is given: objects[key].load_state_dict(...).
     const auto sources = program.sources(object);
@@ -36,6 +36,14 @@ bool loads_into_wrapper(const Program& program) {
       return true;
   }
   return false;
+}
+
+// (model.module if distributed else model).load_state_dict(...)
+bool loads_below_wrapper(const Program& program) {
+  const auto loads = program.calls_named("load_state_dict");
+  return std::any_of(loads.begin(), loads.end(), [](const CallRef& load) {
+    return load.receiver() && facts::contains(load.receiver().text(), ".module");
+  });
 }
 
 }  // namespace
@@ -49,13 +57,14 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
     for (const CallRef& state : states) {
       if (state.call->name != "state_dict" || !state.receiver()) continue;
       const auto sources = program.module_sources(state.receiver());
-      const bool wrapped =
-          !sources.empty() &&
-          std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+      const auto wrapping =
+          std::count_if(sources.begin(), sources.end(), [&](const Source& source) {
             return std::any_of(program.wraps().begin(), program.wraps().end(),
                                [&](const Wrap& wrap) { return wrap.call.ref() == source.ref; });
           });
-      if (!wrapped) continue;
+      // Where only some runs wrap, a load without the wrapper says what the keys should be.
+      const bool wrapped = wrapping == std::ssize(sources) || loads_below_wrapper(program);
+      if (wrapping == 0 || !wrapped) continue;
       Finding& finding = report.at(
           state.ref(), Confidence::likely,
           "the wrapper's state_dict has 'module.' before every key: a bare model finds missing and "

@@ -28,6 +28,12 @@ bool remainder_is_seen(Ref division) {
   };
   if (parent == kNoNode) return false;
   if (tree[parent].kind == Kind::comparison || is_total(parent)) return true;
+  if (tree[parent].kind == Kind::assignment) {
+    const std::string name = facts::lowered(tree.text(tree.child(parent, Field::left)));
+    if (facts::contains(name, "remain") || facts::contains(name, "pad")) return true;
+  }
+  // Padding: size - batch // ranks
+  if (tree[parent].kind == Kind::binary && tree[parent].op == Op::subtract) return true;
   return tree[parent].kind == Kind::list && is_total(tree[parent].parent);
 }
 
@@ -44,6 +50,7 @@ bool remainder_is_checked(Ref division) {
 }  // namespace
 
 void check_truncating_batch_division(const Program& program, Report& report) {
+  if (!program.imports("torch") && program.imports("tensorflow")) return;
   const auto divided_by_ranks = [&](Ref divisor) {
     if (program.is_world_size(divisor)) return true;
     const std::string text = facts::lowered(divisor.text());

@@ -29,8 +29,13 @@ bool is_another_model(const Program& program, Ref model, const CallRef& optimize
 }  // namespace
 
 void check_optimizer_before_device_move(const Program& program, Report& report) {
-  for (const CallRef& optimizer : program.calls(Api::optimizer)) {
-    const Ref parameters = optimizer.argument(0, "params");
+  std::vector<CallRef> optimizers(program.calls(Api::optimizer).begin(),
+                                  program.calls(Api::optimizer).end());
+  for (const CallRef& made : program.calls_named("instantiate"))  // Hydra's
+    if (made.keyword("params")) optimizers.push_back(made);
+  for (const CallRef& optimizer : optimizers) {
+    const Ref named = optimizer.keyword("params");
+    const Ref parameters = named ? named : optimizer.positional(0);
     if (!parameters) continue;
     for (const CallRef& call : facts::calls_in(parameters)) {
       if (call.call->name != "parameters" || !call.receiver()) continue;

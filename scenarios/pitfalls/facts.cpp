@@ -254,6 +254,17 @@ bool uses_cuda(const Program& program) {
          program.mentions("'cuda");
 }
 
+namespace {
+
+bool calls_by_name(FunctionRef caller, FunctionRef called) {
+  if (!caller || !called) return false;
+  for (const CallRef& call : calls_in({caller.module, caller.function->body}))
+    if (call.call->name == called.function->name) return true;
+  return false;
+}
+
+}  // namespace
+
 std::vector<Ref> calls_behind(const Program& program, Ref value) {
   constexpr std::size_t kMost = 300;
   std::vector<Ref> out;
@@ -282,7 +293,9 @@ std::vector<Ref> calls_behind(const Program& program, Ref value) {
         // A parameter leads to every caller, also to those this value has nothing to do with; the
         // arguments of the call that led here have been looked at.
         const FunctionRef there = program.enclosing_function(source.ref);
-        if (kind == Kind::identifier && here != start && there != here) continue;
+        if (kind == Kind::identifier && here != start && there != here &&
+            !calls_by_name(here, there))
+          continue;
         if (kind == Kind::call && there == here &&
             !(source.ref.module == node.module && tree.contains(id, source.ref.node)) &&
             program.callee(program.as_call(node)))
@@ -326,6 +339,19 @@ bool is_handed_on(std::string_view text, std::string_view name) {
   return false;
 }
 
+// An object of the class, or of one derived from it, is made in the program.
+bool is_made(const Program& program, ClassRef cls) {
+  if (!program.calls_named(cls.cls->name).empty()) return true;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Class& other : module->classes()) {
+      const ClassRef derived{module, &other};
+      if (!(derived == cls) && program.base_of(derived) == cls &&
+          !program.calls_named(other.name).empty())
+        return true;
+    }
+  return is_handed_on(cls.module->tree().source(), cls.cls->name);
+}
+
 bool is_reachable(const Program& program, Ref node, int depth) {
   constexpr int kCalls = 5;
   const FunctionRef function = program.enclosing_function(node);
@@ -333,9 +359,9 @@ bool is_reachable(const Program& program, Ref node, int depth) {
     return true;
   const auto& sites = program.call_sites(function);
   if (depth > kCalls || program.is_spawned(function)) return true;
-  // A method that is called may be called through an object that cannot be followed.
-  if (depth > 0 && sites.empty() && function.function->owner_class != diagnose::kNoNode)
-    return true;
+  // A method of an object that exists may be called through a name that cannot be followed.
+  const ClassRef owner = program.enclosing_class(node);
+  if (depth > 0 && sites.empty() && owner && is_made(program, owner)) return true;
   if (std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
         return program.enclosing_function(site.ref()) == function ||
                is_reachable(program, site.ref(), depth + 1);
@@ -389,6 +415,11 @@ std::string main_rank_condition(const Program& program, Ref node) {
       return std::string(alias) + ".get_rank() == 0";
   if (!module.import_path("torch").empty()) return "torch.distributed.get_rank() == 0";
   return {};
+}
+
+bool in_dataset(const Program& program, Ref node) {
+  const ClassRef cls = program.enclosing_class(node);
+  return cls && (program.method(cls, "__getitem__") || program.method(cls, "__iter__"));
 }
 
 bool exclusive(Ref a, Ref b) {

@@ -66,6 +66,9 @@ bool is_reachable(const Program& program, Ref node);
 // Under `with main_process_first():` and its kin, also in a caller: ranks come one after another.
 bool rank_goes_first(const Program& program, Ref node);
 
+// The node stands in a data set's class: what it writes are samples, not the state of a run.
+bool in_dataset(const Program& program, Ref node);
+
 // An expression that is true on the first rank only, for code put beside `node`; empty when the
 // file offers none.
 std::string main_rank_condition(const Program& program, Ref node);

@@ -7,14 +7,14 @@ using diagnose::Api;
 using diagnose::TrainingLoop;
 
 void check_horovod_missing_sampler(const Program& program, Report& report) {
-  if (!program.uses(Api::hvd_optimizer) || program.mentions("ElasticSampler") ||
+  if (!program.uses(Api::hvd_init) || program.mentions("ElasticSampler") ||
       program.mentions("petastorm"))
     return;
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& loader : loaders_of(program, loop.iterable)) {
       if (has_some_sampler(program, loader) || reads_iterable_dataset(program, loader)) continue;
       const Ref dataset = loader.argument(0, "dataset");
-      if (dataset && program.mentions_rank(dataset)) continue;
+      if (dataset && program.comes_from_rank(dataset)) continue;
       report
           .at(loader.ref(), Confidence::certain,
               "the training loader has no DistributedSampler: every rank trains on all the data")

@@ -33,9 +33,10 @@ void check_env_init_without_launcher(const Program& program, Report& report) {
         works_alone(program))
       continue;
     for (const CallRef& init : program.calls(Api::init_process_group)) {
-      if (init.keyword("store") || !program.guards(init.ref()).empty() ||
-          !facts::is_reachable(program, init.ref()))
-        continue;
+      const bool guarded = program.under(init.ref(), [](Ref condition, bool) {
+        return !facts::contains(condition.text(), "__name__");
+      });
+      if (init.keyword("store") || guarded || !facts::is_reachable(program, init.ref())) continue;
       report
           .at(init.ref(), Confidence::certain,
               "started with plain python there is no RANK in the environment: ValueError, "

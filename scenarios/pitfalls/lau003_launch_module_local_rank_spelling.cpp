@@ -25,7 +25,9 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
       dash = dash || text == "--local-rank";
     }
     if (!underscore || dash || program.imports("deepspeed")) continue;
-    if (!old_launcher && !facts::is_distributed(program)) continue;
+    // A default from the environment is meant for torchrun, or for launch --use_env.
+    const bool reads_environment = facts::contains(option.keyword("default").text(), "LOCAL_RANK");
+    if (!old_launcher && (reads_environment || !facts::is_distributed(program))) continue;
     Finding& finding = report.at(spelt, old_launcher ? Confidence::certain : Confidence::likely,
                                  "torch.distributed.launch passes --local-rank with a dash since "
                                  "PyTorch 2.0: this parser exits with unrecognized arguments");

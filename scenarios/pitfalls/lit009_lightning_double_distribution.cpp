@@ -38,8 +38,11 @@ void check_lightning_double_distribution(const Program& program, Report& report)
   for (const trainer::Use& use : trainer::uses(program)) {
     for (const std::string_view name : {"use_distributed_sampler", "replace_sampler_ddp"}) {
       const auto* argument = use.find(name);
+      const auto* count = use.find("devices");
+      const bool one_device =
+          count != nullptr && count->value.is_integer() && count->value.integer == 1;
       if (argument && argument->value.is_false() && !has_sampler && !program.mentions("Sampler") &&
-          use.call)
+          use.call && !one_device)
         trainer::flag(
             report, *argument, Confidence::likely,
             "no sampler is inserted and the script has none: every rank sees all the data")
