@@ -7,6 +7,7 @@
 #include "bench/core/nearest.hpp"
 #include "bench/core/units.hpp"
 #include "bench/plan/scenario_catalog.hpp"
+#include "diagnose/output/index.hpp"
 #include "scenarios/pitfalls/page.hpp"
 #include "scenarios/pitfalls/registry.hpp"
 #include "simulator/machine.hpp"
@@ -74,14 +75,16 @@ std::vector<Row> rule_rows() {
   std::vector<Row> rows;
   for (const auto& rule : pitfalls::all_rules()) {
     const std::string detects = first_sentence(pitfalls::section(rule, "What it detects"));
-    rows.push_back(
-        {{"name", rule.name},
-         {"description", std::string(rule.id) + " " +
-                             std::string(diagnose::name_of(rule.severity)) + ": " + detects},
-         {"id", rule.id},
-         {"category", diagnose::name_of(rule.category)},
-         {"severity", diagnose::name_of(rule.severity)},
-         {"static", rule.check != nullptr}});
+    rows.push_back({{"name", rule.name},
+                    {"description", std::string(rule.id) + " " +
+                                        std::string(diagnose::name_of(rule.severity)) + ", " +
+                                        std::string(diagnose::name_of(rule.category)) + ", from " +
+                                        diagnose::evidence_of(rule) + ": " + detects},
+                    {"id", rule.id},
+                    {"category", diagnose::name_of(rule.category)},
+                    {"severity", diagnose::name_of(rule.severity)},
+                    {"evidence", diagnose::evidence_of(rule)},
+                    {"static", rule.check != nullptr}});
   }
   return rows;
 }

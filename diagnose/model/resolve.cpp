@@ -129,6 +129,7 @@ class Resolver {
     }
     if (here.empty()) return false;
     bool found = false;
+    std::vector<NodeId> followed;
     for (auto def = here.rbegin(); def != here.rend(); ++def) {
       if (same_scope && (*def)->kind != DefKind::function && !reaches(module, **def, at.node))
         continue;
@@ -139,7 +140,10 @@ class Resolver {
       }
       follow_def(module, **def, element, depth);
       found = true;
-      if (same_scope && dominates(module, **def, at.node)) return true;
+      followed.push_back((*def)->target);
+      if (same_scope &&
+          (dominates(module, **def, at.node) || every_branch_assigns(module, followed, at.node)))
+        return true;
     }
     if (!found) {  // used before it is assigned: a loop carries the value round
       for (const Def* def : here) follow_def(module, *def, element, depth);
@@ -174,6 +178,34 @@ class Resolver {
         parent != kNoNode && module[parent].kind == Kind::tuple ? module[parent].parent : parent;
     return statement == kNoNode || def.kind == DefKind::loop || def.kind == DefKind::context ||
            !module.tree().contains(statement, use);
+  }
+
+  // The last of `targets` stands in a branch of an if that ends above `use`, and each of its other
+  // branches, else included, has one of the targets too: nothing above the if is seen.
+  static bool every_branch_assigns(const Module& module, const std::vector<NodeId>& targets,
+                                   NodeId use) {
+    const SyntaxTree& tree = module.tree();
+    NodeId branch = targets.back();
+    while (branch != kNoNode && tree[branch].kind != Kind::block) branch = tree[branch].parent;
+    if (branch == kNoNode || tree.contains(branch, use)) return false;
+    NodeId outer = tree[branch].parent;
+    if (outer != kNoNode && tree[outer].kind != Kind::if_statement) outer = tree[outer].parent;
+    if (outer == kNoNode || tree[outer].kind != Kind::if_statement || tree.contains(outer, use) ||
+        !tree.contains(tree[outer].parent, use))
+      return false;
+    bool otherwise = false;
+    for (NodeId at = tree[outer].first_child; at != kNoNode; at = tree[at].next_sibling) {
+      const Kind kind = tree[at].kind;
+      if (kind != Kind::block && kind != Kind::elif_clause && kind != Kind::else_clause) continue;
+      otherwise = otherwise || kind == Kind::else_clause;
+      const bool assigns = std::any_of(targets.begin(), targets.end(), [&](NodeId target) {
+        NodeId block = target;
+        while (block != kNoNode && tree[block].kind != Kind::block) block = tree[block].parent;
+        return block == at || (block != kNoNode && tree[block].parent == at);
+      });
+      if (!assigns) return false;
+    }
+    return otherwise;
   }
 
   static bool dominates(const Module& module, const Def& def, NodeId use) {

@@ -262,22 +262,34 @@ bool Program::mentions_rank(Ref subtree) const {
   return false;
 }
 
-bool Program::comes_from_rank(Ref subtree) const {
-  if (mentions_rank(subtree)) return true;
+namespace {
+
+bool comes_from_rank(const Program& program, Ref subtree, int depth) {
+  constexpr int kNames = 3;  // files -> share -> data set
+  if (program.mentions_rank(subtree)) return true;
+  if (depth >= kNames) return false;
   // A name may hold a path that was built from the rank, or a share of the files.
   const SyntaxTree& tree = subtree.module->tree();
   for (NodeId at = subtree.node; at < tree[subtree.node].last; ++at) {
     const Kind kind = tree[at].kind;
     if (at != subtree.node && kind != Kind::identifier && kind != Kind::attribute) continue;
     if (tree[at].field == Field::function || tree[at].field == Field::attribute) continue;
-    for (const Source& source : sources(subtree.with(at)))
-      if (source.ref != subtree.with(at) && source.how == Source::How::value &&
-          !(source.ref.module == subtree.module && tree.contains(subtree.node, source.ref.node)) &&
-          source.ref.kind() != Kind::class_definition && source.ref.kind() != Kind::function &&
-          mentions_rank(source.ref))
+    for (const Source& source : program.sources(subtree.with(at))) {
+      const Kind what = source.ref.kind();
+      const bool inside =
+          source.ref.module == subtree.module && tree.contains(subtree.node, source.ref.node);
+      if (source.how == Source::How::value && !inside && what != Kind::class_definition &&
+          what != Kind::function && comes_from_rank(program, source.ref, depth + 1))
         return true;
+    }
   }
   return false;
+}
+
+}  // namespace
+
+bool Program::comes_from_rank(Ref subtree) const {
+  return bench::diagnose::comes_from_rank(*this, subtree, 0);
 }
 
 RankTest Program::comparison_rank_test(Ref at) const {

@@ -9,18 +9,6 @@
 namespace bench::diagnose {
 namespace {
 
-std::string evidence_of(const pitfalls::Rule& rule) {
-  std::string out;
-  const auto add = [&](pitfalls::Evidence evidence, const char* what) {
-    if (evidence == pitfalls::Evidence::none) return;
-    out += (out.empty() ? "" : ", ") + std::string(what);
-    if (evidence == pitfalls::Evidence::partial) out += " (partly)";
-  };
-  add(rule.check != nullptr ? rule.statically : pitfalls::Evidence::none, "script");
-  add(rule.judge != nullptr ? rule.dynamically : pitfalls::Evidence::none, "run");
-  return out.empty() ? "page only" : out;
-}
-
 std::string stem_of(const pitfalls::Rule& rule) {
   std::string out;
   for (const char c : rule.id)
@@ -37,6 +25,18 @@ std::string first_sentence(std::string text) {
 }
 
 }  // namespace
+
+std::string evidence_of(const pitfalls::Rule& rule) {
+  std::string out;
+  const auto add = [&](pitfalls::Evidence evidence, const char* what) {
+    if (evidence == pitfalls::Evidence::none) return;
+    out += (out.empty() ? "" : ", ") + std::string(what);
+    if (evidence == pitfalls::Evidence::partial) out += " (partly)";
+  };
+  add(rule.check != nullptr ? rule.statically : pitfalls::Evidence::none, "script");
+  add(rule.judge != nullptr ? rule.dynamically : pitfalls::Evidence::none, "run");
+  return out.empty() ? "page only" : out;
+}
 
 std::string rules_index() {
   std::string out =

@@ -20,6 +20,10 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
     if (!value || facts::contains(facts::lowered(value.text()), "loss") ||
         !program.is_evaluation(gather.ref()))
       continue;
+    // gather(samples)[:n] keeps as many as were asked for.
+    const auto& tree = gather.module->tree();
+    const auto parent = tree[gather.call->node].parent;
+    if (tree[parent].kind == diagnose::Kind::subscript) continue;
     // predictions[: len(loader.dataset) - seen] cuts the repeated ones off by hand.
     const auto& module = *gather.module;
     if (facts::contains(module.text(module.function_of(gather.call->node)), ".dataset)")) continue;

@@ -81,7 +81,9 @@ bool freezes_all(const Program& program, const Def& def, const Module& module) {
     if (source.how != Source::How::loop_item || !call || call.call->name != "parameters" ||
         !call.receiver() || call.receiver().kind() != Kind::identifier)
       continue;
-    return program.guards({&module, def.target}).empty();
+    // Not within a training loop: only its own loop over the parameters is around it.
+    const diagnose::Ref own = program.innermost_loop({&module, def.target});
+    return own && !program.innermost_loop(own);
   }
   return false;
 }
@@ -94,6 +96,16 @@ bool is_switch(const Program& program, const Def& def, const Module& module) {
   if (!function || value.kind() != Kind::identifier) return false;
   return std::any_of(function.function->parameters.begin(), function.function->parameters.end(),
                      [&](const auto& parameter) { return parameter.name == value.text(); });
+}
+
+// requires_grad_(False) here and requires_grad_(True) on the same name there: phases of training.
+bool is_toggled(const Program& program, const diagnose::CallRef& call) {
+  const auto all = program.calls_named("requires_grad_");
+  return std::any_of(all.begin(), all.end(), [&](const diagnose::CallRef& other) {
+    return other.receiver() && program.same_variable(other.receiver(), call.receiver()) &&
+           program.is_literal_false(other.positional(0)) !=
+               program.is_literal_false(call.positional(0));
+  });
 }
 
 }  // namespace
@@ -134,7 +146,7 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
     }
   }
   for (const CallRef& call : program.calls_named("requires_grad_"))
-    if (call.receiver())
+    if (call.receiver() && !is_toggled(program, call))
       flag(call.ref(), call.receiver(),
            "requires_grad_ is called after the model was wrapped: DDP keeps the list of parameters "
            "it "

@@ -40,12 +40,21 @@ bool runs_without_grad(const Program& program, const CallRef& call) {
 void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
   if (!program.has_ddp()) return;
   for (const TrainingLoop& loop : program.training_loops())
-    for (const CallRef& backward : loop.backwards)
+    for (const CallRef& backward : loop.backwards) {
+      // After a forward of the wrapper its hooks reduce every gradient, wherever it comes from.
+      const auto forwards = facts::forwards_behind(program, facts::loss_of(backward));
+      const auto prepares = [&](const Wrap& wrap) {
+        return std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
+          return forward.wrap == &wrap && !program.under_no_grad(forward.call.ref());
+        });
+      };
       for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward))) {
         const CallRef call = program.as_call(node);
         if (program.under_no_grad(node) || runs_without_grad(program, call)) continue;
         std::string_view how;
-        if (const Ref object = bypassed(call); object && program.is_wrapped(object, Wrapper::ddp))
+        const Ref object = bypassed(call);
+        const Wrap* wrapped = object ? program.wrap_of(object) : nullptr;
+        if (wrapped != nullptr && wrapped->kind == Wrapper::ddp && !prepares(*wrapped))
           how = "the forward pass goes through .module";
         for (const Wrap& wrap : program.wraps()) {
           const Ref function{call.module, call.call->function};
@@ -67,6 +76,7 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
                     "trains a model of its own")
             .help = "Call the DDP object itself; send other methods through forward.";
       }
+    }
 }
 
 namespace {

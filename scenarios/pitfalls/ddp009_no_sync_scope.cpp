@@ -18,7 +18,8 @@ namespace {
 Ref synced_model(const Program& program, Ref context) {
   for (const diagnose::Source& source : program.sources(context)) {
     const CallRef call = program.as_call(source.ref);
-    if (call && call.call->name == "no_sync") return call.receiver();
+    if (!call || call.call->name != "no_sync") continue;
+    return call.positional(0) ? call.positional(0) : call.receiver();  // accelerator.no_sync(model)
   }
   return {};
 }
@@ -44,8 +45,11 @@ void check_no_sync_scope(const Program& program, Report& report) {
         return call.module->text(call.call->function) == name || call.call->name == "forward" ||
                call.call->name == "training_step" || facts::contains(call.call->name, "model");
       });
-      const bool backward =
-          program.subtree_calls(body, [](CallRef call) { return call.call->name == "backward"; });
+      const bool backward = program.subtree_calls(body, [&](CallRef call) {
+        // The training_step of a library's Trainer runs both.
+        return call.call->name == "backward" ||
+               (call.call->name == "training_step" && !program.callee(call));
+      });
       for (const CallRef& call : facts::calls_in(body))
         if (call.call->name == "step" && program.comes_from(call.receiver(), Api::optimizer))
           report

@@ -106,6 +106,24 @@ bool is_stored(const Program& program, std::string_view name) {
   });
 }
 
+// if isinstance(model, DDP): model.module.encode() else: model.encode()
+bool is_tested(const Program& program, Ref use) {
+  return program.under(use, [](Ref condition, bool holds) {
+    const std::string_view text = condition.text();
+    const bool asks = facts::contains(text, "isinstance") || facts::contains(text, "hasattr") ||
+                      facts::contains(text, "type(");
+    return asks && !holds && !text.starts_with("not ");
+  });
+}
+
+// Used above the line that wraps it, in the same function and outside of loops.
+bool stands_above(const Program& program, Ref use, Ref object) {
+  const Wrap* wrap = program.wrap_of(object);
+  return wrap != nullptr && wrap->call.module == use.module && use.node < wrap->call.call->node &&
+         program.enclosing_function(use) == program.enclosing_function(wrap->call.ref()) &&
+         !program.innermost_loop(use);
+}
+
 }  // namespace
 
 void check_wrapper_indirection(const Program& program, Report& report) {
@@ -119,7 +137,9 @@ void check_wrapper_indirection(const Program& program, Report& report) {
       if (!attribute || !object || is_wrapper_api(attribute.text())) continue;
       if (object.kind() != Kind::identifier && !object.text().starts_with("self.")) continue;
       if (!is_surely_wrapped(program, object) || is_stored(program, attribute.text())) continue;
-      if (tree.ancestor(id, Kind::try_statement) != kNoNode) continue;
+      if (tree.ancestor(id, Kind::try_statement) != kNoNode || is_tested(program, {module, id}) ||
+          stands_above(program, {module, id}, object))
+        continue;
       Finding& finding =
           report.at({module, id}, Confidence::certain,
                     "the wrapper has no attribute '" + std::string(attribute.text()) +

@@ -10,6 +10,25 @@ using diagnose::kNoNode;
 using diagnose::Module;
 using diagnose::NodeId;
 
+namespace {
+
+// for info in share: ... without a backward pass: work that is split, not an epoch.
+bool is_worked_off(const Program& program, Ref share) {
+  const std::string_view name = program.assigned_name(share);
+  for (const NodeId node : share.module->loops()) {
+    const Ref loop{share.module, node};
+    if (loop.kind() != Kind::for_statement || name.empty() ||
+        program.strip_iterable(loop.child(Field::right)).text() != name ||
+        program.enclosing_function(loop) != program.enclosing_function(share))
+      continue;
+    return !program.subtree_calls(
+        loop, [](diagnose::CallRef call) { return call.call->name == "backward"; });
+  }
+  return false;
+}
+
+}  // namespace
+
 void check_uneven_batches_per_rank(const Program& program, Report& report) {
   if (!facts::is_distributed(program) || program.framework_distributes()) return;
   if (program.mentions("Join(") || program.mentions("model.join(")) return;
@@ -33,6 +52,7 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
           facts::contains(tree.text(owner), "num_samples") ||
           facts::contains(tree.text(owner), "total_samples") || program.is_evaluation(subscript))
         continue;
+      if (is_worked_off(program, subscript)) continue;
       report
           .at(subscript, Confidence::likely,
               "data is dealt out by slicing: ranks get one sample more or less, and the last "

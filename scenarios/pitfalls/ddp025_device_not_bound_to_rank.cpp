@@ -36,9 +36,27 @@ std::optional<int> placed_on(const Program& program, const CallRef& call) {
 
 }  // namespace
 
+namespace {
+
+// os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["SLURM_LOCALID"]: each rank sees one GPU, its
+// own.
+bool sees_one_gpu(const Program& program) {
+  for (const auto* module : program.modules())
+    for (const auto node : module->nodes_of(Kind::assignment)) {
+      const Ref assignment{module, node};
+      if (program.environment_name(assignment.child(diagnose::Field::left)) ==
+              "CUDA_VISIBLE_DEVICES" &&
+          !program.string(assignment.child(diagnose::Field::right)))
+        return true;
+    }
+  return false;
+}
+
+}  // namespace
+
 void check_device_not_bound_to_rank(const Program& program, Report& report) {
   if (!program.has_ddp() || !program.uses(Api::init_process_group) ||
-      program.framework_distributes())
+      program.framework_distributes() || sees_one_gpu(program))
     return;
   const bool bound = binds_device(program);
   for (const Wrap& wrap : program.wraps()) {

@@ -28,9 +28,16 @@ bool remainder_is_seen(Ref division) {
   };
   if (parent == kNoNode) return false;
   if (tree[parent].kind == Kind::comparison || is_total(parent)) return true;
+  if (tree[parent].kind == Kind::keyword_argument) {
+    const std::string name = facts::lowered(tree.text(tree.child(parent, Field::name)));
+    if (facts::contains(name, "len")) return true;
+  }
+  if (tree[parent].kind == Kind::conditional) return true;
   if (tree[parent].kind == Kind::assignment) {
     const std::string name = facts::lowered(tree.text(tree.child(parent, Field::left)));
-    if (facts::contains(name, "remain") || facts::contains(name, "pad")) return true;
+    if (facts::contains(name, "remain") || facts::contains(name, "pad") ||
+        facts::contains(name, "len"))
+      return true;
   }
   // Padding: size - batch // ranks
   if (tree[parent].kind == Kind::binary && tree[parent].op == Op::subtract) return true;

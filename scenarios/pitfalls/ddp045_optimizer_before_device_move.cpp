@@ -66,10 +66,13 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
                            (placed && (placed.call->name == "to" || placed.call->name == "cuda"));
           }
           if (moved_before) continue;
-          report
-              .at(move.ref(), Confidence::likely,
-                  "the model moves to its device after the optimizer was built from its parameters")
-              .help = "Move the model first, then build the optimizer.";
+          Finding& finding = report.at(
+              move.ref(), Confidence::likely,
+              "the model moves to its device after the optimizer was built from its parameters");
+          finding.help = "Move the model first, then build the optimizer.";
+          // On one device most optimizers get away with it: parameters move in place.
+          if (program.wraps().empty() && !program.uses(Api::hvd_init))
+            finding.severity = Severity::info;
           return;
         }
     }

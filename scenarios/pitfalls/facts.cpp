@@ -233,6 +233,12 @@ bool is_distributed(const Program& program) {
     return call.module == &program.root() || is_reachable(program, call.ref());
   };
   const auto inits = program.calls(Api::init_process_group);
+  const auto alone = [&](const CallRef& init) {
+    const Ref size = init.keyword("world_size");
+    return size.kind() == Kind::integer && size.text() == "1";
+  };
+  // A group of one process, made so that DDP can be used at all.
+  if (!inits.empty() && std::all_of(inits.begin(), inits.end(), alone)) return false;
   if (std::any_of(inits.begin(), inits.end(), runs)) return true;
   return std::any_of(program.wraps().begin(), program.wraps().end(), [&](const Wrap& wrap) {
     return wrap.kind == Wrapper::ddp && runs(wrap.call);
@@ -255,6 +261,11 @@ bool uses_cuda(const Program& program) {
 }
 
 namespace {
+
+bool is_detached(const Program& program, Ref node) {
+  const std::string_view name = program.as_call(node) ? program.as_call(node).call->name : "";
+  return name == "detach" || name == "item";
+}
 
 bool calls_by_name(FunctionRef caller, FunctionRef called) {
   if (!caller || !called) return false;
@@ -280,6 +291,10 @@ std::vector<Ref> calls_behind(const Program& program, Ref value) {
     for (NodeId id = at.node; id < tree[at.node].last; ++id) {
       const Kind kind = tree[id].kind;
       const Ref node = at.with(id);
+      if (kind == Kind::call && is_detached(program, node)) {
+        id = tree[id].last - 1;  // nothing flows back through it
+        continue;
+      }
       if (kind == Kind::call && std::find(out.begin(), out.end(), node) == out.end())
         out.push_back(node);
       const bool is_name = kind == Kind::identifier && tree[id].field != Field::attribute &&
