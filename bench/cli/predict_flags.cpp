@@ -30,6 +30,8 @@ constexpr Flag kOwnFlags[] = {
      "relative standard deviation between equal ranks (default: the machine's)", kGroup, "0.03"},
     {"--draw-jitter", "", "draw the ranks' differences from --seed instead of their expectation",
      kGroup, "true"},
+    {"--exact-recordings", "",
+     "record every bucket size instead of editing the default's recording", kGroup, "true"},
     {"--format", "text|json|html", "what to print", kGroup, "json"},
     {"--out", "FILE", "write the answer there: .html with a chart, .json, or text", kGroup,
      "prediction.json"},
@@ -100,6 +102,7 @@ void apply_own_flag(const TypedFlag& flag, PredictRequest& request) {
   }
   if (flag.name == "--stragglers") request.straggler = number(flag.name, value, 1);
   if (flag.name == "--jitter") request.jitter = number(flag.name, value, 0);
+  if (flag.name == "--exact-recordings") request.exact_recordings = value != "false";
   if (flag.name == "--draw-jitter") request.draw_jitter = value != "false";
 }
 

@@ -1,6 +1,7 @@
 #include "bench/predict/prediction.hpp"
 
 #include "bench/core/case_json.hpp"
+#include "simulator/rebucket.hpp"
 
 #include "profiling/analysis.hpp"
 
@@ -14,6 +15,22 @@ namespace {
 constexpr double kNsPerMs = 1e6;
 // Beyond this a batch per GPU is not a question about memory any more.
 constexpr std::int64_t kLargestBatchPerGpu = 1 << 20;
+
+constexpr double kBytesPerMib = 1024.0 * 1024;
+
+bool has_own_buckets(const Case& work) {
+  return work.strategy == Strategy::distributed && work.ddp.bucket_cap_mb.has_value();
+}
+
+// The order in which the Reducer fills buckets is that of the step before, unless it looks for
+// unused parameters; gradients that are views of their buckets are not copied into them.
+Case with_default_buckets(const Case& work) {
+  const bool shows = !work.ddp.find_unused_parameters && !work.ddp.gradient_as_bucket_view;
+  if (!has_own_buckets(work) || !shows) return work;
+  Case recorded = work;
+  recorded.ddp.bucket_cap_mb.reset();
+  return recorded;
+}
 
 double mean_ms(const profiling::StepMetrics& step,
                std::int64_t (*part)(const profiling::DeviceMetrics&)) {
@@ -83,7 +100,8 @@ std::vector<Prediction> Predictor::answer(const std::vector<Question>& all) {
   std::vector<Case> needed;
   for (const Question& question : all) {
     if (question.cannot) continue;
-    needed.push_back(question.work);
+    needed.push_back(request_.exact_recordings ? question.work
+                                               : with_default_buckets(question.work));
     needed.push_back(question.single());
   }
   store_.prepare(needed);
@@ -93,7 +111,20 @@ std::vector<Prediction> Predictor::answer(const std::vector<Question>& all) {
 }
 
 simulator::OperationGraph Predictor::edited(const Question& question, const Case& work) {
-  return with_bucket_hook(with_autocast(*store_.graph(work), question.precision), question.hook);
+  return with_bucket_hook(with_autocast(recorded(work), question.precision), question.hook);
+}
+
+// The recording of the default buckets, cut into those asked for; a recording of its own where the
+// default one does not show how.
+simulator::OperationGraph Predictor::recorded(const Case& work) {
+  const Case standard = with_default_buckets(work);
+  const bool own = !standard.ddp.bucket_cap_mb && work.ddp.bucket_cap_mb;
+  if (request_.exact_recordings || !own) return *store_.graph(work);
+  const auto cap = static_cast<std::uint64_t>(*work.ddp.bucket_cap_mb * kBytesPerMib);
+  auto cut = simulator::with_bucket_caps(*store_.graph(standard), {cap, cap});
+  if (cut) return std::move(*cut);
+  store_.prepare({work});
+  return *store_.graph(work);
 }
 
 // The measurement is of the float32 single-device step at this batch per GPU.
@@ -175,7 +206,7 @@ void Predictor::add_memory(Prediction& prediction, const simulator::OperationGra
 bool Predictor::fits_at(const Question& question, std::int64_t per_gpu) {
   Question at = question;
   at.work.batch = per_gpu * question.work.world_size() * question.work.accumulation;
-  store_.prepare({at.work});
+  store_.prepare({request_.exact_recordings ? at.work : with_default_buckets(at.work)});
   Prediction prediction;
   prediction.question = at;
   add_memory(prediction, edited(at, at.work));

@@ -20,8 +20,9 @@ struct PredictRequest {
   std::vector<simulator::BucketHook> hooks{simulator::BucketHook::none};
   std::optional<double> measured_single_ms;
   double straggler = 1;
-  std::optional<double> jitter;  // relative standard deviation between ranks
-  bool draw_jitter = false;      // from settings.seed instead of its expectation
+  std::optional<double> jitter;   // relative standard deviation between ranks
+  bool exact_recordings = false;  // record every bucket size instead of cutting the default's
+  bool draw_jitter = false;       // from settings.seed instead of its expectation
 };
 
 struct Question {
