@@ -33,6 +33,8 @@ struct Flags {
   bool diff = false;
   bool to_ddp = false;
   bool explain_trainer = false;
+  bool cost = false;
+  std::string machine;
 };
 
 Severity severity_named(const std::string& name) {
@@ -147,6 +149,9 @@ void add_options(CLI::App& app, Flags& flags) {
   app.add_option("--severity", flags.severity, "least severity shown: info, warning or error");
   app.add_option("--config", flags.config, "settings; default: bench.toml or pyproject.toml here");
   app.add_option("--threads", flags.options.threads, "worker threads; default: one a core");
+  app.add_flag("--cost", flags.cost,
+               "predict what pitfalls cost the script's own model: records a step and simulates");
+  app.add_option("--machine", flags.machine, "the machine of --cost; default: V100s, as many");
   app.add_flag("--fix", flags.fix, "apply the safe fixes");
   app.add_flag("--diff", flags.diff, "show what --fix or --to-ddp would change");
   app.add_flag("--to-ddp", flags.to_ddp, "the steps from DataParallel to DDP");
@@ -156,7 +161,8 @@ void add_options(CLI::App& app, Flags& flags) {
 
 }  // namespace
 
-int diagnose_command(const std::vector<std::string>& arguments) {
+int diagnose_command(const std::vector<std::string>& arguments,
+                     const CostPredictorFactory& cost_predictor) {
   Flags flags;
   CLI::App app(
       "Reads training scripts, launch lines and configs; says what is wrong, at which line.",
@@ -175,12 +181,17 @@ int diagnose_command(const std::vector<std::string>& arguments) {
     const auto known = format_names();
     throw UsageError(unknown_name_message("--format", flags.format, known));
   }
+  if (flags.options.gpus.value_or(1) < 1)
+    throw UsageError("--gpus: expected a positive number, found " +
+                     std::to_string(*flags.options.gpus));
   apply_settings(flags.config, flags.options);
   if (!flags.severity.empty()) flags.options.selection.at_least = severity_named(flags.severity);
   if (flags.explain_trainer) return run_explain_trainer(flags);
   if (flags.to_ddp) return run_to_ddp(flags);
   if (flags.fix || flags.diff) return run_fixes(flags);
-  const DiagnoseResult result = diagnose(flags.options);
+  DiagnoseResult result = diagnose(flags.options);
+  if (flags.cost || !flags.machine.empty())
+    predict_costs(result.findings, cost_predictor(flags.machine));
   const std::string text = format->render(result.findings, {result.files, wants_color()});
   std::fwrite(text.data(), 1, text.size(), stdout);
   return exit_code_of(result.findings);

@@ -7,6 +7,7 @@ namespace bench::cli {
 
 int run_command(const Arguments& typed);  // bench --scenario ...
 int list_command(const Arguments& typed);
+int diagnose_command(const Arguments& typed);
 int doctor_command(const Arguments& typed);
 int report_command(const Arguments& typed);
 int trace_command(const Arguments& typed);

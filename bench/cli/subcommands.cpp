@@ -20,7 +20,7 @@ constexpr Subcommand kSubcommands[] = {
     {"trace", "RUN [--out FILE.json] [--case TEXT]", "a run's steps as a Chrome trace",
      trace_command},
     {"diagnose", "PATH... [--launch CMD] [--gpus N] [--format text|json|sarif|github|markdown]",
-     "pitfalls in training scripts, launch lines and configs", diagnose::diagnose_command, true},
+     "pitfalls in training scripts, launch lines and configs", diagnose_command, true},
     {"explain", "RULE", "one pitfall: what, why, what it costs, the fix",
      diagnose::explain_command},
     {"worker", "--job FILE", "", worker_command},  // hidden: see mock_worker.hpp

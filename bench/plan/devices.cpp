@@ -14,11 +14,6 @@ constexpr int kDefaultGpus = 4;
 constexpr int kGpusOfOneNode = 8;
 constexpr int kDefaultGpusMax = 128;  // beyond, somebody mistyped an index or has a machine in mind
 
-std::string default_machine(int gpus) {
-  if (gpus <= kGpusOfOneNode) return std::to_string(std::max(gpus, kDefaultGpus)) + "xv100-sxm2";
-  return std::to_string((gpus + kGpusOfOneNode - 1) / kGpusOfOneNode) + "xdgx-1-v100";
-}
-
 Devices cuda_devices(const Hardware& hardware) {
   Devices devices;
   devices.kind = DeviceKind::cuda;
@@ -70,6 +65,11 @@ Devices default_devices(const DeviceRequest& request, const Hardware& hardware,
 }
 
 }  // namespace
+
+std::string default_machine(int gpus) {
+  if (gpus <= kGpusOfOneNode) return std::to_string(std::max(gpus, kDefaultGpus)) + "xv100-sxm2";
+  return std::to_string((gpus + kGpusOfOneNode - 1) / kGpusOfOneNode) + "xdgx-1-v100";
+}
 
 Devices resolve_devices(const DeviceRequest& request, const Hardware& hardware,
                         const MachineLoader& load) {

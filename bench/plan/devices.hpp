@@ -39,6 +39,9 @@ struct VirtualMachine {
 using MachineLoader = std::function<VirtualMachine(const std::string& name_or_path)>;
 VirtualMachine load_virtual_machine(const std::string& name_or_path);
 
+// The machine that is meant where none is named, with at least that many GPUs.
+std::string default_machine(int gpus);
+
 // Chooses between real and virtual devices (INTERFACE, --machine). Throws MachineError when the
 // devices asked for are not there, UsageError when the flags contradict each other.
 Devices resolve_devices(const DeviceRequest& request, const Hardware& hardware,

@@ -2,6 +2,7 @@
 
 #include "bench/core/error.hpp"
 #include "diagnose/config/config_entry.hpp"
+#include "diagnose/cost/cost.hpp"
 #include "diagnose/driver/assemble.hpp"
 #include "diagnose/driver/notebook.hpp"
 #include "diagnose/driver/source_files.hpp"
@@ -74,6 +75,7 @@ class Finisher {
       if (finding.file.ends_with(".ipynb")) map_notebook(finding);
       kept.push_back(std::move(finding));
     }
+    attach_costs(program, kept);
     return kept;
   }
 

@@ -3,6 +3,7 @@
 #include "bench/core/error.hpp"
 #include "bench/core/nearest.hpp"
 #include "diagnose/config/config_entry.hpp"
+#include "diagnose/config/toml_mistake.hpp"
 #include "diagnose/driver/source_files.hpp"
 
 #include <filesystem>
@@ -25,6 +26,15 @@ void add_words(const ConfigEntry& entry, std::vector<std::string>& words) {
   }
 }
 
+void apply_severity(const ConfigEntry& entry, DiagnoseOptions& options) {
+  for (const Severity severity : {Severity::info, Severity::warning, Severity::error})
+    if (entry.value.string == name_of(severity)) {
+      options.selection.at_least = severity;
+      return;
+    }
+  refuse(entry, "severity: expected \"info\", \"warning\" or \"error\"");
+}
+
 void apply_entry(const ConfigEntry& entry, DiagnoseOptions& options) {
   const std::string key(entry.key());
   if (key == "select") {
@@ -39,8 +49,7 @@ void apply_entry(const ConfigEntry& entry, DiagnoseOptions& options) {
       refuse(entry, "gpus: expected a positive number");
     if (!options.gpus) options.gpus = static_cast<int>(entry.value.integer);
   } else if (key == "severity") {
-    for (const Severity severity : {Severity::info, Severity::warning, Severity::error})
-      if (entry.value.string == name_of(severity)) options.selection.at_least = severity;
+    apply_severity(entry, options);
   } else {
     refuse(entry, unknown_name_message("key", key, kKeys));
   }
@@ -59,6 +68,8 @@ void apply_settings(const std::optional<std::string>& file, DiagnoseOptions& opt
     }
     const bool is_project = std::filesystem::path(candidate).filename() == "pyproject.toml";
     const std::string_view table = is_project ? "tool.bench.diagnose" : "diagnose";
+    if (const std::string mistake = toml_mistake(candidate, *text); !mistake.empty())
+      throw UsageError(mistake);
     bool found = false;
     for (const ConfigEntry& entry : read_toml(candidate, *text)) {
       if (entry.parent() != table) continue;

@@ -85,6 +85,9 @@ std::vector<SourceFile> find_sources(const std::vector<std::string>& paths) {
   out.erase(std::unique(out.begin(), out.end(),
                         [](const SourceFile& a, const SourceFile& b) { return a.path == b.path; }),
             out.end());
+  if (out.empty())
+    throw UsageError((paths.empty() ? std::string("bench diagnose") : paths.front()) +
+                     ": holds no script, notebook, shell script or config file");
   return out;
 }
 

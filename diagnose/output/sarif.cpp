@@ -126,6 +126,7 @@ Json sarif_of(const std::vector<Finding>& findings) {
         {"locations", Json::array({location_of(finding)})},
         {"partialFingerprints", {{"primaryLocationLineHash", fingerprint(finding, occurrence)}}},
         {"properties", {{"confidence", name_of(finding.confidence)}}}};
+    for (const auto& [key, value] : finding.evidence) result["properties"][key] = value;
     if (finding.fix) result["fixes"] = Json::array({fix_of(*finding.fix)});
     results.push_back(std::move(result));
   }

@@ -44,6 +44,13 @@ void add_excerpt(std::string& out, const Finding& finding, const Palette& palett
   out += "\n";
 }
 
+// ". Cost, predicted ...", where it is known.
+std::string cost_of(const Finding& finding) {
+  for (const auto& [key, value] : finding.evidence)
+    if (key == "cost") return ". Cost, " + value;
+  return {};
+}
+
 }  // namespace
 
 std::string render_text(const std::vector<Finding>& findings, const RenderContext& context) {
@@ -96,7 +103,8 @@ std::string render_markdown(const std::vector<Finding>& findings, const RenderCo
   for (const Finding& finding : findings)
     out += "| `" + cell(finding.file) + ":" + std::to_string(finding.line) + "` | " +
            std::string(name_of(finding.severity)) + " | " + finding.rule + " " + finding.name +
-           " | " + cell(finding.message) + " | " + cell(finding.help) + " |\n";
+           " | " + cell(finding.message) + cell(cost_of(finding)) + " | " + cell(finding.help) +
+           " |\n";
   return out;
 }
 
@@ -136,7 +144,7 @@ std::string render_github(const std::vector<Finding>& findings, const RenderCont
            ",line=" + std::to_string(finding.line) + ",col=" + std::to_string(finding.column) +
            ",endLine=" + std::to_string(finding.end_line) +
            ",title=" + escape(finding.rule + " " + finding.name, true) +
-           "::" + escape(printable(finding.message), false) +
+           "::" + escape(printable(finding.message + cost_of(finding)), false) +
            (finding.help.empty() ? "" : "%0A" + escape(printable(finding.help), false)) + "\n";
   }
   return out;

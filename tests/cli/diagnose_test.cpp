@@ -1,0 +1,99 @@
+// bench diagnose and bench explain as a user meets them: flags, settings, paths that are wrong.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/cli/run_bench.hpp"
+
+namespace bench::cli_test {
+namespace {
+
+const char* const kScript =
+    "import torch\n"
+    "import torchvision.models as models\n"
+    "from torch.utils.data import DataLoader\n"
+    "model = torch.nn.DataParallel(models.resnet50(), device_ids=[0, 1]).cuda()\n"
+    "loader = DataLoader(data, batch_size=64)\n"
+    "for x, y in loader:\n"
+    "    model(x).sum().backward()\n";
+
+void expect_refusal(const Workspace& here, std::vector<std::string> arguments,
+                    const std::string& error) {
+  arguments.insert(arguments.begin(), "diagnose");
+  const Answer answer = here.bench(arguments);
+  EXPECT_EQ(answer.exit_code, 2) << error;
+  EXPECT_EQ(answer.out, "") << error;
+  EXPECT_TRUE(answer.err.starts_with("bench: error: ")) << answer.err;
+  EXPECT_NE(answer.err.find(error), std::string::npos) << answer.err;
+}
+
+TEST(Diagnose, NamesWhatIsWrongWithPathsAndFlags) {
+  const Workspace here;
+  here.write("train.py", kScript);
+  std::filesystem::create_directory(here.path() / "empty");
+  expect_refusal(here, {}, "PATH");
+  expect_refusal(here, {"trian.py"}, "trian.py: no such file or directory");
+  expect_refusal(here, {"empty"}, "empty: holds no script");
+  expect_refusal(here, {"train.py", "--select", "missing-set-epock"},
+                 "did you mean missing-set-epoch");
+  expect_refusal(here, {"train.py", "--ignore", "DP999"}, "--ignore");
+  expect_refusal(here, {"train.py", "--format", "jsn"}, "did you mean json");
+  expect_refusal(here, {"train.py", "--severity", "warn"}, "did you mean warning");
+  expect_refusal(here, {"train.py", "--launch", "make all"}, "--launch 'make all'");
+  expect_refusal(here, {"train.py", "--gpus", "0"}, "--gpus");
+  expect_refusal(here, {"train.py", "--gpus", "many"}, "--gpus");
+  expect_refusal(here, {"train.py", "--colour"}, "--colour");
+  expect_refusal(here, {"train.py", "--config", "none.toml"}, "none.toml: cannot be read");
+}
+
+TEST(Diagnose, NamesTheLineOfABadSetting) {
+  const Workspace here;
+  here.write("train.py", kScript);
+  here.write("a.toml", "[diagnose]\ngpus = \"two\"\n");
+  expect_refusal(here, {"train.py", "--config", "a.toml"}, "a.toml:2: gpus");
+  here.write("b.toml", "[diagnose]\n\nselct = [\"DP\"]\n");
+  expect_refusal(here, {"train.py", "--config", "b.toml"}, "b.toml:3: ");
+  here.write("c.toml", "[diagnose]\nselect = \"DP\"\n");
+  expect_refusal(here, {"train.py", "--config", "c.toml"}, "c.toml:2: ");
+  here.write("d.toml", "[diagnose]\nselect = [\"DP\"\n");
+  expect_refusal(here, {"train.py", "--config", "d.toml"}, "d.toml:");
+  here.write("e.toml", "[diagnose]\nseverity = \"hint\"\n");
+  expect_refusal(here, {"train.py", "--config", "e.toml"}, "e.toml:2: severity");
+  here.write("f.toml", "[diagnose]\nselect = [\"DP999\"]\n");
+  expect_refusal(here, {"train.py", "--config", "f.toml"}, "DP999");
+}
+
+TEST(Diagnose, KeepsItsFindingsWhereNothingCanBePredicted) {
+  const Workspace here;
+  here.write("train.py", kScript);
+  const Answer answer =
+      here.bench({"diagnose", "train.py", "--select", "DP001,DP017", "--cost"},
+                 {{"BENCH_WORKER", "/no/such/worker"}, {"BENCH_RECORDINGS", "recordings"}});
+  EXPECT_EQ(answer.exit_code, 1);
+  EXPECT_NE(answer.out.find("DP001"), std::string::npos);
+  EXPECT_EQ(answer.out.find("predicted"), std::string::npos);
+  EXPECT_NE(answer.err.find("--cost: no prediction: "), std::string::npos) << answer.err;
+  EXPECT_FALSE(here.has("recordings"));
+  const Answer small = here.bench({"diagnose", "train.py", "--machine", "1xv100-sxm2"});
+  EXPECT_EQ(small.exit_code, 1);
+  EXPECT_NE(small.err.find("no prediction on 1xv100-sxm2"), std::string::npos) << small.err;
+  const Answer unknown = here.bench({"diagnose", "train.py", "--machine", "4xv1000"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_NE(unknown.err.find("unknown machine 'v1000'; did you mean v100"), std::string::npos)
+      << unknown.err;
+}
+
+TEST(Explain, KnowsIdsAndNamesAndTheNearest) {
+  const Workspace here;
+  const Answer by_id = here.bench({"explain", "DDP018"});
+  EXPECT_EQ(by_id.exit_code, 0);
+  EXPECT_TRUE(by_id.out.starts_with("# DDP018 missing-set-epoch\n")) << by_id.out;
+  EXPECT_EQ(here.bench({"explain", "missing-set-epoch"}).out, by_id.out);
+  const Answer wrong = here.bench({"explain", "missing-epoch"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_NE(wrong.err.find("did you mean missing-set-epoch"), std::string::npos) << wrong.err;
+  EXPECT_EQ(here.bench({"explain"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace bench::cli_test
