@@ -37,13 +37,30 @@ double expected_maximum(std::int32_t count) {
   return normal_quantile((count - 0.375) / (count + 0.25));
 }
 
+std::map<double, std::int32_t> ranks_by_speed(std::int32_t ranks,
+                                              const std::vector<double>& rank_speeds) {
+  std::map<double, std::int32_t> classes;
+  for (std::int32_t i = 0; i < ranks; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    ++classes[index < rank_speeds.size() ? rank_speeds[index] : 1.0];
+  }
+  return classes;
+}
+
 double slowest_rank_factor(std::int32_t ranks, const Machine& machine,
                            const SimulationOptions& options) {
-  if (ranks < 2) return 1;
   const double deviation = options.rank_jitter.value_or(machine.node.rank_jitter);
-  const double deviations =
-      options.draw_jitter ? drawn_maximum(ranks, options.seed) : expected_maximum(ranks);
-  return std::max(1.0, 1 + deviation * deviations) * std::max(1.0, options.straggler);
+  double slowest = 0;
+  for (const auto& [speed, count] : ranks_by_speed(ranks, options.rank_speeds)) {
+    double factor = 1;
+    if (count > 1) {
+      const double deviations =
+          options.draw_jitter ? drawn_maximum(count, options.seed) : expected_maximum(count);
+      factor = std::max(1.0, 1 + deviation * deviations);
+    }
+    slowest = std::max(slowest, factor / speed);
+  }
+  return ranks < 2 ? slowest : slowest * std::max(1.0, options.straggler);
 }
 
 }  // namespace bench::simulator

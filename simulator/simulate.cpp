@@ -44,6 +44,10 @@ void check_options(const SimulationOptions& options) {
   if (!fits(options.kernel_scale) || !fits(options.host_scale) || options.world_size < 0) {
     throw UsageError("simulation: scales are numbers from 0, the world size is 0 or more");
   }
+  for (const double speed : options.rank_speeds) {
+    if (speed > 0 && speed < 1e9) continue;
+    throw UsageError("simulation: the speed of a rank is a number above 0");
+  }
 }
 
 void list_links(const Topology& topology, const Schedule& schedule, SimulationResult& result) {

@@ -36,6 +36,9 @@ struct SimulationOptions {
   // `draw_jitter` the ranks' factors are drawn from `seed` instead.
   std::optional<double> rank_jitter;
   bool draw_jitter = false;
+  // Relative speeds of the ranks' kernels, for unequal GPUs or nodes; ranks beyond the list have 1.
+  // Ranks of one speed stay collapsed: the slowest class, with its jitter, is what all wait for.
+  std::vector<double> rank_speeds;
   double straggler = 1;  // one rank's kernels take this many times as long
   std::uint64_t seed = 1;
   bool keep_intervals = true;  // off: step time and traffic only, for sweeps

@@ -5,6 +5,7 @@
 #include "bench/plan/setting_table.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 
 namespace bench::cli {
@@ -13,6 +14,7 @@ namespace {
 constexpr std::string_view kGroup = "predict";
 constexpr std::int64_t kDefaultBatchPerGpu = 32;
 constexpr double kLeastMs = 1e-6;
+constexpr double kLeastSpeed = 1e-3;
 constexpr Flag kOwnFlags[] = {
     {"--machine", "M,...", "names of `bench list machines`, 4xv100-sxm2, 16xdgx-a100, TOML files",
      kGroup, "16xdgx-a100"},
@@ -26,6 +28,9 @@ constexpr Flag kOwnFlags[] = {
      "none,fp16_compress"},
     {"--stragglers", "FACTOR", "the kernels of one rank take this many times as long", kGroup,
      "1.2"},
+    {"--rank-speeds", "SPEED[xCOUNT],...",
+     "unequal GPUs or nodes: relative speed of DDP's ranks in order, 1x8,0.7x8; the rest run at 1",
+     kGroup, "1x4,0.8x2"},
     {"--jitter", "SHARE",
      "relative standard deviation between equal ranks (default: the machine's)", kGroup, "0.03"},
     {"--draw-jitter", "", "draw the ranks' differences from --seed instead of their expectation",
@@ -86,6 +91,24 @@ std::vector<E> values(const std::string& flag, const std::string& text,
   return all;
 }
 
+// "1x8,0.7x8": eight ranks of speed 1, then eight of 0.7.
+std::vector<double> rank_speeds(const std::string& flag, const std::string& text) {
+  constexpr double kMostRanks = 1 << 20;
+  std::vector<double> all;
+  for (const std::string& part : parts(text)) {
+    const std::size_t cross = part.find('x');
+    const double speed = number(flag, part.substr(0, cross), kLeastSpeed);
+    double count = 1;
+    if (cross != std::string::npos) count = number(flag, part.substr(cross + 1), 1);
+    if (count != std::floor(count) || static_cast<double>(all.size()) + count > kMostRanks) {
+      throw UsageError(flag + ": expected SPEED or SPEEDxCOUNT with a whole count of at most " +
+                       "1048576 in all, found '" + part + "'");
+    }
+    all.insert(all.end(), static_cast<std::size_t>(count), speed);
+  }
+  return all;
+}
+
 void apply_own_flag(const TypedFlag& flag, PredictRequest& request) {
   const std::string& value = flag.value;
   if (flag.name == "--machine") request.machines = parts(value);
@@ -101,6 +124,7 @@ void apply_own_flag(const TypedFlag& flag, PredictRequest& request) {
                            "none, fp16_compress or bf16_compress");
   }
   if (flag.name == "--stragglers") request.straggler = number(flag.name, value, 1);
+  if (flag.name == "--rank-speeds") request.rank_speeds = rank_speeds(flag.name, value);
   if (flag.name == "--jitter") request.jitter = number(flag.name, value, 0);
   if (flag.name == "--exact-recordings") request.exact_recordings = value != "false";
   if (flag.name == "--draw-jitter") request.draw_jitter = value != "false";

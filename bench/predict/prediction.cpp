@@ -1,6 +1,7 @@
 #include "bench/predict/prediction.hpp"
 
 #include "bench/core/case_json.hpp"
+#include "simulator/rank_jitter.hpp"
 #include "simulator/rebucket.hpp"
 
 #include "profiling/analysis.hpp"
@@ -133,6 +134,7 @@ simulator::SimulationOptions Predictor::options_for(const Question& question) {
   options.host = question.work.host;
   options.seed = question.work.seed;
   options.straggler = request_.straggler;
+  options.rank_speeds = request_.rank_speeds;
   options.rank_jitter = request_.jitter;
   options.draw_jitter = request_.draw_jitter;
   if (!request_.measured_single_ms) return options;
@@ -186,9 +188,23 @@ void Predictor::add_step(Prediction& prediction, const simulator::SimulationOpti
   prediction.error = simulated.error;
   prediction.samples_per_second = static_cast<double>(work.batch) * 1e3 / prediction.step_ms;
   add_memory(prediction, graph);
+  add_speed_classes(prediction);
   const bool alone = work.strategy == Strategy::single;
   prediction.single_ms = alone ? prediction.step_ms : single_ms(prediction.question, options);
   prediction.scaling_efficiency = prediction.single_ms / prediction.step_ms;
+}
+
+// Kernels of a faster rank take less of the same work; its collectives start when the slowest has
+// come, so that the difference is waiting.
+void Predictor::add_speed_classes(Prediction& prediction) const {
+  const Case& work = prediction.work();
+  if (request_.rank_speeds.empty() || work.strategy != Strategy::distributed) return;
+  const auto classes = simulator::ranks_by_speed(work.world_size(), request_.rank_speeds);
+  const double slowest = classes.begin()->first;
+  for (const auto& [speed, ranks] : classes) {
+    prediction.speed_classes.push_back(
+        {speed, ranks, prediction.compute_ms * (1 - slowest / speed)});
+  }
 }
 
 void Predictor::add_memory(Prediction& prediction, const simulator::OperationGraph& graph) const {

@@ -15,6 +15,13 @@
 
 namespace bench {
 
+// Ranks of one speed, and how long they wait for the slowest in every step.
+struct SpeedClass {
+  double speed = 1;
+  int ranks = 0;
+  double waits_ms = 0;
+};
+
 struct Prediction {
   Question question;
   double step_ms = 0;
@@ -29,6 +36,7 @@ struct Prediction {
   double idle_ms = 0;
   double comm_overlap = 1;  // share of communication that hides behind compute
   std::uint64_t bytes_communicated = 0;
+  std::vector<SpeedClass> speed_classes;  // where --rank-speeds makes a difference
   std::vector<MemoryFit> memory;  // the primary GPU, and under DataParallel the fullest other
   std::optional<std::int64_t> max_batch_per_gpu;  // where it was asked for
   simulator::ErrorBand error;
@@ -61,6 +69,7 @@ class Predictor {
                                      const simulator::SimulationOptions& options);
   double single_ms(const Question& question, const simulator::SimulationOptions& options);
   bool fits_at(const Question& question, std::int64_t per_gpu);
+  void add_speed_classes(Prediction& prediction) const;
   void add_step(Prediction& prediction, const simulator::SimulationOptions& options);
   void add_memory(Prediction& prediction, const simulator::OperationGraph& graph) const;
 

@@ -60,6 +60,10 @@ Json json_of(const Prediction& p) {
                         {"provenance", provenance_name(p.error.provenance)},
                         {"reason", p.error.reason}};
   json["fits"] = p.fits();
+  for (const SpeedClass& speeds : p.speed_classes) {
+    json["speed_classes"].push_back(
+        {{"speed", speeds.speed}, {"ranks", speeds.ranks}, {"waits_ms", speeds.waits_ms}});
+  }
   for (const MemoryFit& memory : p.memory) json["memory"].push_back(json_of(memory));
   if (p.max_batch_per_gpu) json["max_batch_per_gpu"] = *p.max_batch_per_gpu;
   return json;

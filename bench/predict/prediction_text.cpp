@@ -142,6 +142,16 @@ std::string memory_text(const Prediction& p) {
   return text;
 }
 
+std::string waiting_text(const Prediction& p, bool with_machine) {
+  if (p.speed_classes.empty()) return "";
+  std::string text = "\n" + prediction_label(p, with_machine) + ": ranks of unequal speed\n";
+  for (const SpeedClass& speeds : p.speed_classes) {
+    text += fmt::format("  {} at {:g} of the GPU's speed wait {} of a step for the slowest\n",
+                        speeds.ranks, speeds.speed, ms(speeds.waits_ms));
+  }
+  return text;
+}
+
 std::string provenance_text(const std::vector<Prediction>& predictions,
                             const std::vector<simulator::Machine>& machines,
                             const PredictRequest& request) {
@@ -223,6 +233,7 @@ std::string predictions_text(const std::vector<Prediction>& predictions,
     text +=
         fmt::format("\nNot predicted: {}: {}\n", prediction_label(p, several), *p.question.cannot);
   }
+  for (const Prediction& p : predictions) text += waiting_text(p, several);
   for (const std::string& sentence : paying_sentences(predictions)) text += "\n" + sentence + "\n";
   for (const Prediction& p : predictions) {
     const bool shown = p.has_figures() && (predictions.size() <= 3 || !p.fits());

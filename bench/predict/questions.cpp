@@ -79,6 +79,12 @@ class Asker {
   void add(Case work, std::size_t machine) {
     Question question;
     question.cannot = obstacle(work, machines_[machine]);
+    const std::size_t listed = request_.rank_speeds.size();
+    if (!question.cannot && work.strategy == Strategy::distributed &&
+        listed > static_cast<std::size_t>(work.world_size())) {
+      question.cannot = "--rank-speeds lists " + std::to_string(listed) + " ranks, this has " +
+                        std::to_string(work.world_size());
+    }
     question.machine = machine;
     question.work = std::move(work);
     for (const auto precision : request_.precisions) {

@@ -20,9 +20,10 @@ struct PredictRequest {
   std::vector<simulator::BucketHook> hooks{simulator::BucketHook::none};
   std::optional<double> measured_single_ms;
   double straggler = 1;
-  std::optional<double> jitter;   // relative standard deviation between ranks
-  bool exact_recordings = false;  // record every bucket size instead of cutting the default's
-  bool draw_jitter = false;       // from settings.seed instead of its expectation
+  std::vector<double> rank_speeds;  // of DDP's ranks; those beyond the list run at 1
+  std::optional<double> jitter;     // relative standard deviation between ranks
+  bool exact_recordings = false;    // record every bucket size instead of cutting the default's
+  bool draw_jitter = false;         // from settings.seed instead of its expectation
 };
 
 struct Question {

@@ -67,6 +67,24 @@ TEST(Predict, WritesOneOfflinePageWithAChart) {
   EXPECT_EQ(page.find("src=\"http"), std::string::npos);
 }
 
+TEST(Predict, UnequalRanksSayHowLongTheFastOnesWait) {
+  const Workspace here;
+  const std::vector<std::string> asked{"--model",      "resnet50", "--machine",     "2xdgx-1-v100",
+                                       "--strategy",   "ddp",      "--rank-speeds", "1x8,0.5x8",
+                                       "--gpu-counts", "8,16"};
+  const Json all = predictions(here, asked);
+  EXPECT_EQ(all[0].at("skip_message"), "--rank-speeds lists 16 ranks, this has 8");
+  const Json classes = all[1].at("speed_classes");
+  ASSERT_EQ(classes.size(), 2U);
+  EXPECT_EQ(classes[0].at("ranks"), 8);
+  EXPECT_EQ(classes[0].at("waits_ms"), 0);
+  EXPECT_NEAR(classes[1].at("waits_ms"), all[1].at("compute_ms").get<double>() / 2, 1e-6);
+  const Answer bad =
+      here.bench(predict({"--model", "mlp", "--machine", "dgx-1-v100", "--rank-speeds", "1x0.5"}));
+  EXPECT_EQ(bad.exit_code, 2);
+  EXPECT_NE(bad.err.find("--rank-speeds"), std::string::npos);
+}
+
 TEST(Predict, AMeasuredSingleStepIsReproduced) {
   const Workspace here;
   const Json all = predictions(here, {"--model", "resnet50", "--machine", "dgx-1-v100",

@@ -1,5 +1,6 @@
 // Laws that hold whatever the graph and the machine: a step is never shorter than its parts, bytes
 // sent are bytes received, nothing faster makes anything slower, and time is the same to the bit.
+#include "bench/core/error.hpp"
 #include "bench/micro/layered_graph.hpp"
 #include "simulator/collective_time.hpp"
 #include "simulator/kernel_time.hpp"
@@ -243,6 +244,29 @@ TEST(SimulatorLaws, CollectivesRespectTheirBound) {
       }
     }
   }
+}
+
+TEST(SimulatorLaws, UnequalRanksWaitForTheSlowestClass) {
+  const OperationGraph job = layered_graph(900, 8);
+  const Machine machine = load_machine("dgx-a100");
+  SimulationOptions options;
+  options.rank_jitter = 0;
+  auto step = [&](std::vector<double> speeds) {
+    options.rank_speeds = std::move(speeds);
+    return simulate(job, machine, options).timeline.step_ns;
+  };
+  EXPECT_EQ(step({1, 1, 1}), step({}));
+  EXPECT_EQ(step({0.5, 1, 1, 1}), step({1, 1, 1, 0.5, 0.8}));
+  EXPECT_GT(step({0.5}), step({0.8}));
+  EXPECT_LT(step({2, 2, 2, 2, 2, 2, 2, 2}), step({}));
+  EXPECT_THROW(step({0}), UsageError);
+  const auto alone = step({0.8});
+  options.straggler = 1 / 0.8;
+  EXPECT_EQ(step({}), alone) << "one slow rank is a straggler";
+  // Jitter counts among equals only: one rank that is slow beyond it decides alone.
+  options.straggler = 1;
+  options.rank_jitter = 0.02;
+  EXPECT_EQ(step({0.8}), alone);
 }
 
 TEST(SimulatorLaws, KernelsRespectTheirRoofline) {
