@@ -63,6 +63,13 @@ std::string uri_of(std::string_view path) {
   return out;
 }
 
+// Relative files stand against %SRCROOT%, which viewers set to the checkout; absolute ones alone.
+Json artifact(std::string_view path) {
+  while (path.starts_with("./")) path.remove_prefix(2);
+  if (path.starts_with('/')) return {{"uri", "file://" + uri_of(path)}};
+  return {{"uri", uri_of(path)}, {"uriBaseId", "%SRCROOT%"}};
+}
+
 Json rule_metadata(const pitfalls::Rule& rule) {
   const std::string what = pitfalls::section(rule, "What it detects");
   return {{"id", rule.id},
@@ -80,7 +87,7 @@ Json rule_metadata(const pitfalls::Rule& rule) {
 
 Json location_of(const Finding& finding) {
   return {{"physicalLocation",
-           {{"artifactLocation", {{"uri", uri_of(finding.file)}}},
+           {{"artifactLocation", artifact(finding.file)},
             {"region",
              {{"startLine", finding.line},
               {"startColumn", finding.column},
@@ -98,7 +105,7 @@ Json fix_of(const Fix& fix) {
   }
   Json out = Json::array();
   for (auto& [file, replacements] : changes)
-    out.push_back({{"artifactLocation", {{"uri", uri_of(file)}}}, {"replacements", replacements}});
+    out.push_back({{"artifactLocation", artifact(file)}, {"replacements", replacements}});
   return {{"description", {{"text", fix.title}}}, {"artifactChanges", out}};
 }
 

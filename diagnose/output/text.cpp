@@ -44,6 +44,32 @@ void add_excerpt(std::string& out, const Finding& finding, const Palette& palett
   out += "\n";
 }
 
+// Text in a cell of a table, with nothing that Markdown or HTML would read.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    if (std::string_view("\\`*_[]<>|&").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+// Between more backticks than the text has in a row; in a table a pipe is escaped even there.
+std::string code_span(std::string_view text) {
+  std::string body;
+  std::size_t longest = 0;
+  std::size_t row = 0;
+  for (const char c : printable(text)) {
+    row = c == '`' ? row + 1 : 0;
+    longest = std::max(longest, row);
+    if (c == '|') body += '\\';
+    body += c;
+  }
+  const std::string fence(longest + 1, '`');
+  const std::string gap = longest > 0 ? " " : "";
+  return fence + gap + body + gap + fence;
+}
+
 // ". Cost, predicted ...", where it is known.
 std::string cost_of(const Finding& finding) {
   for (const auto& [key, value] : finding.evidence)
@@ -89,19 +115,11 @@ std::string render_text(const std::vector<Finding>& findings, const RenderContex
 }
 
 std::string render_markdown(const std::vector<Finding>& findings, const RenderContext& context) {
-  const auto cell = [](std::string_view text) {
-    std::string out;
-    for (const char c : printable(text)) {
-      if (c == '|' || c == '<') out += '\\';
-      out += c;
-    }
-    return out;
-  };
   if (findings.empty())
     return "No pitfalls found in " + std::to_string(context.files) + " files.\n";
   std::string out = "| Where | Severity | Rule | What | Fix |\n| --- | --- | --- | --- | --- |\n";
   for (const Finding& finding : findings)
-    out += "| `" + cell(finding.file) + ":" + std::to_string(finding.line) + "` | " +
+    out += "| " + code_span(finding.file + ":" + std::to_string(finding.line)) + " | " +
            std::string(name_of(finding.severity)) + " | " + finding.rule + " " + finding.name +
            " | " + cell(finding.message) + cell(cost_of(finding)) + " | " + cell(finding.help) +
            " |\n";

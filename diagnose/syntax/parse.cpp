@@ -1,5 +1,6 @@
 // From tree-sitter's tree to ours, in one pass with a cursor and an explicit stack, so that deeply
 // nested input costs memory and never the call stack.
+#include "diagnose/syntax/parse_memory.hpp"
 #include "diagnose/syntax/tree.hpp"
 
 #include <tree_sitter/api.h>
@@ -241,6 +242,7 @@ struct TreeDeleter {
 };
 
 TSParser* thread_parser() {
+  use_parse_memory();
   thread_local const std::unique_ptr<TSParser, ParserDeleter> parser = [] {
     TSParser* made = ts_parser_new();
     ts_parser_set_language(made, tree_sitter_python());

@@ -107,6 +107,60 @@ TEST(Output, CarriesNoTerminalEscapes) {
   }
 }
 
+// A file name and text that mean something to every format.
+std::vector<Finding> hostile() {
+  auto found = findings_of(unsharded(""));
+  found[0].file = "a`b|c%d:e,f\n::error::g \x1b[31m.py";
+  found[0].message = "a|b `c` <img src=x> *d* [e](f)\n::set-output name=x::y %0A";
+  found[0].help.clear();
+  found[0].evidence.clear();
+  return found;
+}
+
+TEST(Output, EscapesHostileNamesForGithub) {
+  EXPECT_EQ(render_github(hostile(), {1, false}),
+            "::error file=a`b|c%25d%3Ae%2Cf?%3A%3Aerror%3A%3Ag ?[31m.py,line=4,col=10,endLine=4,"
+            "title=DDP017 data-not-sharded::a|b `c` <img src=x> *d* [e](f)?::set-output name=x::y "
+            "%250A\n");
+}
+
+TEST(Output, EscapesHostileNamesForMarkdown) {
+  const std::string text = render_markdown(hostile(), {1, false});
+  EXPECT_EQ(text.substr(text.find("\n| ``")),
+            "\n| `` a`b\\|c%d:e,f?::error::g ?[31m.py:4 `` | error | DDP017 data-not-sharded | "
+            "a\\|b \\`c\\` \\<img src=x\\> \\*d\\* \\[e\\](f)?::set-output name=x::y %0A |  |\n");
+}
+
+TEST(Output, SarifHoldsWhatCodeScanningAsksFor) {
+  auto found = hostile();
+  found.push_back(found[0]);
+  found[1].file = "./src/train.py";
+  found.push_back(found[0]);
+  found[2].file = "/tmp/a b.py";
+  const auto run = nlohmann::json::parse(render_sarif(found, {1, false}))["runs"][0];
+  EXPECT_EQ(run["columnKind"], "unicodeCodePoints");
+  const auto& driver = run["tool"]["driver"];
+  EXPECT_EQ(driver["rules"].size(), 1U);
+  for (const char* key : {"id", "name", "shortDescription", "fullDescription", "help"})
+    EXPECT_TRUE(driver["rules"][0].contains(key)) << key;
+  EXPECT_FALSE(driver["rules"][0]["help"]["markdown"].get<std::string>().empty());
+  const char* const uris[] = {"a%60b%7Cc%25d%3Ae%2Cf%0A%3A%3Aerror%3A%3Ag%20%1B%5B31m.py",
+                              "src/train.py", "file:///tmp/a%20b.py"};
+  ASSERT_EQ(run["results"].size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto& result = run["results"][i];
+    EXPECT_EQ(result["ruleIndex"], 0);
+    EXPECT_EQ(result["level"], "error");
+    EXPECT_FALSE(result["message"]["text"].get<std::string>().empty());
+    EXPECT_TRUE(result["partialFingerprints"].contains("primaryLocationLineHash"));
+    const auto& place = result["locations"][0]["physicalLocation"];
+    EXPECT_EQ(place["artifactLocation"]["uri"], uris[i]);
+    EXPECT_EQ(place["artifactLocation"].value("uriBaseId", ""), i < 2 ? "%SRCROOT%" : "");
+    EXPECT_GE(place["region"]["startColumn"].get<int>(), 1);
+    EXPECT_GT(place["region"]["endColumn"].get<int>(), place["region"]["startColumn"].get<int>());
+  }
+}
+
 TEST(Input, SurvivesWhatIsNotAScript) {
   std::string nested = "import torch\nx = ";
   for (int i = 0; i < 20000; ++i) nested += "(";
