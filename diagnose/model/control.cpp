@@ -122,10 +122,26 @@ RankTest Program::guarded_by_rank(Ref node, int depth) const {
   if (rank_zero_decorated(function)) return RankTest::main_only;
   const auto& sites = call_sites(function);
   if (sites.empty()) return RankTest::none;
-  RankTest agreed = guarded_by_rank(sites.front().ref(), depth + 1);
-  for (const CallRef& site : sites)
-    if (guarded_by_rank(site.ref(), depth + 1) != agreed) return RankTest::none;
-  return agreed;
+  // A call for runs of one process, or in a method that nobody calls, says nothing.
+  const auto counts = [&](const CallRef& site) {
+    for (const Guard& guard : guards(site.ref())) {
+      const bool negated = guard.condition.kind() == Kind::not_expression;
+      if (guard.holds == negated && is_distributed_flag(guard.condition) &&
+          rank_test(guard.condition) == RankTest::none)
+        return false;
+    }
+    const FunctionRef caller = enclosing_function(site.ref());
+    return sites.size() == 1 || !caller || caller.function->owner_class == kNoNode ||
+           !call_sites(caller).empty();
+  };
+  std::optional<RankTest> agreed;
+  for (const CallRef& site : sites) {
+    if (!counts(site)) continue;
+    const RankTest test = guarded_by_rank(site.ref(), depth + 1);
+    if (agreed && *agreed != test) return RankTest::none;
+    agreed = test;
+  }
+  return agreed.value_or(RankTest::none);
 }
 
 bool Program::before_ranks(Ref node) const { return before_ranks(node, 0); }

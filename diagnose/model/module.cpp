@@ -100,7 +100,14 @@ std::string Module::qualified(NodeId expression, int depth) const {
 
 Api Module::api(NodeId expression) const {
   const std::string name = qualified(expression);
-  return name.empty() ? Api::none : api_of(name);
+  if (name.empty()) return Api::none;
+  if (const Api known = api_of(name); known != Api::none) return known;
+  // from utils import dist: torch.distributed, handed on by a file of the project
+  constexpr std::string_view kHandedOn = ".dist.";
+  const std::size_t at = name.find(kHandedOn);
+  return at == std::string::npos
+             ? Api::none
+             : api_of("torch.distributed." + name.substr(at + kHandedOn.size()));
 }
 
 NodeId Module::scope_of(NodeId node) const {

@@ -20,6 +20,17 @@ bool puts_own_tensor_back(Ref list) {
   return false;
 }
 
+// The helper is called under no_grad somewhere, as for the keys of MoCo.
+bool called_without_grad(const Program& program, Ref node, int depth) {
+  constexpr int kCalls = 3;
+  const auto function = program.enclosing_function(node);
+  if (!function || depth > kCalls) return false;
+  const auto& sites = program.call_sites(function);
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return program.under_no_grad(site.ref()) || called_without_grad(program, site.ref(), depth + 1);
+  });
+}
+
 }  // namespace
 
 void check_non_differentiable_all_gather(const Program& program, Report& report) {
@@ -28,7 +39,9 @@ void check_non_differentiable_all_gather(const Program& program, Report& report)
     const Ref list = gather.positional(0);
     if (!list || list.kind() != Kind::identifier || gather.call->name == "all_gather_object")
       continue;
-    if (program.under_no_grad(gather.ref()) || puts_own_tensor_back(list)) continue;
+    if (program.under_no_grad(gather.ref()) || called_without_grad(program, gather.ref(), 0) ||
+        puts_own_tensor_back(list))
+      continue;
     const ClassRef cls = program.enclosing_class(gather.ref());
     if (cls && facts::contains(cls.module->text(cls.cls->node), "autograd.Function")) continue;
     for (const TrainingLoop& loop : program.training_loops()) {

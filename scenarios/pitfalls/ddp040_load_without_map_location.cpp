@@ -50,6 +50,10 @@ void check_load_without_map_location(const Program& program, Report& report) {
     Finding& finding = report.at(
         load.ref(), Confidence::likely,
         "torch.load restores tensors to the GPU they were saved from: all ranks fill GPU 0");
+    // Published weights are on the CPU as a rule.
+    const std::string path = facts::lowered(load.argument(0, "f").text());
+    for (const std::string_view word : {"pretrain", "backbone", "weights_path", "model_path"})
+      if (facts::contains(path, word)) finding.severity = Severity::info;
     finding.help = "Pass map_location=\"cpu\", or f\"cuda:{local_rank}\".";
     add_argument(load, "map_location=\"cpu\"", "Load to the CPU", finding);
   }

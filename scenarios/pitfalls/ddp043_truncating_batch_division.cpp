@@ -36,7 +36,8 @@ bool remainder_is_seen(Ref division) {
   if (tree[parent].kind == Kind::assignment) {
     const std::string name = facts::lowered(tree.text(tree.child(parent, Field::left)));
     if (facts::contains(name, "remain") || facts::contains(name, "pad") ||
-        facts::contains(name, "len"))
+        facts::contains(name, "len") || facts::contains(name, "step") ||
+        facts::contains(name, "accum"))
       return true;
   }
   // Padding: size - batch // ranks
