@@ -120,9 +120,15 @@ RankTest Program::guarded_by_rank(Ref node, int depth) const {
   const FunctionRef function = enclosing_function(node);
   if (!function) return RankTest::none;
   if (rank_zero_decorated(function)) return RankTest::main_only;
-  const auto& sites = call_sites(function);
+  std::vector<CallRef> sites = call_sites(function);
+  // model.save(step), where the class of model is not known: calls of that name stand for it.
+  if (sites.empty() && function.function->owner_class != kNoNode)
+    for (const CallRef& call : calls_named(function.function->name))
+      if (const Ref object = call.receiver(); object && object.text() != "self" &&
+                                              qualified({call.module, call.call->function}).empty())
+        sites.push_back(call);
   if (sites.empty()) return RankTest::none;
-  // A call for runs of one process, or in a method that nobody calls, says nothing.
+  // A call for runs of one process, or in a function that nobody calls, says nothing.
   const auto counts = [&](const CallRef& site) {
     for (const Guard& guard : guards(site.ref())) {
       const bool negated = guard.condition.kind() == Kind::not_expression;
@@ -131,8 +137,7 @@ RankTest Program::guarded_by_rank(Ref node, int depth) const {
         return false;
     }
     const FunctionRef caller = enclosing_function(site.ref());
-    return sites.size() == 1 || !caller || caller.function->owner_class == kNoNode ||
-           !call_sites(caller).empty();
+    return sites.size() == 1 || !caller || is_spawned(caller) || !call_sites(caller).empty();
   };
   std::optional<RankTest> agreed;
   for (const CallRef& site : sites) {
@@ -154,10 +159,11 @@ bool Program::before_ranks(Ref node, int depth) const {
            enclosing_function(start.ref()) == function;
   };
   const auto spawns = calls(Api::spawn);
-  const auto processes = calls_named("Popen");
-  if (std::any_of(spawns.begin(), spawns.end(), starts_below) ||
-      std::any_of(processes.begin(), processes.end(), starts_below))
-    return true;
+  if (std::any_of(spawns.begin(), spawns.end(), starts_below)) return true;
+  for (const std::string_view name : {"Popen", "Process"}) {
+    const auto processes = calls_named(name);
+    if (std::any_of(processes.begin(), processes.end(), starts_below)) return true;
+  }
   if (!function) return false;
   const auto& sites = call_sites(function);
   return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {

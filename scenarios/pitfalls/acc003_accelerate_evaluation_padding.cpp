@@ -18,7 +18,8 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
       continue;  // a unit test
     // Losses are averaged, for which a repeated sample hardly matters; predictions are counted.
     if (!value || facts::contains(facts::lowered(value.text()), "loss") ||
-        !program.is_evaluation(gather.ref()))
+        !program.is_evaluation(gather.ref()) ||
+        facts::training_loop_of(program, gather.ref()) != nullptr)
       continue;
     // gather(samples)[:n] keeps as many as were asked for.
     const auto& tree = gather.module->tree();

@@ -65,7 +65,9 @@ void check_unused_parameters(const Program& program, Report& report) {
       if (!def.is_attribute || def.kind != DefKind::assign || def.value == kNoNode) continue;
       if (!init.module->tree().contains(init.function->node, def.target)) continue;
       const Ref target{init.module, def.target};
-      if (!holds_parameters(program, target.with(def.value))) continue;
+      if (target.child(diagnose::Field::object).text() != "self" ||
+          !holds_parameters(program, target.with(def.value)))
+        continue;
       if (!program.guards(target).empty()) continue;  // an option that may be off
       const std::string text = program.qualified(
           cls.cls->bases.empty() ? Ref{} : Ref{cls.module, cls.cls->bases.front()});

@@ -38,6 +38,12 @@ std::optional<int> placed_on(const Program& program, const CallRef& call) {
 
 namespace {
 
+// [0]; a name in the list may be given another value by a function.
+bool is_written_out(Ref ids) {
+  return ids.kind() == Kind::list &&
+         ids.with(ids.module->tree().child_at(ids.node, 0)).kind() != Kind::identifier;
+}
+
 // os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["SLURM_LOCALID"]: each rank sees one GPU, its
 // own.
 bool sees_one_gpu(const Program& program) {
@@ -63,7 +69,7 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
     if (wrap.kind != Wrapper::ddp) continue;
     const auto ids = facts::device_ids(program, wrap.call);
     if (ids.size() == 1 && !program.gpus().has_value() &&
-        wrap.call.argument(1, "device_ids").kind() == Kind::list) {
+        is_written_out(wrap.call.argument(1, "device_ids"))) {
       report
           .at(wrap.call.argument(1, "device_ids"), Confidence::certain,
               "every rank is given GPU " + std::to_string(ids.front()) +

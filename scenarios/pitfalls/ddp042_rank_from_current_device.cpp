@@ -28,7 +28,10 @@ void check_rank_from_current_device(const Program& program, Report& report) {
     }
     if (parent != kNoNode && tree[parent].kind == Kind::keyword_argument)
       as_rank = as_rank || tree.text(tree.child(parent, Field::name)) == "rank";
-    if (!as_rank) continue;
+    const auto inside = program.enclosing_function(node);
+    const bool local = facts::contains(name, "local") ||
+                       (inside && facts::contains(facts::lowered(inside.function->name), "local"));
+    if (!as_rank || local) continue;  // the first rank of a node
     report
         .at(node, Confidence::certain,
             "the current device is taken for the rank: it is 0 on every rank until set_device is "

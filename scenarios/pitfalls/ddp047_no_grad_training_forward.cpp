@@ -21,6 +21,7 @@ void check_no_grad_training_forward(const Program& program, Report& report) {
       if (forwards.empty())
         for (const Ref& node : facts::calls_behind(program, loss)) {
           const CallRef call = program.as_call(node);
+          if (call.module->text(call.call->function) == "self") continue;  // within a model
           const ClassRef cls = program.class_of({call.module, call.call->function});
           const std::string name = facts::lowered(call.module->text(call.call->function));
           if ((cls && program.derives_from(cls, Api::module_class)) || name == "model" ||

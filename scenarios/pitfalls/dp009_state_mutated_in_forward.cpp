@@ -29,6 +29,12 @@ bool is_read_elsewhere(const Program& program, const FunctionRef& forward, const
     for (NodeId id = 0; id < tree.size(); ++id) {
       if (tree[id].kind != Kind::attribute || id == def.target) continue;
       if (tree.text(tree.child(id, Field::attribute)) != def.name) continue;
+      // self.x of another class is another attribute.
+      if (tree.text(tree.child(id, Field::object)) == "self") {
+        const ClassRef reader = program.enclosing_class({module, id});
+        const ClassRef owner = program.enclosing_class({forward.module, def.target});
+        if (!(reader == owner) && !(program.base_of(reader) == owner)) continue;
+      }
       const NodeId parent = tree[id].parent;
       if (parent != kNoNode && tree[parent].kind == Kind::assignment &&
           tree[id].field == Field::left)
@@ -46,6 +52,14 @@ void check_forward_stores(const Program& program, const FunctionRef& forward, Re
     if (!def.is_attribute || !module.tree().contains(forward.function->node, def.target)) continue;
     if (module.text(module.tree().child(def.target, Field::object)) != "self") continue;
     const bool augmented = def.kind == DefKind::augmented;
+    // if self.grid is None: self.grid = ... is made anew on each replica, to the same value.
+    const auto guards = program.guards({&module, def.target});
+    const std::string own = "self." + std::string(def.name);
+    if (!augmented && std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+          return facts::contains(guard.condition.text(), own) ||
+                 facts::contains(guard.condition.text(), "hasattr");
+        }))
+      continue;
     if (augmented && is_buffer(program, def.name)) continue;
     if (!augmented && !is_read_elsewhere(program, forward, def)) continue;
     Finding& finding =
