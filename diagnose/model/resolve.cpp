@@ -49,6 +49,7 @@ class Resolver {
       case Kind::attribute:
         return follow_attribute(at, element, depth);
       case Kind::conditional:
+        if (const Ref inner = unwrapped(at)) return follow(inner, element, depth + 1);
         follow(at.with(tree.child_at(at.node, 0)), element, depth + 1);
         return follow(at.with(tree.child_at(at.node, 2)), element, depth + 1);
       case Kind::boolean:
@@ -178,6 +179,16 @@ class Resolver {
         parent != kNoNode && module[parent].kind == Kind::tuple ? module[parent].parent : parent;
     return statement == kNoNode || def.kind == DefKind::loop || def.kind == DefKind::context ||
            !module.tree().contains(statement, use);
+  }
+
+  // model.module for `model.module if wrapped else model`, which is never the wrapper.
+  static Ref unwrapped(Ref conditional) {
+    const SyntaxTree& tree = conditional.module->tree();
+    const Ref first = conditional.with(tree.child_at(conditional.node, 0));
+    const Ref second = conditional.with(tree.child_at(conditional.node, 2));
+    if (first.text() == std::string(second.text()) + ".module") return first;
+    if (second.text() == std::string(first.text()) + ".module") return second;
+    return {};
   }
 
   // The last of `targets` stands in a branch of an if that ends above `use`, and each of its other

@@ -38,10 +38,11 @@ std::optional<int> placed_on(const Program& program, const CallRef& call) {
 
 namespace {
 
-// [0]; a name in the list may be given another value by a function.
+// [0]; a name or attribute in the list may be given another value elsewhere.
 bool is_written_out(Ref ids) {
-  return ids.kind() == Kind::list &&
-         ids.with(ids.module->tree().child_at(ids.node, 0)).kind() != Kind::identifier;
+  if (ids.kind() != Kind::list) return false;
+  const Kind kind = ids.with(ids.module->tree().child_at(ids.node, 0)).kind();
+  return kind == Kind::integer || kind == Kind::string;
 }
 
 // os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["SLURM_LOCALID"]: each rank sees one GPU, its

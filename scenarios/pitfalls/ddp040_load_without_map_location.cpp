@@ -15,8 +15,11 @@ bool is_checkpoint(const Program& program, const CallRef& load) {
   // Bytes that came from another rank, not a file of a past run.
   for (const auto& source : program.sources(load.argument(0, "f")))
     if (facts::contains(source.ref.text(), "BytesIO")) return false;
-  const std::string text = facts::lowered(load.module->text(load.call->node)) + " " +
-                           facts::lowered(program.assigned_name(load.ref()));
+  std::string text = facts::lowered(load.module->text(load.call->node)) + " " +
+                     facts::lowered(program.assigned_name(load.ref()));
+  constexpr std::string_view kOption = "weights_only";  // says nothing about the file
+  if (const std::size_t at = text.find(kOption); at != std::string::npos)
+    text.erase(at, kOption.size());
   for (const std::string_view word :
        {"ckpt", "checkpoint", "model", "state", "weight", "resume", "pretrain", "snapshot", "best"})
     if (facts::contains(text, word)) return true;

@@ -66,10 +66,23 @@ const Argument* Use::find(std::string_view name) const {
   return at == arguments.end() ? nullptr : &*at;
 }
 
+namespace {
+
+// if LIGHTNING_VERSION < 2: the script knows that versions differ.
+bool is_for_one_version(const Program& program, const CallRef& call) {
+  return program.under(call.ref(), [](Ref condition, bool) {
+    const std::string text = facts::lowered(condition.text());
+    return facts::contains(text, "version") ||
+           (facts::contains(text, "lightning") && facts::contains(text, "_v"));
+  });
+}
+
+}  // namespace
+
 std::vector<Use> uses(const Program& program) {
   std::vector<Use> out;
   for (const CallRef& call : program.calls(Api::lightning_trainer))
-    out.push_back(use_of(program, call));
+    if (!is_for_one_version(program, call)) out.push_back(use_of(program, call));
   for (const CallRef& call : program.calls_named("from_argparse_args")) {
     const Ref receiver = call.receiver();
     if (receiver && receiver.module->api(receiver.node) == Api::lightning_trainer) {
