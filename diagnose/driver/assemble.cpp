@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <filesystem>
 
 namespace bench::diagnose {
 namespace {
@@ -46,6 +47,19 @@ bool inside(const std::string& directory, const std::string& top) {
   std::string prefix = top;
   if (!prefix.ends_with('/')) prefix += '/';
   return directory.starts_with(prefix);
+}
+
+// The path is a link, or goes through one, that ends outside of `top`. Files that are not on disk
+// (tests keep theirs in memory) lead nowhere.
+bool links_out_of(const std::string& path, const std::string& top) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  if (error) return false;
+  const fs::path root = fs::canonical(top.empty() ? "." : top, error);
+  if (error) return false;
+  const auto [end, rest] = std::mismatch(root.begin(), root.end(), real.begin(), real.end());
+  return end != root.end();
 }
 
 }  // namespace
@@ -101,6 +115,7 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
       if (input.import_targets.contains({module.get(), import})) continue;
       for (const std::string& path :
            import_candidates(module->path(), script, import, context.top)) {
+        if (links_out_of(path, context.top)) continue;
         auto target = cache.load(path);
         if (!target) continue;
         if (!known(target.get())) {

@@ -83,6 +83,23 @@ TEST(Diagnose, KeepsItsFindingsWhereNothingCanBePredicted) {
       << unknown.err;
 }
 
+TEST(Diagnose, DoesNotFollowImportsThroughLinksOutOfTheTree) {
+  const Workspace here;
+  for (const char* folder : {"outside", "tree", "tree/inside"})
+    std::filesystem::create_directory(here.path() / folder);
+  here.write("outside/helper.py", kScript);
+  here.write("tree/train.py", "import torch\nimport helper\nimport other\n");
+  here.write("tree/inside/real.py", kScript);
+  std::filesystem::create_symlink("../outside/helper.py", here.path() / "tree/helper.py");
+  std::filesystem::create_symlink("inside/real.py", here.path() / "tree/other.py");
+  std::filesystem::create_symlink(".", here.path() / "tree/loop");
+  const Answer answer = here.bench({"diagnose", "tree", "--select", "DP017"});
+  EXPECT_EQ(answer.exit_code, 1);
+  EXPECT_EQ(answer.out.find("helper.py"), std::string::npos) << answer.out;
+  EXPECT_NE(answer.out.find("tree/inside/real.py:4"), std::string::npos) << answer.out;
+  EXPECT_EQ(answer.out.find("loop"), std::string::npos) << answer.out;
+}
+
 TEST(Explain, KnowsIdsAndNamesAndTheNearest) {
   const Workspace here;
   const Answer by_id = here.bench({"explain", "DDP018"});
