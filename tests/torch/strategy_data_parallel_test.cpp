@@ -53,6 +53,12 @@ TEST(Coalesced, ReduceAddsWhatBroadcastCopied) {
   }
 }
 
+std::uint64_t bytes_in_use(int devices) {
+  std::uint64_t bytes = 0;
+  for (int device = 0; device < devices; ++device) bytes += current_bytes(device);
+  return bytes;
+}
+
 class BothDataParallels : public testing::TestWithParam<Strategy> {};
 
 TEST_P(BothDataParallels, LinearModelTrainsLikeOneDevice) {
@@ -67,6 +73,21 @@ TEST_P(BothDataParallels, ShortBatchLeavesDevicesIdle) {
   const auto apart = difference(train(work, kSteps), train_reference(work, kSteps, {2, 2, 2}));
   EXPECT_LT(apart.loss, kLinearTolerance);
   EXPECT_LT(apart.parameter, kLinearTolerance);
+}
+
+// A forward pass for its output alone, as in evaluation, or a step that failed before its backward.
+TEST_P(BothDataParallels, ForwardWithoutBackwardLeavesNoMemoryBehind) {
+  register_vgpu({8, Execute::numeric, 0});
+  const auto before = bytes_in_use(2);
+  {
+    Trainer trainer(twin_case("mlp", GetParam(), 2, 4), {{vgpu_device(0), vgpu_device(1)}});
+    const auto input = to_vgpu(torch::zeros({4, trainer.parameters()[0].size(1)}), 0);
+    IgnorePhases ignore;
+    const auto output = trainer.parallelism().forward(input, true, ignore);
+    ASSERT_EQ(output.size(0), 4);
+    ASSERT_GT(bytes_in_use(2), before);
+  }
+  EXPECT_EQ(bytes_in_use(2), before);
 }
 
 TEST_P(BothDataParallels, BatchNormModelTrainsLikeOneDeviceInChunks) {

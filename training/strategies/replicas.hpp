@@ -17,6 +17,10 @@ class Replicas {
  public:
   // Shells for `devices`; `master` is on devices[0].
   Replicas(const Model& master, std::vector<at::Device> devices);
+  // A bound parameter and the edge of its gradient hold each other until a backward pass has run.
+  ~Replicas() { release(); }
+  Replicas(const Replicas&) = delete;
+  Replicas& operator=(const Replicas&) = delete;
 
   // Copies of the master's tensors for one step, [device][index in definition order].
   struct Copies {
