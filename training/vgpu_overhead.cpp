@@ -1,11 +1,13 @@
 // Measures what numeric execution on a virtual GPU costs: the same training step on `cpu` and on
 // `vgpu`, in turns in one process with one thread, and the median of the paired ratios. Prints one
-// row of docs/performance.md for each model. Usage: vgpu_overhead [ROUNDS [MODEL...]]
+// row of docs/performance.md for each model. Usage: vgpu_overhead [ROUNDS [MODEL|LABEL...]]
+#include "training/devices/process_memory.hpp"
 #include "training/devices/vgpu.hpp"
 #include "training/strategies/trainer.hpp"
 
 #include <torch/torch.h>
 
+#include <sys/resource.h>
 #include <time.h>
 
 #include <algorithm>
@@ -44,9 +46,17 @@ double seconds(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+// Pages that the system had to provide: memory that malloc gave back costs them anew.
+double page_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_minflt);
+}
+
 struct Times {
   double wall_ms = 0;
   double cpu_ms = 0;  // of all threads: what a busy machine does not add to
+  double faults = 0;
 };
 
 class Side {
@@ -68,10 +78,12 @@ class Side {
   Times run() {
     const double wall = seconds(CLOCK_MONOTONIC);
     const double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    const double faults = page_faults();
     for (int step = 0; step < steps_; ++step) trainer_->step(ignore_);
     loss_ = trainer_->last_loss();
     return {1e3 * (seconds(CLOCK_MONOTONIC) - wall) / steps_,
-            1e3 * (seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu) / steps_};
+            1e3 * (seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu) / steps_,
+            (page_faults() - faults) / steps_};
   }
   double loss() const { return loss_; }
 
@@ -92,7 +104,7 @@ double median(std::vector<double> values) {
 bool compare(const Subject& subject, int rounds) {
   Side cpu(subject, DeviceKind::cpu);
   Side vgpu(subject, DeviceKind::vgpu);
-  std::vector<double> cpu_ms, vgpu_ms, wall_ratios, cpu_time_ratios;
+  std::vector<double> cpu_ms, vgpu_ms, wall_ratios, cpu_time_ratios, cpu_faults, vgpu_faults;
   for (int round = -kWarmup; round < rounds; ++round) {
     const bool cpu_first = round % 2 == 0;
     const Times first = cpu_first ? cpu.run() : vgpu.run();
@@ -108,21 +120,26 @@ bool compare(const Subject& subject, int rounds) {
     cpu_ms.push_back(on_cpu.wall_ms);
     vgpu_ms.push_back(on_vgpu.wall_ms);
     wall_ratios.push_back(on_vgpu.wall_ms / on_cpu.wall_ms);
+    cpu_faults.push_back(on_cpu.faults);
+    vgpu_faults.push_back(on_vgpu.faults);
     cpu_time_ratios.push_back(on_vgpu.cpu_ms / on_cpu.cpu_ms);
   }
   std::printf(
       "| a numeric vgpu step against the same step on `cpu`: %s, batch %d | %+.1f %% "
-      "(%.2f against %.2f ms, median of %d pairs; processor time %+.1f %%) | at most +5 %% | "
+      "(%.2f against %.2f ms, median of %d pairs; processor time %+.1f %%; "
+      "%.0f against %.0f page faults a step) | at most +5 %% | "
       "`scripts/paired_vgpu` |\n",
       subject.label, static_cast<int>(subject.batch), 100 * (median(wall_ratios) - 1),
-      median(vgpu_ms), median(cpu_ms), rounds, 100 * (median(cpu_time_ratios) - 1));
+      median(vgpu_ms), median(cpu_ms), rounds, 100 * (median(cpu_time_ratios) - 1),
+      median(vgpu_faults), median(cpu_faults));
   std::fflush(stdout);
   return true;
 }
 
 bool wanted(const Subject& subject, int count, char** names) {
-  return count == 0 || std::any_of(names, names + count,
-                                   [&](const char* n) { return n == std::string(subject.name); });
+  return count == 0 || std::any_of(names, names + count, [&](const std::string& name) {
+           return name == subject.name || name == subject.label;
+         });
 }
 
 int compare_all(int argc, char** argv) {
@@ -139,4 +156,9 @@ int compare_all(int argc, char** argv) {
 }  // namespace
 }  // namespace bench::training
 
-int main(int argc, char** argv) { return bench::training::compare_all(argc, argv); }
+int main(int argc, char** argv) {
+  // As bench-worker does; BENCH_MALLOC=default leaves malloc alone, to see what that is worth.
+  const char* heap = std::getenv("BENCH_MALLOC");
+  if (heap == nullptr || std::string(heap) != "default") bench::training::set_up_process_memory();
+  return bench::training::compare_all(argc, argv);
+}

@@ -3,6 +3,7 @@
 #include "bench/core/error.hpp"
 #include "bench/launch/worker_protocol.hpp"
 
+#include "training/devices/process_memory.hpp"
 #include "training/jobs/job_runner.hpp"
 
 #include <malloc.h>
@@ -11,11 +12,6 @@
 #include <exception>
 
 namespace {
-
-// Ranks and their engine threads run side by side on one machine. By default every thread gets a
-// malloc arena of its own, and what one thread frees no other can use; two are enough for the few
-// threads that allocate at the same time.
-constexpr int kMallocArenas = 2;
 
 // True when every job was reported without leaving peers behind in a collective.
 bool run_all(const std::vector<bench::Job>& jobs, bench::training::JobContext& context) {
@@ -36,7 +32,7 @@ bool run_all(const std::vector<bench::Job>& jobs, bench::training::JobContext& c
 int main(int argc, char** argv) {
   try {
     bench::die_with_parent();
-    ::mallopt(M_ARENA_MAX, kMallocArenas);
+    bench::training::set_up_process_memory();
     const auto jobs = bench::read_job_file(bench::job_file_argument(argc, argv));
     const auto channel = bench::WorkerChannel::from_environment();
     bench::training::JobContext context(bench::rank_context_from_environment(), *channel, jobs);
