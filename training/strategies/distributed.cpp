@@ -138,20 +138,23 @@ bool Distributed::needs_sink() const {
 torch::Tensor Distributed::forward(const torch::Tensor& input, bool synchronise,
                                    PhaseSink& phases) {
   phases.enter(Phase::broadcast);
-  if (synchronise) {
+  // As in Python: without gradients the reducer is not prepared and its buckets are not rebuilt.
+  const bool gradients = torch::GradMode::is_enabled();
+  const bool reduces = synchronise && gradients;
+  if (reduces) {
     // The reducer has timers for the CPU and CUDA only, and says so otherwise.
     if (!parameters_[0].is_privateuseone()) logger_->set_runtime_stats_and_log();
     reducer_->prepare_for_forward();
   }
-  {
+  if (gradients) {
     const CategoryScope category(simulator::MemoryCategory::buckets);
     reducer_->rebuild_buckets();
   }
   broadcast_buffers();
   phases.enter(Phase::forward);
   auto output = model_.forward(input);
-  sync_buffers_ = synchronise;
-  if (synchronise) {
+  sync_buffers_ = reduces;
+  if (reduces) {
     const bool search = options_.find_unused_parameters && !options_.static_graph;
     reducer_->prepare_for_backward(search ? std::vector<at::Tensor>{output}
                                           : std::vector<at::Tensor>{});
