@@ -119,7 +119,10 @@ std::string html_table(const TextTable& table, const std::string& caption,
   if (table.rows.empty()) return {};
   std::string text =
       "<div class=\"scroll\"><table>\n<caption>" + caption + "</caption>\n<thead><tr>";
-  const auto css = [](const Column& column) { return column.right ? "" : " class=\"name\""; };
+  const auto css = [](const Column& column) {
+    if (column.prose) return " class=\"name prose\"";
+    return column.right ? "" : " class=\"name\"";
+  };
   for (const Column& column : table.columns) {
     text += fmt::format("<th scope=\"col\"{}>{}</th>", css(column), escape_html(column.title));
   }

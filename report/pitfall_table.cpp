@@ -79,7 +79,7 @@ std::vector<PitfallRow> pitfall_rows(const RunResult& run) {
 TextTable pitfall_table(const RunResult& run) {
   TextTable table;
   for (const char* title : {"pitfall", "mistake", "what you see", "cost", "fix", "verdict"})
-    table.columns.push_back({title, /*right=*/false});
+    table.columns.push_back({title, /*right=*/false, /*keep=*/0, /*prose=*/true});
   for (const PitfallRow& row : pitfall_rows(run))
     table.rows.push_back({row.title, row.mistake, row.seen, row.cost, row.fix, row.verdict});
   return table;

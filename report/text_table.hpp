@@ -9,8 +9,9 @@ namespace bench::report {
 
 struct Column {
   std::string title;
-  bool right = true;  // figures align right, names left
-  int keep = 0;       // columns with the lowest `keep` leave first when the terminal is narrow
+  bool right = true;   // figures align right, names left
+  int keep = 0;        // columns with the lowest `keep` leave first when the terminal is narrow
+  bool prose = false;  // sentences: HTML wraps them
 };
 
 struct TextTable {

@@ -59,6 +59,16 @@ bool names(const std::vector<Finding>& findings, std::string_view rule) {
                      [&](const Finding& finding) { return finding.name == rule; });
 }
 
+// The finding with the whole story of its trial: what is wrong, what a user sees, what it costs.
+Finding told(Finding finding, const pitfalls::Price& price, const Trial& trial) {
+  finding.file = "evidence/" + finding.file;
+  finding.message = "Mistake: " + std::string(trial.mistake) + ". Found: " + finding.message +
+                    ". You see: " + price.seen + ". It costs: " + pitfalls::figure(price.cost, 2) +
+                    " " + price.unit + ".";
+  finding.help = "Fix: " + std::string(trial.fix) + ".";
+  return finding;
+}
+
 class Laboratory {
  public:
   Laboratory(const LaboratoryRequest& request, const Interrupt& interrupt, std::ostream& progress)
@@ -184,8 +194,7 @@ class Laboratory {
       result.facts["cured_run"] = cured.document()["message"].get<std::string>();
     for (const Finding& finding : found) {
       if (finding.name == trial.rule) {
-        findings_.push_back(finding);
-        findings_.back().file = "evidence/" + finding.file;
+        findings_.push_back(told(finding, price, trial));
         result.facts["rule"] = finding.rule;
         result.facts["finding"] = finding.message;
       } else {

@@ -85,6 +85,12 @@ Json rule_metadata(const pitfalls::Rule& rule) {
                                                                       : "recommendation"}}}};
 }
 
+// Message and help as sentences.
+std::string text_of(const Finding& finding) {
+  if (finding.help.empty()) return finding.message;
+  return finding.message + (finding.message.ends_with('.') ? " " : ". ") + finding.help;
+}
+
 Json location_of(const Finding& finding) {
   return {{"physicalLocation",
            {{"artifactLocation", artifact(finding.file)},
@@ -129,7 +135,7 @@ Json sarif_of(const std::vector<Finding>& findings) {
         {"ruleId", finding.rule},
         {"ruleIndex", index[finding.rule]},
         {"level", level_of(finding.severity)},
-        {"message", {{"text", finding.message + (finding.help.empty() ? "" : " " + finding.help)}}},
+        {"message", {{"text", text_of(finding)}}},
         {"locations", Json::array({location_of(finding)})},
         {"partialFingerprints", {{"primaryLocationLineHash", fingerprint(finding, occurrence)}}},
         {"properties", {{"confidence", name_of(finding.confidence)}}}};

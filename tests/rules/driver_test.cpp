@@ -92,6 +92,7 @@ TEST(Output, JsonAndSarifHoldTheFinding) {
   EXPECT_EQ(sarif["version"], "2.1.0");
   const auto& run = sarif["runs"][0];
   EXPECT_EQ(run["results"][0]["ruleId"], "DDP017");
+  EXPECT_EQ(run["results"][0]["message"]["text"], found[0].message + ". " + found[0].help);
   EXPECT_EQ(run["tool"]["driver"]["rules"][0]["id"], "DDP017");
   EXPECT_EQ(run["results"][0]["locations"][0]["physicalLocation"]["region"]["startLine"], 4);
 }
