@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
 
 namespace bench::pitfalls {
 
@@ -66,6 +67,8 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
 
 namespace {
 
+constexpr std::string_view kClosed = "Connection closed by peer";
+
 // Batches per rank as text, "" where they are equal or not known.
 std::string uneven_batches(const RunEvidence& run) {
   const std::vector<Json> batches = run.of_every_rank("batches");
@@ -79,7 +82,7 @@ std::string uneven_batches(const RunEvidence& run) {
 void judge_uneven_batches_per_rank(const RunEvidence& run, RunReport& report) {
   const std::string batches = uneven_batches(run);
   const std::vector<int> hung = run.hung_ranks();
-  const bool closed = !run.error_with("Connection closed by peer").empty();
+  const bool closed = !run.error_with(kClosed).empty();
   if (batches.empty() || (hung.empty() && !closed)) return;
   Finding& finding =
       report.add(Confidence::certain,
@@ -94,8 +97,16 @@ void judge_uneven_batches_per_rank(const RunEvidence& run, RunReport& report) {
 Price price_uneven_batches_per_rank(const RunEvidence& broken, const RunEvidence& cured) {
   Price price;
   const std::vector<int> hung = broken.hung_ranks();
-  price.reproduced = !hung.empty() && !uneven_batches(broken).empty();
-  price.gone = cured.hung_ranks().empty() && cured.number("steps") > 0;
+  const std::string closed = broken.error_with(kClosed);
+  price.reproduced = (!hung.empty() || !closed.empty()) && !uneven_batches(broken).empty();
+  price.gone =
+      cured.hung_ranks().empty() && cured.first("error") == nullptr && cured.number("steps") > 0;
+  if (!closed.empty()) {
+    price.cost = broken.number("steps");
+    price.unit = "steps before the crash";
+    price.seen = first_sentence(closed);
+    return price;
+  }
   price.cost = broken.document().value("limit_seconds", 0.0);
   price.unit = "s hung until the time-out";
   if (!hung.empty())

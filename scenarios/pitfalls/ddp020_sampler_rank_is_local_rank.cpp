@@ -1,5 +1,10 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
+
+#include <algorithm>
+#include <map>
 
 namespace bench::pitfalls {
 
@@ -32,6 +37,48 @@ void check_sampler_rank_is_local_rank(const Program& program, Report& report) {
            "init_process_group is given the local rank: two nodes both have a rank 0, "
            "and the rendezvous hangs",
            "Pass the global rank (RANK), or leave rank out under torchrun.");
+}
+
+namespace {
+
+// The number of shards that the sampler was told, where the job has more processes; else 0.
+double too_few_shards(const RunEvidence& run) {
+  const double replicas = run.number("sampler_replicas");
+  return replicas < static_cast<double>(run.ranks().size()) ? replicas : 0;
+}
+
+// Samples that more than one rank reads, of all.
+double samples_read_twice(const RunEvidence& run) {
+  std::map<std::int64_t, int> readers;
+  for (const Json& indices : run.of_every_rank("indices"))
+    for (const Json& index : indices) ++readers[index.get<std::int64_t>()];
+  return static_cast<double>(std::count_if(readers.begin(), readers.end(),
+                                           [](const auto& each) { return each.second > 1; }));
+}
+
+}  // namespace
+
+void judge_sampler_rank_is_local_rank(const RunEvidence& run, RunReport& report) {
+  const double shards = too_few_shards(run);
+  if (shards == 0) return;
+  Finding& finding =
+      report.add(Confidence::certain, "the sampler cuts the data into " + figure(shards) +
+                                          " shards for " + std::to_string(run.ranks().size()) +
+                                          " processes, which read as ranks " +
+                                          rank_figures(run, "sampler_rank"));
+  finding.help = "Leave num_replicas and rank out, or take them from the process group.";
+  finding.evidence.emplace_back("rank given to the sampler", rank_figures(run, "sampler_rank"));
+}
+
+Price price_sampler_rank_is_local_rank(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const double size = broken.number("dataset_size");
+  price.reproduced = samples_read_twice(broken) > 0;
+  price.gone = cured.first("indices") != nullptr && samples_read_twice(cured) == 0;
+  price.cost = 100 * samples_read_twice(broken) / size;
+  price.unit = "% of the samples read by more than one rank";
+  price.seen = "silent: the ranks read shards " + rank_figures(broken, "sampler_rank");
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -42,9 +42,28 @@ namespace {
 
 constexpr std::string_view kHiddenSize = "Expected hidden size";
 
+// The rows of a replica's pack are not as many as its batch sizes say.
+bool packs_are_torn(const RunEvidence& run) {
+  const Json* rows = run.first("packed_rows");
+  const Json* by_sizes = run.first("packed_rows_by_sizes");
+  return rows != nullptr && by_sizes != nullptr && *rows != *by_sizes;
+}
+
+void judge_packs(const RunEvidence& run, RunReport& report) {
+  if (!packs_are_torn(run)) return;
+  Finding& finding = report.add(
+      Confidence::certain, "DataParallel cut a PackedSequence into packs of " +
+                               listed(*run.first("packed_rows")) + " rows whose batch sizes say " +
+                               listed(*run.first("packed_rows_by_sizes")));
+  finding.help = "Pass the padded tensor and the lengths, and pack inside forward.";
+  if (const std::string error = run.text("error"); !error.empty())
+    finding.evidence.emplace_back("error", error);
+}
+
 }  // namespace
 
 void judge_rnn_under_dataparallel(const RunEvidence& run, RunReport& report) {
+  judge_packs(run, report);
   const std::string error = run.error_with(kHiddenSize);
   const Json* shards = run.first("hidden_shards");
   if (error.empty() || shards == nullptr) return;
@@ -57,8 +76,8 @@ void judge_rnn_under_dataparallel(const RunEvidence& run, RunReport& report) {
 
 Price price_rnn_under_dataparallel(const RunEvidence& broken, const RunEvidence& cured) {
   Price price;
-  const std::string error = broken.error_with(kHiddenSize);
-  price.reproduced = !error.empty();
+  const std::string error = broken.text("error");
+  price.reproduced = !broken.error_with(kHiddenSize).empty() || packs_are_torn(broken);
   price.gone = cured.first("error") == nullptr && cured.first("output_rows") != nullptr;
   price.cost = 0;
   price.unit = "steps before the crash";

@@ -34,6 +34,9 @@ Price price_data_not_sharded(const RunEvidence& broken, const RunEvidence& cured
 void judge_sampler_pads_or_empties(const RunEvidence& run, RunReport& report);
 Price price_sampler_pads_or_empties(const RunEvidence& broken, const RunEvidence& cured);
 
+void judge_sampler_rank_is_local_rank(const RunEvidence& run, RunReport& report);
+Price price_sampler_rank_is_local_rank(const RunEvidence& broken, const RunEvidence& cured);
+
 void judge_rank_conditional_collective(const RunEvidence& run, RunReport& report);
 Price price_rank_conditional_collective(const RunEvidence& broken, const RunEvidence& cured);
 

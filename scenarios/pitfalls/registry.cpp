@@ -78,7 +78,7 @@ constexpr Rule kRules[] = {
     {"DDP019", "sampler-argument-conflict", correctness, error, full, full,
      check_sampler_argument_conflict},
     {"DDP020", "sampler-rank-is-local-rank", correctness, error, full, full,
-     check_sampler_rank_is_local_rank},
+     check_sampler_rank_is_local_rank, judge_sampler_rank_is_local_rank},
     {"DDP021", "sampler-pads-or-empties", correctness, warning, partial, full,
      check_sampler_pads_or_empties, judge_sampler_pads_or_empties},
     {"DDP022", "metric-not-reduced", correctness, warning, partial, full, check_metric_not_reduced,

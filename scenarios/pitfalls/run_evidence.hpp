@@ -8,10 +8,12 @@
 //   error               the exception's own text, where the run raised one
 //   epochs              epoch_orders: a hash of the sample order of each epoch; shuffled: bool
 //   indices             samples that this rank trained on in its first epoch; dataset_size
+//   sampler_replicas, sampler_rank   what the sampler was told
 //   batches             batches that this rank's own data gives in an epoch
 //   steps               optimizer steps that were finished
 //   collectives         the rank's collectives in order: ["all_reduce 512", ...] (bytes)
 //   shards              samples per GPU in one forward pass of DataParallel; batch
+//   packed_rows, packed_rows_by_sizes   of the PackedSequence of each replica
 //   peak_bytes          by GPU: bytes at the peak; peak_categories: the same by category;
 //                       memory_limit_bytes: of one GPU
 //   gradients           by parameter: sum of the gradient after backward

@@ -16,7 +16,7 @@ Price price_of_crash(const RunEvidence& broken, const RunEvidence& cured, std::s
   price.reproduced = !error.empty();
   price.gone = cured.first("error") == nullptr && cured.number("steps") > broken.number("steps");
   price.cost = broken.number("steps");
-  price.unit = price.cost == 1 ? "step before the crash" : "steps until the crash";
+  price.unit = price.cost == 1 ? "step before the crash" : "steps before the crash";
   price.seen = first_sentence(error);
   return price;
 }

@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kLoadedSteps = 30;
-constexpr std::chrono::milliseconds kReading{8};  // one batch from a disk
+constexpr std::chrono::milliseconds kReading{16};  // one batch from a disk
 constexpr std::chrono::milliseconds kStepTime{8};
 constexpr int kCrowd = 16;  // workers of a rank, where they are too many
 constexpr double kDecodeCpuSeconds = 0.01;
@@ -59,7 +59,7 @@ class Readers {
 };
 
 void starve(Lab& lab) {
-  const int workers = lab.cured() ? 2 : 0;
+  const int workers = lab.cured() ? 4 : 0;
   const auto model = lab.model(linear({.in = 4, .out = 4}), lab.seed());
   const auto ddp = lab.wrap(*model);
   Readers readers(workers);

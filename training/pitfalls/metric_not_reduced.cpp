@@ -106,8 +106,13 @@ void early_stop(Lab& lab) {
     const double metric = decisive_metric(lab, accuracy(*run.model, run.share));
     evidence["decisive_metric"] = metric;
     evidence["epochs_trained"] = epoch + 1;
-    if (metric <= best) break;
+    const bool stop = metric <= best;
     best = metric;
+    // Ranks that stop in the same epoch by chance show nothing: then the search begins anew.
+    const bool together =
+        !lab.cured() && lab.all_reduce_sum(stop ? 1 : 0) == static_cast<double>(lab.world_size());
+    if (stop && !together) break;
+    if (together) best = -1;
   }
   lab.publish();
   if (lab.cured()) return;

@@ -7,9 +7,9 @@
 namespace bench::training {
 namespace {
 
-constexpr int kSeeds = 6;
-constexpr int kEpochs = 4;
-constexpr std::int64_t kTrained = 2000;
+constexpr int kSeeds = 5;
+constexpr int kEpochs = 3;
+constexpr std::int64_t kTrained = 1200;
 constexpr std::int64_t kValidated = 5000;
 constexpr std::int64_t kBatch = 10;  // per rank: small, so that the order matters
 constexpr double kRate = 0.02;

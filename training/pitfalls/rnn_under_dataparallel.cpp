@@ -20,9 +20,33 @@ torch::nn::RNN network_on(at::Device device) {
   return network;
 }
 
-}  // namespace
+// A PackedSequence passed in: its rows and its batch sizes are cut independently of each other. The
+// cure passes padded rows and lengths, and packs in the replica.
+void packed_input(Lab& lab) {
+  namespace rnn = torch::nn::utils::rnn;
+  const int primary = lab.device().index();
+  const at::Tensor padded = torch::ones({kRnnBatch, 4, kRnnWidth});
+  const at::Tensor lengths = torch::tensor({4, 2, 2, 1}, torch::kInt64);
+  const rnn::PackedSequence whole = rnn::pack_padded_sequence(padded, lengths, true);
+  const at::Tensor& cut_sizes = lab.cured() ? lengths : whole.batch_sizes();
+  const auto sizes = cut_sizes.chunk(static_cast<std::int64_t>(lab.devices().size()));
+  const auto rows = scatter(to_vgpu(lab.cured() ? padded : whole.data(), primary), lab.devices());
+  Json& evidence = lab.evidence();
+  lab.attempt([&] {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const rnn::PackedSequence own = lab.cured()
+                                          ? rnn::pack_padded_sequence(rows[i], sizes[i], true)
+                                          : rnn::PackedSequence(rows[i], sizes[i]);
+      evidence["packed_rows"].push_back(own.data().size(0));
+      evidence["packed_rows_by_sizes"].push_back(own.batch_sizes().sum().item<std::int64_t>());
+      auto network = network_on(lab.devices()[i]);
+      const auto [output, last] = network->forward_with_packed_input(own);
+      evidence["output_rows"].push_back(output.data().size(0));
+    }
+  });
+}
 
-void rnn_under_dataparallel(Lab& lab) {
+void hidden_state(Lab& lab) {
   const int primary = lab.device().index();
   const at::Tensor input = to_vgpu(torch::ones({kRnnBatch, 5, kRnnWidth}), primary);
   // Broken: (layers, batch, width) as the layer wants it. Cured: batch first, turned inside.
@@ -41,6 +65,12 @@ void rnn_under_dataparallel(Lab& lab) {
       evidence["output_rows"].push_back(output.size(0));
     }
   });
+}
+
+}  // namespace
+
+void rnn_under_dataparallel(Lab& lab) {
+  lab.form() == "packed-input" ? packed_input(lab) : hidden_state(lab);
 }
 
 }  // namespace bench::training

@@ -26,6 +26,7 @@ void optimizer_before_device_move(Lab& lab);
 void parameters_changed_after_wrap(Lab& lab);
 void rank_seeding(Lab& lab);
 void rendezvous_misconfigured(Lab& lab);
+void sampler_rank_is_local_rank(Lab& lab);
 void save_on_every_rank(Lab& lab);
 void save_with_module_prefix(Lab& lab);
 void static_graph_changes(Lab& lab);

@@ -42,6 +42,7 @@ constexpr ExperimentRow kExperiments[] = {
     {"sampler-pads-or-empties", sampler_pads_or_empties},
     {"save-on-every-rank", save_on_every_rank},
     {"save-with-module-prefix", save_with_module_prefix},
+    {"sampler-rank-is-local-rank", sampler_rank_is_local_rank},
     {"second-backward-unsynchronised", second_backward_unsynchronised},
     {"static-graph-changes", static_graph_changes},
     {"truncating-batch-division", truncating_batch_division},

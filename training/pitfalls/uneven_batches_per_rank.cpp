@@ -9,16 +9,14 @@ namespace {
 
 constexpr int kFewestBatches = 4;
 
-}  // namespace
-
-void uneven_batches_per_rank(Lab& lab) {
+// Training until the rank's own batches are used up, or (the cure) until those of any rank are.
+void train_uneven(Lab& lab) {
   const auto model = lab.model(linear({.in = 4, .out = 4}), lab.seed());
   const auto ddp = lab.wrap(*model);
   const at::Tensor input = to_vgpu(torch::ones({2, 4}), lab.device().index());
   const int batches = kFewestBatches + lab.rank();
   lab.evidence()["batches"] = batches;
   lab.evidence()["steps"] = 0;
-  lab.publish_eagerly();
   for (int step = 0; step < batches; ++step) {
     // The cure: every step asks whether all ranks have a batch left, and all stop together.
     const bool all_have_one =
@@ -30,12 +28,18 @@ void uneven_batches_per_rank(Lab& lab) {
     descend(*model, 0.01);
     lab.evidence()["steps"] = step + 1;
   }
-  if (lab.cured()) {
-    // The rank that has run out answers its peers' question once more, with no.
-    if (lab.rank() == 0) lab.all_reduce_sum(0);
-    return;
-  }
+  // The rank that has run out answers its peers' question once more, with no.
+  if (lab.cured() && lab.rank() == 0) lab.all_reduce_sum(0);
+}
+
+}  // namespace
+
+void uneven_batches_per_rank(Lab& lab) {
+  lab.publish_eagerly();
+  lab.attempt([&] { train_uneven(lab); });
   lab.publish();
+  // The rank with fewer batches leaves, and its process ends; or it stays, busy with validation.
+  if (lab.cured() || lab.form() == "peer-leaves") return;
   if (lab.rank() == 0) lab.phase("validation, after its last batch");
   lab.stay();
 }
