@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trial_prices.hpp"
 
 namespace bench::pitfalls {
 
@@ -31,7 +32,7 @@ constexpr std::string_view kMismatch = "Received data size doesn't match expecte
 
 void judge_rank0_forward_through_wrapper(const RunEvidence& run, RunReport& report) {
   const bool alone = run.number("forwards_on_one_rank") > 0;
-  bool failed = !run.hung_ranks().empty();
+  bool failed = !run.hung_ranks().empty() || run.document().contains("message");
   for (const Json& rank : run.ranks()) failed = failed || rank.contains("error");
   if (!alone || !failed) return;
   Finding& finding = report.add(Confidence::certain,
@@ -42,16 +43,21 @@ void judge_rank0_forward_through_wrapper(const RunEvidence& run, RunReport& repo
 
 Price price_rank0_forward_through_wrapper(const RunEvidence& broken, const RunEvidence& cured) {
   Price price;
-  const std::string mismatch = broken.error_with(kMismatch);
+  // Gloo raises it on a thread of its own, which ends the process: the launcher has its last words.
+  const std::string last_words = broken.document().value("message", std::string());
+  const bool mismatch = last_words.find(kMismatch) != std::string::npos;
   const std::vector<int> hung = broken.hung_ranks();
-  price.reproduced = !mismatch.empty() || !hung.empty() || broken.first("error") != nullptr;
+  price.reproduced = mismatch || !hung.empty() || broken.first("error") != nullptr;
   price.gone = cured.first("error") == nullptr && cured.hung_ranks().empty() &&
                !cured.of_every_rank("collectives").empty();
   price.cost = 1;
   price.unit = "epoch until the run dies";
-  const std::string error = mismatch.empty() ? broken.text("error") : mismatch;
-  price.seen = hung.empty() ? error.substr(0, error.find('\n'))
-                            : "nothing is printed: rank " + std::to_string(hung.front()) + " hangs";
+  if (mismatch)
+    price.seen = "the process aborts: " + std::string(kMismatch);
+  else
+    price.seen = hung.empty()
+                     ? first_sentence(broken.text("error"))
+                     : "nothing is printed: rank " + std::to_string(hung.front()) + " hangs";
   return price;
 }
 

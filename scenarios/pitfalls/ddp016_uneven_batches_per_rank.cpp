@@ -67,7 +67,7 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
 
 namespace {
 
-constexpr std::string_view kClosed = "Connection closed by peer";
+constexpr std::string_view kClosed = " by peer";  // "Connection closed", or "reset"
 
 // Batches per rank as text, "" where they are equal or not known.
 std::string uneven_batches(const RunEvidence& run) {

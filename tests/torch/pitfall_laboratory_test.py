@@ -50,8 +50,10 @@ def check_quotes(root, out):
         raised = ""
         for path in evidence:
             with open(path, encoding="utf-8") as f:
-                raised += "\n".join(r.get("error", "") + "\n" + "\n".join(r.get("warnings", []))
-                                    for r in json.load(f)["ranks"])
+                document = json.load(f)
+            raised += "\n".join([document.get("message", "")] +  # the last words of a process
+                                [r.get("error", "") + "\n" + "\n".join(r.get("warnings", []))
+                                 for r in document["ranks"]])
         for quote in quotes(page) if evidence else []:
             checked += 1
             # "..." leaves out what does not matter here.
