@@ -1,6 +1,7 @@
 #include "report/run_files.hpp"
 
 #include "bench/core/error.hpp"
+#include "bench/core/file_text.hpp"
 #include "bench/core/run_json.hpp"
 #include "report/case_tables.hpp"
 #include "report/headline.hpp"
@@ -11,7 +12,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 
 namespace bench::report {
 namespace {
@@ -23,12 +23,6 @@ constexpr int kGzipWindow = 15 + 16;  // zlib: 15 bits of window, +16 asks for a
 
 // Symmetric ranks stay collapsed in the trace of a case; timeline.json.gz writes them out.
 constexpr std::int32_t kCaseTraceRanks = 1;
-
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw UsageError(path.string() + ": cannot be read");
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 // A run is named by its directory or by its results.json.
 fs::path directory_of(const fs::path& run) {
@@ -63,7 +57,9 @@ std::vector<const CaseResult*> headline_cases(const RunResult& run) {
 }
 
 std::vector<profiling::TracedStep> read_trace(const fs::path& path) {
-  return profiling::parse_chrome_trace(gunzip(read_file(path), path.string()), path.string());
+  const auto bytes = file_text(path);
+  if (!bytes) throw UsageError(path.string() + ": cannot be read");
+  return profiling::parse_chrome_trace(gunzip(*bytes, path.string()), path.string());
 }
 
 // Of what a run writes, what is there.

@@ -1,6 +1,7 @@
 #include "simulator/graph_io.hpp"
 
 #include "bench/core/error.hpp"
+#include "bench/core/file_text.hpp"
 #include "simulator/byte_stream.hpp"
 
 #include <unistd.h>
@@ -9,7 +10,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 namespace bench::simulator {
 namespace {
@@ -220,12 +220,9 @@ void write_graph(const OperationGraph& graph, const std::string& path) {
 }
 
 OperationGraph read_graph(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path)) {
-    throw UsageError(path + ": cannot read this operation graph");
-  }
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return decode_graph(bytes, path);
+  const auto bytes = file_text(path);
+  if (!bytes) throw UsageError(path + ": cannot read this operation graph");
+  return decode_graph(*bytes, path);
 }
 
 }  // namespace bench::simulator

@@ -2,14 +2,13 @@
 
 #include "bench/core/case_json.hpp"
 #include "bench/core/error.hpp"
+#include "bench/core/file_text.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 namespace bench {
 namespace {
@@ -255,14 +254,13 @@ RunResult load_run(const std::string& directory_or_file) {
   namespace fs = std::filesystem;
   fs::path path = directory_or_file;
   if (fs::is_directory(path)) path /= "results.json";
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
+  const auto text = file_text(path);
+  if (!text) {
     throw UsageError(path.string() +
                      ": cannot be read; expected a run's directory or its "
                      "results.json");
   }
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  return run_from_json(text, path.string());
+  return run_from_json(*text, path.string());
 }
 
 }  // namespace bench

@@ -1,11 +1,11 @@
 #include "bench/harness/run_context.hpp"
 
+#include "bench/core/fnv_hash.hpp"
 #include "simulator/machine.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <ctime>
 #include <fstream>
 
@@ -55,15 +55,6 @@ void describe_machine(const Case& work, RunContext& context) {
 
 }  // namespace
 
-std::string fingerprint_of(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 0x100000001b3;
-  }
-  return fmt::format("{:016x}", hash);
-}
-
 RunContext make_run_context(const RunRequest& request) {
   RunContext context;
   const Plan& plan = request.plan;
@@ -90,9 +81,9 @@ RunContext make_run_context(const RunRequest& request) {
                     *request.measured_single_ms));
   }
   const double anchor = request.measured_single_ms.value_or(0);
-  context.fingerprint = fingerprint_of(
-      fmt::format("{}|{}|{}|{}|{}|{}|{}", BENCH_VERSION, context.machine, context.machine_note,
-                  context.device, context.execute, context.host_profile, anchor));
+  context.fingerprint = fnv_hex(fmt::format("{}|{}|{}|{}|{}|{}|{}", BENCH_VERSION, context.machine,
+                                            context.machine_note, context.device, context.execute,
+                                            context.host_profile, anchor));
   return context;
 }
 

@@ -5,7 +5,6 @@
 #include "bench/plan/run_request.hpp"
 
 #include <string>
-#include <string_view>
 
 namespace bench {
 
@@ -14,6 +13,5 @@ RunContext make_run_context(const RunRequest& request);
 
 // 16 hexadecimal digits of FNV-1a, 64 bit (Fowler, Noll and Vo): a short name for a setting, not a
 // protection.
-std::string fingerprint_of(std::string_view text);
 
 }  // namespace bench

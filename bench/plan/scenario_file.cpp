@@ -1,6 +1,7 @@
 #include "bench/plan/scenario_file.hpp"
 
 #include "bench/core/error.hpp"
+#include "bench/core/file_text.hpp"
 #include "bench/core/nearest.hpp"
 #include "bench/plan/scenario_catalog.hpp"
 #include "bench/plan/setting_table.hpp"
@@ -10,8 +11,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 namespace bench {
 namespace {
@@ -144,16 +143,14 @@ bool is_path(const std::string& text) {
   return text.ends_with(".toml") || text.find('/') != std::string::npos;
 }
 
-std::string read_file(const std::string& path) {
+std::string scenario_text(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
+  if (!std::filesystem::exists(path, error)) {
     throw UsageError("--scenario: no such file '" + path + "'");
   }
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) throw UsageError("--scenario: cannot read '" + path + "'");
-  return text.str();
+  auto text = file_text(path);
+  if (!text) throw UsageError("--scenario: cannot read '" + path + "'");
+  return std::move(*text);
 }
 
 }  // namespace
@@ -187,7 +184,7 @@ void require_complete(const Settings& settings) {
 Settings load_scenario(const std::string& name_or_path) {
   if (is_path(name_or_path)) {
     const std::string stem = std::filesystem::path(name_or_path).stem().string();
-    return parse_scenario(read_file(name_or_path), name_or_path, case_name_part(stem));
+    return parse_scenario(scenario_text(name_or_path), name_or_path, case_name_part(stem));
   }
   std::vector<std::string> known;
   for (const EmbeddedText& file : embedded_scenarios()) {

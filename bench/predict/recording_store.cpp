@@ -2,13 +2,12 @@
 
 #include "bench/core/case_json.hpp"
 #include "bench/core/error.hpp"
+#include "bench/core/fnv_hash.hpp"
 #include "bench/harness/simulated_runner.hpp"
 #include "simulator/graph_io.hpp"
 
 #include <unistd.h>
 
-#include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -22,22 +21,6 @@ namespace fs = std::filesystem;
 constexpr int kRecordedRanks = 2;
 constexpr std::chrono::milliseconds kLongestRecording{600'000};
 constexpr std::chrono::milliseconds kLongestSilence{120'000};
-
-// FNV-1a, 64 bits: a name for a recording, not a defence.
-std::uint64_t hash_of(const std::string& text) {
-  std::uint64_t hash = 14695981039346656037ULL;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 1099511628211ULL;
-  }
-  return hash;
-}
-
-std::string hex(std::uint64_t value) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-  return text;
-}
 
 // Size and time of a file: a rebuilt worker or an exported model is told from the one before.
 std::string identity_of(const fs::path& file) {
@@ -88,10 +71,10 @@ RecordingStore::RecordingStore(fs::path directory, std::vector<std::string> work
 fs::path RecordingStore::path_of(const Case& recorded) const {
   std::string key = case_to_json(recorded) + worker_identity_;
   if (!recorded.model.file.empty()) key += identity_of(recorded.model.file);
-  return directory_ / (recorded.model.name + "-" + strategy_name(recorded.strategy) + "-" +
-                       std::to_string(recorded.gpus.size()) + "x" +
-                       std::to_string(recorded.batch / recorded.world_size()) + "-" +
-                       hex(hash_of(key)) + ".graph");
+  return directory_ /
+         (recorded.model.name + "-" + strategy_name(recorded.strategy) + "-" +
+          std::to_string(recorded.gpus.size()) + "x" +
+          std::to_string(recorded.batch / recorded.world_size()) + "-" + fnv_hex(key) + ".graph");
 }
 
 void RecordingStore::prepare(const std::vector<Case>& cases) {

@@ -1,4 +1,5 @@
 // SARIF 2.1.0, with rule metadata, fingerprints that survive moved lines, and fixes.
+#include "bench/core/fnv_hash.hpp"
 #include "diagnose/output/render.hpp"
 #include "diagnose/output/sarif_source.hpp"
 #include "scenarios/pitfalls/page.hpp"
@@ -6,7 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cstdint>
 #include <map>
 #include <set>
 
@@ -29,20 +29,16 @@ const char* level_of(Severity severity) {
 
 // FNV-1a over the rule, the file and the text of the line without blanks: stable when lines move.
 std::string fingerprint(const Finding& finding, int occurrence) {
-  std::uint64_t hash = 14695981039346656037ULL;
+  FnvHash hash;
   const auto mix = [&](std::string_view text) {
     for (const char c : text) {
-      if (c == ' ' || c == '\t') continue;
-      hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+      if (c != ' ' && c != '\t') hash.add(static_cast<unsigned char>(c));
     }
   };
   mix(finding.rule);
   mix(finding.file);
   mix(finding.excerpt);
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[(hash >> shift) & 15U];
-  return out + ":" + std::to_string(occurrence);
+  return hash.hex() + ":" + std::to_string(occurrence);
 }
 
 std::string uri_of(std::string_view path) {
