@@ -97,27 +97,45 @@ std::string nearly_full(const RunResult& run) {
                      percent(most), case_text(fullest->work));
 }
 
-// What fills the GPU at the largest batch of each strategy.
+// What fills the GPU at the largest batch of each strategy, and why the next batch failed, in the
+// allocator's own words.
 std::string batch_limits(const RunResult& run) {
   std::string parts;
   for (const CaseResult& r : run.cases) {
+    if (r.status != CaseStatus::done || !is_search_result(r)) continue;
     const auto limit = r.facts.find("batch_limit");
-    if (r.status != CaseStatus::done || limit == r.facts.end()) continue;
-    parts += fmt::format("{}{} {}: {}", parts.empty() ? "" : "; ", r.work.model.name,
-                         strategy_title(r.work.strategy), limit->second);
+    const std::string holder = limit == r.facts.end() ? "" : limit->second + "; ";
+    parts += fmt::format("{}{} {}: {}{}", parts.empty() ? "" : ". ", r.work.model.name,
+                         strategy_title(r.work.strategy), holder, r.facts.at("next_batch"));
   }
   return parts.empty() ? parts : "At the largest batch: " + parts + ".";
 }
 
-// Why figures are missing: a real device gives step and phase times, and no timeline.
+// Why figures are missing: CUDA events tell when a stream waits, not when it idles, and replicas
+// copy without a collective that could be timed.
 std::string not_measured(const RunResult& run) {
   const bool missing = std::any_of(run.cases.begin(), run.cases.end(), [](const CaseResult& r) {
     return r.status == CaseStatus::done && !r.simulated && !r.metrics.contains("compute_busy");
   });
   if (!missing) return {};
-  return "Not measured on real devices: busy and idle time and how much communication is exposed "
-         "or "
-         "hidden. Step and phase times are.";
+  return "Not measured on real GPUs: busy and idle time, and how much communication DataParallel "
+         "exposes or hides. Step and phase times are.";
+}
+
+// What each bucket of DistributedDataParallel took on a real device.
+std::string measured_all_reduces(const RunResult& run) {
+  constexpr std::size_t kShown = 3;
+  std::string parts;
+  std::size_t count = 0;
+  for (const CaseResult& r : run.cases) {
+    const auto all_reduces = r.facts.find("all_reduces");
+    if (r.status != CaseStatus::done || all_reduces == r.facts.end()) continue;
+    if (++count > kShown) continue;
+    parts +=
+        fmt::format("{}{}: {}", parts.empty() ? "" : "; ", case_text(r.work), all_reduces->second);
+  }
+  if (count > kShown) parts += fmt::format("; and {} more cases", count - kShown);
+  return parts.empty() ? parts : "All-reduces, median from issue to end: " + parts + ".";
 }
 
 // What the rules of the pitfalls found: the first case in full, how many more there are.
@@ -137,8 +155,8 @@ std::string rule_findings(const RunResult& run) {
 }
 
 constexpr std::string (*kHints[])(const RunResult&) = {
-    primary_excess, slower_than_one_gpu, exposed_communication, nearly_full,
-    batch_limits,   not_measured,        rule_findings};
+    primary_excess, slower_than_one_gpu,  exposed_communication, nearly_full,
+    batch_limits,   measured_all_reduces, not_measured,          rule_findings};
 
 }  // namespace
 

@@ -1,13 +1,12 @@
 #include "bench/core/embedded_text.hpp"
 #include "bench/core/error.hpp"
+#include "bench/core/file_text.hpp"
 #include "bench/core/nearest.hpp"
 #include "simulator/machine_files.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <span>
 
@@ -184,14 +183,6 @@ bool is_file_name(const std::string& name) {
   return name.find('/') != std::string::npos || name.ends_with(".toml");
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path)) {
-    throw UsageError(path + ": cannot read this machine file");
-  }
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 // A GPU file describes one GPU, everything else is a node.
 bool describes_gpu(const toml::table& table) { return table.contains("memory_gib"); }
 
@@ -215,7 +206,9 @@ CountedName split_count(const std::string& text) {
 }
 
 Machine load_file(const std::string& path, std::int32_t count, const std::string& asked) {
-  ParsedFile parsed(read_file(path), path);
+  const auto text = file_text(path);
+  if (!text) throw UsageError(path + ": cannot read this machine file");
+  ParsedFile parsed(*text, path);
   const std::string stem = std::filesystem::path(path).stem().string();
   if (describes_gpu(parsed.table)) {
     return wire_gpus(parsed, std::max(count, 1), stem, asked);
@@ -259,9 +252,7 @@ MachineCatalogEntry entry_of(const Machine& machine, const char* kind, const std
           gpu ? machine.gpu.source : machine.node.source};
 }
 
-}  // namespace
-
-Machine load_machine(const std::string& name_or_path) {
+Machine load_named_or_file(const std::string& name_or_path) {
   const CountedName counted = split_count(name_or_path);
   Machine machine = is_file_name(counted.name)
                         ? load_file(counted.name, counted.count, name_or_path)
@@ -276,6 +267,18 @@ Machine load_machine(const std::string& name_or_path) {
     machine.title = std::to_string(machine.node_count) + " x " + machine.node.title;
   }
   return machine;
+}
+
+}  // namespace
+
+Machine load_machine(const std::string& name_or_path, const std::string& asker) {
+  try {
+    return load_named_or_file(name_or_path);
+  } catch (const UsageError& error) {
+    // A file's error names the file and the line.
+    if (asker.empty() || is_file_name(name_or_path)) throw;
+    throw UsageError(asker + ": " + error.what());
+  }
 }
 
 std::vector<MachineCatalogEntry> machine_catalog() {

@@ -38,9 +38,13 @@ constexpr MetricEntry kMetrics[] = {
      "Peak memory of the primary GPU divided by the mean peak of the others; 1 for one GPU. "
      "DataParallel keeps outputs, gradients and optimizer state on the primary GPU."},
     {"compute_busy", "compute", Hint::ratio, Better::higher,
-     "Fraction of the step in which a GPU computes, mean over GPUs."},
+     "Fraction of the step in which a GPU computes, mean over GPUs. Measured on a CPU: processor "
+     "time "
+     "of the thread that trains. CUDA events do not tell."},
     {"comm_exposed", "exposed comm", Hint::ratio, Better::lower,
-     "Fraction of the step in which communication runs and compute does not, mean over GPUs."},
+     "Fraction of the step in which communication runs and compute does not, mean over GPUs. "
+     "Measured "
+     "on CUDA: compute is taken to run until the last all-reduce is issued."},
     {"comm_overlap", "overlap", Hint::ratio, Better::higher,
      "Fraction of the communication time that compute hides; 1 where nothing is communicated."},
     {"idle_gpu<i>", "idle GPU <i>", Hint::ratio, Better::lower,

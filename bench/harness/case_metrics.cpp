@@ -1,5 +1,7 @@
 #include "bench/harness/case_metrics.hpp"
 
+#include "bench/core/communication_sample.hpp"
+#include "bench/harness/measured_communication.hpp"
 #include "bench/harness/sample_summary.hpp"
 #include "simulator/graph_io.hpp"
 #include "simulator/simulate.hpp"
@@ -80,7 +82,7 @@ std::map<std::string, double> median_phases(const std::vector<StepSample>& sampl
   std::map<std::string, std::vector<double>> times;
   for (const StepSample& sample : samples) {
     if (sample.rank != 0) continue;
-    for (const auto& [phase, ms] : sample.phase_ms) times[phase].push_back(ms);
+    for (const auto& [phase, ms] : phases_of(sample)) times[phase].push_back(ms);
   }
   std::map<std::string, double> medians;
   for (const auto& [phase, ms] : times) medians[phase] = quantile(ms, 0.5);
@@ -174,6 +176,7 @@ CaseResult measured_result(const Case& work, const std::vector<JobOutcome>& repe
   if (result.status != CaseStatus::done) return result;
   add_step_metrics(result, step_ms);
   result.phase_ms = median_phases(samples);
+  add_measured_communication(result, repetitions);
   if (const auto bytes = bytes_counted(work, repetitions[0].reports)) {
     result.metrics["bytes_communicated"] = *bytes;
   }

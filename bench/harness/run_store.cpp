@@ -1,6 +1,7 @@
 #include "bench/harness/run_store.hpp"
 
 #include "bench/core/case_json.hpp"
+#include "bench/core/communication_sample.hpp"
 #include "bench/core/error.hpp"
 #include "bench/core/relative_metrics.hpp"
 #include "bench/core/run_json.hpp"
@@ -31,8 +32,14 @@ std::string sample_lines(const CaseResult& result, const std::vector<StepSample>
               {"step", sample.step},
               {"wall_ms", sample.wall_ms}};
     if (sample.device_ms >= 0) line["device_ms"] = sample.device_ms;
-    if (!sample.phase_ms.empty()) line["phase_ms"] = sample.phase_ms;
+    if (const auto phases = phases_of(sample); !phases.empty()) line["phase_ms"] = phases;
     if (!result.simulated) line["loss"] = sample.loss;
+    if (const auto communication = communication_of(sample)) {
+      if (communication->compute_ms) line["compute_ms"] = *communication->compute_ms;
+      line["communication_ms"] = communication->communication_ms;
+      line["exposed_ms"] = communication->exposed_ms;
+      line["all_reduce_ms"] = communication->all_reduce_ms;
+    }
     lines += line.dump() + "\n";
   }
   return lines;

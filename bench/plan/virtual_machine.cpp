@@ -4,7 +4,7 @@
 namespace bench {
 
 VirtualMachine load_virtual_machine(const std::string& name_or_path) {
-  const simulator::Machine machine = simulator::load_machine(name_or_path);
+  const simulator::Machine machine = simulator::load_machine(name_or_path, "--machine");
   return {machine.title, machine.gpu_count(), machine.gpu.memory_bytes()};
 }
 

@@ -146,7 +146,7 @@ std::vector<simulator::Machine> load_machines(const PredictRequest& request) {
   }
   std::vector<simulator::Machine> machines;
   for (const std::string& name : request.machines) {
-    machines.push_back(simulator::load_machine(name));
+    machines.push_back(simulator::load_machine(name, "--machine"));
   }
   return machines;
 }

@@ -77,6 +77,7 @@ TEST(BadMachines, AreNamedWithTheirLine) {
   try_machine("missing.toml", "missing.toml: cannot read");
   try_machine("0xv100-sxm2", "'0xv100-sxm2': expected a count");
   try_machine("4xv100-smx2", "v100-sxm2");
+  try_machine("4xv100-smx2", "--machine: unknown machine 'v100-smx2'");
 }
 
 TEST(BadModels, AreRefusedBeforeAnyWork) {

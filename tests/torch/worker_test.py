@@ -177,6 +177,39 @@ class Runs(WorkerTest):
         self.assertLess(shown["distributed2"]["step_ms_p50"], 50)
         self.assertGreater(shown["distributed2"]["step_ms_p50"], 25)
 
+    def test_measured_communication(self):
+        """Two Gloo processes: what a virtual GPU's recording says was sent is what they send."""
+        arguments = ["--scenario", "dp_vs_ddp", "--gpus", "0,1", "--model", "resnet18", "--input", "3x32x32",
+                     "--batch", "8", "--strategy", "single,distributed", "--steps", "4", "--warmup", "2"]
+        sent = {}
+        for device in ("vgpu", "cpu"):
+            text = self.bench(*arguments, "--device", device)
+            cases = {name.split("strategy:")[1].split("/")[0]: case
+                     for name, case in self.results().items() if "batch:8" in name}
+            sent[device] = {strategy: case["bytes_communicated"] for strategy, case in cases.items()}
+        self.assertEqual(sent["cpu"], sent["vgpu"])
+        # Gradients of 11.7 million parameters, both ways, and the statistics of BatchNorm.
+        self.assertGreater(sent["cpu"]["distributed"], 2 * 4 * 11.6e6)
+        for case in cases.values():
+            shares = [case["compute_busy"], case["comm_exposed"]]
+            self.assertTrue(all(0 <= share <= 1 for share in shares), shares)
+            self.assertLessEqual(sum(shares), 1 + 1e-9)
+            idle = [value for key, value in case.items() if key.startswith("idle_gpu")]
+            self.assertAlmostEqual(sum(idle) / len(idle), 1 - sum(shares), places=6)
+        self.assertGreater(cases["single"]["compute_busy"], 0)
+        self.assertEqual(cases["single"]["comm_exposed"], 0)
+        self.assertEqual(cases["single"]["comm_overlap"], 1)
+        self.assertGreater(cases["distributed"]["comm_exposed"], 0)
+        self.assertRegex(text, r"All-reduces, median from issue to end: resnet18 .*: [0-9.]+ [KM]iB in [0-9.]+ ms, ")
+        with open(self.out + "/run/samples.jsonl") as file:
+            samples = [json.loads(line) for line in file if "strategy:distributed" in line]
+        self.assertEqual(len(samples), 2 * 4)
+        for sample in samples:
+            self.assertGreaterEqual(len(sample["all_reduce_ms"]), 2)
+            self.assertLessEqual(sample["exposed_ms"], sample["communication_ms"])
+            # All of them together, each from its issue on: no longer than their sum.
+            self.assertLessEqual(max(sample["all_reduce_ms"]), sample["communication_ms"] + 0.01)
+
     def test_max_batch_names_what_failed_first(self):
         self.bench("--scenario", "max_batch", "--device", "vgpu", "--gpus", "0", "--model", "resnet18",
                    "--strategy", "single", "--machine", "1xgtx-1080")

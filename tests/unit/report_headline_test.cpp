@@ -132,8 +132,20 @@ TEST(Hints, AreSilentWithoutNews) {
   EXPECT_TRUE(hints(run).empty());
 }
 
+TEST(Hints, TellWhatLimitsTheLargestBatch) {
+  RunResult run = pair_run(200, 100);
+  run.cases[0].facts["batch_limit"] = "activations hold 97 % of GPU 0";
+  run.cases[0].facts["next_batch"] = "65 does not fit: out of memory: tried to allocate 2 GiB";
+  run.cases[1].facts["next_batch"] = "the search ends here; a larger batch may fit";
+  EXPECT_TRUE(any_contains(
+      hints(run),
+      "At the largest batch: resnet50 DP: activations hold 97 % of GPU 0; 65 does not fit: out of "
+      "memory: tried to allocate 2 GiB. resnet50 DDP: the search ends here; a larger batch may "
+      "fit."));
+}
+
 TEST(Hints, SayWhatRealDevicesDoNotTell) {
-  EXPECT_TRUE(any_contains(hints(pair_run(200, 100)), "Not measured on real devices"));
+  EXPECT_TRUE(any_contains(hints(pair_run(200, 100)), "Not measured on real GPUs"));
 }
 
 TEST(Hints, NameWhatThePrimaryGpuHoldsMore) {

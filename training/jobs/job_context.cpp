@@ -96,7 +96,7 @@ c10::intrusive_ptr<c10d::ProcessGroup> JobContext::connect(const Case& work, Exe
   }
   if (!store_ && ranks_.world_size == 1) store_ = c10::make_intrusive<c10d::HashStore>();
   if (!store_) store_ = connect_store(ranks_);
-  return connect_group(store_, ranks_, device, "job" + std::to_string(index_));
+  return connect_group(store_, ranks_, device, "job" + std::to_string(index_), communication_);
 }
 
 Outcome<Placement> JobContext::place(const Case& work, Execute execute) {
@@ -121,6 +121,10 @@ Outcome<Placement> JobContext::place(const Case& work, Execute execute) {
   // Shape execution has no arithmetic to share out; starting threads would only cost time.
   const bool shapes_only = work.device == DeviceKind::vgpu && execute == Execute::shape;
   set_threads(shapes_only ? 1 : fair_threads(ranks_.local_world_size * devices_of_process(work)));
+  communication_ = nullptr;
+  if (work.device != DeviceKind::vgpu && devices_of_process(work) == 1) {
+    communication_ = make_communication_timer(placement.devices[0], work.world_size());
+  }
   if (one_process(work)) return placement;
   placement.rank = ranks_.rank;
   placement.world_size = work.world_size();

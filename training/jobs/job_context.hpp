@@ -6,6 +6,7 @@
 #include "bench/core/outcome.hpp"
 #include "bench/launch/worker_protocol.hpp"
 
+#include "training/devices/communication_timer.hpp"
 #include "training/strategies/trainer.hpp"
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -27,6 +28,10 @@ class JobContext {
   // Names the store's keys; set before every job.
   void begin_job(int index);
 
+  // Times the communication of the last placement's process; null on virtual GPUs, whose time is
+  // simulated, and for replicas, which copy rather than communicate.
+  const std::shared_ptr<CommunicationTimer>& communication() const { return communication_; }
+
   const RankContext& ranks() const { return ranks_; }
   WorkerChannel& channel() { return channel_; }
 
@@ -39,6 +44,7 @@ class JobContext {
   int vgpu_count_ = 1;
   int index_ = 0;
   c10::intrusive_ptr<c10d::Store> store_;
+  std::shared_ptr<CommunicationTimer> communication_;
 };
 
 }  // namespace bench::training

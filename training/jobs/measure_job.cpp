@@ -1,5 +1,7 @@
 // measure: warm-up, then timed steps until the median has settled. All ranks take the same number
 // of steps: rank 0 decides and tells the others between steps.
+#include "bench/core/communication_sample.hpp"
+
 #include "training/devices/memory_ledger.hpp"
 #include "training/devices/phase_timer.hpp"
 #include "training/jobs/job_runner.hpp"
@@ -47,14 +49,23 @@ void report_memory(const Case& work, const Placement& placement, RankReport& rep
   report.facts["memory"] = cpu ? "largest resident set of the process" : "peak of the allocator";
 }
 
-StepSample sample_of(const StepTimes& times, int step, int rank, double loss) {
+void report_communication(const CommunicationTimes& times, StepSample& sample, RankReport& report) {
+  CommunicationSample communication;
+  if (times.compute_ms >= 0) communication.compute_ms = times.compute_ms;
+  communication.communication_ms = times.communication_ms;
+  communication.exposed_ms = times.exposed_ms;
+  communication.all_reduce_ms = times.all_reduce_ms;
+  bench::add_communication(communication, sample);
+  report.counters["bytes_communicated"] = times.sent_bytes;
+}
+
+StepSample sample_of(const StepTimes& times, int step, int rank) {
   StepSample sample;
   sample.step = step;
   sample.rank = rank;
   sample.wall_ms = times.wall_ms;
   sample.device_ms = times.device_ms;
   sample.phase_ms = times.phase_ms;
-  sample.loss = loss;
   return sample;
 }
 
@@ -73,18 +84,22 @@ void run_measurement(const Job& job, Placement placement, JobContext& context, R
   reset_peaks(placement.devices);
   Decision decision(job, placement);
   std::vector<double> step_ms;
+  const auto communication = context.communication();
   context.channel().phase("timed steps");
   while (!decision.enough(step_ms)) {
+    if (communication) communication->begin_step();
     timer->begin_step();
     trainer.step(*timer);
     const auto times = timer->end_step();
     step_ms.push_back(times.wall_ms);
-    report.samples.push_back(sample_of(times, static_cast<int>(report.samples.size()),
-                                       placement.rank, trainer.last_loss()));
+    StepSample sample = sample_of(times, static_cast<int>(report.samples.size()), placement.rank);
+    if (communication) report_communication(communication->end_step(), sample, report);
+    sample.loss = trainer.last_loss();
+    report.samples.push_back(std::move(sample));
     context.channel().heartbeat();
   }
   report_memory(job.work, placement, report);
-  report.counters = trainer.counters();
+  report.counters.merge(trainer.counters());
 }
 
 }  // namespace bench::training

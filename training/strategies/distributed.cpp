@@ -172,8 +172,13 @@ std::vector<std::int64_t> Distributed::bucket_bytes() const {
 
 std::map<std::string, double> Distributed::counters() const {
   const auto bytes = bucket_bytes();
-  return {{"buckets", static_cast<double>(bytes.size())},
-          {"bucket_bytes", std::accumulate(bytes.begin(), bytes.end(), 0.0)}};
+  std::map<std::string, double> result{
+      {"buckets", static_cast<double>(bytes.size())},
+      {"bucket_bytes", std::accumulate(bytes.begin(), bytes.end(), 0.0)}};
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    result["bucket_bytes_" + std::to_string(i)] = static_cast<double>(bytes[i]);
+  }
+  return result;
 }
 
 }  // namespace bench::training

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace bench::training {
 namespace {
@@ -50,8 +51,49 @@ void wait_for_ranks(c10d::Store& store, const RankContext& ranks,
   }
 }
 
+// `Group` as it is, with a timer around the collectives of a training step.
+template <class Group>
+class Timed final : public Group {
+ public:
+  template <class... Arguments>
+  explicit Timed(std::shared_ptr<CommunicationTimer> timer, Arguments&&... arguments)
+      : Group(std::forward<Arguments>(arguments)...), timer_(std::move(timer)) {}
+
+  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
+                                           const c10d::AllreduceOptions& options) override {
+    return timer_->issue(TimedCollective::all_reduce, bytes_of(tensors),
+                         [&] { return Group::allreduce(tensors, options); });
+  }
+
+  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors,
+                                           const c10d::BroadcastOptions& options) override {
+    return timer_->issue(TimedCollective::broadcast, bytes_of(tensors),
+                         [&] { return Group::broadcast(tensors, options); });
+  }
+
+ private:
+  static std::uint64_t bytes_of(const std::vector<at::Tensor>& tensors) {
+    std::uint64_t bytes = 0;
+    for (const auto& tensor : tensors) bytes += tensor.nbytes();
+    return bytes;
+  }
+
+  std::shared_ptr<CommunicationTimer> timer_;
+};
+
+template <class Group, class Options>
+c10::intrusive_ptr<c10d::Backend> make_backend(const c10::intrusive_ptr<c10d::Store>& store,
+                                               const RankContext& ranks, const Options& options,
+                                               const std::shared_ptr<CommunicationTimer>& timer) {
+  if (timer == nullptr) {
+    return c10::make_intrusive<Group>(store, ranks.rank, ranks.world_size, options);
+  }
+  return c10::make_intrusive<Timed<Group>>(timer, store, ranks.rank, ranks.world_size, options);
+}
+
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store,
-                                            const RankContext& ranks) {
+                                            const RankContext& ranks,
+                                            const std::shared_ptr<CommunicationTimer>& timer) {
   auto options = c10d::ProcessGroupGloo::Options::create();
   options->timeout = rendezvous_timeout();
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
@@ -62,14 +104,15 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store
   } else {
     options->devices.push_back(c10d::ProcessGroupGloo::createDefaultDevice());
   }
-  return c10::make_intrusive<c10d::ProcessGroupGloo>(store, ranks.rank, ranks.world_size, options);
+  return make_backend<c10d::ProcessGroupGloo>(store, ranks, options, timer);
 }
 
 c10::intrusive_ptr<c10d::Backend> make_nccl(const c10::intrusive_ptr<c10d::Store>& store,
-                                            const RankContext& ranks) {
+                                            const RankContext& ranks,
+                                            const std::shared_ptr<CommunicationTimer>& timer) {
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = rendezvous_timeout();
-  return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, ranks.rank, ranks.world_size, options);
+  return make_backend<c10d::ProcessGroupNCCL>(store, ranks, options, timer);
 }
 
 }  // namespace
@@ -113,9 +156,9 @@ c10::intrusive_ptr<c10d::Store> connect_store(const RankContext& ranks,
   return store;
 }
 
-c10::intrusive_ptr<c10d::ProcessGroup> connect_group(const c10::intrusive_ptr<c10d::Store>& store,
-                                                     const RankContext& ranks, c10::Device device,
-                                                     const std::string& key) {
+c10::intrusive_ptr<c10d::ProcessGroup> connect_group(
+    const c10::intrusive_ptr<c10d::Store>& store, const RankContext& ranks, c10::Device device,
+    const std::string& key, const std::shared_ptr<CommunicationTimer>& timer) {
   using Group = c10d::ProcessGroup;
   auto keyed = c10::make_intrusive<c10d::PrefixStore>(key, store);
   if (device.is_privateuseone()) {
@@ -128,10 +171,12 @@ c10::intrusive_ptr<c10d::ProcessGroup> connect_group(const c10::intrusive_ptr<c1
   const char* forced = std::getenv("BENCH_CUDA_TRANSPORT");
   const bool nccl = device.is_cuda() && (forced == nullptr || std::strcmp(forced, "gloo") != 0);
   const auto type = nccl ? Group::BackendType::NCCL : Group::BackendType::GLOO;
-  group->setBackend(device.type(), type, nccl ? make_nccl(keyed, ranks) : make_gloo(keyed, ranks));
+  group->setBackend(device.type(), type,
+                    nccl ? make_nccl(keyed, ranks, timer) : make_gloo(keyed, ranks, timer));
   if (nccl) {
     auto host = c10::make_intrusive<c10d::PrefixStore>("host", keyed);
-    group->setBackend(c10::DeviceType::CPU, Group::BackendType::GLOO, make_gloo(host, ranks));
+    group->setBackend(c10::DeviceType::CPU, Group::BackendType::GLOO,
+                      make_gloo(host, ranks, nullptr));
   }
   group->setDefaultBackend(type);
   group->setGroupName(key);

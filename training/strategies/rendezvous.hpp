@@ -4,6 +4,8 @@
 
 #include "bench/launch/worker_protocol.hpp"
 
+#include "training/devices/communication_timer.hpp"
+
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -25,9 +27,10 @@ std::chrono::milliseconds rendezvous_timeout();
 c10::intrusive_ptr<c10d::Store> connect_store(
     const RankContext& ranks, std::chrono::milliseconds timeout = rendezvous_timeout());
 
-// A group of all ranks for tensors on `device`. `key` keeps the groups of one store apart.
-c10::intrusive_ptr<c10d::ProcessGroup> connect_group(const c10::intrusive_ptr<c10d::Store>& store,
-                                                     const RankContext& ranks, c10::Device device,
-                                                     const std::string& key);
+// A group of all ranks for tensors on `device`. `key` keeps the groups of one store apart; `timer`
+// times what a real device's group does.
+c10::intrusive_ptr<c10d::ProcessGroup> connect_group(
+    const c10::intrusive_ptr<c10d::Store>& store, const RankContext& ranks, c10::Device device,
+    const std::string& key, const std::shared_ptr<CommunicationTimer>& timer = nullptr);
 
 }  // namespace bench::training
