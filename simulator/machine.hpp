@@ -127,8 +127,7 @@ struct Machine {
 
 // A GPU ("v100-sxm2" is one of them), "<count>x<gpu>", a node, "<nodes>x<node>", or a TOML file.
 // Throws UsageError: unknown names list the nearest ones, a bad file is named with its line.
-// `asker` is the flag the name was given with, if any; errors about a name begin with it.
-Machine load_machine(const std::string& name_or_path, const std::string& asker = "");
+Machine load_machine(const std::string& name_or_path);
 
 struct MachineCatalogEntry {
   std::string name;

@@ -252,7 +252,9 @@ MachineCatalogEntry entry_of(const Machine& machine, const char* kind, const std
           gpu ? machine.gpu.source : machine.node.source};
 }
 
-Machine load_named_or_file(const std::string& name_or_path) {
+}  // namespace
+
+Machine load_machine(const std::string& name_or_path) {
   const CountedName counted = split_count(name_or_path);
   Machine machine = is_file_name(counted.name)
                         ? load_file(counted.name, counted.count, name_or_path)
@@ -267,18 +269,6 @@ Machine load_named_or_file(const std::string& name_or_path) {
     machine.title = std::to_string(machine.node_count) + " x " + machine.node.title;
   }
   return machine;
-}
-
-}  // namespace
-
-Machine load_machine(const std::string& name_or_path, const std::string& asker) {
-  try {
-    return load_named_or_file(name_or_path);
-  } catch (const UsageError& error) {
-    // A file's error names the file and the line.
-    if (asker.empty() || is_file_name(name_or_path)) throw;
-    throw UsageError(asker + ": " + error.what());
-  }
 }
 
 std::vector<MachineCatalogEntry> machine_catalog() {

@@ -1,10 +1,10 @@
 #include "bench/plan/devices.hpp"
-#include "simulator/machine.hpp"
+#include "bench/plan/machine_flag.hpp"
 
 namespace bench {
 
 VirtualMachine load_virtual_machine(const std::string& name_or_path) {
-  const simulator::Machine machine = simulator::load_machine(name_or_path, "--machine");
+  const simulator::Machine machine = machine_of_flag(name_or_path);
   return {machine.title, machine.gpu_count(), machine.gpu.memory_bytes()};
 }
 

@@ -3,6 +3,7 @@
 #include "bench/core/error.hpp"
 #include "bench/plan/batch_rules.hpp"
 #include "bench/plan/ddp_sweep.hpp"
+#include "bench/plan/machine_flag.hpp"
 #include "bench/plan/model_choice.hpp"
 
 #include <set>
@@ -146,7 +147,7 @@ std::vector<simulator::Machine> load_machines(const PredictRequest& request) {
   }
   std::vector<simulator::Machine> machines;
   for (const std::string& name : request.machines) {
-    machines.push_back(simulator::load_machine(name, "--machine"));
+    machines.push_back(machine_of_flag(name));
   }
   return machines;
 }
