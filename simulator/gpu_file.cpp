@@ -9,6 +9,8 @@ constexpr double kMaxGbPerSecond = 1e6;
 constexpr double kNsPerUs = 1000;
 // At 1 and above, kernels would stand still beside a collective.
 constexpr double kMaxSlowdown = 1;
+// An operator that takes longer than this is not described by the curves at all.
+constexpr double kMaxOperatorFactor = 1000;
 
 // An efficiency curve must not let a larger operation finish before a smaller one: x / y, the time
 // that the point stands for, ascends.
@@ -25,6 +27,21 @@ EfficiencyCurve efficiency(TomlSection& section, const char* key) {
   return curve;
 }
 
+EfficiencyCurve efficiency_or_empty(TomlSection& section, const char* key) {
+  return section.has(key) ? efficiency(section, key) : EfficiencyCurve{};
+}
+
+// Names of operators as recordings have them, and times relative to what the curves say.
+void parse_operator_factors(TomlSection& kernels, GpuSpec& gpu) {
+  const toml::table* table = kernels.table("operator_factors");
+  if (table == nullptr) return;
+  TomlSection section(*table, kernels.file(), "operator_factors");
+  for (const auto& [key, node] : *table) {
+    const std::string name(key.str());
+    gpu.operator_factors[name] = section.number(name, 0, kMaxOperatorFactor);
+  }
+}
+
 void parse_kernels(TomlSection& section, GpuSpec& gpu) {
   const toml::table* table = section.table("kernels");
   if (table == nullptr) section.fail("kernels", "missing table [kernels]");
@@ -37,6 +54,11 @@ void parse_kernels(TomlSection& section, GpuSpec& gpu) {
   gpu.matrix_efficiency = efficiency(kernels, "matrix_efficiency");
   gpu.convolution_efficiency = efficiency(kernels, "convolution_efficiency");
   gpu.memory_efficiency = efficiency(kernels, "memory_efficiency");
+  gpu.matrix_efficiency_16bit = efficiency_or_empty(kernels, "matrix_efficiency_16bit");
+  gpu.convolution_efficiency_16bit = efficiency_or_empty(kernels, "convolution_efficiency_16bit");
+  gpu.grouped_halfway = kernels.number_or("grouped_halfway", gpu.grouped_halfway);
+  gpu.depthwise_share = kernels.number_or("depthwise_share", gpu.depthwise_share, 0, 1);
+  parse_operator_factors(kernels, gpu);
   kernels.finish();
 }
 
@@ -81,7 +103,9 @@ GpuSpec parse_gpu(TomlSection& section, const MachineLibrary& library) {
   gpu.fp16_tflops = section.quantity_or("fp16_tflops", 0, absent, 0, kMaxTflops);
   gpu.bf16_tflops = section.quantity_or("bf16_tflops", 0, absent, 0, kMaxTflops);
   const std::string pcie = section.text("pcie");
-  gpu.pcie_bandwidth = library.link(pcie, section.where("pcie")).bandwidth;
+  const Quantity slot = library.link(pcie, section.where("pcie")).bandwidth;
+  gpu.pcie_bandwidth =
+      section.quantity_or("pcie_gb_per_s", slot, slot.provenance, 0, kMaxGbPerSecond);
   parse_nvlink(section, gpu);
   parse_kernels(section, gpu);
   if (const toml::table* table = section.table("memory")) {

@@ -17,6 +17,11 @@ namespace bench::simulator {
 double kernel_ns(const Operation& op, std::string_view name, std::string_view shape,
                  const GpuSpec& gpu);
 
+bool is_convolution(std::string_view name);
+
+// What a convolution of this shape reaches of the curve: 1 without groups.
+double grouped_convolution_share(std::string_view shape, const GpuSpec& gpu);
+
 // TFLOPS that `op` could reach at best.
 double peak_tflops(const Operation& op, std::string_view name, const GpuSpec& gpu);
 

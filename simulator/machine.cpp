@@ -32,8 +32,10 @@ std::uint64_t GpuSpec::memory_bytes() const {
 }
 
 Provenance Machine::provenance() const {
-  return std::max({gpu.memory_bandwidth.provenance, gpu.fp32_tflops.provenance,
-                   gpu.pcie_bandwidth.provenance, gpu.nvlink_bandwidth.provenance});
+  const Provenance worst = std::max({gpu.memory_bandwidth.provenance, gpu.fp32_tflops.provenance,
+                                     gpu.pcie_bandwidth.provenance});
+  if (node.nvlink == NvlinkKind::none) return worst;
+  return std::max(worst, gpu.nvlink_bandwidth.provenance);
 }
 
 }  // namespace bench::simulator

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -53,6 +54,19 @@ struct GpuSpec {
   EfficiencyCurve matrix_efficiency;
   EfficiencyCurve convolution_efficiency;
   EfficiencyCurve memory_efficiency;
+  // 16-bit arithmetic, where its curves are known apart; empty: the curves above.
+  EfficiencyCurve matrix_efficiency_16bit;
+  EfficiencyCurve convolution_efficiency_16bit;
+  // Convolutions in groups fill the GPU badly: a group of this many channels reaches half of what
+  // an ungrouped convolution does. From resnext50 against resnet50 on V100 (0.145 s and 0.097 s at
+  // batch 32, pytorch benchmarks/distributed/ddp/README.md).
+  double grouped_halfway = 70;
+  // One channel per group runs PyTorch's own depthwise kernels, bound by memory more than by
+  // anything.
+  double depthwise_share = 0.04;
+  // Operators that take this many times what the curves say ("aten::native_batch_norm" reads its
+  // input twice), where somebody measured them.
+  std::map<std::string, double, std::less<>> operator_factors;
 
   std::int32_t nvlink_links = 0;
   Quantity nvlink_bandwidth;  // GB/s per link and direction as NCCL reaches it

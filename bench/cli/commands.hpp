@@ -12,6 +12,7 @@ int doctor_command(const Arguments& typed);
 int report_command(const Arguments& typed);
 int trace_command(const Arguments& typed);
 int predict_command(const Arguments& typed);
+int calibrate_command(const Arguments& typed);
 int validate_command(const Arguments& typed);
 
 }  // namespace bench::cli

@@ -13,6 +13,8 @@ constexpr Subcommand kSubcommands[] = {
     {"doctor", "[--format json]", "what this machine can and cannot do, and why", doctor_command},
     {"predict", "--model M --machine M,... [--batch-per-gpu N] [--strategy S,...] [flags]",
      "what a machine that is not here would do: time, scaling, memory", predict_command, true},
+    {"calibrate", "[--gpus 0] [--out machine.toml] [--device cuda|cpu] [--quick]",
+     "measures this machine's GPU and writes a machine file for predict", calibrate_command, true},
     {"validate", "[--models DIR] [--source TEXT] [--format text|json|markdown]",
      "published training steps against what the simulator predicts", validate_command},
     {"report", "RUN... [--out FILE.html] [--format terminal|html|markdown|json|csv]",

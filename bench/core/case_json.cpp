@@ -104,8 +104,8 @@ Case to_case(const Json& j) {
   return c;
 }
 
-constexpr const char* kJobKinds[] = {"verify", "reference", "measure",
-                                     "record", "probe",     "pitfall"};
+constexpr const char* kJobKinds[] = {"verify", "reference", "measure",  "record",
+                                     "probe",  "pitfall",   "calibrate"};
 constexpr const char* kStatuses[] = {"ok", "skip", "out_of_memory", "error"};
 
 template <class E, std::size_t N>
@@ -185,7 +185,9 @@ std::string job_to_json(const Job& job) {
               {"max_seconds", job.max_seconds},
               {"form", job.form},
               {"cured", job.cured},
-              {"evidence_file", job.evidence_file}}
+              {"evidence_file", job.evidence_file},
+              {"samples_file", job.samples_file},
+              {"quick", job.quick}}
       .dump();
 }
 
@@ -204,6 +206,8 @@ Job job_from_json(const std::string& text) {
     read(j, "form", job.form);
     read(j, "cured", job.cured);
     read(j, "evidence_file", job.evidence_file);
+    read(j, "samples_file", job.samples_file);
+    read(j, "quick", job.quick);
     return job;
   });
 }

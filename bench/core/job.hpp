@@ -19,6 +19,7 @@ enum class JobKind {
   record,     // vgpu: warm-up, then one recorded step; writes an operation graph
   probe,      // what this worker's build and machine can do (bench doctor, device list)
   pitfall,    // makes the mistake work.pitfall, or applies its cure; writes what the run shows
+  calibrate,  // times operators, copies and launches; single: of one device, distributed: NCCL
 };
 const char* job_kind_name(JobKind kind);
 
@@ -40,6 +41,8 @@ struct Job {
   bool cured = false;         // pitfall: with the fix applied
   // pitfall: rank r writes its evidence to <evidence_file>.rank<r>.json, also before it may hang.
   std::string evidence_file;
+  std::string samples_file;  // calibrate: where rank 0 writes CalibrationSamples
+  bool quick = false;        // calibrate: fewer shapes and repetitions
 };
 
 struct StepSample {

@@ -1,6 +1,7 @@
 #include "bench/launch/mock_worker.hpp"
 
 #include "bench/core/error.hpp"
+#include "bench/launch/mock_calibration.hpp"
 #include "bench/launch/mock_graph.hpp"
 #include "bench/launch/worker_protocol.hpp"
 #include "simulator/graph_io.hpp"
@@ -127,6 +128,9 @@ RankReport answer(const Job& job, const RankContext& ranks) {
     case JobKind::pitfall:
       report.status = RankStatus::skip;
       report.message = "the mock worker makes no mistakes";
+      break;
+    case JobKind::calibrate:
+      if (ranks.rank == 0) write_samples(mock::calibration(job), job.samples_file);
       break;
     case JobKind::probe:
       report.counters = {{"cuda_devices", 0}};

@@ -22,7 +22,8 @@ LAYERS = {
     "simulator": ["bench/core", "profiling"],
     "profiling": ["bench/core", "simulator"],
     "bench/plan": ["bench/core", "simulator"],
-    "bench/launch": ["bench/core", "simulator"],
+    "bench/calibrate": ["bench/core", "simulator"],
+    "bench/launch": ["bench/core", "bench/calibrate", "simulator"],
     "report": ["bench/core", "profiling", "simulator"],
     "diagnose": ["bench/core", "report", "scenarios"],
     "scenarios": ["bench/core", "profiling", "diagnose"],
@@ -30,10 +31,10 @@ LAYERS = {
                       "scenarios"],
     "bench/predict": ["bench/core", "bench/plan", "bench/launch", "bench/harness", "simulator",
                       "profiling", "report"],
-    "bench/cli": ["bench/core", "bench/plan", "bench/launch", "bench/harness", "bench/predict", "simulator", "profiling",
-                  "report", "diagnose", "scenarios"],
+    "bench/cli": ["bench/core", "bench/plan", "bench/calibrate", "bench/launch", "bench/harness", "bench/predict",
+                  "simulator", "profiling", "report", "diagnose", "scenarios"],
     "bench/micro": ["bench", "simulator", "profiling", "report", "diagnose"],
-    "training": ["bench/core", "bench/launch", "simulator", "profiling"],
+    "training": ["bench/core", "bench/calibrate", "bench/launch", "simulator", "profiling"],
     "tests": ["bench", "simulator", "profiling", "report", "diagnose", "scenarios", "training"],
 }
 ROOMS = ("bench", "simulator", "profiling", "report", "diagnose", "scenarios", "training", "tests")

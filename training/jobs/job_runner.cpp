@@ -40,6 +40,8 @@ void run_on_devices(const Job& job, JobContext& context, RankReport& report) {
       return run_recording(job, place.value(), context, report);
     case JobKind::pitfall:
       return run_pitfall(job, place.value(), context, report);
+    case JobKind::calibrate:
+      return run_calibration(job, place.value(), context);
     case JobKind::probe:
       return;
   }

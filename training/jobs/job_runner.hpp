@@ -15,6 +15,7 @@ void run_training_check(const Job& job, Placement placement, JobContext& context
 void run_measurement(const Job& job, Placement placement, JobContext& context, RankReport& report);
 void run_recording(const Job& job, Placement placement, JobContext& context, RankReport& report);
 void run_pitfall(const Job& job, Placement placement, JobContext& context, RankReport& report);
+void run_calibration(const Job& job, const Placement& placement, JobContext& context);
 void run_probe(RankReport& report);
 
 // Sends every phase to the parent, so that it can tell where a silent rank stopped.
