@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 
 namespace bench {
@@ -26,6 +27,7 @@ constexpr double kClearOfLaunch = 1.5;
 // An operation that spends more than this share of its time on memory says little about
 // arithmetic.
 constexpr double kMemoryBound = 0.7;
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 // Operators that stream through memory and do nothing else decide the memory curve.
 constexpr const char* kStreaming[] = {"aten::relu", "aten::relu_", "aten::add",
                                       "aten::mul",  "aten::copy_", "aten::threshold_backward"};
@@ -125,15 +127,22 @@ class KernelFit {
     gpu_.bf16_tflops = measured(best_of(DType::bfloat16));
   }
 
-  // Points of operations that arithmetic bounds.
+  // Points of operations that arithmetic bounds. Where hardly any are, memory hides the arithmetic
+  // of the others too: they are taken as they come, because either roof then explains them.
   std::vector<EfficiencyPoint> arithmetic_points(const Filter& wanted) const {
+    auto points = points_below(wanted, kMemoryBound);
+    return points.size() >= kLeastPoints ? points : points_below(wanted, kNoLimit);
+  }
+
+  // Points of operations that spend at most `share` of their time on memory.
+  std::vector<EfficiencyPoint> points_below(const Filter& wanted, double share_of_memory) const {
     std::vector<EfficiencyPoint> points;
     for (const OperationSample& s : samples_.operations) {
       const double ns = beyond_launch(s);
       if (ns <= 0 || s.flops <= 0 || !wanted(s)) continue;
       const double ideal_memory = s.bytes() / gpu_.memory_bandwidth;
       const double memory = ideal_memory / gpu_.memory_efficiency.at(ideal_memory / kNsPerUs);
-      if (memory > kMemoryBound * ns) continue;
+      if (memory > share_of_memory * ns) continue;
       const double rate = simulator::peak_tflops(s.operation(), s.name, gpu_);
       const double ideal = s.flops / (rate * kFlopsPerNsOfTflops);
       const double share =

@@ -14,10 +14,10 @@ constexpr int kBlocks = 24;
 constexpr std::int64_t kChannels = 16;
 
 // A chain of small layers, as in a residual network: the host is all that it costs.
-struct Chain {
+struct LayerChain {
   at::Tensor input, convolution, weight, bias, mean, variance;
 
-  explicit Chain(at::Device device) {
+  explicit LayerChain(at::Device device) {
     const at::TensorOptions options(device);
     input = filled({2, kChannels, 8, 8}, options).requires_grad_(true);
     convolution = filled({kChannels, kChannels, 1, 1}, options).requires_grad_(true);
@@ -57,7 +57,7 @@ struct Operators {
 
 // Operations that a recording has of the chain without convolutions: host costs are per operation.
 Operators count_operators() {
-  const Chain chain(vgpu_device(0));
+  const LayerChain chain(vgpu_device(0));
   Operators count;
   start_recording();
   const at::Tensor output = chain.forward(false);
@@ -77,7 +77,7 @@ struct Pass {
 };
 
 // Median host times of one pass each, the device idle before it.
-Pass issue_times(const Chain& chain, at::Device device, bool convolutions, int repeats) {
+Pass issue_times(const LayerChain& chain, at::Device device, bool convolutions, int repeats) {
   std::vector<double> forward, backward;
   for (int i = 0; i < repeats; ++i) {
     wait_for(device);
@@ -105,7 +105,7 @@ void measure_host(const CalibrationTarget& target, CalibrationSamples& samples) 
   }
   const at::AutoGradMode recording(true);
   const Operators operators = count_operators();
-  const Chain chain(target.device());
+  const LayerChain chain(target.device());
   (void)issue_times(chain, target.device(), true, kWarmups);
   const Pass plain = issue_times(chain, target.device(), false, repeats);
   const Pass with = issue_times(chain, target.device(), true, repeats);
