@@ -145,7 +145,7 @@ bool is_path(const std::string& text) {
 
 std::string scenario_text(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
+  if (!std::filesystem::exists(path, error) || std::filesystem::is_directory(path, error)) {
     throw UsageError("--scenario: no such file '" + path + "'");
   }
   auto text = file_text(path);

@@ -3,6 +3,7 @@
 #include "bench/core/model_catalog.hpp"
 
 #include "training/data/synthetic.hpp"
+#include "training/devices/recorder.hpp"
 #include "training/devices/vgpu.hpp"
 #include "training/models/model.hpp"
 
@@ -35,7 +36,7 @@ StepResult train_one_step(const ModelSpec& spec, Scale scale, std::int64_t batch
     data = {to_vgpu(data.input, device), to_vgpu(data.target, device)};
   }
   const torch::Tensor loss = model_loss(model->loss_kind, model->forward(data.input), data.target);
-  loss.backward();
+  run_backward(loss);
   for (const NamedTensor& p : model->parameters()) {
     if (!p.tensor.grad().defined()) throw std::runtime_error(p.name + " has no gradient");
     if (values) result.gradients.push_back(p.tensor.grad().cpu());
@@ -73,7 +74,9 @@ TEST_P(ZooOnVgpu, TwinTrainsAsOnTheCpu) {
 
 TEST_P(ZooOnVgpu, FullSizeTrainsInShapeExecution) {
   use_execution(Execute::shape);
+  start_recording();  // every operator's cost is asked for as well
   const StepResult result = train_one_step(zoo_model(GetParam()), Scale::full, 8, 0);
+  EXPECT_FALSE(stop_recording().operations.empty());
   const auto parameters = static_cast<std::uint64_t>(find_model(GetParam())->parameter_count);
   EXPECT_GT(result.peak_bytes, 2 * sizeof(float) * parameters);  // and their gradients
 }

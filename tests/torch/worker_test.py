@@ -200,7 +200,7 @@ class Runs(WorkerTest):
         self.assertEqual(cases["single"]["comm_exposed"], 0)
         self.assertEqual(cases["single"]["comm_overlap"], 1)
         self.assertGreater(cases["distributed"]["comm_exposed"], 0)
-        self.assertRegex(text, r"All-reduces, median from issue to end: resnet18 .*: [0-9.]+ [KM]iB in [0-9.]+ ms, ")
+        self.assertRegex(text, r"All-reduces, median from issue to end: resnet18, DDP.*: [0-9.]+ [KM]iB in [0-9.]+ ms, ")
         with open(self.out + "/run/samples.jsonl") as file:
             samples = [json.loads(line) for line in file if "strategy:distributed" in line]
         self.assertEqual(len(samples), 2 * 4)

@@ -147,11 +147,12 @@ void normalisation(const BoxedCall& call, Outputs, OpCost& cost) {
   cost.launches = kLaunches;
 }
 
-// Reads single rows of a large table, not all of it.
-void embedding(const BoxedCall& call, Outputs outputs, OpCost& cost) {
+// Reads single rows of a large table, not all of it. The rows' numbers are argument kIndices.
+template <std::size_t kIndices>
+void table_rows(const BoxedCall& call, Outputs outputs, OpCost& cost) {
   const std::uint64_t rows = stored_bytes(outputs[0].toTensor());
   cost.flops = 0;
-  cost.bytes_read = rows + stored_bytes(call.tensor(1));
+  cost.bytes_read = rows + stored_bytes(call.tensor(kIndices));
 }
 
 // Kernels of one _foreach_ call: chunks of 65,536 elements, at most 320 chunks and a number of
@@ -254,8 +255,8 @@ constexpr NamedRule kRules[] = {
     {"aten::mse_loss", &per_input_element<3>},
     {"aten::mse_loss_backward", &per_output_element<3>},
     {"aten::nll_loss_forward", &per_output_element<2>},
-    {"aten::embedding", &embedding},
-    {"aten::index_select", &embedding},
+    {"aten::embedding", &table_rows<1>},
+    {"aten::index_select", &table_rows<2>},
     {"aten::embedding_dense_backward", &no_arithmetic<4>},
     {"aten::copy_", &no_arithmetic<1>},
     {"aten::_copy_from", &no_arithmetic<1>},

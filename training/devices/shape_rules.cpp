@@ -80,13 +80,19 @@ Results convolution_backward(const BoxedCall& call) {
   return {input, weight, bias};
 }
 
+// Statistics and affine parameters stay in float32 beside a 16-bit input.
+at::ScalarType parameter_type(const at::Tensor& input, const at::Tensor& weight) {
+  return weight.defined() ? weight.scalar_type() : input.scalar_type();
+}
+
 // native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 Results batch_norm(const BoxedCall& call) {
   const at::Tensor& input = call.tensor(0);
+  const at::ScalarType type = parameter_type(input, call.tensor(1));
   at::Tensor output = like(call, input);
   const Sizes saved{call.argument(5).toBool() ? input.size(1) : 0};
-  at::Tensor mean = contiguous(call, saved, input.scalar_type());
-  at::Tensor inverse = contiguous(call, saved, input.scalar_type());
+  at::Tensor mean = contiguous(call, saved, type);
+  at::Tensor inverse = contiguous(call, saved, type);
   return {output, mean, inverse};
 }
 
@@ -94,11 +100,12 @@ Results batch_norm(const BoxedCall& call) {
 Results batch_norm_backward(const BoxedCall& call) {
   const at::Tensor& input = call.tensor(1);
   const c10::IValue& mask = call.argument(9);
+  const at::ScalarType type = parameter_type(input, call.tensor(2));
   at::Tensor grad_input = like_or_undefined(call, input, wanted(mask, 0));
   at::Tensor grad_weight;
   at::Tensor grad_bias;
-  if (wanted(mask, 1)) grad_weight = contiguous(call, {input.size(1)}, input.scalar_type());
-  if (wanted(mask, 2)) grad_bias = contiguous(call, {input.size(1)}, input.scalar_type());
+  if (wanted(mask, 1)) grad_weight = contiguous(call, {input.size(1)}, type);
+  if (wanted(mask, 2)) grad_bias = contiguous(call, {input.size(1)}, type);
   return {grad_input, grad_weight, grad_bias};
 }
 
