@@ -53,9 +53,9 @@ std::string laboratory_sentence(const RunResult& run) {
   };
   double seconds = 0;
   for (const CaseResult& result : run.cases) seconds += result.real_seconds;
-  return fmt::format("{} mistakes: {} reproduced, {} detected, {} cured, in {:.0f} s.",
-                     run.cases.size(), count("reproduced"), count("detected"), count("cured"),
-                     seconds);
+  return fmt::format("{} mistake{}: {} reproduced, {} detected, {} cured, in {:.0f} s.",
+                     run.cases.size(), run.cases.size() == 1 ? "" : "s", count("reproduced"),
+                     count("detected"), count("cured"), seconds);
 }
 
 std::vector<PitfallRow> pitfall_rows(const RunResult& run) {
