@@ -104,7 +104,7 @@ double final_weight_spread(const RunEvidence& run) {
 void judge_gradient_path_bypasses_ddp(const RunEvidence& run, RunReport& report) {
   const std::vector<Json> sums = run.of_every_rank("gradient_sum");
   const bool bypassed = run.number("ddp_forwards") == 0 && run.number("backwards") > 0;
-  if (!bypassed || spread_between_ranks(sums) == 0) return;
+  if (!bypassed || ranks_agree(sums)) return;
   Finding& finding =
       report.add(Confidence::certain,
                  "no forward pass went through the wrapper, no gradient was reduced: the "
@@ -117,8 +117,8 @@ void judge_gradient_path_bypasses_ddp(const RunEvidence& run, RunReport& report)
 Price price_gradient_path_bypasses_ddp(const RunEvidence& broken, const RunEvidence& cured) {
   Price price;
   const auto wrong = broken.of_every_rank("gradient_sum");
-  price.reproduced = spread_between_ranks(wrong) > 0 && final_weight_spread(broken) > 0;
-  price.gone = spread_between_ranks(cured.of_every_rank("gradient_sum")) == 0 &&
+  price.reproduced = !ranks_agree(wrong) && final_weight_spread(broken) > 0;
+  price.gone = ranks_agree(cured.of_every_rank("gradient_sum")) &&
                final_weight_spread(cured) == 0 && cured.number("gradient_all_reduces") > 0;
   price.cost = final_weight_spread(broken);
   price.unit = "apart: the ranks' sums of weights after 10 steps";

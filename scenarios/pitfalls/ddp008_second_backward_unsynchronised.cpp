@@ -38,16 +38,6 @@ void check_second_backward_unsynchronised(const Program& program, Report& report
     }
 }
 
-namespace {
-
-bool ranks_agree(const std::vector<Json>& values) {
-  for (const Json& value : values)
-    if (value != values.front()) return false;
-  return true;
-}
-
-}  // namespace
-
 void judge_second_backward_unsynchronised(const RunEvidence& run, RunReport& report) {
   const std::vector<Json> sums = run.of_every_rank("gradient_sum");
   const double forwards = run.number("ddp_forwards");

@@ -46,9 +46,7 @@ namespace {
 
 bool equal_on_all_ranks(const RunEvidence& run, std::string_view key) {
   const std::vector<Json> values = run.of_every_rank(key);
-  return values.size() > 1 && std::all_of(values.begin(), values.end(), [&](const Json& value) {
-           return value == values.front();
-         });
+  return values.size() > 1 && ranks_agree(values);
 }
 
 bool draws_are_equal(const RunEvidence& run) {

@@ -2,6 +2,7 @@
 
 #include "scenarios/pitfalls/registry.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -69,6 +70,10 @@ std::vector<Finding> judge_run(const RunEvidence& run) {
     rule.judge(run, report);
   }
   return findings;
+}
+
+bool ranks_agree(const std::vector<Json>& values) {
+  return std::ranges::all_of(values, [&](const Json& value) { return value == values.front(); });
 }
 
 std::string listed(const Json& array) {

@@ -100,6 +100,8 @@ class RunReport {
 // What all rules find in a run, in the order of the rules.
 std::vector<Finding> judge_run(const RunEvidence& run);
 
+// Whether all values are the same; true where there are none.
+bool ranks_agree(const std::vector<Json>& values);
 // "3, 4, 5"
 std::string listed(const Json& array);
 // A figure for people: "12.5", "3", without needless digits.
