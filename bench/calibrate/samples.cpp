@@ -1,11 +1,11 @@
 #include "bench/calibrate/samples.hpp"
 
 #include "bench/core/error.hpp"
+#include "bench/core/file_text.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <fstream>
-#include <iterator>
 
 namespace bench {
 namespace {
@@ -121,11 +121,10 @@ CalibrationSamples samples_from_json(const std::string& text) {
 }
 
 CalibrationSamples read_samples(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw UsageError(path + ": cannot read these calibration samples");
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::optional<std::string> text = file_text(path);
+  if (!text) throw UsageError(path + ": cannot read these calibration samples");
   try {
-    return samples_from_json(text);
+    return samples_from_json(*text);
   } catch (const UsageError& error) {
     throw UsageError(path + ": " + error.what());
   }

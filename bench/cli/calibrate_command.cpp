@@ -5,6 +5,7 @@
 #include "bench/cli/help.hpp"
 #include "bench/cli/worker_lookup.hpp"
 #include "bench/core/error.hpp"
+#include "bench/core/utc_time.hpp"
 #include "bench/harness/simulated_runner.hpp"
 #include "bench/launch/job_runner.hpp"
 #include "bench/plan/devices.hpp"
@@ -13,7 +14,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <ctime>
 
 namespace bench::cli {
 namespace {
@@ -23,15 +23,6 @@ namespace fs = std::filesystem;
 // Every operator is a sign of life; loading CUDA's libraries for the first time takes longest.
 constexpr std::chrono::milliseconds kSilence{120'000};
 constexpr std::chrono::milliseconds kLongest{1'800'000};
-
-std::string utc_time() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 std::string command_of(const Arguments& arguments) {
   std::string text = "bench calibrate";
@@ -155,7 +146,8 @@ int calibrate_command(const Arguments& arguments) {
   const CalibrateRequest request = parse_calibrate_request(typed);
   const CalibrationSamples samples = obtain(request);
   const CalibratedMachine calibrated = fit_machine(samples);
-  const std::string text = machine_text(calibrated, samples, {command_of(arguments), utc_time()});
+  const std::string text =
+      machine_text(calibrated, samples, {command_of(arguments), utc_timestamp()});
   if (request.out.empty()) {
     std::fputs(text.c_str(), stdout);
   } else {

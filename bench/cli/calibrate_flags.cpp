@@ -1,13 +1,8 @@
 #include "bench/cli/calibrate_flags.hpp"
 
+#include "bench/cli/write_probe.hpp"
 #include "bench/core/error.hpp"
 #include "bench/plan/gpu_list.hpp"
-
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 
 namespace bench::cli {
 namespace {
@@ -76,17 +71,10 @@ CalibrateRequest parse_calibrate_request(const Typed& typed) {
 
 void require_writable_file(const fs::path& path, const std::string& flag) {
   if (path.empty()) return;
-  fs::path probe = path;
-  probe += ".bench-write-test-" + std::to_string(getpid());
-  errno = 0;
-  std::ofstream file(probe);
-  file << "bench\n" << std::flush;
-  const std::string reason = std::strerror(errno);
-  const bool written = static_cast<bool>(file);
-  file.close();
-  std::error_code ignored;
-  fs::remove(probe, ignored);
-  if (!written) throw MachineError(flag + ": cannot write '" + path.string() + "': " + reason);
+  const std::string reason = why_not_writable(path.string() + probe_name());
+  if (!reason.empty()) {
+    throw MachineError(flag + ": cannot write '" + path.string() + "': " + reason);
+  }
 }
 
 }  // namespace bench::cli

@@ -1,31 +1,18 @@
 #include "bench/cli/output_directory.hpp"
 
+#include "bench/cli/write_probe.hpp"
 #include "bench/core/error.hpp"
-
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <ctime>
-#include <fstream>
+#include "bench/core/utc_time.hpp"
 
 namespace bench::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string utc_time() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", &parts);
-  return text;
-}
-
 // Two runs that start in the same second get directories of their own.
 fs::path fresh_default(const std::string& scenario) {
-  const fs::path base = fs::path("results") / "runs" / (utc_time() + "-" + scenario);
+  const fs::path base =
+      fs::path("results") / "runs" / (utc_time("%Y%m%dT%H%M%SZ") + "-" + scenario);
   fs::path path = base;
   for (int n = 2; fs::exists(path); ++n) path = base.string() + "-" + std::to_string(n);
   return path;
@@ -33,16 +20,8 @@ fs::path fresh_default(const std::string& scenario) {
 
 // Asks by doing: permissions, read-only file systems and full disks all look different.
 void require_writable(const fs::path& directory) {
-  const fs::path probe = directory / (".bench-write-test-" + std::to_string(getpid()));
-  errno = 0;
-  std::ofstream file(probe);
-  file << "bench\n" << std::flush;
-  const std::string reason = std::strerror(errno);
-  const bool written = static_cast<bool>(file);
-  file.close();
-  std::error_code ignored;
-  fs::remove(probe, ignored);
-  if (!written) {
+  const std::string reason = why_not_writable(directory / probe_name());
+  if (!reason.empty()) {
     throw MachineError("--out: cannot write to '" + directory.string() + "': " + reason);
   }
 }

@@ -1,25 +1,16 @@
 #include "bench/harness/run_context.hpp"
 
 #include "bench/core/fnv_hash.hpp"
+#include "bench/core/utc_time.hpp"
 #include "simulator/machine.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <fstream>
 
 namespace bench {
 namespace {
-
-std::string now_rfc3339() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  ::gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
 
 // The command line of this process, as typed; arguments with blanks are quoted.
 std::string own_command() {
@@ -61,7 +52,7 @@ RunContext make_run_context(const RunRequest& request) {
   context.scenario = plan.scenario;
   context.title = plan.description;
   context.gpus = gpus_of(plan);
-  context.date = now_rfc3339();
+  context.date = utc_timestamp();
   context.command = own_command();
   context.notes = plan.notes;
   context.versions["bench"] = BENCH_VERSION;

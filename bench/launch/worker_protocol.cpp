@@ -2,6 +2,7 @@
 
 #include "bench/core/case_json.hpp"
 #include "bench/core/error.hpp"
+#include "bench/core/file_text.hpp"
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
@@ -17,7 +18,6 @@
 #include <cstring>
 #include <fstream>
 #include <mutex>
-#include <sstream>
 
 namespace bench {
 namespace {
@@ -110,13 +110,11 @@ WorkerMessage decode_message(const std::string& line) {
 }
 
 std::vector<Job> read_job_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw UsageError(path + ": cannot read the job file");
-  std::stringstream text;
-  text << in.rdbuf();
+  const std::optional<std::string> text = file_text(path);
+  if (!text) throw UsageError(path + ": cannot read the job file");
   std::vector<Job> jobs;
   try {
-    const Json j = Json::parse(text.str());
+    const Json j = Json::parse(*text);
     if (!j.is_array()) {
       jobs.push_back(job_from_json(j.dump()));
     } else {

@@ -1,12 +1,14 @@
 #include "training/pitfalls/classifier.hpp"
 
+#include "bench/core/fnv_hash.hpp"
+
 #include "training/data/batch_source.hpp"
 #include "training/data/fashion_mnist.hpp"
 #include "training/devices/recorder.hpp"
 #include "training/devices/vgpu.hpp"
 #include "training/models/layers.hpp"
 
-#include <cstdio>
+#include <string>
 
 namespace bench::training {
 
@@ -59,14 +61,9 @@ double accuracy(Model& model, const Samples& samples) {
 }
 
 std::string order_hash(const std::vector<std::int64_t>& order) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::int64_t index : order) {
-    hash ^= static_cast<std::uint64_t>(index);
-    hash *= 0x100000001b3;
-  }
-  char text[24];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-  return text;
+  FnvHash hash;
+  for (const std::int64_t index : order) hash.add(std::to_string(index) + " ");
+  return hash.hex();
 }
 
 }  // namespace bench::training
