@@ -36,7 +36,7 @@ constexpr Flag kOwnFlags[] = {
     {"--draw-jitter", "", "draw the ranks' differences from --seed instead of their expectation",
      kGroup, "true"},
     {"--exact-recordings", "",
-     "record every bucket size instead of editing the default's recording", kGroup, "true"},
+     "record every option of DDP instead of editing the default's recording", kGroup, "true"},
     {"--format", "text|json|html", "what to print", kGroup, "json"},
     {"--out", "FILE", "write the answer there: .html with a chart, .json, or text", kGroup,
      "prediction.json"},

@@ -2,7 +2,7 @@
 
 #include "bench/core/case_json.hpp"
 #include "simulator/rank_jitter.hpp"
-#include "simulator/rebucket.hpp"
+#include "simulator/reducer_edit.hpp"
 
 #include "profiling/analysis.hpp"
 
@@ -19,18 +19,30 @@ constexpr std::int64_t kLargestBatchPerGpu = 1 << 20;
 
 constexpr double kBytesPerMib = 1024.0 * 1024;
 
-bool has_own_buckets(const Case& work) {
-  return work.strategy == Strategy::distributed && work.ddp.bucket_cap_mb.has_value();
+// The case whose recording is edited into that of `work`: DDP's defaults. Where gradients are
+// accumulated only bucket sizes are an edit.
+Case with_default_reducer(const Case& work) {
+  if (work.strategy != Strategy::distributed) return work;
+  Case recorded = work;
+  if (work.accumulation == 1) {
+    recorded.ddp = {};
+    recorded.ddp.broadcast_buffers = work.ddp.broadcast_buffers;
+  } else if (!work.ddp.find_unused_parameters && !work.ddp.gradient_as_bucket_view) {
+    recorded.ddp.bucket_cap_mb.reset();
+  }
+  return recorded;
 }
 
-// The order in which the Reducer fills buckets is that of the step before, unless it looks for
-// unused parameters; gradients that are views of their buckets are not copied into them.
-Case with_default_buckets(const Case& work) {
-  const bool shows = !work.ddp.find_unused_parameters && !work.ddp.gradient_as_bucket_view;
-  if (!has_own_buckets(work) || !shows) return work;
-  Case recorded = work;
-  recorded.ddp.bucket_cap_mb.reset();
-  return recorded;
+simulator::ReducerOptions reducer_options(const DdpOptions& ddp) {
+  simulator::ReducerOptions options;
+  if (ddp.bucket_cap_mb) {
+    const auto cap = static_cast<std::uint64_t>(*ddp.bucket_cap_mb * kBytesPerMib);
+    options.caps = {cap, cap};
+  }
+  options.gradient_as_bucket_view = ddp.gradient_as_bucket_view;
+  options.static_graph = ddp.static_graph;
+  options.find_unused_parameters = ddp.find_unused_parameters;
+  return options;
 }
 
 double mean_ms(const profiling::StepMetrics& step,
@@ -102,7 +114,7 @@ std::vector<Prediction> Predictor::answer(const std::vector<Question>& all) {
   for (const Question& question : all) {
     if (question.cannot) continue;
     needed.push_back(request_.exact_recordings ? question.work
-                                               : with_default_buckets(question.work));
+                                               : with_default_reducer(question.work));
     needed.push_back(question.single());
   }
   store_.prepare(needed);
@@ -115,15 +127,14 @@ simulator::OperationGraph Predictor::edited(const Question& question, const Case
   return with_bucket_hook(with_autocast(recorded(work), question.precision), question.hook);
 }
 
-// The recording of the default buckets, cut into those asked for; a recording of its own where the
-// default one does not show how.
+// The recording of DDP's defaults, edited into the options asked for; a recording of its own where
+// the default one does not show how.
 simulator::OperationGraph Predictor::recorded(const Case& work) {
-  const Case standard = with_default_buckets(work);
-  const bool own = !standard.ddp.bucket_cap_mb && work.ddp.bucket_cap_mb;
-  if (request_.exact_recordings || !own) return *store_.graph(work);
-  const auto cap = static_cast<std::uint64_t>(*work.ddp.bucket_cap_mb * kBytesPerMib);
-  auto cut = simulator::with_bucket_caps(*store_.graph(standard), {cap, cap});
-  if (cut) return std::move(*cut);
+  const Case standard = with_default_reducer(work);
+  if (request_.exact_recordings || case_to_json(standard) == case_to_json(work))
+    return *store_.graph(work);
+  auto edited = simulator::with_reducer_options(*store_.graph(standard), reducer_options(work.ddp));
+  if (edited) return std::move(*edited);
   store_.prepare({work});
   return *store_.graph(work);
 }
@@ -222,7 +233,7 @@ void Predictor::add_memory(Prediction& prediction, const simulator::OperationGra
 bool Predictor::fits_at(const Question& question, std::int64_t per_gpu) {
   Question at = question;
   at.work.batch = per_gpu * question.work.world_size() * question.work.accumulation;
-  store_.prepare({request_.exact_recordings ? at.work : with_default_buckets(at.work)});
+  store_.prepare({request_.exact_recordings ? at.work : with_default_reducer(at.work)});
   Prediction prediction;
   prediction.question = at;
   add_memory(prediction, edited(at, at.work));

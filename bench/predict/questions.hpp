@@ -22,7 +22,7 @@ struct PredictRequest {
   double straggler = 1;
   std::vector<double> rank_speeds;  // of DDP's ranks; those beyond the list run at 1
   std::optional<double> jitter;     // relative standard deviation between ranks
-  bool exact_recordings = false;    // record every bucket size instead of cutting the default's
+  bool exact_recordings = false;    // record every option of DDP instead of editing the default
   bool draw_jitter = false;         // from settings.seed instead of its expectation
 };
 
