@@ -1,4 +1,8 @@
+#include "scenarios/pitfalls/call_shapes.hpp"
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/judges.hpp"
+
+#include <algorithm>
 
 namespace bench::pitfalls {
 
@@ -48,6 +52,84 @@ void check_list_input_split_wrongly(const Program& program, Report& report) {
       break;
     }
   }
+}
+
+namespace {
+
+enum class ListKind { none, tensors, plain_values };
+
+// A list of as many items as the batch has samples. Tensors that each have the whole batch in their
+// first dimension are cut as they should be, however many they are.
+ListKind list_of_samples(const Json& input, double batch) {
+  const Json* items = list_items(input);
+  if (items == nullptr || items->empty() || static_cast<double>(items->size()) != batch)
+    return ListKind::none;
+  const auto is_plain = [](const Json& item) { return item.is_null(); };
+  if (std::all_of(items->begin(), items->end(), is_plain)) return ListKind::plain_values;
+  const auto is_whole = [batch](const Json& item) {
+    return static_cast<double>(leading_dim(item)) == batch;
+  };
+  return std::all_of(items->begin(), items->end(), is_whole) ? ListKind::none : ListKind::tensors;
+}
+
+// "[3, 8, 8] into [2, 8, 8] and [1, 8, 8]": what became of the list's first tensor.
+std::string cut_of_the_first(const CallShapes& call, std::size_t argument) {
+  std::string text = "[" + listed(list_items(call.inputs[argument])->front()) + "] into ";
+  bool first = true;
+  for (const std::vector<Json>& replica : call.replicas) {
+    const Json* items = argument < replica.size() ? list_items(replica[argument]) : nullptr;
+    if (items == nullptr || items->empty()) continue;
+    text += (first ? "[" : " and [") + listed(items->front()) + "]";
+    first = false;
+  }
+  return text;
+}
+
+}  // namespace
+
+void judge_list_input_split_wrongly(const RunEvidence& run, RunReport& report) {
+  const CallShapes call = call_shapes(run);
+  const double batch = run.number("batch");
+  if (call.replicas.size() < 2) return;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const ListKind kind = list_of_samples(call.inputs[i], batch);
+    if (kind == ListKind::none) continue;
+    std::string message =
+        "DataParallel was given a list with an item for each of " + figure(batch) + " samples: ";
+    message +=
+        kind == ListKind::tensors
+            ? "it cut each tensor along its own first dimension, " + cut_of_the_first(call, i)
+            : "every one of " + std::to_string(call.replicas.size()) +
+                  " replicas got all of it beside its share of the batch";
+    const bool tensors = kind == ListKind::tensors;
+    Finding& finding =
+        report.add(tensors ? Confidence::certain : Confidence::likely, std::move(message));
+    finding.help = "Pad to one tensor (and a tensor of lengths), or use DistributedDataParallel.";
+    if (const std::string error = run.text("error"); !error.empty())
+      finding.evidence.emplace_back("error", error);
+  }
+}
+
+Price price_list_input_split_wrongly(const RunEvidence& broken, const RunEvidence& cured) {
+  Price price;
+  const std::string error = broken.error_with("channels, but got");
+  if (!error.empty()) {
+    price.reproduced = true;
+    price.gone = cured.first("error") == nullptr && !call_shapes(cured).outputs.empty();
+    price.cost = 0;
+    price.unit = "steps before the crash";
+    price.seen = "RuntimeError: " + error.substr(0, error.find('\n'));
+    return price;
+  }
+  const double rows = broken.number("rows_compared");
+  const double apart = broken.number("rows_apart");
+  price.reproduced = apart > 0;
+  price.gone = cured.number("rows_apart") == 0;
+  price.cost = 100 * apart / rows;
+  price.unit = "% of the samples computed with another one's length";
+  price.seen =
+      "silent: " + figure(apart) + " of " + figure(rows) + " outputs are not those of one GPU";
+  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -134,4 +134,13 @@ Price price_rendezvous_misconfigured(const RunEvidence& broken, const RunEvidenc
 void judge_hidden_straggler(const RunEvidence& run, RunReport& report);
 Price price_hidden_straggler(const RunEvidence& broken, const RunEvidence& cured);
 
+void judge_unequal_leading_dims_in_inputs(const RunEvidence& run, RunReport& report);
+Price price_unequal_leading_dims_in_inputs(const RunEvidence& broken, const RunEvidence& cured);
+
+void judge_list_input_split_wrongly(const RunEvidence& run, RunReport& report);
+Price price_list_input_split_wrongly(const RunEvidence& broken, const RunEvidence& cured);
+
+void judge_output_without_batch_dim(const RunEvidence& run, RunReport& report);
+Price price_output_without_batch_dim(const RunEvidence& broken, const RunEvidence& cured);
+
 }  // namespace bench::pitfalls

@@ -13,6 +13,11 @@
 //   steps               optimizer steps that were finished
 //   collectives         the rank's collectives in order: ["all_reduce 512", ...] (bytes)
 //   shards              samples per GPU in one forward pass of DataParallel; batch
+//   inputs, outputs     shapes of one DataParallel call's arguments and of what it returned: sizes,
+//                       {"list": [...]}, or null for no tensor; replica_inputs: the arguments as
+//                       each replica saw them
+//   rows_compared, rows_apart   rows of an output, and those that are not what one GPU computes;
+//                       penalty, penalty_of_weights: the same for a sum over the weights
 //   packed_rows, packed_rows_by_sizes   of the PackedSequence of each replica
 //   peak_bytes          by GPU: bytes at the peak; peak_categories: the same by category;
 //                       memory_limit_bytes: of one GPU

@@ -19,6 +19,7 @@ constexpr ExperimentRow kExperiments[] = {
     {"gradient-clip-before-unscale", gradient_clip_before_unscale},
     {"gradient-path-bypasses-ddp", gradient_path_bypasses_ddp},
     {"hidden-straggler", hidden_straggler},
+    {"list-input-split-wrongly", list_input_split_wrongly},
     {"load-without-map-location", load_without_map_location},
     {"loader-oversubscription", loader_oversubscription},
     {"loss-inside-dp-forward", loss_inside_dp_forward},
@@ -30,6 +31,7 @@ constexpr ExperimentRow kExperiments[] = {
     {"no-sync-scope", no_sync_scope},
     {"one-rank-state-change", one_rank_state_change},
     {"optimizer-before-device-move", optimizer_before_device_move},
+    {"output-without-batch-dim", output_without_batch_dim},
     {"parameters-changed-after-wrap", parameters_changed_after_wrap},
     {"primary-gpu-imbalance", primary_gpu_imbalance},
     {"rank0-forward-through-wrapper", rank0_forward_through_wrapper},
@@ -47,6 +49,7 @@ constexpr ExperimentRow kExperiments[] = {
     {"static-graph-changes", static_graph_changes},
     {"truncating-batch-division", truncating_batch_division},
     {"two-forwards-one-backward-with-buffers", two_forwards_one_backward_with_buffers},
+    {"unequal-leading-dims-in-inputs", unequal_leading_dims_in_inputs},
     {"uneven-batches-per-rank", uneven_batches_per_rank},
     {"unused-parameters", unused_parameters},
 };

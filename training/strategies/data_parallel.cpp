@@ -81,23 +81,31 @@ void DataParallel::replicate(std::size_t count, PhaseSink& phases) {
 }
 
 torch::Tensor DataParallel::forward(const torch::Tensor& input, bool, PhaseSink& phases) {
+  const auto of_its_input = [](Model& replica, const Arguments& share) -> at::IValue {
+    return replica.forward(share.positional[0].toTensor());
+  };
+  return call({{input}, {}}, of_its_input, phases).toTensor();
+}
+
+at::IValue DataParallel::call(const Arguments& arguments, const ReplicaForward& forward,
+                              PhaseSink& phases) {
   const auto& devices = replicas_.devices();
   if (devices.size() == 1) {
     phases.enter(Phase::forward);
-    return model_.forward(input);
+    return forward(model_, arguments);
   }
   phases.enter(Phase::scatter);
-  const auto chunks = scatter(input, devices);
+  const auto shares = scatter_arguments(arguments, devices);
   phases.enter(Phase::broadcast);
-  replicate(chunks.size(), phases);
+  replicate(shares.size(), phases);
   phases.enter(Phase::forward);
-  std::vector<at::Tensor> outputs(chunks.size());
-  threads_.run(chunks.size(), [&](std::size_t i) {
+  std::vector<at::IValue> outputs(shares.size());
+  threads_.run(shares.size(), [&](std::size_t i) {
     const c10::DeviceGuard guard(devices[i]);
-    outputs[i] = replicas_[i].forward(chunks[i]);
+    outputs[i] = forward(replicas_[i], shares[i]);
   });
   phases.enter(Phase::gather);
-  return gather(outputs, devices[0]);
+  return gather_value(outputs, devices[0]);
 }
 
 std::map<std::string, double> DataParallel::counters() const {

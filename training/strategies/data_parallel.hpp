@@ -4,10 +4,12 @@
 // because all parameters hang on a single Broadcast node.
 #pragma once
 
+#include "training/strategies/arguments.hpp"
 #include "training/strategies/parallelism.hpp"
 #include "training/strategies/replica_threads.hpp"
 #include "training/strategies/replicas.hpp"
 
+#include <functional>
 #include <memory>
 
 namespace bench::training {
@@ -18,6 +20,10 @@ class DataParallel final : public Parallelism {
   DataParallel(Model& model, const std::vector<at::Device>& devices);
 
   torch::Tensor forward(const torch::Tensor& input, bool synchronise, PhaseSink& phases) override;
+  // Python's model(*args, **kwargs) for a module of several arguments or outputs, whose forward is
+  // this function of a replica's networks and its share of the arguments.
+  using ReplicaForward = std::function<at::IValue(Model& replica, const Arguments& share)>;
+  at::IValue call(const Arguments& arguments, const ReplicaForward& forward, PhaseSink& phases);
   std::map<std::string, double> counters() const override;
 
  private:
