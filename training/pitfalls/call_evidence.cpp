@@ -41,7 +41,7 @@ at::IValue shown_call(Lab& lab, DataParallel& parallel, const Arguments& argumen
     }
     return forward(replica, share);
   };
-  IgnorePhases ignore;
+  static IgnorePhases ignore;  // the backward pass, after this function, still refers to it
   at::IValue output;
   lab.evidence()["inputs"] = shapes_of_call(arguments);
   lab.attempt([&] { output = parallel.call(arguments, watched, ignore); });
