@@ -3,11 +3,32 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Kind;
 using diagnose::Launcher;
 using diagnose::LaunchLine;
+using diagnose::Module;
+using diagnose::Source;
+
+namespace {
+
+// device_map="auto" spreads the layers over the GPUs, and the Trainer leaves such a model as it is.
+// A dictionary may put all of it on one GPU.
+bool is_spread_over_gpus(const Program& program) {
+  for (const Module* module : program.modules())
+    for (const auto& call : module->calls()) {
+      const Ref map = CallRef{module, &call}.keyword("device_map");
+      if (!map) continue;
+      for (const Source& source : program.sources(map))
+        if (source.ref.kind() != Kind::dictionary && source.ref.kind() != Kind::none_literal)
+          return true;
+    }
+  return false;
+}
+
+}  // namespace
 
 void check_hf_trainer_implicit_dataparallel(const Program& program, Report& report) {
-  if (!program.uses(Api::hf_trainer)) return;
+  if (!program.uses(Api::hf_trainer) || is_spread_over_gpus(program)) return;
   for (const LaunchLine& launch : program.launches()) {
     if (launch.launcher != Launcher::python) continue;
     const auto visible = launch.visible_devices();

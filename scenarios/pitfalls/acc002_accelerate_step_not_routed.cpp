@@ -83,7 +83,9 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
       }
   }
   const auto steps = program.integer(made.keyword("gradient_accumulation_steps"));
-  if (steps && *steps > 1 && program.calls_named("accumulate").empty() &&
+  // DeepSpeed's engine counts the steps itself.
+  const bool engine = made.keyword("deepspeed_plugin") || program.mentions("DeepSpeedPlugin");
+  if (steps && *steps > 1 && !engine && program.calls_named("accumulate").empty() &&
       !program.mentions("sync_gradients") && !program.mentions("no_sync"))
     report
         .at(made.keyword("gradient_accumulation_steps"), Confidence::certain,

@@ -27,6 +27,35 @@ Finding& flag_entry(Report& report, const ConfigEntry& entry, std::string messag
   return report.at_word(entry.file, word, Confidence::certain, std::move(message));
 }
 
+// Accelerate or DDP around a training loop, or the Trainer of a launch with several processes.
+bool runs_in_several_processes(const Program& program) {
+  if ((program.uses(Api::accelerator) || program.has_ddp()) && !program.training_loops().empty())
+    return true;
+  return program.uses(Api::hf_trainer) &&
+         std::any_of(program.launches().begin(), program.launches().end(),
+                     [](const LaunchLine& launch) {
+                       return launch.launcher != Launcher::python &&
+                              launch.processes_per_node().value_or(1) > 1;
+                     });
+}
+
+// What is loaded is passed to prepare(), to a Trainer or into DDP: a reference model, or one of a
+// unit test beside the trainer, may well be spread.
+bool is_trained(const Program& program, const CallRef& load) {
+  const auto leads_to_load = [&](Ref value) {
+    if (!value) return false;
+    const std::vector<Ref> behind = facts::calls_behind(program, value);
+    return std::find(behind.begin(), behind.end(), load.ref()) != behind.end();
+  };
+  for (const CallRef& prepare : program.calls_named("prepare"))
+    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+      if (leads_to_load(argument)) return true;
+  for (const CallRef& trainer : program.calls(Api::hf_trainer))
+    if (leads_to_load(trainer.argument(0, "model"))) return true;
+  return std::any_of(program.wraps().begin(), program.wraps().end(),
+                     [&](const auto& wrap) { return leads_to_load(wrap.module); });
+}
+
 }  // namespace
 
 void check_accelerate_config_conflict(const Program& program, Report& report) {
@@ -53,20 +82,7 @@ void check_accelerate_config_conflict(const Program& program, Report& report) {
   for (const CallRef& load : program.calls_named("from_pretrained")) {
     const Ref map = load.keyword("device_map");
     if (!map || program.string(map).value_or("") != "auto") continue;
-    bool distributed = program.uses(Api::accelerator) || program.has_ddp();
-    for (const LaunchLine& launch : program.launches()) {
-      const auto ranks = launch.processes_per_node();
-      distributed = distributed || (launch.launcher != Launcher::python && ranks.value_or(1) > 1 &&
-                                    program.uses(Api::hf_trainer));
-    }
-    if (!distributed || program.training_loops().empty()) {
-      const bool launched = std::any_of(program.launches().begin(), program.launches().end(),
-                                        [](const LaunchLine& launch) {
-                                          return launch.launcher != Launcher::python &&
-                                                 launch.processes_per_node().value_or(1) > 1;
-                                        });
-      if (!launched || !program.uses(Api::hf_trainer)) continue;
-    }
+    if (!runs_in_several_processes(program) || !is_trained(program, load)) continue;
     report
         .at(map, Confidence::likely,
             "device_map=\"auto\" spreads one model over all GPUs: it cannot be trained in a "

@@ -32,8 +32,27 @@ bool is_matched(const Program& program, const CallRef& call) {
   return !guard && call.call->api == Api::broadcast && !program.enclosing_function(call.ref());
 }
 
-bool is_accelerate_collective(std::string_view name) {
-  return name == "wait_for_everyone" || name == "gather_for_metrics" || name == "save_state";
+// Under plain DDP save_state(directory) only writes. Sharded models are gathered by every rank, and
+// automatic names wait for everyone.
+bool save_state_communicates(const Program& program) {
+  if (program.mentions("automatic_checkpoint_naming")) return true;
+  for (const CallRef& made : program.calls(Api::accelerator))
+    for (const char* plugin : {"deepspeed_plugin", "fsdp_plugin"}) {
+      const Ref given = made.keyword(plugin);
+      const auto sources = given ? program.sources(given) : std::vector<diagnose::Source>{};
+      // One that is made only for some command lines says nothing about this one.
+      const auto is_plugin = [&](const diagnose::Source& source) {
+        const CallRef call = program.as_call(source.ref);
+        return call && call.call->name.ends_with("Plugin");
+      };
+      if (!sources.empty() && std::all_of(sources.begin(), sources.end(), is_plugin)) return true;
+    }
+  return false;
+}
+
+bool is_accelerate_collective(const Program& program, std::string_view name) {
+  return name == "wait_for_everyone" || name == "gather_for_metrics" ||
+         (name == "save_state" && save_state_communicates(program));
 }
 
 }  // namespace
@@ -59,7 +78,8 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
   if (program.imports("accelerate"))
     for (const Module* module : program.modules())
       for (const auto& call : module->calls())
-        if (is_accelerate_collective(call.name)) flag({module, &call}, std::string(call.name));
+        if (is_accelerate_collective(program, call.name))
+          flag({module, &call}, std::string(call.name));
   if (program.imports("pytorch_lightning") || program.imports("lightning"))
     for (const CallRef& call : program.calls_named("save_checkpoint"))
       if (call.receiver() && facts::contains(call.receiver().text(), "trainer"))

@@ -3,6 +3,8 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Field;
@@ -28,10 +30,21 @@ bool is_worked_off(const Program& program, Ref share) {
   return false;
 }
 
+// while True: for batch in loader: ... counts steps, not epochs: a rank that has read its share
+// begins again, and all ranks stop at the same step.
+bool counts_steps(const Program& program) {
+  const auto& loops = program.training_loops();
+  return !loops.empty() && std::all_of(loops.begin(), loops.end(), [](const auto& loop) {
+    return loop.epochs.kind() == Kind::while_statement ||
+           loop.batches.kind() == Kind::while_statement;
+  });
+}
+
 }  // namespace
 
 void check_uneven_batches_per_rank(const Program& program, Report& report) {
   if (!facts::is_distributed(program) || program.framework_distributes()) return;
+  if (counts_steps(program)) return;
   if (program.mentions("Join(") || program.mentions("model.join(")) return;
   for (const Module* module : program.modules())
     for (const NodeId node : module->nodes_of(Kind::subscript)) {

@@ -6,7 +6,10 @@
 
 namespace bench::pitfalls {
 
+using diagnose::Field;
 using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::NodeId;
 using diagnose::Source;
 using diagnose::Wrapper;
 
@@ -21,15 +24,47 @@ bool holds_plain_values(Ref list) {
   return kind == Kind::integer || kind == Kind::floating || kind == Kind::string;
 }
 
+// The iterable of `for x in loader:`, not of a comprehension.
+bool is_of_statement(Ref iterable) {
+  const auto& tree = iterable.module->tree();
+  for (NodeId at = iterable.node; at != kNoNode; at = tree[at].parent) {
+    if (tree[at].kind == Kind::for_statement) return true;
+    if (tree[at].kind == Kind::for_in_clause) return false;
+  }
+  return false;
+}
+
+// [image.cuda() for image in images] of what a loader gives holds samples, and len(x) gives
+// numbers; [part[0] for part in parts] may as well hold whole batches, each cut as it should be.
+bool makes_items(const Program& program, Ref comprehension) {
+  const auto& tree = comprehension.module->tree();
+  const NodeId element = tree.child_at(comprehension.node, 0);
+  if (element == kNoNode) return false;
+  const CallRef call = program.as_call(comprehension.with(element));
+  if (call && (call.call->name == "len" || call.call->name == "int" || call.call->name == "float" ||
+               call.call->name == "str" || call.call->name == "item"))
+    return true;
+  for (NodeId at = element; at != kNoNode; at = tree[at].next_sibling) {
+    if (tree[at].kind != Kind::for_in_clause) continue;
+    const Ref iterated = comprehension.with(tree.child(at, Field::right));
+    for (const Source& source : program.sources(iterated))
+      if (source.how == Source::How::loop_item && is_of_statement(source.ref)) return true;
+  }
+  return false;
+}
+
 bool is_list_of_items(const Program& program, Ref argument) {
   for (const Source& source : program.sources(argument)) {
     if (source.how != Source::How::value) continue;
     const Kind kind = source.ref.kind();
-    if (kind == Kind::comprehension && source.ref.text().starts_with("[")) return true;
+    if (kind == Kind::comprehension && source.ref.text().starts_with("[") &&
+        makes_items(program, source.ref))
+      return true;
     if (kind == Kind::list && holds_plain_values(source.ref)) return true;
     const CallRef call = program.as_call(source.ref);
     if (call && call.call->name == "list" && !call.receiver() && call.positional(0) &&
-        call.positional(0).kind() == Kind::comprehension)
+        call.positional(0).kind() == Kind::comprehension &&
+        makes_items(program, call.positional(0)))
       return true;
   }
   return false;

@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::ClassRef;
@@ -22,8 +24,20 @@ bool is_buffer(const Program& program, std::string_view name) {
   return false;
 }
 
-// Some code outside this forward, or above the store in it, reads the attribute.
-bool is_read_elsewhere(const Program& program, const FunctionRef& forward, const Def& def) {
+// Some code outside the forward pass, or in it before the store, reads the attribute.
+bool is_read_elsewhere(const Program& program, const std::vector<FunctionRef>& pass,
+                       const FunctionRef& storing, const Def& def) {
+  // A method that stores the value anew before it reads it does not ask for an older one.
+  const auto stores_first = [&](Ref read) {
+    const FunctionRef reader = program.enclosing_function(read);
+    if (!reader) return false;
+    if (std::find(pass.begin(), pass.end(), reader) != pass.end())
+      return !program.runs_before(read, {storing.module, def.target});
+    const auto sites = program.call_sites(storing);
+    return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+      return program.enclosing_function(site.ref()) == reader && site.call->node < read.node;
+    });
+  };
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
     for (NodeId id = 0; id < tree.size(); ++id) {
@@ -32,24 +46,25 @@ bool is_read_elsewhere(const Program& program, const FunctionRef& forward, const
       // self.x of another class is another attribute.
       if (tree.text(tree.child(id, Field::object)) == "self") {
         const ClassRef reader = program.enclosing_class({module, id});
-        const ClassRef owner = program.enclosing_class({forward.module, def.target});
+        const ClassRef owner = program.enclosing_class({storing.module, def.target});
         if (!(reader == owner) && !(program.base_of(reader) == owner)) continue;
       }
       const NodeId parent = tree[id].parent;
       if (parent != kNoNode && tree[parent].kind == Kind::assignment &&
           tree[id].field == Field::left)
         continue;
-      const bool inside = module == forward.module && tree.contains(forward.function->node, id);
-      if (!inside || id < def.target) return true;
+      const bool inside = module == storing.module && tree.contains(storing.function->node, id);
+      if (inside ? id < def.target : !stores_first({module, id})) return true;
     }
   }
   return false;
 }
 
-void check_forward_stores(const Program& program, const FunctionRef& forward, Report& report) {
-  const Module& module = *forward.module;
+void check_forward_stores(const Program& program, const std::vector<FunctionRef>& pass,
+                          const FunctionRef& storing, Report& report) {
+  const Module& module = *storing.module;
   for (const Def& def : module.defs()) {
-    if (!def.is_attribute || !module.tree().contains(forward.function->node, def.target)) continue;
+    if (!def.is_attribute || !module.tree().contains(storing.function->node, def.target)) continue;
     if (module.text(module.tree().child(def.target, Field::object)) != "self") continue;
     const bool augmented = def.kind == DefKind::augmented;
     // if self.grid is None: self.grid = ... is made anew on each replica, to the same value.
@@ -61,7 +76,7 @@ void check_forward_stores(const Program& program, const FunctionRef& forward, Re
         }))
       continue;
     if (augmented && is_buffer(program, def.name)) continue;
-    if (!augmented && !is_read_elsewhere(program, forward, def)) continue;
+    if (!augmented && !is_read_elsewhere(program, pass, storing, def)) continue;
     Finding& finding =
         report.at({&module, def.target}, Confidence::likely,
                   "forward stores self." + std::string(def.name) +
@@ -76,9 +91,10 @@ void check_forward_stores(const Program& program, const FunctionRef& forward, Re
 
 void check_state_mutated_in_forward(const Program& program, Report& report) {
   if (!program.has_data_parallel()) return;
-  for (const ClassRef& cls : facts::wrapped_classes(program, Wrapper::data_parallel))
-    for (const FunctionRef& method : facts::forward_methods(program, cls)) {
-      check_forward_stores(program, method, report);
+  for (const ClassRef& cls : facts::wrapped_classes(program, Wrapper::data_parallel)) {
+    const std::vector<FunctionRef> pass = facts::forward_methods(program, cls);
+    for (const FunctionRef& method : pass) {
+      check_forward_stores(program, pass, method, report);
       for (const CallRef& call : facts::calls_in({method.module, method.function->body})) {
         if (call.call->name != "append" && call.call->name != "extend") continue;
         const Ref list = call.receiver();
@@ -90,6 +106,7 @@ void check_state_mutated_in_forward(const Program& program, Report& report) {
             .help = "Return the value and collect it outside of forward.";
       }
     }
+  }
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::ClassRef;
@@ -14,15 +16,31 @@ using diagnose::Wrapper;
 
 namespace {
 
-bool is_ungatherable(const Program& program, Ref value) {
-  for (const Source& source : program.sources(value)) {
-    if (source.how != Source::How::value) continue;
-    const Kind kind = source.ref.kind();
-    if (kind == Kind::integer || kind == Kind::floating) return true;
-    const CallRef call = program.as_call(source.ref);
-    if (call && call.call->name == "item" && call.receiver() && !call.positional(0)) return true;
+bool is_number(const Program& program, const Source& source) {
+  if (source.how != Source::How::value) return false;
+  const Kind kind = source.ref.kind();
+  if (kind == Kind::integer || kind == Kind::floating) return true;
+  const CallRef call = program.as_call(source.ref);
+  return call && call.call->name == "item" && call.receiver() && !call.positional(0);
+}
+
+// total += x, after which total is a tensor where x is one.
+bool is_added_to(Ref name) {
+  if (name.kind() != Kind::identifier) return false;
+  for (const std::uint32_t index : name.module->defs_of(name.text(), false)) {
+    const diagnose::Def& def = name.module->defs()[index];
+    if (def.kind == diagnose::DefKind::augmented && def.scope == name.module->scope_of(name.node))
+      return true;
   }
   return false;
+}
+
+// Whatever the value can be is a number: a sum that starts at 0 becomes a tensor.
+bool is_ungatherable(const Program& program, Ref value) {
+  const std::vector<Source> sources = program.sources(value);
+  return !sources.empty() && !is_added_to(value) &&
+         std::all_of(sources.begin(), sources.end(),
+                     [&](const Source& source) { return is_number(program, source); });
 }
 
 }  // namespace

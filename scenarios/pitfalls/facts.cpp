@@ -167,7 +167,11 @@ std::vector<CallRef> placements(const Program& program, const Wrap& wrap) {
     const CallRef call = program.as_call(sources[i].ref);
     if (call &&
         (call.call->api == Api::convert_sync_batch_norm || call.call->api == Api::torch_compile))
-      for (const Source& inner : program.sources(call.positional(0))) sources.push_back(inner);
+      for (const Source& inner : program.sources(call.positional(0)))
+        // model = torch.compile(model) leads back to itself.
+        if (std::none_of(sources.begin(), sources.end(),
+                         [&](const Source& known) { return known.ref == inner.ref; }))
+          sources.push_back(inner);
     if (call && (call.call->name == "to" || call.call->name == "cuda") && call.receiver())
       out.push_back(call);
   }
