@@ -17,12 +17,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 
 namespace bench::diagnose {
 namespace {
+
+constexpr double kMostParseSeconds = 3600;
 
 struct Flags {
   DiagnoseOptions options;
@@ -35,6 +38,7 @@ struct Flags {
   bool explain_trainer = false;
   bool cost = false;
   std::string machine;
+  double parse_limit_seconds = 5;
 };
 
 Severity severity_named(const std::string& name) {
@@ -59,9 +63,17 @@ int exit_code_of(const std::vector<Finding>& findings) {
   return found ? kExitFindings : kExitClean;
 }
 
-}  // namespace
-
-namespace {
+// To standard error; true when a file that was named, not met in a folder, could not be checked.
+bool print_notices(const DiagnoseResult& result, const DiagnoseOptions& options) {
+  bool refused = false;
+  for (const Notice& notice : result.notices) {
+    std::fprintf(stderr, "bench: %s: %s\n", notice.unchecked ? "error" : "note",
+                 notice_line(notice).c_str());
+    refused = refused || (notice.unchecked &&
+                          std::count(options.paths.begin(), options.paths.end(), notice.file) > 0);
+  }
+  return refused;
+}
 
 // Applies or shows fixes until none is left; a fix may make room for the next one.
 int run_fixes(Flags& flags) {
@@ -99,6 +111,7 @@ int run_fixes(Flags& flags) {
       write_source(file, text);
     }
   }
+  print_notices(result, flags.options);
   std::fprintf(stderr, "%zu %s %s; %zu findings left\n", applied, applied == 1 ? "fix" : "fixes",
                flags.diff ? "shown" : "applied", result.findings.size());
   return flags.diff && applied > 0 ? kExitFindings : exit_code_of(result.findings);
@@ -117,6 +130,8 @@ int run_to_ddp(Flags& flags) {
       for (const RewriteStep& step : steps)
         edits.insert(edits.end(), step.edits.begin(), step.edits.end());
       const std::string before(program.root().tree().source());
+      if (read_source(file).value_or("").size() != before.size())
+        throw UsageError(file + ": not in UTF-8: convert it before it is rewritten");
       const std::string after = apply_edits(before, edits);
       if (flags.diff) out += "\n" + unified_diff(file, before, after);
       if (flags.fix) write_source(file, after);
@@ -148,6 +163,8 @@ void add_options(CLI::App& app, Flags& flags) {
   app.add_option("--ignore", flags.options.selection.ignore, "not these rules")->delimiter(',');
   app.add_option("--severity", flags.severity, "least severity shown: info, warning or error");
   app.add_option("--config", flags.config, "settings; default: bench.toml or pyproject.toml here");
+  app.add_option("--parse-limit", flags.parse_limit_seconds,
+                 "seconds that parsing one file may take; default: 5");
   app.add_option("--threads", flags.options.threads, "worker threads; default: one a core");
   app.add_flag("--cost", flags.cost,
                "predict what pitfalls cost the script's own model: records a step and simulates");
@@ -184,6 +201,10 @@ int diagnose_command(const std::vector<std::string>& arguments,
   if (flags.options.gpus.value_or(1) < 1)
     throw UsageError("--gpus: expected a positive number, found " +
                      std::to_string(*flags.options.gpus));
+  if (!(flags.parse_limit_seconds > 0 && flags.parse_limit_seconds <= kMostParseSeconds))
+    throw UsageError("--parse-limit: expected seconds, more than 0 and at most 3600");
+  flags.options.parse_limit =
+      std::chrono::microseconds(std::llround(flags.parse_limit_seconds * 1e6));
   apply_settings(flags.config, flags.options);
   if (!flags.severity.empty()) flags.options.selection.at_least = severity_named(flags.severity);
   if (flags.explain_trainer) return run_explain_trainer(flags);
@@ -192,9 +213,10 @@ int diagnose_command(const std::vector<std::string>& arguments,
   DiagnoseResult result = diagnose(flags.options);
   if (flags.cost || !flags.machine.empty())
     predict_costs(result.findings, cost_predictor(flags.machine));
-  const std::string text = format->render(result.findings, {result.files, wants_color()});
+  const std::string text =
+      format->render(result.findings, {result.files, wants_color(), result.notices});
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return exit_code_of(result.findings);
+  return print_notices(result, flags.options) ? kExitUsage : exit_code_of(result.findings);
 }
 
 int explain_command(const std::vector<std::string>& arguments) {

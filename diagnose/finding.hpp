@@ -26,12 +26,22 @@ std::string_view name_of(Severity severity);
 std::string_view name_of(Confidence confidence);
 std::string_view name_of(Category category);
 
+// A part of a file as editors and SARIF count: from 1, columns in UTF-16 code units, the end
+// behind the last character. Columns of 0 are not known; a line of 0 says that nothing is.
+struct Utf16Region {
+  std::uint32_t line = 0;
+  std::uint32_t column = 0;
+  std::uint32_t end_line = 0;
+  std::uint32_t end_column = 0;
+};
+
 // Replaces bytes [begin, end) of a file.
 struct Edit {
   std::string file;
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
   std::string text;
+  Utf16Region region;  // the same, filled in by the driver
 };
 
 struct Fix {
@@ -50,6 +60,7 @@ struct Finding {
   std::uint32_t column = 1;
   std::uint32_t end_line = 1;
   std::uint32_t end_column = 1;
+  Utf16Region region;  // the same for editors, filled in by the driver
   std::string message;
   std::string help;
   std::string excerpt;  // the line it stands on, for readers without the file

@@ -2,9 +2,8 @@
 
 #include "bench/core/error.hpp"
 #include "diagnose/config/config_entry.hpp"
-#include "diagnose/cost/cost.hpp"
 #include "diagnose/driver/assemble.hpp"
-#include "diagnose/driver/notebook.hpp"
+#include "diagnose/driver/finisher.hpp"
 #include "diagnose/driver/source_files.hpp"
 #include "diagnose/launch/shell_script.hpp"
 #include "scenarios/pitfalls/registry.hpp"
@@ -12,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <filesystem>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -53,62 +53,6 @@ std::vector<Finding> run_rules(const Program& program, const Selection& selectio
   return found;
 }
 
-// Drops what comments silence and what is below the asked severity; adds the excerpts.
-class Finisher {
- public:
-  Finisher(const ModuleCache& cache, const Selection& selection)
-      : cache_(cache), selection_(selection) {}
-
-  std::vector<Finding> finish(const Program& program, std::vector<Finding> found) {
-    std::vector<Finding> kept;
-    for (Finding& finding : found) {
-      if (finding.severity < selection_.at_least) continue;
-      const Module* module = nullptr;
-      for (const Module* candidate : program.modules())
-        if (candidate->path() == finding.file) module = candidate;
-      if (module != nullptr && module->tree().size() > 1) {
-        finding.excerpt = module->tree().line_text(finding.line);
-      } else if (finding.file != "<launch>") {
-        finding.excerpt = line_of_file(finding.file, finding.line);
-      }
-      if (is_silenced(finding.excerpt, finding)) continue;
-      if (finding.file.ends_with(".ipynb")) map_notebook(finding);
-      kept.push_back(std::move(finding));
-    }
-    attach_costs(program, kept);
-    return kept;
-  }
-
- private:
-  std::string line_of_file(const std::string& file, std::uint32_t line) {
-    const auto text = cache_.read(file);
-    if (!text) return {};
-    std::size_t at = 0;
-    for (std::uint32_t i = 1; i < line && at != std::string::npos; ++i) {
-      at = text->find('\n', at);
-      if (at != std::string::npos) ++at;
-    }
-    if (at == std::string::npos) return {};
-    return text->substr(at, text->find('\n', at) - at);
-  }
-
-  // Lines of a notebook's text become lines of the .ipynb file; edits would not fit it.
-  void map_notebook(Finding& finding) {
-    const auto json = cache_.read(finding.file);
-    if (!json) return;
-    const NotebookSource source = notebook_source(*json);
-    const auto line = [&](std::uint32_t at) {
-      return at >= 1 && at <= source.file_lines.size() ? source.file_lines[at - 1] : at;
-    };
-    finding.line = line(finding.line);
-    finding.end_line = line(finding.end_line);
-    finding.fix.reset();
-  }
-
-  const ModuleCache& cache_;
-  const Selection& selection_;
-};
-
 struct Task {
   SourceFile file;
   bool always = true;  // false: only when no other script has covered it
@@ -117,7 +61,7 @@ struct Task {
 class Session {
  public:
   Session(const DiagnoseOptions& options, Reader reader)
-      : options_(options), cache_(std::move(reader)) {
+      : options_(options), cache_(std::move(reader), options.parse_limit) {
     if (options.launch) {
       auto launch = parse_launch(*options.launch);
       if (!launch)
@@ -166,6 +110,7 @@ class Session {
   }
 
   void note_shell_scripts(const std::vector<SourceFile>& files) {
+    for (const SourceFile& file : files) paths_.insert(file.path);
     for (const SourceFile& file : files) {
       if (file.type != FileType::shell) continue;
       const auto text = cache_.read(file.path);
@@ -184,10 +129,59 @@ class Session {
 
   ModuleCache& cache() { return cache_; }
 
+  std::vector<Notice> notices() const {
+    std::vector<Notice> out;
+    for (const auto& [file, notice] : notices_) out.push_back(notice);
+    return out;
+  }
+
  private:
+  // The first notice of a file stays, unless a graver one comes.
+  void note(const std::string& file, std::string text, bool unchecked) {
+    const std::lock_guard lock(mutex_);
+    Notice& notice = notices_[file];
+    if (notice.text.empty() || (unchecked && !notice.unchecked))
+      notice = {file, std::move(text), unchecked};
+  }
+
+  // The text of a script or config that is worth a look; nothing when it is not.
+  std::optional<std::string> read(const SourceFile& file, bool (*is_wanted)(std::string_view)) {
+    auto source = cache_.source(file.path);
+    if (!source) {
+      if (file.type != FileType::json && file.type != FileType::yaml)
+        note(file.path, "cannot be read, or is larger than 10 MiB: not checked", true);
+      return std::nullopt;
+    }
+    if (!source->readable) {
+      note(file.path, std::move(source->problem), true);
+      return std::nullopt;
+    }
+    if (!is_wanted(source->text)) return std::nullopt;
+    if (!source->problem.empty()) note(file.path, std::move(source->problem), false);
+    return std::move(source->text);
+  }
+
+  void note_unparsed(const AssembledProgram& assembled) {
+    for (const auto& module : assembled.keep_alive)
+      if (module->tree().timed_out())
+        note(module->path(),
+             "not parsed within " +
+                 std::to_string(
+                     std::chrono::duration_cast<std::chrono::milliseconds>(options_.parse_limit)
+                         .count()) +
+                 " ms (--parse-limit): not checked",
+             true);
+  }
+
   static bool is_relevant_launch(std::string_view text) {
     return text.find("python") != std::string_view::npos || is_relevant(text) ||
            text.find("mpirun") != std::string_view::npos;
+  }
+
+  // The script's path where the launch line is taken relative to its own file.
+  static std::string beside_launch(const LaunchLine& launch) {
+    const std::filesystem::path folder = std::filesystem::path(launch.file).parent_path();
+    return (folder / launch.script.text).lexically_normal().string();
   }
 
   ProgramContext context_of(const SourceFile& file) {
@@ -196,16 +190,20 @@ class Session {
     context.gpus = options_.gpus;
     if (given_launch_) context.launches.push_back(*given_launch_);
     const auto launched = launches_.find(file.path.substr(file.path.rfind('/') + 1));
-    // Several scripts of one name: which of them a shell script starts is not known.
-    if (launched != launches_.end() && !given_launch_) context.launches = launched->second;
+    if (launched == launches_.end() || given_launch_) return context;
+    // Several scripts of one name: that beside the shell script, where there is one, is meant.
+    for (const LaunchLine& launch : launched->second) {
+      const std::string beside = beside_launch(launch);
+      if (beside == file.path || !paths_.contains(beside)) context.launches.push_back(launch);
+    }
     return context;
   }
 
   std::vector<Finding> run_script(const SourceFile& file) {
-    const auto text = cache_.read(file.path);
-    if (!text || !is_relevant(*text)) return {};
+    if (!read(file, is_relevant)) return {};
     const AssembledProgram assembled = assemble(file.path, context_of(file), cache_);
     if (!assembled.program) return {};
+    note_unparsed(assembled);
     {
       const std::lock_guard lock(mutex_);
       for (const auto& module : assembled.keep_alive) covered_.insert(module->path());
@@ -215,13 +213,13 @@ class Session {
   }
 
   std::vector<Finding> run_launches(const SourceFile& file) {
-    const auto text = cache_.read(file.path);
-    if (!text || !is_relevant_launch(*text)) return {};
+    const auto text = read(file, is_relevant_launch);
+    if (!text) return {};
     return run_without_script(file.path, read_shell_script(file.path, *text), {});
   }
 
   std::vector<Finding> run_config(const SourceFile& file) {
-    const auto text = cache_.read(file.path);
+    const auto text = read(file, [](std::string_view) { return true; });
     if (!text) return {};
     auto entries =
         file.type == FileType::toml ? read_toml(file.path, *text) : read_yaml(file.path, *text);
@@ -246,8 +244,10 @@ class Session {
   ModuleCache cache_;
   std::optional<LaunchLine> given_launch_;
   std::map<std::string, std::vector<LaunchLine>> launches_;  // by the script's file name
+  std::set<std::string> paths_;
   std::mutex mutex_;
   std::set<std::string> covered_;
+  std::map<std::string, Notice> notices_;  // by file
 };
 
 // The files that import statements of the file may mean, read from its text without parsing it.
@@ -290,6 +290,13 @@ std::vector<Task> plan_tasks(const std::vector<SourceFile>& files, ModuleCache& 
   return scripts;
 }
 
+Reader reader_of(const std::map<std::string, std::string>& files) {
+  return [&files](const std::string& path) -> std::optional<std::string> {
+    const auto found = files.find(path);
+    return found == files.end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
 }  // namespace
 
 DiagnoseResult diagnose(const DiagnoseOptions& options) { return diagnose(options, read_source); }
@@ -328,6 +335,7 @@ DiagnoseResult diagnose(const DiagnoseOptions& options, const Reader& reader) {
     begin = end;
   }
   sort_and_merge(result.findings);
+  result.notices = session.notices();
   return result;
 }
 
@@ -341,16 +349,19 @@ void for_each_program(const DiagnoseOptions& options,
 
 std::vector<Finding> diagnose_texts(const std::map<std::string, std::string>& files,
                                     const std::string& script, const DiagnoseOptions& options) {
-  Session session(options, [&](const std::string& path) -> std::optional<std::string> {
-    const auto found = files.find(path);
-    return found == files.end() ? std::nullopt : std::optional(found->second);
-  });
+  Session session(options, reader_of(files));
   std::vector<SourceFile> sources;
   for (const auto& [path, text] : files) sources.push_back({path, type_of(path), "."});
   session.note_shell_scripts(sources);
   std::vector<Finding> found = session.run_file({script, type_of(script), "."});
   sort_and_merge(found);
   return found;
+}
+
+void for_each_program_of_texts(const std::map<std::string, std::string>& files,
+                               const std::string& script, const DiagnoseOptions& options,
+                               const std::function<void(const Program& program)>& visit) {
+  Session(options, reader_of(files)).visit({script, type_of(script), "."}, visit);
 }
 
 }  // namespace bench::diagnose

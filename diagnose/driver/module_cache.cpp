@@ -4,6 +4,24 @@
 
 namespace bench::diagnose {
 
+std::optional<SourceText> ModuleCache::source(const std::string& path) const {
+  auto bytes = reader_(path);
+  if (!bytes) return std::nullopt;
+  const FileType type = type_of(path);
+  // A file without an extension is read when it was named as a script.
+  return to_source_text(std::move(*bytes), type == FileType::other ? FileType::python : type);
+}
+
+std::optional<std::string> ModuleCache::read(const std::string& path) const {
+  auto found = source(path);
+  return found ? std::optional(std::move(found->text)) : std::nullopt;
+}
+
+bool ModuleCache::is_decoded(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  return decoded_.contains(path);
+}
+
 std::shared_ptr<const Module> ModuleCache::load(const std::string& path) {
   {
     const std::lock_guard lock(mutex_);
@@ -12,12 +30,15 @@ std::shared_ptr<const Module> ModuleCache::load(const std::string& path) {
   }
   std::shared_ptr<const Module> made;
   std::size_t size = 0;
-  if (auto text = reader_(path)) {
-    if (path.ends_with(".ipynb")) text = notebook_source(*text).text;
-    size = text->size();
+  bool decoded = false;
+  if (auto source = this->source(path)) {
+    std::string text = std::move(source->text);
+    decoded = !source->same_offsets;
+    if (path.ends_with(".ipynb")) text = notebook_source(text).text;
+    size = text.size();
     std::string stem = path.substr(path.rfind('/') + 1);
     stem = stem.substr(0, stem.find('.'));
-    made = std::make_shared<const Module>(path, std::move(stem), std::move(*text));
+    made = std::make_shared<const Module>(path, std::move(stem), std::move(text), parse_limit_);
   }
   const std::lock_guard lock(mutex_);
   if (bytes_ + size > kMaxBytes) {
@@ -25,6 +46,7 @@ std::shared_ptr<const Module> ModuleCache::load(const std::string& path) {
     bytes_ = 0;
   }
   bytes_ += size;
+  if (decoded) decoded_.insert(path);
   return modules_.try_emplace(path, std::move(made)).first->second;
 }
 

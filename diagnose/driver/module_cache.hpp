@@ -1,15 +1,18 @@
-// Parsed files, shared by the programs that import them. Safe to use from several threads; what it
-// holds is bounded, and a module stays alive as long as a program uses it.
+// Files decoded and parsed, shared by the programs that import them. Safe to use from several
+// threads; what it holds is bounded, and a module stays alive as long as a program uses it.
 #pragma once
 
+#include "diagnose/driver/source_text.hpp"
 #include "diagnose/model/module.hpp"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace bench::diagnose {
 
@@ -18,19 +21,26 @@ using Reader = std::function<std::optional<std::string>(const std::string& path)
 
 class ModuleCache {
  public:
-  explicit ModuleCache(Reader reader) : reader_(std::move(reader)) {}
+  ModuleCache(Reader reader, std::chrono::microseconds parse_limit)
+      : reader_(std::move(reader)), parse_limit_(parse_limit) {}
 
   // Null when there is no such file.
   std::shared_ptr<const Module> load(const std::string& path);
-  std::optional<std::string> read(const std::string& path) const { return reader_(path); }
+  // As UTF-8, whatever the file's encoding; nothing when there is no such file.
+  std::optional<SourceText> source(const std::string& path) const;
+  std::optional<std::string> read(const std::string& path) const;
+  // Whether the module's text has other offsets than its file, so that no edit fits the file.
+  bool is_decoded(const std::string& path) const;
 
  private:
   // Source bytes kept after parsing; trees are about ten times as large.
   static constexpr std::size_t kMaxBytes = 24U << 20;
 
   Reader reader_;
-  std::mutex mutex_;
+  std::chrono::microseconds parse_limit_;
+  mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;
+  std::unordered_set<std::string> decoded_;
   std::size_t bytes_ = 0;
 };
 

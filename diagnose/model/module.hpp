@@ -6,6 +6,8 @@
 #include "diagnose/model/api.hpp"
 #include "diagnose/syntax/tree.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -70,7 +72,8 @@ struct Class {
 
 class Module {
  public:
-  Module(std::string path, std::string dotted_name, std::string source);
+  Module(std::string path, std::string dotted_name, std::string source,
+         std::chrono::microseconds parse_limit = SyntaxTree::kParseLimit);
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
@@ -104,8 +107,11 @@ class Module {
 
   NodeId scope_of(NodeId node) const;     // nearest function, lambda or class, else the module (0)
   NodeId function_of(NodeId node) const;  // nearest function definition, else 0
-  bool has_main_guard() const { return main_guard_ != kNoNode; }
-  NodeId main_guard() const { return main_guard_; }
+  bool has_main_guard() const { return !main_guards_.empty(); }
+  bool under_main_guard(NodeId node) const {
+    return std::any_of(main_guards_.begin(), main_guards_.end(),
+                       [&](NodeId guard) { return tree_.contains(guard, node); });
+  }
 
   // Arguments of a call: positional by index, then by keyword; splatted literal dictionaries count.
   NodeId positional(NodeId call, std::size_t index) const;
@@ -133,7 +139,7 @@ class Module {
   std::unordered_map<std::string_view, std::string> import_paths_;
   std::vector<std::string> imports_;
   std::vector<std::string> star_imports_;
-  NodeId main_guard_ = kNoNode;
+  std::vector<NodeId> main_guards_;
 };
 
 // A node of one module of a program.

@@ -290,7 +290,7 @@ class ModuleBuilder {
     const std::string_view condition = tree_.text(tree_.child(id, Field::condition));
     if (condition.find("__name__") != std::string_view::npos &&
         condition.find("__main__") != std::string_view::npos)
-      module_.main_guard_ = id;
+      module_.main_guards_.push_back(id);
   }
 
   void index() {
@@ -307,10 +307,11 @@ class ModuleBuilder {
   std::vector<NodeId> scopes_;
 };
 
-Module::Module(std::string path, std::string dotted_name, std::string source)
+Module::Module(std::string path, std::string dotted_name, std::string source,
+               std::chrono::microseconds parse_limit)
     : path_(std::move(path)),
       dotted_name_(std::move(dotted_name)),
-      tree_(SyntaxTree::parse(std::move(source))) {
+      tree_(SyntaxTree::parse(std::move(source), parse_limit)) {
   ModuleBuilder(*this).build();
 }
 

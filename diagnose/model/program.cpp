@@ -47,11 +47,9 @@ void Program::index_calls() {
       functions_by_name_[function.name].push_back(functions_.back());
     }
     for (const Class& cls : module->classes()) functions_by_name_[cls.name];
-    const NodeId guard = module->main_guard();
     for (const Call& call : module->calls()) {
       // What stands under `if __name__ == "__main__"` does not run when the file is imported.
-      if (module != &root() && guard != kNoNode && module->tree().contains(guard, call.node))
-        continue;
+      if (module != &root() && module->under_main_guard(call.node)) continue;
       by_name_[call.name].push_back({module, &call});
       if (call.api != Api::none)
         by_api_[static_cast<std::size_t>(call.api)].push_back({module, &call});

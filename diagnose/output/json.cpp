@@ -38,7 +38,12 @@ Json json_of(const Finding& finding) {
 std::string render_json(const std::vector<Finding>& findings, const RenderContext& context) {
   Json list = Json::array();
   for (const Finding& finding : findings) list.push_back(json_of(finding));
-  const Json out = {{"version", 1}, {"files", context.files}, {"findings", list}};
+  Json notices = Json::array();
+  for (const Notice& notice : context.notices)
+    notices.push_back(
+        {{"file", notice.file}, {"message", notice.text}, {"unchecked", notice.unchecked}});
+  const Json out = {
+      {"version", 1}, {"files", context.files}, {"findings", list}, {"notices", notices}};
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

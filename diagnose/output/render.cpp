@@ -41,6 +41,10 @@ std::string printable(std::string_view text) {
   return out;
 }
 
+std::string notice_line(const Notice& notice) {
+  return printable(notice.file) + ": " + printable(notice.text);
+}
+
 std::string summary_line(const Finding& finding) {
   return printable(finding.file) + ":" + std::to_string(finding.line) + ":" +
          std::to_string(finding.column) + ": " + std::string(name_of(finding.severity)) + " " +

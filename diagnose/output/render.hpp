@@ -3,6 +3,7 @@
 #pragma once
 
 #include "diagnose/finding.hpp"
+#include "diagnose/notice.hpp"
 
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@ namespace bench::diagnose {
 struct RenderContext {
   std::size_t files = 0;
   bool color = false;
+  std::vector<Notice> notices;  // on files that were not, or not wholly, read
 };
 
 std::string render_text(const std::vector<Finding>& findings, const RenderContext& context);
@@ -20,6 +22,9 @@ std::string render_json(const std::vector<Finding>& findings, const RenderContex
 std::string render_sarif(const std::vector<Finding>& findings, const RenderContext& context);
 std::string render_github(const std::vector<Finding>& findings, const RenderContext& context);
 std::string render_markdown(const std::vector<Finding>& findings, const RenderContext& context);
+
+// "FILE: what": as it is printed to standard error.
+std::string notice_line(const Notice& notice);
 
 // One line without the excerpt: path:line:col: severity RULE message.
 std::string summary_line(const Finding& finding);

@@ -66,12 +66,45 @@ Json artifact(std::string_view path) {
   return {{"uri", uri_of(path)}, {"uriBaseId", "%SRCROOT%"}};
 }
 
+// The vendor's own page on what the rule is about; `help` holds the whole page of the rule.
+struct HelpPage {
+  std::string_view prefix;  // of the rule's id
+  std::string_view uri;
+};
+constexpr HelpPage kHelpPages[] = {
+    {"DDP", "https://docs.pytorch.org/docs/stable/notes/ddp.html"},
+    {"DP", "https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html"},
+    {"LAU", "https://docs.pytorch.org/docs/stable/elastic/run.html"},
+    {"LIT", "https://lightning.ai/docs/pytorch/stable/common/trainer.html"},
+    {"ACC", "https://huggingface.co/docs/accelerate/index"},
+    {"HVD", "https://horovod.readthedocs.io/en/stable/pytorch.html"},
+};
+
+std::string_view help_uri(std::string_view id) {
+  for (const HelpPage& page : kHelpPages)
+    if (id.starts_with(page.prefix)) return page.uri;
+  return kHelpPages[0].uri;
+}
+
+// Code scanning cuts descriptions at 1,024 characters; better at the end of a sentence.
+std::string shortened(std::string text) {
+  constexpr std::size_t kMost = 1024;
+  if (text.size() <= kMost) return text;
+  text.resize(text.rfind(". ", kMost - 2) == std::string::npos ? kMost
+                                                               : text.rfind(". ", kMost - 2) + 1);
+  return text;
+}
+
+std::string first_sentence(const std::string& text) { return text.substr(0, text.find(". ") + 1); }
+
 Json rule_metadata(const pitfalls::Rule& rule) {
-  const std::string what = pitfalls::section(rule, "What it detects");
+  const std::string what = shortened(pitfalls::section(rule, "What it detects"));
   return {{"id", rule.id},
           {"name", rule.name},
-          {"shortDescription", {{"text", what.substr(0, what.find(". ") + 1)}}},
+          {"shortDescription",
+           {{"text", what.find(". ") == std::string::npos ? what : first_sentence(what)}}},
           {"fullDescription", {{"text", what}}},
+          {"helpUri", help_uri(rule.id)},
           {"help", {{"text", pitfalls::section(rule, "Fix")}, {"markdown", pitfalls::guide(rule)}}},
           {"defaultConfiguration", {{"level", level_of(rule.severity)}}},
           {"properties",
@@ -87,23 +120,41 @@ std::string text_of(const Finding& finding) {
   return finding.message + (finding.message.ends_with('.') ? " " : ". ") + finding.help;
 }
 
+// Columns count UTF-16 code units; those that are not known are left out, which means whole lines.
+Json region_of(const Utf16Region& region) {
+  Json out = {{"startLine", region.line}};
+  if (region.column > 0) out["startColumn"] = region.column;
+  out["endLine"] = std::max(region.end_line, region.line);
+  if (region.column > 0 && region.end_column > 0) out["endColumn"] = region.end_column;
+  return out;
+}
+
+// A region of at least one character, so that every viewer marks something.
+Utf16Region shown_region(const Finding& finding) {
+  if (finding.region.line == 0)
+    return {finding.line, finding.column, finding.end_line,
+            std::max(finding.end_column, finding.column + 1)};
+  Utf16Region region = finding.region;
+  if (region.column > 0 && region.end_line == region.line)
+    region.end_column = std::max(region.end_column, region.column + 1);
+  return region;
+}
+
 Json location_of(const Finding& finding) {
+  Json region = region_of(shown_region(finding));
+  if (!finding.excerpt.empty()) region["snippet"] = {{"text", finding.excerpt}};
   return {{"physicalLocation",
-           {{"artifactLocation", artifact(finding.file)},
-            {"region",
-             {{"startLine", finding.line},
-              {"startColumn", finding.column},
-              {"endLine", finding.end_line},
-              {"endColumn", std::max(finding.end_column, finding.column + 1)}}}}}};
+           {{"artifactLocation", artifact(finding.file)}, {"region", std::move(region)}}}};
 }
 
 Json fix_of(const Fix& fix) {
   std::map<std::string, Json> changes;
   for (const Edit& edit : fix.edits) {
     Json& replacements = changes.try_emplace(edit.file, Json::array()).first->second;
-    replacements.push_back(
-        {{"deletedRegion", {{"byteOffset", edit.begin}, {"byteLength", edit.end - edit.begin}}},
-         {"insertedContent", {{"text", edit.text}}}});
+    const Json region = edit.region.line > 0 ? region_of(edit.region)
+                                             : Json{{"byteOffset", edit.begin},
+                                                    {"byteLength", edit.end - edit.begin}};
+    replacements.push_back({{"deletedRegion", region}, {"insertedContent", {{"text", edit.text}}}});
   }
   Json out = Json::array();
   for (auto& [file, replacements] : changes)
@@ -111,9 +162,40 @@ Json fix_of(const Fix& fix) {
   return {{"description", {{"text", fix.title}}}, {"artifactChanges", out}};
 }
 
+// What the tool has to say on files as a whole: viewers show it beside the run.
+Json invocation_of(const std::vector<Notice>& notices) {
+  bool all_checked = true;
+  Json said = Json::array();
+  for (const Notice& notice : notices) {
+    all_checked = all_checked && !notice.unchecked;
+    said.push_back(
+        {{"level", notice.unchecked ? "error" : "warning"},
+         {"message", {{"text", notice_line(notice)}}},
+         {"locations",
+          Json::array({{{"physicalLocation", {{"artifactLocation", artifact(notice.file)}}}}})}});
+  }
+  Json out = {{"executionSuccessful", all_checked}};
+  if (!said.empty()) out["toolExecutionNotifications"] = std::move(said);
+  return out;
+}
+
+Json result_of(const Finding& finding, std::size_t rule_index, int occurrence) {
+  Json result = {
+      {"ruleId", finding.rule},
+      {"ruleIndex", rule_index},
+      {"level", level_of(finding.severity)},
+      {"message", {{"text", text_of(finding)}}},
+      {"locations", Json::array({location_of(finding)})},
+      {"partialFingerprints", {{"primaryLocationLineHash", fingerprint(finding, occurrence)}}},
+      {"properties", {{"confidence", name_of(finding.confidence)}}}};
+  for (const auto& [key, value] : finding.evidence) result["properties"][key] = value;
+  if (finding.fix) result["fixes"] = Json::array({fix_of(*finding.fix)});
+  return result;
+}
+
 }  // namespace
 
-Json sarif_of(const std::vector<Finding>& findings) {
+Json sarif_of(const std::vector<Finding>& findings, const std::vector<Notice>& notices) {
   Json rules = Json::array();
   std::map<std::string, std::size_t> index;
   std::set<std::string> used;
@@ -127,28 +209,23 @@ Json sarif_of(const std::vector<Finding>& findings) {
   std::map<std::string, int> seen;
   for (const Finding& finding : findings) {
     const int occurrence = ++seen[finding.rule + finding.file + finding.excerpt];
-    Json result = {
-        {"ruleId", finding.rule},
-        {"ruleIndex", index[finding.rule]},
-        {"level", level_of(finding.severity)},
-        {"message", {{"text", text_of(finding)}}},
-        {"locations", Json::array({location_of(finding)})},
-        {"partialFingerprints", {{"primaryLocationLineHash", fingerprint(finding, occurrence)}}},
-        {"properties", {{"confidence", name_of(finding.confidence)}}}};
-    for (const auto& [key, value] : finding.evidence) result["properties"][key] = value;
-    if (finding.fix) result["fixes"] = Json::array({fix_of(*finding.fix)});
-    results.push_back(std::move(result));
+    results.push_back(result_of(finding, index[finding.rule], occurrence));
   }
-  return {
-      {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
-      {"version", "2.1.0"},
-      {"runs", Json::array({{{"tool", {{"driver", {{"name", "bench diagnose"}, {"rules", rules}}}}},
-                             {"columnKind", "unicodeCodePoints"},
-                             {"results", results}}})}};
+  const Json driver = {
+      {"name", "bench diagnose"}, {"semanticVersion", BENCH_VERSION}, {"rules", rules}};
+  const Json root = {{"description", {{"text", "the folder in which bench diagnose ran"}}}};
+  return {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+          {"version", "2.1.0"},
+          {"runs", Json::array({{{"tool", {{"driver", driver}}},
+                                 {"invocations", Json::array({invocation_of(notices)})},
+                                 {"originalUriBaseIds", {{"%SRCROOT%", root}}},
+                                 {"columnKind", "utf16CodeUnits"},
+                                 {"results", results}}})}};
 }
 
-std::string render_sarif(const std::vector<Finding>& findings, const RenderContext&) {
-  return sarif_of(findings).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+std::string render_sarif(const std::vector<Finding>& findings, const RenderContext& context) {
+  return sarif_of(findings, context.notices).dump(2, ' ', false, Json::error_handler_t::replace) +
+         "\n";
 }
 
 }  // namespace bench::diagnose

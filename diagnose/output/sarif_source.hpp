@@ -2,6 +2,7 @@
 #pragma once
 
 #include "diagnose/finding.hpp"
+#include "diagnose/notice.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@
 
 namespace bench::diagnose {
 
-nlohmann::ordered_json sarif_of(const std::vector<Finding>& findings);
+nlohmann::ordered_json sarif_of(const std::vector<Finding>& findings,
+                                const std::vector<Notice>& notices = {});
 
 }  // namespace bench::diagnose

@@ -25,17 +25,32 @@ std::string_view color_of(Severity severity, const Palette& palette) {
   return {};
 }
 
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }
+
+std::size_t columns_of(std::string_view line) {
+  return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), begins_character));
+}
+
+// Cuts between characters, never within one.
+void cut_to_columns(std::string& line, std::size_t most) {
+  std::size_t columns = 0;
+  for (std::size_t at = 0; at < line.size(); ++at)
+    if (begins_character(line[at]) && ++columns > most) return line.resize(at);
+}
+
 void add_excerpt(std::string& out, const Finding& finding, const Palette& palette) {
   std::string line = printable(finding.excerpt);
   if (line.find_first_not_of(' ') == std::string::npos) return;
-  if (line.size() > kExcerptColumns) line.resize(kExcerptColumns);
+  cut_to_columns(line, kExcerptColumns);
   const std::string number = std::to_string(finding.line);
   const std::string gutter(number.size() + 1, ' ');
   const std::size_t start = finding.column - 1;
-  const std::size_t end = finding.end_line == finding.line ? finding.end_column - 1 : line.size();
+  const std::size_t columns = columns_of(line);
+  const std::size_t end = finding.end_line == finding.line ? finding.end_column - 1 : columns;
   out += gutter + "|\n" + number + " | " + line + "\n" + gutter + "| ";
-  if (start < line.size()) {
-    const std::size_t width = std::max<std::size_t>(1, std::min(end, line.size()) - start);
+  if (start < columns) {
+    const std::size_t shown = std::min(end, columns);
+    const std::size_t width = shown > start ? shown - start : 1;
     out += std::string(start, ' ');
     out += color_of(finding.severity, palette);
     out += std::string(width, '^');
@@ -99,34 +114,47 @@ std::string render_text(const std::vector<Finding>& findings, const RenderContex
            std::string(name_of(finding.confidence)) + "]\n";
     add_excerpt(out, finding, palette);
     if (!finding.help.empty()) out += "  = help: " + printable(finding.help) + "\n";
-    for (const auto& [key, value] : finding.evidence)
+    for (const auto& [key, value] : finding.evidence) {
       if (key == "cost") out += "  = cost: " + printable(value) + "\n";
+      if (key == "cost_not_predicted") out += "  = cost: not predicted: " + printable(value) + "\n";
+    }
     if (finding.fix) out += "  = fix: " + finding.fix->title + " (--fix applies it)\n";
     out += "\n";
   }
   const auto count = [](std::size_t n, std::string_view noun) {
     return std::to_string(n) + " " + std::string(noun) + (n == 1 ? "" : "s");
   };
-  if (findings.empty()) return "no pitfalls found in " + count(context.files, "file") + "\n";
+  const auto unchecked = static_cast<std::size_t>(
+      std::count_if(context.notices.begin(), context.notices.end(),
+                    [](const Notice& notice) { return notice.unchecked; }));
+  const std::string left_out =
+      unchecked > 0 ? "; " + count(unchecked, "file") + " could not be checked" : "";
+  if (findings.empty())
+    return "no pitfalls found in " +
+           count(context.files - std::min(unchecked, context.files), "file") + left_out + "\n";
   out += count(counts[2], "error") + ", " + count(counts[1], "warning") + ", " +
          std::to_string(counts[0]) + " info in " + count(context.files, "file");
+  out += left_out;
   if (fixable > 0) out += "; --fix can apply " + std::to_string(fixable);
   return out + "\n";
 }
 
 std::string render_markdown(const std::vector<Finding>& findings, const RenderContext& context) {
+  std::string notices;
+  for (const Notice& notice : context.notices)
+    notices += "\n" + code_span(notice.file) + ": " + cell(notice.text) + "\n";
   if (findings.empty())
-    return "No pitfalls found in " + std::to_string(context.files) + " files.\n";
+    return "No pitfalls found in " + std::to_string(context.files) + " files.\n" + notices;
   std::string out = "| Where | Severity | Rule | What | Fix |\n| --- | --- | --- | --- | --- |\n";
   for (const Finding& finding : findings)
     out += "| " + code_span(finding.file + ":" + std::to_string(finding.line)) + " | " +
            std::string(name_of(finding.severity)) + " | " + finding.rule + " " + finding.name +
            " | " + cell(finding.message) + cell(cost_of(finding)) + " | " + cell(finding.help) +
            " |\n";
-  return out;
+  return out + notices;
 }
 
-std::string render_github(const std::vector<Finding>& findings, const RenderContext&) {
+std::string render_github(const std::vector<Finding>& findings, const RenderContext& context) {
   // The workflow command format: properties escape more than the message does.
   const auto escape = [](std::string_view text, bool property) {
     std::string out;
@@ -165,6 +193,9 @@ std::string render_github(const std::vector<Finding>& findings, const RenderCont
            "::" + escape(printable(finding.message + cost_of(finding)), false) +
            (finding.help.empty() ? "" : "%0A" + escape(printable(finding.help), false)) + "\n";
   }
+  for (const Notice& notice : context.notices)
+    out += "::warning file=" + escape(printable(notice.file), true) +
+           "::" + escape(printable(notice_line(notice)), false) + "\n";
   return out;
 }
 

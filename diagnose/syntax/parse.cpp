@@ -15,11 +15,9 @@ extern "C" const TSLanguage* tree_sitter_python();
 namespace bench::diagnose {
 namespace {
 
-// A file that takes longer than this is not a training script but an attack or a data dump.
-constexpr std::uint64_t kParseLimitMicros = 5'000'000;
-
 enum class Treatment : std::uint8_t {
   keep,      // becomes a node
+  leaf,      // becomes a node; has no parts
   elide,     // its children take its place
   skip,      // neither it nor what is in it
   comment,   // goes to the list of comments
@@ -197,6 +195,8 @@ struct Grammar {
     const TSLanguage* language = tree_sitter_python();
     std::unordered_map<std::string_view, Meaning> by_name;
     for (const auto& entry : kKinds) by_name[entry.name] = {Treatment::keep, entry.kind, Op::none};
+    for (const char* name : {"identifier", "integer", "float", "true", "false", "none"})
+      by_name[name].treatment = Treatment::leaf;
     for (const char* name : {"parenthesized_expression", "await", "with_clause", "interpolation",
                              "as_pattern_target", "case_clause", "match_statement"})
       by_name[name] = {Treatment::elide, Kind::other, Op::none};
@@ -246,7 +246,6 @@ TSParser* thread_parser() {
   thread_local const std::unique_ptr<TSParser, ParserDeleter> parser = [] {
     TSParser* made = ts_parser_new();
     ts_parser_set_language(made, tree_sitter_python());
-    ts_parser_set_timeout_micros(made, kParseLimitMicros);
     return std::unique_ptr<TSParser, ParserDeleter>(made);
   }();
   return parser.get();
@@ -285,25 +284,30 @@ class TreeBuilder {
   bool enter(const TSTreeCursor& cursor) {
     const TSNode node = ts_tree_cursor_current_node(&cursor);
     const TSSymbol symbol = ts_node_symbol(node);
-    const TSFieldId field_id = ts_tree_cursor_current_field_id(&cursor);
     // The ERROR symbol lies outside the table.
     const bool is_error = symbol >= grammar().meanings.size();
     if (is_error) tree_.has_errors_ = true;
     const Meaning meaning =
         is_error ? Meaning{Treatment::keep, Kind::error, Op::none} : grammar().meanings[symbol];
     const NodeId parent = levels_.empty() ? kNoNode : levels_.back().node;
-    Field field = grammar().fields[field_id];
-    if (field == Field::none && !levels_.empty() && !levels_.back().own)
-      field = levels_.back().inherited;
-    if (field_id == grammar().type_field && field_id != 0) return skip(parent);
     if (ts_node_is_missing(node)) {
       tree_.has_errors_ = true;
       return skip(parent);
     }
+    // Most nodes are punctuation and keywords: the rest of the work is not for them.
+    if (meaning.treatment == Treatment::skip) return skip(parent);
+    const TSFieldId field_id = ts_tree_cursor_current_field_id(&cursor);
+    Field field = grammar().fields[field_id];
+    if (field == Field::none && !levels_.empty() && !levels_.back().own)
+      field = levels_.back().inherited;
+    if (field_id == grammar().type_field && field_id != 0) return skip(parent);
     switch (meaning.treatment) {
       case Treatment::keep:
         add(node, meaning.kind, field, parent);
         return true;
+      case Treatment::leaf:
+        add(node, meaning.kind, field, parent);
+        return false;
       case Treatment::string:
         add(node, meaning.kind, field, parent);
         return true;
@@ -362,21 +366,24 @@ class TreeBuilder {
   std::vector<NodeId> last_child_;
 };
 
-SyntaxTree SyntaxTree::parse(std::string source) {
+SyntaxTree SyntaxTree::parse(std::string source, std::chrono::microseconds limit) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   SyntaxTree tree;
   tree.source_ = std::move(source);
-  tree.line_starts_.push_back(0);
+  tree.line_starts_.push_back(tree.source_.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
   const char* data = tree.source_.data();
   const char* end = data + tree.source_.size();
   for (const char* at = data;
        (at = static_cast<const char*>(std::memchr(at, '\n', static_cast<std::size_t>(end - at))));)
     tree.line_starts_.push_back(static_cast<std::uint32_t>(++at - data));
+  ts_parser_set_timeout_micros(thread_parser(), static_cast<std::uint64_t>(limit.count()));
   const std::unique_ptr<TSTree, TreeDeleter> parsed(ts_parser_parse_string(
       thread_parser(), nullptr, data, static_cast<std::uint32_t>(tree.source_.size())));
   if (parsed) {
     TreeBuilder(tree).build(parsed.get());
   } else {
     ts_parser_reset(thread_parser());
+    tree.timed_out_ = true;
   }
   if (tree.nodes_.empty()) {
     tree.has_errors_ = true;

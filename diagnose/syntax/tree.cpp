@@ -63,7 +63,8 @@ std::optional<std::string> SyntaxTree::string_value(NodeId id) const {
 
 std::uint32_t SyntaxTree::line_at(std::uint32_t byte) const {
   const auto after = std::upper_bound(line_starts_.begin(), line_starts_.end(), byte);
-  return static_cast<std::uint32_t>(after - line_starts_.begin());
+  // A byte order mark stands before the first line.
+  return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(after - line_starts_.begin()));
 }
 
 std::string_view SyntaxTree::line_text(std::uint32_t line) const {
@@ -81,6 +82,19 @@ Position SyntaxTree::position(std::uint32_t byte) const {
   for (std::uint32_t at = line_starts_[line - 1]; at < byte && at < source_.size(); ++at)
     if ((static_cast<unsigned char>(source_[at]) & 0xC0U) != 0x80U) ++column;  // UTF-8 tail bytes
   return {line, column};
+}
+
+std::uint32_t utf16_column(std::string_view line, std::uint32_t column) {
+  constexpr unsigned char kFourBytes = 0xF0;  // begins what is above U+FFFF: two code units
+  std::uint32_t units = 1;
+  std::uint32_t character = 0;
+  for (const char c : line) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte & 0xC0U) == 0x80U) continue;
+    if (++character >= column) return units;
+    units += byte >= kFourBytes ? 2 : 1;
+  }
+  return units + (column - std::min(column, character + 1));
 }
 
 }  // namespace bench::diagnose

@@ -4,6 +4,7 @@
 
 #include "diagnose/syntax/node.hpp"
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,8 +19,11 @@ struct Position {
 
 class SyntaxTree {
  public:
-  // Never throws on bad Python: what does not parse becomes Kind::error nodes.
-  static SyntaxTree parse(std::string source);
+  static constexpr std::chrono::microseconds kParseLimit = std::chrono::seconds(5);
+
+  // Never throws on bad Python: what does not parse becomes Kind::error nodes. After the limit the
+  // tree is left empty.
+  static SyntaxTree parse(std::string source, std::chrono::microseconds limit = kParseLimit);
 
   std::string_view source() const { return source_; }
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -28,6 +32,7 @@ class SyntaxTree {
   const Node& operator[](NodeId id) const { return id < nodes_.size() ? nodes_[id] : kNothing; }
   NodeId size() const { return static_cast<NodeId>(nodes_.size()); }
   bool has_errors() const { return has_errors_; }
+  bool timed_out() const { return timed_out_; }
 
   std::string_view text(NodeId id) const;
   NodeId child(NodeId id, Field field) const;  // kNoNode when absent
@@ -63,6 +68,10 @@ class SyntaxTree {
   std::vector<Comment> comments_;
   std::vector<std::uint32_t> line_starts_;
   bool has_errors_ = false;
+  bool timed_out_ = false;
 };
+
+// The column of a character in UTF-16 code units, both counted from 1: how editors count.
+std::uint32_t utf16_column(std::string_view line, std::uint32_t column);
 
 }  // namespace bench::diagnose

@@ -14,9 +14,7 @@ using diagnose::Source;
 void check_spawn_misuse(const Program& program, Report& report) {
   for (const CallRef& spawn : program.calls(Api::spawn)) {
     const Module& module = *spawn.module;
-    if (module.function_of(spawn.call->node) == 0 &&
-        !(module.has_main_guard() &&
-          module.tree().contains(module.main_guard(), spawn.call->node)) &&
+    if (module.function_of(spawn.call->node) == 0 && !module.under_main_guard(spawn.call->node) &&
         !program.is_notebook() && spawn.call->name == "spawn")
       report
           .at(spawn.ref(), Confidence::certain,

@@ -28,7 +28,7 @@ Finding& Report::at(Ref where, Confidence confidence, std::string message) {
   const diagnose::Position begin = tree.position(node.begin);
   // A compound statement is shown by its first line only.
   const std::string_view text = tree.text(where.node);
-  const auto length = static_cast<std::uint32_t>(std::min(text.find('\n'), text.size()));
+  const auto length = static_cast<std::uint32_t>(std::min(text.find_first_of("\r\n"), text.size()));
   const diagnose::Position end = tree.position(node.begin + length);
   finding.line = begin.line;
   finding.column = begin.column;

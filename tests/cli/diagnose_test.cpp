@@ -100,6 +100,39 @@ TEST(Diagnose, DoesNotFollowImportsThroughLinksOutOfTheTree) {
   EXPECT_EQ(answer.out.find("loop"), std::string::npos) << answer.out;
 }
 
+TEST(Diagnose, NeverCallsAnUncheckedFileClean) {
+  const Workspace here;
+  std::filesystem::create_directory(here.path() / "tree");
+  std::string large = "import torch\n";
+  for (int i = 0; i < 4'000; ++i) large += "x = f(a, b)[1] + {'k': (y, z)}\n";
+  here.write("tree/large.py", large);
+  here.write("tree/small.py", "import torch\n");
+  const Answer named = here.bench({"diagnose", "tree/large.py", "--parse-limit", "0.00001"});
+  EXPECT_EQ(named.exit_code, 2);
+  EXPECT_TRUE(named.err.starts_with("bench: error: tree/large.py: not parsed within "))
+      << named.err;
+  EXPECT_EQ(named.out, "no pitfalls found in 0 files; 1 file could not be checked\n");
+  const Answer met = here.bench({"diagnose", "tree", "--parse-limit", "0.001"});
+  EXPECT_EQ(met.exit_code, 0);
+  EXPECT_EQ(met.out, "no pitfalls found in 1 file; 1 file could not be checked\n");
+  EXPECT_NE(met.err.find("tree/large.py: not parsed"), std::string::npos) << met.err;
+  const Answer json =
+      here.bench({"diagnose", "tree", "--parse-limit", "0.001", "--format", "sarif"});
+  EXPECT_NE(json.out.find("\"executionSuccessful\": false"), std::string::npos);
+  EXPECT_NE(json.out.find("toolExecutionNotifications"), std::string::npos);
+  EXPECT_EQ(here.bench({"diagnose", "tree", "--parse-limit", "0"}).exit_code, 2);
+}
+
+TEST(Diagnose, SaysWhatPythonCannotRead) {
+  const Workspace here;
+  std::string wide = "\xFF\xFE";
+  for (const char* c = kScript; *c != '\0'; ++c) wide += {*c, '\0'};
+  here.write("train.py", wide);
+  const Answer answer = here.bench({"diagnose", "train.py", "--select", "DP001"});
+  EXPECT_EQ(answer.err, "bench: note: train.py: is UTF-16: Python cannot read it\n");
+  EXPECT_NE(answer.out.find("train.py:4:9: "), std::string::npos) << answer.out;
+}
+
 TEST(Explain, KnowsIdsAndNamesAndTheNearest) {
   const Workspace here;
   const Answer by_id = here.bench({"explain", "DDP018"});

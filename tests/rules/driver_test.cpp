@@ -139,10 +139,10 @@ TEST(Output, SarifHoldsWhatCodeScanningAsksFor) {
   found.push_back(found[0]);
   found[2].file = "/tmp/a b.py";
   const auto run = nlohmann::json::parse(render_sarif(found, {1, false}))["runs"][0];
-  EXPECT_EQ(run["columnKind"], "unicodeCodePoints");
+  EXPECT_EQ(run["columnKind"], "utf16CodeUnits");
   const auto& driver = run["tool"]["driver"];
   EXPECT_EQ(driver["rules"].size(), 1U);
-  for (const char* key : {"id", "name", "shortDescription", "fullDescription", "help"})
+  for (const char* key : {"id", "name", "shortDescription", "fullDescription", "help", "helpUri"})
     EXPECT_TRUE(driver["rules"][0].contains(key)) << key;
   EXPECT_FALSE(driver["rules"][0]["help"]["markdown"].get<std::string>().empty());
   const char* const uris[] = {"a%60b%7Cc%25d%3Ae%2Cf%0A%3A%3Aerror%3A%3Ag%20%1B%5B31m.py",

@@ -1,0 +1,90 @@
+#include "diagnose/driver/finisher.hpp"
+
+#include "diagnose/cost/cost.hpp"
+#include "diagnose/driver/notebook.hpp"
+
+#include <algorithm>
+
+namespace bench::diagnose {
+namespace {
+
+const Module* module_at(const Program& program, const std::string& path) {
+  for (const Module* candidate : program.modules())
+    if (candidate->path() == path) return candidate;
+  return nullptr;
+}
+
+Utf16Region region_of(const SyntaxTree& tree, const Edit& edit) {
+  const auto place = [&](std::uint32_t byte) {
+    const Position at = tree.position(byte);
+    return Position{at.line, utf16_column(tree.line_text(at.line), at.column)};
+  };
+  const Position begin = place(edit.begin);
+  const Position end = place(edit.end);
+  return {begin.line, begin.column, end.line, end.column};
+}
+
+}  // namespace
+
+std::vector<Finding> Finisher::finish(const Program& program, std::vector<Finding> found) const {
+  std::vector<Finding> kept;
+  for (Finding& finding : found) {
+    if (finding.severity < selection_.at_least) continue;
+    const Module* module = module_at(program, finding.file);
+    if (module != nullptr && module->tree().size() > 1) {
+      finding.excerpt = module->tree().line_text(finding.line);
+    } else if (finding.file != "<launch>") {
+      finding.excerpt = line_of_file(finding.file, finding.line);
+    }
+    if (is_silenced(finding.excerpt, finding)) continue;
+    locate(program, finding);
+    if (finding.file.ends_with(".ipynb")) map_notebook(finding);
+    kept.push_back(std::move(finding));
+  }
+  attach_costs(program, kept);
+  return kept;
+}
+
+std::string Finisher::line_of_file(const std::string& file, std::uint32_t line) const {
+  const auto text = cache_.read(file);
+  if (!text) return {};
+  std::size_t at = 0;
+  for (std::uint32_t i = 1; i < line && at != std::string::npos; ++i) {
+    at = text->find('\n', at);
+    if (at != std::string::npos) ++at;
+  }
+  if (at == std::string::npos) return {};
+  std::string found = text->substr(at, text->find('\n', at) - at);
+  if (found.ends_with('\r')) found.pop_back();
+  return found;
+}
+
+// Findings lie on one line, their excerpt. Where the text was decoded, its offsets are not those of
+// the file, and no edit is offered.
+void Finisher::locate(const Program& program, Finding& finding) const {
+  finding.region = {finding.line, utf16_column(finding.excerpt, finding.column), finding.end_line,
+                    utf16_column(finding.excerpt, finding.end_column)};
+  if (!finding.fix) return;
+  for (Edit& edit : finding.fix->edits) {
+    const Module* module = module_at(program, edit.file);
+    if (cache_.is_decoded(edit.file)) return finding.fix.reset();
+    if (module != nullptr && module->tree().size() > 1)
+      edit.region = region_of(module->tree(), edit);
+  }
+}
+
+// Lines of a notebook's text become lines of the .ipynb file; columns and edits would not fit it.
+void Finisher::map_notebook(Finding& finding) const {
+  const auto json = cache_.read(finding.file);
+  if (!json) return;
+  const NotebookSource source = notebook_source(*json);
+  const auto line = [&](std::uint32_t at) {
+    return at >= 1 && at <= source.file_lines.size() ? source.file_lines[at - 1] : at;
+  };
+  finding.line = line(finding.line);
+  finding.end_line = line(finding.end_line);
+  finding.region = {finding.line, 0, finding.end_line, 0};
+  finding.fix.reset();
+}
+
+}  // namespace bench::diagnose
