@@ -12,6 +12,15 @@
 #include <memory>
 #include <vector>
 
+// GCC defines a macro, Clang answers a question.
+#if defined(__SANITIZE_ADDRESS__)
+#define BENCH_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define BENCH_ADDRESS_SANITIZER 1
+#endif
+#endif
+
 namespace bench::diagnose {
 namespace {
 
@@ -136,7 +145,7 @@ void* reallocate(void* block, std::size_t bytes) {
 
 void use_parse_memory() {
   // With a sanitizer every block keeps an allocation of its own, so that misuse is seen.
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(BENCH_ADDRESS_SANITIZER)
   static const bool done = [] {
     ts_set_allocator(allocate, allocate_zeros, reallocate, release);
     return true;
