@@ -12,13 +12,19 @@ using diagnose::Wrapper;
 
 namespace {
 
+// Sequential(*[Linear(8, 8).to(rank) for _ in range(4)]): the layers are moved, not the model.
+bool is_moved_within(std::string_view text) {
+  return facts::contains(text, ".cuda(") || facts::contains(text, ".to(") ||
+         facts::contains(text, "device=");
+}
+
 // Every module it can be is built here, from a class of this program or a layer of torch.nn.
 bool is_built_here(const Program& program, const Wrap& wrap) {
   const auto sources = program.module_sources(wrap.module);
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef call = program.as_call(source.ref);
-           if (!call) return false;
+           if (!call || is_moved_within(call.ref().text())) return false;
            return program.class_of_call(call) ||
                   call.module->qualified(call.call->function).starts_with("torch.nn.");
          });
@@ -30,12 +36,8 @@ bool is_never_placed(const Program& program, const Wrap& wrap) {
   if (program.mentions("set_default_device") || program.mentions("set_default_tensor_type") ||
       program.mentions("device_map"))
     return false;
-  for (const ClassRef& cls : wrap.classes) {
-    const std::string_view body = cls.module->text(cls.cls->node);
-    if (facts::contains(body, ".cuda(") || facts::contains(body, ".to(") ||
-        facts::contains(body, "device="))
-      return false;
-  }
+  for (const ClassRef& cls : wrap.classes)
+    if (is_moved_within(cls.module->text(cls.cls->node))) return false;
   return wrap.module.kind() == Kind::identifier || wrap.module.kind() == Kind::call;
 }
 

@@ -4,6 +4,8 @@
 #include "scenarios/pitfalls/paired_loss.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace bench::pitfalls {
@@ -27,6 +29,20 @@ bool divides(const Program& program, Ref loss) {
   return false;
 }
 
+// Optimizers that divide the gradient by its own size: a constant factor changes nothing.
+bool ignores_scale(const Program& program) {
+  static constexpr auto kNames = std::to_array<std::string_view>(
+      {"Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop"});
+  const auto optimizers = program.calls(Api::optimizer);
+  return !optimizers.empty() &&
+         std::all_of(optimizers.begin(), optimizers.end(),
+                     [](const CallRef& call) {
+                       return std::find(kNames.begin(), kNames.end(), call.call->name) !=
+                              kNames.end();
+                     }) &&
+         !program.mentions("clip_grad_norm_");
+}
+
 }  // namespace
 
 void check_loss_or_lr_scaling(const Program& program, Report& report) {
@@ -34,7 +50,7 @@ void check_loss_or_lr_scaling(const Program& program, Report& report) {
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& backward : loop.backwards) {
       const Ref loss = facts::loss_of(backward);
-      if (divides(program, loss)) continue;
+      if (divides(program, loss) || ignores_scale(program)) continue;
       for (const Source& source : program.sources(loss)) {
         const CallRef call = program.as_call(source.ref);
         if (!call) continue;
