@@ -12,6 +12,7 @@ namespace bench::diagnose {
 namespace {
 
 constexpr std::string_view kCost = "cost";
+constexpr std::string_view kNotPredicted = "cost_not_predicted";  // why, with --cost
 
 // Rules whose cost follows from the model, the batch and the GPUs.
 constexpr auto kPriced =
@@ -43,6 +44,7 @@ std::string decimal(double number) {
 
 void note_workload(Finding& finding, const Workload& work) {
   if (!work.model.empty()) set_evidence(finding, "model", work.model);
+  if (!work.own_class.empty()) set_evidence(finding, "model_class", work.own_class);
   if (work.batch > 0) set_evidence(finding, "batch_size", std::to_string(work.batch));
   if (work.gpus > 0) set_evidence(finding, "gpus", std::to_string(work.gpus));
   if (work.accumulation > 0 && finding.rule == "DDP010")
@@ -102,11 +104,30 @@ Workload noted_workload(Finding& finding) {
     return text == nullptr ? 0.0 : std::strtod(text->c_str(), nullptr);
   };
   if (const std::string* model = evidence(finding, "model")) work.model = *model;
+  if (const std::string* own = evidence(finding, "model_class")) work.own_class = *own;
   work.batch = static_cast<std::int64_t>(number("batch_size"));
   work.gpus = static_cast<std::int64_t>(number("gpus"));
   work.accumulation = static_cast<std::int64_t>(number("accumulation"));
   if (number("bucket_cap_mb") > 0) work.bucket_cap_mb = number("bucket_cap_mb");
   return work;
+}
+
+// What a prediction lacks; empty when nothing does, or when there is none for this finding.
+std::string missing_for(const Finding& finding, const Workload& work) {
+  if (finding.rule == "DP004") return {};  // computed, or not decided
+  if (finding.rule == "LIT004" && !finding.message.starts_with("strategy=\"dp\"")) return {};
+  if (!work.own_class.empty())
+    return "the model is " + work.own_class +
+           ", a class of the script: models of `bench list models` are predicted here, others by "
+           "`bench predict --model FILE.pt`";
+  if (work.model.empty())
+    return "the model is not known: the script builds none, or several, of `bench list models`";
+  if (work.batch < 1) return "the batch size of the training loader is not known";
+  if (work.gpus < 1) return "the number of GPUs is not known: --gpus N, or --launch COMMAND";
+  if (work.gpus < 2) return "there is one GPU";
+  if (finding.rule == "DDP010" && work.accumulation < 2)
+    return "the number of micro-batches of a step is not known";
+  return {};
 }
 
 std::string key_of(const CostQuestion& question) {
@@ -139,7 +160,11 @@ void predict_costs(std::vector<Finding>& findings, const CostPredictor& predict)
   for (Finding& finding : findings) {
     if (!is_priced(finding)) continue;
     CostQuestion question{finding.rule, noted_workload(finding)};
-    if (!can_be_predicted(finding, question.workload)) continue;
+    if (!can_be_predicted(finding, question.workload)) {
+      if (std::string missing = missing_for(finding, question.workload); !missing.empty())
+        set_evidence(finding, kNotPredicted, std::move(missing));
+      continue;
+    }
     const auto [at, fresh] = asked.try_emplace(key_of(question), questions.size());
     if (fresh) questions.push_back(std::move(question));
     waiting.emplace_back(&finding, at->second);

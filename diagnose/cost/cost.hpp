@@ -27,7 +27,8 @@ using CostPredictor =
 // computed costs, and the laboratory's.
 void attach_costs(const Program& program, std::vector<Finding>& findings);
 
-// Replaces them by predictions where these can be made. Equal questions are asked once.
+// Replaces them by predictions where these can be made, and says where they cannot, and why. Equal
+// questions are asked once.
 void predict_costs(std::vector<Finding>& findings, const CostPredictor& predict);
 
 }  // namespace bench::diagnose

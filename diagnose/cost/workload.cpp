@@ -55,6 +55,18 @@ std::string model_of(const Program& program) {
   return found.size() == 1 ? *found.begin() : std::string();
 }
 
+// The one class of the program that is wrapped or is a LightningModule; empty: none, or several.
+std::string own_class_of(const Program& program) {
+  std::set<std::string> found;
+  for (const Wrap& wrap : program.wraps())
+    for (const ClassRef& cls : wrap.classes) found.emplace(cls.cls->name);
+  if (found.empty())
+    for (const Module* module : program.modules())
+      for (const Class& cls : module->classes())
+        if (program.derives_from({module, &cls}, Api::lightning_module)) found.emplace(cls.name);
+  return found.size() == 1 ? *found.begin() : std::string();
+}
+
 std::int64_t batch_of(const Program& program) {
   std::set<std::int64_t> found;
   for (const CallRef& loader : program.calls(Api::data_loader)) {
@@ -107,7 +119,9 @@ std::optional<double> bucket_of(const Program& program) {
 
 Workload workload_of(const Program& program) {
   Workload out;
+  // A class of the script around one model of the catalogue is taken for that model, by its name.
   out.model = model_of(program);
+  if (out.model.empty()) out.own_class = own_class_of(program);
   out.batch = batch_of(program);
   out.gpus = gpus_of(program);
   out.accumulation = accumulation_of(program);

@@ -12,6 +12,7 @@ namespace bench::diagnose {
 
 struct Workload {
   std::string model;                    // a name of the model catalogue; empty: none, or several
+  std::string own_class;                // the class of the script that is trained instead
   std::int64_t batch = 0;               // samples of one loader's batch; 0: not known
   std::int64_t gpus = 0;                // 0: not known
   std::int64_t accumulation = 0;        // micro-batches of a step; 0: not known
