@@ -178,10 +178,19 @@ class Session {
            text.find("mpirun") != std::string_view::npos;
   }
 
-  // The script's path where the launch line is taken relative to its own file.
-  static std::string beside_launch(const LaunchLine& launch) {
-    const std::filesystem::path folder = std::filesystem::path(launch.file).parent_path();
-    return (folder / launch.script.text).lexically_normal().string();
+  // Among several scripts of one name: the one at the path that the launch line gives, from its own
+  // folder; where none is there, those in folders below or above.
+  bool may_start(const LaunchLine& launch, const std::string& script) const {
+    namespace fs = std::filesystem;
+    const fs::path folder = fs::path(launch.file).parent_path();
+    const std::string beside = (folder / launch.script.text).lexically_normal().string();
+    if (paths_.contains(beside)) return beside == script;
+    const auto holds = [](const fs::path& outer, const fs::path& inner) {
+      return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first ==
+             outer.end();
+    };
+    const fs::path home = fs::path(script).parent_path();
+    return holds(folder, home) || holds(home, folder);
   }
 
   ProgramContext context_of(const SourceFile& file) {
@@ -191,11 +200,8 @@ class Session {
     if (given_launch_) context.launches.push_back(*given_launch_);
     const auto launched = launches_.find(file.path.substr(file.path.rfind('/') + 1));
     if (launched == launches_.end() || given_launch_) return context;
-    // Several scripts of one name: that beside the shell script, where there is one, is meant.
-    for (const LaunchLine& launch : launched->second) {
-      const std::string beside = beside_launch(launch);
-      if (beside == file.path || !paths_.contains(beside)) context.launches.push_back(launch);
-    }
+    for (const LaunchLine& launch : launched->second)
+      if (may_start(launch, file.path)) context.launches.push_back(launch);
     return context;
   }
 

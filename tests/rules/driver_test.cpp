@@ -208,5 +208,27 @@ TEST(RulesIndex, IsFresh) {
   EXPECT_EQ(stored.str(), rules_index()) << "write it anew: bench explain --index > docs/rules.md";
 }
 
+TEST(Launches, BelongToTheScriptBesideThem) {
+  const std::string script =
+      "import torch.multiprocessing as mp\n"
+      "def worker(rank):\n"
+      "    pass\n"
+      "if __name__ == '__main__':\n"
+      "    mp.spawn(worker, nprocs=4)\n";
+  const std::string launch = "torchrun --nproc-per-node 4 main.py\n";
+  DiagnoseOptions options;
+  options.selection.select = {"LAU008"};
+  const auto count = [&](const Texts& texts, const std::string& path) {
+    return diagnose_texts(texts, path, options).size();
+  };
+  const Texts beside{{"a/run.sh", launch}, {"a/main.py", script}, {"b/main.py", script}};
+  EXPECT_EQ(count(beside, "a/main.py"), 1U);
+  EXPECT_EQ(count(beside, "b/main.py"), 0U);
+  // Started from the folder above, or below it; never from one that has nothing to do with it.
+  EXPECT_EQ(count({{"scripts/run.sh", launch}, {"main.py", script}}, "main.py"), 1U);
+  EXPECT_EQ(count({{"run.sh", launch}, {"src/main.py", script}}, "src/main.py"), 1U);
+  EXPECT_EQ(count({{"a/run.sh", launch}, {"b/main.py", script}}, "b/main.py"), 0U);
+}
+
 }  // namespace
 }  // namespace bench::diagnose
