@@ -121,8 +121,10 @@ RankTest Program::guarded_by_rank(Ref node, int depth) const {
   if (!function) return RankTest::none;
   if (rank_zero_decorated(function)) return RankTest::main_only;
   std::vector<CallRef> sites = call_sites(function);
-  // model.save(step), where the class of model is not known: calls of that name stand for it.
-  if (sites.empty() && function.function->owner_class != kNoNode)
+  // model.save(step), where the class of model is not known: calls of that name stand for it. The
+  // __init__ of another class says nothing.
+  if (sites.empty() && function.function->owner_class != kNoNode &&
+      function.function->name != "__init__")
     for (const CallRef& call : calls_named(function.function->name))
       if (const Ref object = call.receiver(); object && object.text() != "self" &&
                                               qualified({call.module, call.call->function}).empty())

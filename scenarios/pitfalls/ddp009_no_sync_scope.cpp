@@ -37,6 +37,11 @@ void check_no_sync_scope(const Program& program, Report& report) {
       const Ref body = with.child(Field::body);
       const Ref model = synced_model(program, with.with(context));
       if (!body || !model) continue;
+      // FSDP asks in the backward pass, not in the forward; a helper that is handed some model does
+      // not say which it is.
+      const bool may_be_ddp =
+          !program.uses(Api::fsdp) && (program.has_ddp() || program.framework_distributes());
+      if (!may_be_ddp && !program.is_wrapped(model, diagnose::Wrapper::ddp)) continue;
       const std::string name(model.text());
       const bool forward = program.subtree_calls(body, [&](CallRef call) {
         // criterion(model, batch) runs it too.

@@ -3,16 +3,62 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::RankTest;
 using diagnose::Wrapper;
+
+namespace {
+
+// if args.local_rank == -1: a run of one process, in which nothing is wrapped.
+bool is_for_one_process(const Program& program, Ref node) {
+  return facts::only_without_distribution(program, node) ||
+         program.under(node, [](Ref condition, bool holds) {
+           return holds && condition.text().ends_with("== -1");
+         });
+}
+
+bool is_given_wrapper(const Program& program, const CallRef& site) {
+  for (std::size_t i = 0; const Ref argument = site.positional(i); ++i)
+    if (program.is_wrapped(argument, Wrapper::ddp)) return true;
+  const auto& tree = site.module->tree();
+  const diagnose::NodeId list = tree.child(site.call->node, diagnose::Field::arguments);
+  for (diagnose::NodeId at = list == diagnose::kNoNode ? list : tree[list].first_child;
+       at != diagnose::kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == diagnose::Kind::keyword_argument &&
+        program.is_wrapped({site.module, tree.child(at, diagnose::Field::value)}, Wrapper::ddp))
+      return true;
+  return false;
+}
+
+// evaluate(model, loader) that is called from several places: the one that hands over the wrapper
+// has to be the one that a single rank reaches.
+bool one_rank_hands_over_wrapper(const Program& program, const CallRef& forward) {
+  const Ref callee{forward.module, forward.call->function};
+  const auto function = program.enclosing_function(forward.ref());
+  if (!function || callee.kind() != diagnose::Kind::identifier || program.rank_guard(forward.ref()))
+    return true;
+  const auto& parameters = function.function->parameters;
+  if (std::none_of(parameters.begin(), parameters.end(),
+                   [&](const auto& parameter) { return parameter.name == callee.text(); }))
+    return true;
+  const auto sites = program.call_sites(function);
+  return sites.size() < 2 || std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+           return is_given_wrapper(program, site) && !is_for_one_process(program, site.ref()) &&
+                  program.guarded_by_rank(site.ref()) != RankTest::none;
+         });
+}
+
+}  // namespace
 
 void check_rank0_forward_through_wrapper(const Program& program, Report& report) {
   for (const auto& forward : program.forward_calls()) {
     if (forward.wrap->kind != Wrapper::ddp) continue;
     if (program.is_literal_false(forward.wrap->call.keyword("broadcast_buffers"))) continue;
     if (program.guarded_by_rank(forward.call.ref()) == RankTest::none) continue;
+    if (!one_rank_hands_over_wrapper(program, forward.call)) continue;
     const bool buffers = facts::has_batch_norm(program, *forward.wrap);
     Finding& finding = report.at(
         forward.call.ref(), buffers ? Confidence::certain : Confidence::likely,

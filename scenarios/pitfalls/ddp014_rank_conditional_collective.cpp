@@ -32,6 +32,16 @@ bool is_matched(const Program& program, const CallRef& call) {
   return !guard && call.call->api == Api::broadcast && !program.enclosing_function(call.ref());
 }
 
+// while True: in a function that the other ranks run waits for the commands of one rank, which
+// sends them from a callback.
+bool waits_for_commands(const Program& program, const CallRef& call) {
+  if (program.rank_guard(call.ref())) return false;
+  const Ref loop = program.innermost_loop(call.ref());
+  if (loop.kind() != diagnose::Kind::while_statement) return false;
+  const std::string_view condition = loop.child(diagnose::Field::condition).text();
+  return condition == "True" || condition == "1";
+}
+
 // Under plain DDP save_state(directory) only writes. Sharded models are gathered by every rank, and
 // automatic names wait for everyone.
 bool save_state_communicates(const Program& program) {
@@ -59,7 +69,9 @@ bool is_accelerate_collective(const Program& program, std::string_view name) {
 
 void check_rank_conditional_collective(const Program& program, Report& report) {
   const auto flag = [&](const CallRef& call, const std::string& what) {
-    if (program.guarded_by_rank(call.ref()) == RankTest::none || is_matched(program, call)) return;
+    if (program.guarded_by_rank(call.ref()) == RankTest::none || is_matched(program, call) ||
+        waits_for_commands(program, call))
+      return;
     if (call.keyword("group") || !facts::is_reachable(program, call.ref())) return;
     const bool direct = static_cast<bool>(program.rank_guard(call.ref()));
     report
