@@ -39,8 +39,9 @@ void check_no_sync_scope(const Program& program, Report& report) {
       if (!body || !model) continue;
       // FSDP asks in the backward pass, not in the forward; a helper that is handed some model does
       // not say which it is.
-      const bool may_be_ddp =
-          !program.uses(Api::fsdp) && (program.has_ddp() || program.framework_distributes());
+      const bool may_be_ddp = !program.uses(Api::fsdp) &&
+                              !program.mentions("torch.distributed.fsdp") &&
+                              (program.has_ddp() || program.framework_distributes());
       if (!may_be_ddp && !program.is_wrapped(model, diagnose::Wrapper::ddp)) continue;
       const std::string name(model.text());
       const bool forward = program.subtree_calls(body, [&](CallRef call) {

@@ -11,7 +11,6 @@ using diagnose::DefKind;
 using diagnose::Field;
 using diagnose::FunctionRef;
 using diagnose::Kind;
-using diagnose::kNoNode;
 using diagnose::Module;
 using diagnose::NodeId;
 using diagnose::Wrapper;
@@ -24,6 +23,25 @@ bool is_buffer(const Program& program, std::string_view name) {
   return false;
 }
 
+// Every method of the pass that calls the reader stores the value above the call.
+bool is_stored_by_callers(const Program& program, const std::vector<FunctionRef>& pass,
+                          const FunctionRef& reader, std::string_view name) {
+  bool called = false;
+  for (const CallRef& site : program.call_sites(reader)) {
+    const FunctionRef caller = program.enclosing_function(site.ref());
+    if (!caller || std::find(pass.begin(), pass.end(), caller) == pass.end()) continue;
+    const auto& defs = caller.module->defs_of(name, true);
+    called = true;
+    if (std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+          const NodeId target = caller.module->defs()[index].target;
+          return caller.module->tree().contains(caller.function->node, target) &&
+                 target < site.call->node;
+        }))
+      return false;
+  }
+  return called;
+}
+
 // Some code outside the forward pass, or in it before the store, reads the attribute.
 bool is_read_elsewhere(const Program& program, const std::vector<FunctionRef>& pass,
                        const FunctionRef& storing, const Def& def) {
@@ -32,7 +50,8 @@ bool is_read_elsewhere(const Program& program, const std::vector<FunctionRef>& p
     const FunctionRef reader = program.enclosing_function(read);
     if (!reader) return false;
     if (std::find(pass.begin(), pass.end(), reader) != pass.end())
-      return !program.runs_before(read, {storing.module, def.target});
+      return !program.runs_before(read, {storing.module, def.target}) ||
+             is_stored_by_callers(program, pass, reader, def.name);
     const auto sites = program.call_sites(storing);
     return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
       return program.enclosing_function(site.ref()) == reader && site.call->node < read.node;
@@ -49,10 +68,12 @@ bool is_read_elsewhere(const Program& program, const std::vector<FunctionRef>& p
         const ClassRef owner = program.enclosing_class({storing.module, def.target});
         if (!(reader == owner) && !(program.base_of(reader) == owner)) continue;
       }
-      const NodeId parent = tree[id].parent;
-      if (parent != kNoNode && tree[parent].kind == Kind::assignment &&
-          tree[id].field == Field::left)
-        continue;
+      const auto& stores = module->defs_of(def.name, true);
+      if (std::any_of(stores.begin(), stores.end(), [&](std::uint32_t index) {
+            const Def& store = module->defs()[index];
+            return store.target == id && store.kind != DefKind::augmented;
+          }))
+        continue;  // also self.height in self.height, self.width = ...
       const bool inside = module == storing.module && tree.contains(storing.function->node, id);
       if (inside ? id < def.target : !stores_first({module, id})) return true;
     }
