@@ -31,9 +31,16 @@ std::uint64_t GpuSpec::memory_bytes() const {
   return static_cast<std::uint64_t>(memory_gib.value * kBytesPerGib);
 }
 
+std::int32_t Machine::gpu_count() const {
+  if (groups.empty()) return node.gpus * node_count;
+  std::int32_t gpus = 0;
+  for (const Machine& group : groups) gpus += group.gpu_count();
+  return gpus;
+}
+
 Provenance Machine::provenance() const {
-  const Provenance worst = std::max({gpu.memory_bandwidth.provenance, gpu.fp32_tflops.provenance,
-                                     gpu.pcie_bandwidth.provenance});
+  const Provenance worst = std::max(
+      {gpu.memory_bandwidth.provenance, gpu.fp32_tflops.provenance, gpu.pcie_bandwidth.provenance});
   if (node.nvlink == NvlinkKind::none) return worst;
   return std::max(worst, gpu.nvlink_bandwidth.provenance);
 }

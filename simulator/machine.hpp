@@ -103,7 +103,7 @@ struct NodeSpec {
   bool intel_p2p_penalty = false;  // peer traffic through the root complex costs 6/5
   std::int32_t nics = 0;
   std::vector<std::int32_t> nic_switch;  // switch of each NIC; empty: spread evenly over the GPUs
-  Quantity nic_bandwidth;  // GB/s of one NIC
+  Quantity nic_bandwidth;                // GB/s of one NIC
   Quantity nic_latency_ns;
   Quantity host_slowdown{1, Provenance::specification};  // host costs relative to the reference CPU
   Quantity rank_jitter;  // relative standard deviation of step times between equal ranks
@@ -132,9 +132,11 @@ struct Machine {
   NodeSpec node;
   std::int32_t node_count = 1;
   std::vector<CollectiveCurve> collectives;
+  // Nodes of several kinds, each a machine of its own kind; GPUs are counted through them in this
+  // order. Empty where all nodes are alike; else gpu, node and collectives are those of the first.
+  std::vector<Machine> groups;
 
-  std::int32_t gpu_count() const { return node.gpus * node_count; }
-  std::int32_t node_of(std::int32_t gpu_index) const { return gpu_index / node.gpus; }
+  std::int32_t gpu_count() const;
   // The worst provenance among the figures every simulation uses.
   Provenance provenance() const;
 };

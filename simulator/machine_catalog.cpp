@@ -3,6 +3,7 @@
 #include "bench/core/file_text.hpp"
 #include "bench/core/nearest.hpp"
 #include "simulator/machine_files.hpp"
+#include "simulator/mixed_machine.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -205,6 +206,9 @@ CountedName split_count(const std::string& text) {
   return counted;
 }
 
+Machine load_group_node(const std::filesystem::path& folder, const std::string& name,
+                        const std::string& where);
+
 Machine load_file(const std::string& path, std::int32_t count, const std::string& asked) {
   const auto text = file_text(path);
   if (!text) throw UsageError(path + ": cannot read this machine file");
@@ -213,9 +217,35 @@ Machine load_file(const std::string& path, std::int32_t count, const std::string
   if (describes_gpu(parsed.table)) {
     return wire_gpus(parsed, std::max(count, 1), stem, asked);
   }
+  if (describes_groups(parsed.table)) {
+    if (count > 0) {
+      throw UsageError("machine '" + asked + "': " + path +
+                       " lists groups of nodes; change their numbers there");
+    }
+    const auto folder = std::filesystem::path(path).parent_path();
+    return parse_groups(parsed.section, [&](const std::string& name, const std::string& where) {
+      return load_group_node(folder, name, where);
+    });
+  }
   Machine machine = parse_node(parsed.section, catalogue());
   machine.node.name = stem;
   if (count > 0) machine.node_count = count;
+  return machine;
+}
+
+// File names are relative to the file that names them.
+Machine load_group_node(const std::filesystem::path& folder, const std::string& name,
+                        const std::string& where) {
+  if (!is_file_name(name)) return load_node(name, where);
+  const std::filesystem::path path = folder / name;
+  const auto text = file_text(path.string());
+  if (!text) throw UsageError(where + "node: cannot read " + path.string());
+  ParsedFile parsed(*text, path.string());
+  if (describes_gpu(parsed.table) || describes_groups(parsed.table)) {
+    throw UsageError(where + "node: " + path.string() + " describes no node");
+  }
+  Machine machine = parse_node(parsed.section, catalogue());
+  machine.node.name = path.stem().string();
   return machine;
 }
 
@@ -264,6 +294,7 @@ Machine load_machine(const std::string& name_or_path) {
                      " has no network for several nodes; add a table [network] to its file");
   }
   machine.name = name_or_path;
+  if (!machine.groups.empty()) return machine;
   machine.title = machine.node.title;
   if (machine.node_count > 1) {
     machine.title = std::to_string(machine.node_count) + " x " + machine.node.title;

@@ -19,13 +19,14 @@ constexpr double kCopySetupNs = 2e3;
 class TimeTable {
  public:
   TimeTable(const OperationGraph& graph, const ServiceOrder& order, const Machine& machine,
-            const Topology& topology, const std::vector<int>& gpus,
+            const Topology& topology, const std::vector<int>& gpus, const std::vector<JobPart>& job,
             const SimulationOptions& options)
       : graph_(graph),
         order_(order),
         machine_(machine),
         topology_(topology),
         gpus_(gpus),
+        job_(job),
         options_(options),
         costs_(host_costs(options.host)) {
     costs_.module_replica_ns *= options.replica_scale;
@@ -104,12 +105,12 @@ class TimeTable {
     rounded(static_cast<double>(op.bytes_moved) / slowest * topology_.size());
   }
 
-  const CollectiveModel& model_of(std::uint32_t unit) {
-    std::vector<int> members;
+  const JobCollectives& model_of(std::uint32_t unit) {
     if (graph_.operations[unit].across_ranks) {
-      if (!job_model_) job_model_.emplace(machine_, topology_.job());
+      if (!job_model_) job_model_.emplace(job_);
       return *job_model_;
     }
+    std::vector<int> members;
     for (std::uint32_t m = unit; m != kNoMember; m = order_.next_member[m]) {
       members.push_back(gpus_[static_cast<std::size_t>(graph_.operations[m].device)]);
     }
@@ -117,14 +118,13 @@ class TimeTable {
     members.erase(std::unique(members.begin(), members.end()), members.end());
     const auto found = models_.find(members);
     if (found != models_.end()) return found->second;
-    const NcclTopology group = Topology(machine_, members).job();
-    return models_.emplace(members, CollectiveModel(machine_, group)).first->second;
+    return models_.emplace(members, JobCollectives(job_parts(machine_, members))).first->second;
   }
 
   void time_collective(std::uint32_t i) {
     const Operation& op = graph_.operations[i];
-    const CollectiveModel& model = model_of(i);
-    if (model.topology().ranks < 2) return;  // alone: NCCL does nothing
+    const JobCollectives& model = model_of(i);
+    if (model.ranks() < 2) return;  // alone: NCCL does nothing
     const CollectiveEstimate estimate =
         model.estimate(op.collective, static_cast<double>(op.bytes_moved));
     times_.device_ns[i] = rounded(estimate.ns);
@@ -141,21 +141,23 @@ class TimeTable {
   const Machine& machine_;
   const Topology& topology_;
   const std::vector<int>& gpus_;
+  const std::vector<JobPart>& job_;
   const SimulationOptions& options_;
   HostCosts costs_;
   OperationTimes times_;
   double kernel_scale_ = 1;
   double total_ = 0;
-  std::optional<CollectiveModel> job_model_;
-  std::map<std::vector<int>, CollectiveModel> models_;
+  std::optional<JobCollectives> job_model_;
+  std::map<std::vector<int>, JobCollectives> models_;
 };
 
 }  // namespace
 
 OperationTimes operation_times(const OperationGraph& graph, const ServiceOrder& order,
                                const Machine& machine, const Topology& topology,
-                               const std::vector<int>& gpus, const SimulationOptions& options) {
-  return TimeTable(graph, order, machine, topology, gpus, options).make();
+                               const std::vector<int>& gpus, const std::vector<JobPart>& job,
+                               const SimulationOptions& options) {
+  return TimeTable(graph, order, machine, topology, gpus, job, options).make();
 }
 
 }  // namespace bench::simulator

@@ -4,6 +4,7 @@
 
 #include "simulator/collective_time.hpp"
 #include "simulator/host_costs.hpp"
+#include "simulator/mixed_job.hpp"
 #include "simulator/service_order.hpp"
 #include "simulator/simulate.hpp"
 #include "simulator/topology.hpp"
@@ -26,10 +27,12 @@ struct OperationTimes {
   std::string collective_basis;
 };
 
-// `ranks` is the size of the job for collectives across ranks. Throws UsageError when the durations
+// `machine`, `topology` and `gpus` are those of one kind of node, `job` is everybody who takes part
+// in collectives across ranks. Throws UsageError when the durations
 // add up to more than 64 bits of nanoseconds hold.
 OperationTimes operation_times(const OperationGraph& graph, const ServiceOrder& order,
                                const Machine& machine, const Topology& topology,
-                               const std::vector<int>& gpus, const SimulationOptions& options);
+                               const std::vector<int>& gpus, const std::vector<JobPart>& job,
+                               const SimulationOptions& options);
 
 }  // namespace bench::simulator

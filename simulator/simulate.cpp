@@ -4,6 +4,7 @@
 #include "simulator/engine.hpp"
 #include "simulator/error_band.hpp"
 #include "simulator/graph_io.hpp"
+#include "simulator/mixed_job.hpp"
 #include "simulator/timeline_builder.hpp"
 #include "simulator/traffic.hpp"
 
@@ -58,17 +59,15 @@ void list_links(const Topology& topology, const Schedule& schedule, SimulationRe
   }
 }
 
-}  // namespace
-
-SimulationResult simulate(const OperationGraph& graph, const Machine& machine,
-                          const SimulationOptions& options) {
-  check_options(options);
-  check_graph(graph, "operation graph of " + graph.model);
-  const std::int32_t ranks = ranks_of(graph, options);
-  const std::vector<int> gpus = gpus_of(graph, machine, ranks, options);
-  const Topology topology(machine, gpus);
+// One rank, or one process, on the nodes of one part; `ranks` are those of the whole job.
+SimulationResult simulate_part(const OperationGraph& graph, const std::vector<JobPart>& job,
+                               const JobPart& part, std::int32_t ranks,
+                               const SimulationOptions& options) {
+  const Machine& machine = *part.machine;
+  const Topology& topology = part.topology;
   const ServiceOrder order = service_order(graph, options.host);
-  const OperationTimes times = operation_times(graph, order, machine, topology, gpus, options);
+  const OperationTimes times =
+      operation_times(graph, order, machine, topology, part.gpus, job, options);
   const std::int32_t ranks_per_switch = ranks > 1 ? topology.sharing_switch(0) : 1;
   const Schedule schedule =
       run_engine(graph, order, times, topology, options.host, ranks_per_switch);
@@ -79,6 +78,44 @@ SimulationResult simulate(const OperationGraph& graph, const Machine& machine,
   list_links(topology, schedule, result);
   result.error = error_band(graph, order, machine, times, schedule, options);
   return result;
+}
+
+}  // namespace
+
+std::vector<GroupSimulation> simulate_groups(const OperationGraph& graph, const Machine& machine,
+                                             const SimulationOptions& options) {
+  check_options(options);
+  check_graph(graph, "operation graph of " + graph.model);
+  const std::int32_t ranks = ranks_of(graph, options);
+  // One process stays on the nodes of the first kind.
+  const bool job = graph.strategy == "distributed";
+  const Machine& used = job || machine.groups.empty() ? machine : machine.groups.front();
+  if (!used.groups.empty() && !options.rank_speeds.empty()) {
+    throw UsageError(
+        "simulation: nodes of several kinds have speeds of their own; leave out the "
+        "speeds of ranks");
+  }
+  const std::vector<JobPart> parts = job_parts(used, gpus_of(graph, used, ranks, options));
+  std::vector<GroupSimulation> groups;
+  for (const JobPart& part : parts) {
+    groups.push_back({part.machine->node.title, static_cast<std::int32_t>(part.gpus.size()),
+                      simulate_part(graph, parts, part, ranks, options)});
+  }
+  return groups;
+}
+
+std::size_t slowest_group(const std::vector<GroupSimulation>& groups) {
+  const auto slowest =
+      std::max_element(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
+        return a.result.timeline.step_ns < b.result.timeline.step_ns;
+      });
+  return static_cast<std::size_t>(slowest - groups.begin());
+}
+
+SimulationResult simulate(const OperationGraph& graph, const Machine& machine,
+                          const SimulationOptions& options) {
+  std::vector<GroupSimulation> groups = simulate_groups(graph, machine, options);
+  return std::move(groups[slowest_group(groups)].result);
 }
 
 }  // namespace bench::simulator

@@ -73,8 +73,21 @@ struct SimulationResult {
   std::uint64_t events = 0;  // simulated events, for the microbenchmark
 };
 
-// Throws UsageError when the graph is inconsistent (a dependency on a later operation, a group that
-// can never meet) or the machine has fewer GPUs than the graph uses.
+// A job on nodes of several kinds (Machine::groups): one simulation for each kind that takes part,
+// with the collectives of all, in the order of the groups. A machine whose nodes are alike has one.
+struct GroupSimulation {
+  std::string node;        // title of the kind of node
+  std::int32_t ranks = 0;  // ranks on nodes of this kind
+  SimulationResult result;
+};
+std::vector<GroupSimulation> simulate_groups(const OperationGraph& graph, const Machine& machine,
+                                             const SimulationOptions& options);
+// The one that everybody waits for.
+std::size_t slowest_group(const std::vector<GroupSimulation>& groups);
+
+// The simulation of the slowest group. Throws UsageError when the graph is inconsistent (a
+// dependency on a later operation, a group that can never meet) or the machine has fewer GPUs than
+// the graph uses.
 SimulationResult simulate(const OperationGraph& graph, const Machine& machine,
                           const SimulationOptions& options);
 

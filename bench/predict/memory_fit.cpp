@@ -1,11 +1,8 @@
 #include "bench/predict/memory_fit.hpp"
 
 #include "simulator/device_memory.hpp"
-#include "simulator/topology.hpp"
 
 #include <algorithm>
-#include <numeric>
-#include <vector>
 
 namespace bench {
 namespace {
@@ -13,14 +10,11 @@ namespace {
 constexpr double kBytesPerGib = 1024.0 * 1024 * 1024;
 
 // libtorch's own data_parallel copies and adds without NCCL.
-std::uint64_t nccl_bytes(const simulator::OperationGraph& graph, const simulator::Machine& machine,
-                         int ranks) {
+std::uint64_t nccl_bytes(const simulator::OperationGraph& graph,
+                         const simulator::NcclTopology& job) {
   const bool uses_nccl = graph.strategy == "distributed" || graph.strategy == "data_parallel";
-  if (!uses_nccl || ranks < 2) return 0;
-  std::vector<int> gpus(static_cast<std::size_t>(ranks));
-  std::iota(gpus.begin(), gpus.end(), 0);
-  const simulator::Topology topology(machine, gpus);
-  return static_cast<std::uint64_t>(simulator::nccl_buffer_bytes(topology.job()));
+  if (!uses_nccl || job.ranks < 2) return 0;
+  return static_cast<std::uint64_t>(simulator::nccl_buffer_bytes(job));
 }
 
 void list_categories(const simulator::OperationGraph::Peak& peak, MemoryFit& fit) {
@@ -34,12 +28,12 @@ void list_categories(const simulator::OperationGraph::Peak& peak, MemoryFit& fit
 }  // namespace
 
 MemoryFit memory_fit(const simulator::OperationGraph& graph, int device,
-                     const simulator::Machine& machine, int ranks) {
-  const simulator::GpuSpec& gpu = machine.gpu;
+                     const simulator::JobPart& part) {
+  const simulator::GpuSpec& gpu = part.machine->gpu;
   MemoryFit fit;
   fit.gpu = device;
   fit.context_bytes = static_cast<std::uint64_t>(gpu.context_gib.value * kBytesPerGib);
-  fit.nccl_bytes = nccl_bytes(graph, machine, ranks);
+  fit.nccl_bytes = nccl_bytes(graph, part.job);
   fit.capacity_bytes = gpu.memory_bytes();
   const std::uint64_t outside = fit.context_bytes + fit.nccl_bytes;
   const std::uint64_t room = fit.capacity_bytes > outside ? fit.capacity_bytes - outside : 0;

@@ -3,7 +3,7 @@
 // the libraries' workspaces.
 #pragma once
 
-#include "simulator/machine.hpp"
+#include "simulator/mixed_job.hpp"
 #include "simulator/operation_graph.hpp"
 
 #include <cstdint>
@@ -14,6 +14,7 @@ namespace bench {
 
 struct MemoryFit {
   int gpu = 0;
+  std::string node;  // title, where the machine has nodes of several kinds
   // In use by tensors and cuBLAS's workspaces, as torch.cuda.max_memory_allocated.
   std::uint64_t peak_bytes = 0;
   std::uint64_t reserved_bytes = 0;  // as torch.cuda.max_memory_reserved: the cache is in it
@@ -28,8 +29,8 @@ struct MemoryFit {
   std::uint64_t total_bytes() const { return reserved_bytes + context_bytes + nccl_bytes; }
 };
 
-// `ranks` GPUs of the machine take part in the job of the device.
+// `part` is the job of the device, on nodes of its kind.
 MemoryFit memory_fit(const simulator::OperationGraph& graph, int device,
-                     const simulator::Machine& machine, int ranks);
+                     const simulator::JobPart& part);
 
 }  // namespace bench

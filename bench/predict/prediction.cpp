@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace bench {
 namespace {
@@ -68,9 +69,41 @@ std::string single_key(const Question& question) {
   return std::to_string(question.machine) + " " + case_to_json(question.single());
 }
 
+// A process with several devices stays on nodes of the first kind.
+std::vector<simulator::JobPart> parts_of(const simulator::Machine& machine, const Case& work) {
+  const bool job = work.strategy == Strategy::distributed;
+  std::vector<int> gpus(static_cast<std::size_t>(work.world_size()));
+  std::iota(gpus.begin(), gpus.end(), 0);
+  return job_parts(job || machine.groups.empty() ? machine : machine.groups.front(), gpus);
+}
+
 std::string input_line(const char* what, const simulator::Quantity& quantity, const char* unit) {
   return fmt::format("{}: {:g} {} ({})", what, quantity.value, unit,
                      simulator::provenance_name(quantity.provenance));
+}
+
+void add_inputs(const simulator::Machine& machine, bool networked, const std::string& heading,
+                std::vector<std::string>& lines) {
+  auto add = [&](const std::string& line) { lines.push_back(heading + line); };
+  const simulator::GpuSpec& gpu = machine.gpu;
+  add(input_line("fp32 rate", gpu.fp32_tflops, "TFLOPS"));
+  if (gpu.fp16_tflops > 0) add(input_line("fp16 rate", gpu.fp16_tflops, "TFLOPS"));
+  add(input_line("memory bandwidth", gpu.memory_bandwidth, "GB/s"));
+  add(input_line("kernel launch", gpu.launch_ns, "ns"));
+  add(input_line("PCIe", gpu.pcie_bandwidth, "GB/s per direction"));
+  if (machine.node.nvlink != simulator::NvlinkKind::none) {
+    add(fmt::format("NVLink: {} links of {:g} GB/s ({})", gpu.nvlink_links,
+                    gpu.nvlink_bandwidth.value, provenance_name(gpu.nvlink_bandwidth.provenance)));
+  }
+  if (networked) {
+    add(fmt::format("network: {} adapters of {:g} GB/s a node ({})", machine.node.nics,
+                    machine.node.nic_bandwidth.value,
+                    provenance_name(machine.node.nic_bandwidth.provenance)));
+  }
+  for (const auto& curve : machine.collectives) {
+    add(fmt::format("all-reduce on {} ranks of {}: {}", curve.ranks, curve.name,
+                    provenance_name(curve.provenance)));
+  }
 }
 
 }  // namespace
@@ -80,27 +113,11 @@ bool Prediction::fits() const {
 }
 
 std::vector<std::string> inputs_of(const simulator::Machine& machine, bool anchored) {
-  const simulator::GpuSpec& gpu = machine.gpu;
   std::vector<std::string> lines;
   if (anchored) lines.emplace_back("single-device step: measured (--measured-single)");
-  lines.push_back(input_line("fp32 rate", gpu.fp32_tflops, "TFLOPS"));
-  if (gpu.fp16_tflops > 0) lines.push_back(input_line("fp16 rate", gpu.fp16_tflops, "TFLOPS"));
-  lines.push_back(input_line("memory bandwidth", gpu.memory_bandwidth, "GB/s"));
-  lines.push_back(input_line("kernel launch", gpu.launch_ns, "ns"));
-  lines.push_back(input_line("PCIe", gpu.pcie_bandwidth, "GB/s per direction"));
-  if (machine.node.nvlink != simulator::NvlinkKind::none) {
-    lines.push_back(fmt::format("NVLink: {} links of {:g} GB/s ({})", gpu.nvlink_links,
-                                gpu.nvlink_bandwidth.value,
-                                provenance_name(gpu.nvlink_bandwidth.provenance)));
-  }
-  if (machine.node_count > 1) {
-    lines.push_back(fmt::format("network: {} adapters of {:g} GB/s a node ({})", machine.node.nics,
-                                machine.node.nic_bandwidth.value,
-                                provenance_name(machine.node.nic_bandwidth.provenance)));
-  }
-  for (const auto& curve : machine.collectives) {
-    lines.push_back(fmt::format("all-reduce on {} ranks of {}: {}", curve.ranks, curve.name,
-                                provenance_name(curve.provenance)));
+  if (machine.groups.empty()) add_inputs(machine, machine.node_count > 1, "", lines);
+  for (const simulator::Machine& group : machine.groups) {
+    add_inputs(group, true, group.node.title + ": ", lines);
   }
   return lines;
 }
@@ -192,7 +209,8 @@ void Predictor::add_step(Prediction& prediction, const simulator::SimulationOpti
   const auto graph = edited(prediction.question, work);
   simulator::SimulationOptions all = options;
   if (work.strategy == Strategy::distributed) all.world_size = work.world_size();
-  const auto simulated = simulate(graph, machine, all);
+  const auto groups = simulate_groups(graph, machine, all);
+  const auto& simulated = groups[simulator::slowest_group(groups)].result;
   add_parts(prediction, profiling::analyze(simulated.timeline));
   prediction.step_ms = static_cast<double>(simulated.timeline.step_ns) / kNsPerMs;
   prediction.bytes_communicated = simulated.bytes_communicated;
@@ -200,6 +218,7 @@ void Predictor::add_step(Prediction& prediction, const simulator::SimulationOpti
   prediction.samples_per_second = static_cast<double>(work.batch) * 1e3 / prediction.step_ms;
   add_memory(prediction, graph);
   add_speed_classes(prediction);
+  add_node_classes(prediction, groups);
   const bool alone = work.strategy == Strategy::single;
   prediction.single_ms = alone ? prediction.step_ms : single_ms(prediction.question, options);
   prediction.scaling_efficiency = prediction.single_ms / prediction.step_ms;
@@ -214,17 +233,31 @@ void Predictor::add_speed_classes(Prediction& prediction) const {
   const double slowest = classes.begin()->first;
   for (const auto& [speed, ranks] : classes) {
     prediction.speed_classes.push_back(
-        {speed, ranks, prediction.compute_ms * (1 - slowest / speed)});
+        {"", speed, ranks, prediction.compute_ms * (1 - slowest / speed)});
+  }
+}
+
+// Everybody is there when a collective begins: a GPU that computes less waits for the difference.
+void Predictor::add_node_classes(Prediction& prediction,
+                                 const std::vector<simulator::GroupSimulation>& groups) {
+  if (groups.size() < 2) return;
+  for (const simulator::GroupSimulation& group : groups) {
+    Prediction own;
+    add_parts(own, profiling::analyze(group.result.timeline));
+    prediction.speed_classes.push_back({group.node, prediction.compute_ms / own.compute_ms,
+                                        group.ranks, prediction.compute_ms - own.compute_ms});
   }
 }
 
 void Predictor::add_memory(Prediction& prediction, const simulator::OperationGraph& graph) const {
-  const simulator::Machine& machine = machines_[prediction.question.machine];
-  const int ranks = prediction.work().world_size();
-  prediction.memory.push_back(memory_fit(graph, 0, machine, ranks));
+  const auto parts = parts_of(machines_[prediction.question.machine], prediction.work());
+  for (const simulator::JobPart& part : parts) {
+    prediction.memory.push_back(memory_fit(graph, 0, part));
+    if (parts.size() > 1) prediction.memory.back().node = part.machine->node.title;
+  }
   MemoryFit fullest;
   for (int device = 1; device < graph.devices; ++device) {
-    MemoryFit other = memory_fit(graph, device, machine, ranks);
+    MemoryFit other = memory_fit(graph, device, parts.front());
     if (other.total_bytes() > fullest.total_bytes()) fullest = std::move(other);
   }
   if (fullest.peak_bytes > 0) prediction.memory.push_back(std::move(fullest));

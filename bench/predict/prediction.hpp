@@ -17,7 +17,8 @@ namespace bench {
 
 // Ranks of one speed, and how long they wait for the slowest in every step.
 struct SpeedClass {
-  double speed = 1;
+  std::string node;  // title of their kind of node, where the machine has several
+  double speed = 1;  // of --rank-speeds; of kinds of nodes, relative to the slowest
   int ranks = 0;
   double waits_ms = 0;
 };
@@ -36,7 +37,7 @@ struct Prediction {
   double idle_ms = 0;
   double comm_overlap = 1;  // share of communication that hides behind compute
   std::uint64_t bytes_communicated = 0;
-  std::vector<SpeedClass> speed_classes;  // where --rank-speeds makes a difference
+  std::vector<SpeedClass> speed_classes;  // where ranks are unequal
   std::vector<MemoryFit> memory;  // the primary GPU, and under DataParallel the fullest other
   std::optional<std::int64_t> max_batch_per_gpu;  // where it was asked for
   simulator::ErrorBand error;
@@ -71,6 +72,8 @@ class Predictor {
   bool fits_at(const Question& question, std::int64_t per_gpu);
   void add_speed_classes(Prediction& prediction) const;
   void add_step(Prediction& prediction, const simulator::SimulationOptions& options);
+  static void add_node_classes(Prediction& prediction,
+                               const std::vector<simulator::GroupSimulation>& groups);
   void add_memory(Prediction& prediction, const simulator::OperationGraph& graph) const;
 
   const PredictRequest& request_;

@@ -18,6 +18,7 @@ Json json_of(const MemoryFit& memory) {
             {"capacity_bytes", memory.capacity_bytes},
             {"by_category", memory.by_category},
             {"fits", memory.fits}};
+  if (!memory.node.empty()) json["node"] = memory.node;
   if (!memory.fits) json["first_failure"] = memory.first_failure;
   return json;
 }
@@ -63,6 +64,7 @@ Json json_of(const Prediction& p) {
   for (const SpeedClass& speeds : p.speed_classes) {
     json["speed_classes"].push_back(
         {{"speed", speeds.speed}, {"ranks", speeds.ranks}, {"waits_ms", speeds.waits_ms}});
+    if (!speeds.node.empty()) json["speed_classes"].back()["node"] = speeds.node;
   }
   for (const MemoryFit& memory : p.memory) json["memory"].push_back(json_of(memory));
   if (p.max_batch_per_gpu) json["max_batch_per_gpu"] = *p.max_batch_per_gpu;

@@ -48,7 +48,9 @@ std::string options_text(const Question& question) {
 std::string fit_text(const Prediction& prediction) {
   if (prediction.fits()) return "yes";
   for (const MemoryFit& memory : prediction.memory) {
-    if (!memory.fits) return fmt::format("no: {}", memory.first_failure);
+    if (memory.fits) continue;
+    const std::string where = memory.node.empty() ? "" : " on " + memory.node;
+    return fmt::format("no: {}{}", memory.first_failure, where);
   }
   return "no";
 }
@@ -119,8 +121,9 @@ std::string bars_text(const std::vector<Prediction>& predictions, bool with_mach
 std::string memory_text(const Prediction& p) {
   std::string text = fmt::format("Memory of {}\n", prediction_label(p, false));
   for (const MemoryFit& memory : p.memory) {
-    text += fmt::format("  GPU {}: {} of {}", memory.gpu, format_bytes(memory.total_bytes()),
-                        format_bytes(memory.capacity_bytes));
+    const std::string where = memory.node.empty() ? "" : " of each " + memory.node;
+    text += fmt::format("  GPU {}{}: {} of {}", memory.gpu, where,
+                        format_bytes(memory.total_bytes()), format_bytes(memory.capacity_bytes));
     std::vector<std::pair<std::uint64_t, std::string>> parts;
     for (const auto& [category, bytes] : memory.by_category) parts.emplace_back(bytes, category);
     const std::pair<std::uint64_t, const char*> around[] = {
@@ -146,6 +149,12 @@ std::string waiting_text(const Prediction& p, bool with_machine) {
   if (p.speed_classes.empty()) return "";
   std::string text = "\n" + prediction_label(p, with_machine) + ": ranks of unequal speed\n";
   for (const SpeedClass& speeds : p.speed_classes) {
+    if (!speeds.node.empty()) {
+      text +=
+          fmt::format("  {} on {} compute {:.2f} times as fast as the slowest, wait {} of a step\n",
+                      speeds.ranks, speeds.node, speeds.speed, ms(speeds.waits_ms));
+      continue;
+    }
     text += fmt::format("  {} at {:g} of the GPU's speed wait {} of a step for the slowest\n",
                         speeds.ranks, speeds.speed, ms(speeds.waits_ms));
   }

@@ -148,6 +148,9 @@ std::vector<simulator::Machine> load_machines(const PredictRequest& request) {
   std::vector<simulator::Machine> machines;
   for (const std::string& name : request.machines) {
     machines.push_back(machine_of_flag(name));
+    if (request.rank_speeds.empty() || machines.back().groups.empty()) continue;
+    throw UsageError("--rank-speeds: " + name +
+                     " lists nodes of several kinds, which have speeds of their own");
   }
   return machines;
 }

@@ -85,6 +85,33 @@ TEST(Predict, UnequalRanksSayHowLongTheFastOnesWait) {
   EXPECT_NE(bad.err.find("--rank-speeds"), std::string::npos);
 }
 
+TEST(Predict, NodesOfSeveralKindsSayWhoWaitsAndWhereItDoesNotFit) {
+  const Workspace here;
+  here.write("mixed.toml", "[[group]]\nnode = \"dgx-a100\"\n[[group]]\nnode = \"dgx-1-v100\"\n");
+  std::vector<std::string> asked{"--model",      "resnet50", "--strategy", "ddp",
+                                 "--gpu-counts", "16",       "--machine"};
+  auto on = [&](const char* machine, const std::string& batch) {
+    std::vector<std::string> all = asked;
+    all.insert(all.end(), {machine, "--batch-per-gpu", batch, "--max-batch"});
+    return predictions(here, all).at(0);
+  };
+  const std::int64_t most = on("2xdgx-1-v100", "8").at("max_batch_per_gpu");
+  const Json mixed = on("mixed.toml", std::to_string(most + most / 4));
+  EXPECT_EQ(mixed.at("max_batch_per_gpu"), most);
+  EXPECT_FALSE(mixed.at("fits"));
+  EXPECT_TRUE(mixed.at("memory")[0].at("fits")) << "the A100's";
+  EXPECT_FALSE(mixed.at("memory")[1].at("fits"));
+  EXPECT_TRUE(mixed.at("memory")[1].at("node").get<std::string>().starts_with("DGX-1"));
+  const Json classes = mixed.at("speed_classes");
+  ASSERT_EQ(classes.size(), 2U);
+  EXPECT_GT(classes[0].at("waits_ms"), 0);
+  EXPECT_EQ(classes[1].at("waits_ms"), 0);
+  asked.insert(asked.end(), {"mixed.toml", "--rank-speeds", "0.5x8"});
+  const Answer bad = here.bench(predict(asked));
+  EXPECT_EQ(bad.exit_code, 2);
+  EXPECT_NE(bad.err.find("--rank-speeds: mixed.toml"), std::string::npos) << bad.err;
+}
+
 TEST(Predict, AMeasuredSingleStepIsReproduced) {
   const Workspace here;
   const Json all = predictions(here, {"--model", "resnet50", "--machine", "dgx-1-v100",
