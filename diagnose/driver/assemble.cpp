@@ -27,6 +27,10 @@ constexpr auto kExternal = std::to_array<std::string_view>({
     "uuid", "wandb", "warnings", "yaml"});
 // clang-format on
 
+constexpr auto kRequirementFiles = std::to_array<std::string_view>(
+    {"requirements.txt", "requirements.in", "environment.yml", "environment.yaml", "setup.py",
+     "setup.cfg", "pyproject.toml", "Pipfile"});
+
 bool is_external(std::string_view top) {
   return std::binary_search(kExternal.begin(), kExternal.end(), top);
 }
@@ -93,6 +97,29 @@ std::vector<std::string> import_candidates(const std::string& importer, const st
   return out;
 }
 
+std::vector<std::string> directories_above(const std::string& file, const std::string& top) {
+  std::vector<std::string> out;
+  std::string directory = directory_of(file);
+  while (static_cast<int>(out.size()) <= kMaxParents &&
+         inside(directory.empty() ? "./" : directory, top)) {
+    out.push_back(directory);
+    if (directory.empty()) break;
+    directory = parent_of(directory);
+  }
+  return out;
+}
+
+NewestVersions requirements_in(const std::string& directory, const std::string& top,
+                               const ModuleCache& cache) {
+  NewestVersions out;
+  for (const std::string_view name : kRequirementFiles) {
+    const std::string file = directory + std::string(name);
+    if (links_out_of(file, top)) continue;
+    if (const auto text = cache.read(file)) out = merged(out, read_requirements(*text));
+  }
+  return out;
+}
+
 AssembledProgram assemble(const std::string& script, const ProgramContext& context,
                           ModuleCache& cache) {
   AssembledProgram out;
@@ -100,6 +127,7 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
   if (!root) return out;
   ProgramInput input;
   input.launches = context.launches;
+  input.newest = context.newest;
   input.gpus = context.gpus;
   input.is_notebook = script.ends_with(".ipynb");
   std::deque<std::shared_ptr<const Module>> pending{root};

@@ -20,8 +20,16 @@ struct AssembledProgram {
 struct ProgramContext {
   std::string top;  // imports are followed inside this directory only
   std::vector<LaunchLine> launches;
+  NewestVersions newest;
   std::optional<int> gpus;
 };
+
+// Directories from the file's own up to `top`, nearest first.
+std::vector<std::string> directories_above(const std::string& file, const std::string& top);
+
+// What the requirement files of one directory allow.
+NewestVersions requirements_in(const std::string& directory, const std::string& top,
+                               const ModuleCache& cache);
 
 AssembledProgram assemble(const std::string& script, const ProgramContext& context,
                           ModuleCache& cache);

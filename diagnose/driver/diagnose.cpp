@@ -29,6 +29,11 @@ bool is_relevant(std::string_view text) {
   });
 }
 
+// A script of few lines may leave the training to the files that it imports.
+bool may_train(std::string_view text) {
+  return is_relevant(text) || text.find("__main__") != std::string_view::npos;
+}
+
 bool before(const Finding& a, const Finding& b) {
   return std::tie(a.file, a.line, a.column, a.rule, a.message) <
          std::tie(b.file, b.line, b.column, b.rule, b.message);
@@ -196,6 +201,7 @@ class Session {
   ProgramContext context_of(const SourceFile& file) {
     ProgramContext context;
     context.top = file.top;
+    context.newest = requirements_of(file);
     context.gpus = options_.gpus;
     if (given_launch_) context.launches.push_back(*given_launch_);
     const auto launched = launches_.find(file.path.substr(file.path.rfind('/') + 1));
@@ -205,10 +211,29 @@ class Session {
     return context;
   }
 
+  // The nearest directory that bounds a package counts.
+  NewestVersions requirements_of(const SourceFile& file) {
+    NewestVersions out;
+    for (const std::string& directory : directories_above(file.path, file.top)) {
+      const std::lock_guard lock(mutex_);
+      auto known = requirements_.find(directory);
+      if (known == requirements_.end())
+        known =
+            requirements_.emplace(directory, requirements_in(directory, file.top, cache_)).first;
+      if (out.torch == kAnyVersion) out.torch = known->second.torch;
+      if (out.lightning == kAnyVersion) out.lightning = known->second.lightning;
+    }
+    return out;
+  }
+
   std::vector<Finding> run_script(const SourceFile& file) {
-    if (!read(file, is_relevant)) return {};
+    if (!read(file, may_train)) return {};
     const AssembledProgram assembled = assemble(file.path, context_of(file), cache_);
     if (!assembled.program) return {};
+    const auto& modules = assembled.program->modules();
+    if (std::none_of(modules.begin(), modules.end(),
+                     [](const Module* module) { return is_relevant(module->tree().source()); }))
+      return {};
     note_unparsed(assembled);
     {
       const std::lock_guard lock(mutex_);
@@ -221,7 +246,16 @@ class Session {
   std::vector<Finding> run_launches(const SourceFile& file) {
     const auto text = read(file, is_relevant_launch);
     if (!text) return {};
-    return run_without_script(file.path, read_shell_script(file.path, *text), {});
+    std::vector<LaunchLine> launches = read_shell_script(file.path, *text);
+    // The other nodes of a job may have shell scripts of their own.
+    std::set<std::string> scripts;
+    for (const LaunchLine& launch : launches)
+      scripts.insert(launch.script.text.substr(launch.script.text.rfind('/') + 1));
+    for (const std::string& script : scripts)
+      if (const auto known = launches_.find(script); known != launches_.end())
+        std::copy_if(known->second.begin(), known->second.end(), std::back_inserter(launches),
+                     [&](const LaunchLine& launch) { return launch.file != file.path; });
+    return run_without_script(file, std::move(launches), {});
   }
 
   std::vector<Finding> run_config(const SourceFile& file) {
@@ -230,16 +264,17 @@ class Session {
     auto entries =
         file.type == FileType::toml ? read_toml(file.path, *text) : read_yaml(file.path, *text);
     if (entries.empty()) return {};
-    return run_without_script(file.path, {}, std::move(entries));
+    return run_without_script(file, {}, std::move(entries));
   }
 
-  std::vector<Finding> run_without_script(const std::string& path, std::vector<LaunchLine> launches,
+  std::vector<Finding> run_without_script(const SourceFile& file, std::vector<LaunchLine> launches,
                                           std::vector<ConfigEntry> configs) {
-    const Module empty(path, "", "");
+    const Module empty(file.path, "", "");
     ProgramInput input;
     input.modules.push_back(&empty);
     input.launches = std::move(launches);
     input.configs = std::move(configs);
+    input.newest = requirements_of(file);
     input.gpus = options_.gpus;
     const Program program(std::move(input));
     return Finisher(cache_, options_.selection)
@@ -253,7 +288,8 @@ class Session {
   std::set<std::string> paths_;
   std::mutex mutex_;
   std::set<std::string> covered_;
-  std::map<std::string, Notice> notices_;  // by file
+  std::map<std::string, Notice> notices_;               // by file
+  std::map<std::string, NewestVersions> requirements_;  // by directory
 };
 
 // The files that import statements of the file may mean, read from its text without parsing it.

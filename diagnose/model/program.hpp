@@ -4,6 +4,7 @@
 #pragma once
 
 #include "diagnose/config/config_entry.hpp"
+#include "diagnose/config/requirements.hpp"
 #include "diagnose/launch/launch_line.hpp"
 #include "diagnose/model/module.hpp"
 
@@ -114,6 +115,7 @@ struct ProgramInput {
   std::vector<ConfigEntry> configs;
   std::optional<int> gpus;
   bool is_notebook = false;
+  NewestVersions newest;  // of frameworks, by the project's requirement files
 };
 
 class Program {
@@ -125,6 +127,8 @@ class Program {
   const std::vector<LaunchLine>& launches() const { return input_.launches; }
   const std::vector<ConfigEntry>& configs() const { return input_.configs; }
   std::optional<int> gpus() const { return input_.gpus; }
+  // The newest versions of frameworks that the project's requirements allow.
+  const NewestVersions& newest() const { return input_.newest; }
   bool is_notebook() const { return input_.is_notebook; }
 
   // --- tables

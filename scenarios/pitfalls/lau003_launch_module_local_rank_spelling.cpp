@@ -7,6 +7,12 @@ namespace bench::pitfalls {
 using diagnose::Launcher;
 using diagnose::LaunchLine;
 
+namespace {
+
+constexpr int kDashVersion = 200;  // PyTorch 2.0 changed the spelling
+
+}  // namespace
+
 void check_launch_module_local_rank_spelling(const Program& program, Report& report) {
   if (!program.calls_named("parse_known_args").empty()) return;
   bool old_launcher = false;
@@ -32,6 +38,10 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
                                  "torch.distributed.launch passes --local-rank with a dash since "
                                  "PyTorch 2.0: this parser exits with unrecognized arguments");
     if (!old_launcher) finding.severity = Severity::warning;
+    if (program.newest().torch < kDashVersion) {  // nothing fails before the upgrade
+      finding.severity = Severity::info;
+      finding.confidence = Confidence::check;
+    }
     finding.help = "Accept both spellings, or better use torchrun and the LOCAL_RANK variable.";
     replace(spelt, "\"--local-rank\", " + std::string(spelt.text()), "Accept both spellings",
             finding);

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
+#include "scenarios/pitfalls/trainer_signature.hpp"
 
 namespace bench::pitfalls {
 
@@ -39,6 +40,7 @@ void check_trainer_gpus_argument(const Program& program, Report& report) {
         modern = "accelerator=\"tpu\", devices=" + trainer::spelling(argument->value);
       if (name == "ipus") modern = "accelerator=\"ipu\" (an extra package since 2.1)";
       finding.help = "Write " + modern + ".";
+      trainer::weigh_by_requirements(program, trainer::kVersion2, finding);
       if (name == "gpus" && argument->value.known() && !argument->value.is_default &&
           use.find("accelerator") == nullptr && use.find("devices") == nullptr)
         trainer::fix(*argument, modern_gpus(argument->value), "Write accelerator and devices",

@@ -8,6 +8,9 @@ namespace bench::pitfalls {
 
 namespace {
 
+constexpr int kBackendRemoved = 105;
+constexpr int kNameRefused = 107;
+
 bool is_strategy_name(std::string_view name) {
   static constexpr auto kNames = std::to_array<std::string_view>(
       {"dp", "ddp", "ddp_spawn", "ddp_cpu", "ddp2", "horovod", "ddp_sharded",
@@ -24,6 +27,7 @@ void check_accelerator_used_as_strategy(const Program& program, Report& report) 
           trainer::flag(report, *backend, Confidence::certain,
                         "Trainer(distributed_backend=...) was removed in Lightning 1.5");
       finding.help = "Write strategy=" + trainer::spelling(backend->value) + ".";
+      trainer::weigh_by_requirements(program, kBackendRemoved, finding);
       if (backend->value.is_string() && backend->value.string != "dp" &&
           use.find("strategy") == nullptr)
         trainer::fix(*backend,
@@ -46,6 +50,7 @@ void check_accelerator_used_as_strategy(const Program& program, Report& report) 
                                                        "\", accelerator=\"gpu\"";
     finding.help =
         "Write " + modern + (name == "dp" ? " (the batch size is then per device)." : ".");
+    trainer::weigh_by_requirements(program, kNameRefused, finding);
     if (name != "dp" && use.find("strategy") == nullptr)
       trainer::fix(*accelerator, modern, "Write strategy and accelerator", finding);
   }

@@ -21,6 +21,7 @@ void check_removed_strategy(const Program& program, Report& report) {
         "Write strategy=\"" + successor + "\"" +
         (name == "dp" ? "; the loader's batch size is then that of one device, not the total."
                       : ".");
+    trainer::weigh_by_requirements(program, trainer::kVersion2, finding);
     if (name != "dp" && strategy->name == "strategy")
       trainer::fix(*strategy, "strategy=\"" + successor + "\"",
                    "Write the strategy that replaced it", finding);

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
+#include "scenarios/pitfalls/trainer_signature.hpp"
 
 namespace bench::pitfalls {
 
@@ -20,6 +21,7 @@ void check_legacy_precision_value(const Program& program, Report& report) {
                                          " is an old name for mixed precision; Lightning 2 warns, "
                                          "and it does not mean pure half precision");
     finding.help = "Write precision=\"" + modern + "\".";
+    trainer::weigh_by_requirements(program, trainer::kVersion2, finding);
     trainer::fix(*precision, "precision=\"" + modern + "\"", "Write the full name", finding);
     const auto* accelerator = use.find("accelerator");
     if (accelerator && accelerator->value.is_string() && accelerator->value.string == "cpu" &&

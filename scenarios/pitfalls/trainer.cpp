@@ -2,6 +2,7 @@
 
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/trainer_signature.hpp"
 
 #include <algorithm>
 
@@ -111,6 +112,14 @@ Finding& flag(Report& report, const Argument& argument, Confidence confidence,
   }
   return report.at(argument.node.with((*argument.node.module)[argument.node.node].parent),
                    confidence, std::move(message));
+}
+
+void weigh_by_requirements(const Program& program, int removed, Finding& finding) {
+  if (program.newest().lightning >= removed) return;
+  finding.severity = Severity::info;
+  finding.confidence = Confidence::check;
+  finding.help += " The requirements keep Lightning below " + std::string(version_text(removed)) +
+                  ": it waits for the upgrade.";
 }
 
 void fix(const Argument& argument, const std::string& text, const std::string& title,

@@ -30,6 +30,10 @@ std::vector<Use> uses(const Program& program);
 // Reports at the argument (`gpus=2`, or the key of the config).
 Finding& flag(Report& report, const Argument& argument, Confidence confidence, std::string message);
 
+// Where the requirements keep Lightning below `removed`, nothing fails yet: the finding, whose help
+// is written, becomes a note.
+void weigh_by_requirements(const Program& program, int removed, Finding& finding);
+
 // Replaces `name=value` in a script; does nothing for configs and ** dictionaries.
 void fix(const Argument& argument, const std::string& text, const std::string& title,
          Finding& finding);

@@ -1,0 +1,132 @@
+#include "diagnose/config/requirements.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <optional>
+
+namespace bench::diagnose {
+namespace {
+
+struct PackageName {
+  std::string_view written;
+  std::int16_t NewestVersions::*package;
+};
+
+constexpr auto kPackages = std::to_array<PackageName>({
+    {"pytorch-lightning", &NewestVersions::lightning},
+    {"pytorch_lightning", &NewestVersions::lightning},
+    {"lightning", &NewestVersions::lightning},
+    {"pytorch", &NewestVersions::torch},
+    {"torch", &NewestVersions::torch},
+});
+
+constexpr int kMinors = 100;  // minor versions that fit below one major version
+
+bool in_name(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+}
+
+void skip(std::string_view& text, std::string_view characters) {
+  text.remove_prefix(std::min(text.find_first_not_of(characters), text.size()));
+}
+
+struct Version {
+  int number = 0;
+  int parts = 0;
+  bool has_patch = false;  // 1.9.1: a bound within the minor version
+};
+
+// Reads 1.5.10 and leaves what follows; nothing where no number stands.
+std::optional<Version> take_version(std::string_view& text) {
+  std::array<int, 3> parts{};
+  Version out;
+  while (out.parts < static_cast<int>(parts.size())) {
+    int& part = parts.at(static_cast<std::size_t>(out.parts));
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), part);
+    if (error != std::errc()) break;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    ++out.parts;
+    if (!text.starts_with('.')) break;
+    text.remove_prefix(1);
+  }
+  if (out.parts == 0 || parts[0] >= kMinors || parts[1] >= kMinors) return std::nullopt;
+  out.number = parts[0] * kMinors + parts[1];
+  out.has_patch = parts[2] > 0;
+  return out;
+}
+
+// The newest version that one constraint allows; nothing for >= and its kin.
+std::optional<int> upper_bound(std::string_view op, const Version& version) {
+  const int end_of_major = version.number / kMinors * kMinors + kMinors - 1;
+  if (op == "==" || op == "===" || op == "=" || op == "<=") return version.number;
+  if (op == "<") return version.has_patch ? version.number : version.number - 1;
+  if (op == "~=") return version.parts > 2 ? version.number : end_of_major;
+  if (op == "~") return version.parts > 1 ? version.number : end_of_major;
+  if (op == "^") return end_of_major;
+  return std::nullopt;
+}
+
+// What stands behind a package's name: ==1.4.5, =1.7=py3.7, >=1.3,<1.9, = "^1.5".
+std::optional<int> newest_allowed(std::string_view text) {
+  skip(text, " \t");
+  if (text.starts_with('[')) text.remove_prefix(std::min(text.find(']') + 1, text.size()));
+  skip(text, " \t\"'(");
+  std::optional<int> newest;
+  while (true) {
+    const std::string_view op = text.substr(0, text.find_first_not_of("=<>!~^"));
+    text.remove_prefix(op.size());
+    skip(text, " \t");
+    if (op == "=" && (text.starts_with('"') || text.starts_with('\''))) {  // TOML
+      text.remove_prefix(1);
+      const bool bare = !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) != 0;
+      if (!bare) continue;
+    }
+    const auto version = op.empty() ? std::nullopt : take_version(text);
+    if (!version) return newest;
+    if (const auto bound = upper_bound(op, *version))
+      newest = std::min(newest.value_or(*bound), *bound);
+    text.remove_prefix(
+        std::min(text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789*+."), text.size()));
+    skip(text, " \t");
+    if (!text.starts_with(',')) return newest;
+    skip(text, ", \t");
+  }
+}
+
+void read_line(std::string_view line, NewestVersions& newest) {
+  for (const PackageName& name : kPackages)
+    for (std::size_t at = line.find(name.written); at != std::string_view::npos;
+         at = line.find(name.written, at + 1)) {
+      const std::size_t end = at + name.written.size();
+      if ((at > 0 && in_name(line[at - 1])) || (end < line.size() && in_name(line[end]))) continue;
+      NewestVersions here;
+      here.*name.package =
+          static_cast<std::int16_t>(newest_allowed(line.substr(end)).value_or(kAnyVersion));
+      newest = merged(newest, here);
+    }
+}
+
+}  // namespace
+
+NewestVersions merged(const NewestVersions& one, const NewestVersions& other) {
+  const auto highest = [](std::int16_t a, std::int16_t b) {
+    if (a == kAnyVersion || b == kAnyVersion) return std::min(a, b);  // not bounded there
+    return std::max(a, b);
+  };
+  return {highest(one.torch, other.torch), highest(one.lightning, other.lightning)};
+}
+
+NewestVersions read_requirements(std::string_view text) {
+  NewestVersions newest;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    read_line(line.substr(0, line.find('#')), newest);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return newest;
+}
+
+}  // namespace bench::diagnose

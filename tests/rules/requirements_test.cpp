@@ -1,0 +1,76 @@
+// The newest versions that requirement files allow, in the ways people write them.
+#include "diagnose/config/requirements.hpp"
+
+#include "diagnose/driver/diagnose.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace bench::diagnose {
+namespace {
+
+TEST(Requirements, ReadUpperBounds) {
+  const struct {
+    std::string_view text;
+    std::int16_t NewestVersions::*package;
+    int version;
+  } cases[] = {
+      {"pytorch-lightning==1.4.5\n", &NewestVersions::lightning, 104},
+      {"pytorch_lightning==1.5.10", &NewestVersions::lightning, 105},
+      {"lightning<=1.9.0  # for now", &NewestVersions::lightning, 109},
+      {"torch<2.0", &NewestVersions::torch, 199},
+      {"torch<1.13", &NewestVersions::torch, 112},
+      {"torch<1.12.1", &NewestVersions::torch, 112},
+      {"torch >=1.8, <2", &NewestVersions::torch, 199},
+      {"torch==1.8.1+cu111", &NewestVersions::torch, 108},
+      {"torch==1.10.*", &NewestVersions::torch, 110},
+      {"pytorch-lightning~=1.7.2", &NewestVersions::lightning, 107},
+      {"pytorch-lightning~=1.7", &NewestVersions::lightning, 199},
+      {"pytorch-lightning[extra]==1.6.0", &NewestVersions::lightning, 106},
+      {"  - pytorch=1.7.1=py3.8_cuda11.0_cudnn8_0", &NewestVersions::torch, 107},
+      {"  - pytorch::pytorch=1.9", &NewestVersions::torch, 109},
+      {"    - pytorch-lightning==0.9.0", &NewestVersions::lightning, 9},
+      {"    install_requires=['numpy', 'torch>=1.6,<1.9'],", &NewestVersions::torch, 108},
+      {"pytorch-lightning = \"^1.5\"", &NewestVersions::lightning, 199},
+      {"torch = \"1.11.0\"", &NewestVersions::torch, 111},
+      {"torch = \">=1.11,<1.13\"", &NewestVersions::torch, 112},
+      {"torch==1.7.1\ntorch==1.9.0", &NewestVersions::torch, 109},
+  };
+  for (const auto& each : cases) {
+    const NewestVersions found = read_requirements(each.text);
+    EXPECT_EQ(found.*each.package, each.version) << each.text;
+    EXPECT_EQ(std::max(found.torch, found.lightning), kAnyVersion) << each.text;
+  }
+}
+
+TEST(Requirements, SayNothingWithoutAnUpperBound) {
+  for (const std::string_view text :
+       {"", "torch", "torch>=1.8", "pytorch-lightning>1.2", "lightning!=1.9.0", "torchvision==0.8",
+        "lightning-bolts==0.3", "my-torch==1.0", "# torch==1.4", "torch==", "torch==latest",
+        "torch = {git = \"https://example.org/torch.git\"}", "torch<",
+        "pytorch=", "torch==999999999999"})
+    EXPECT_EQ(std::min(read_requirements(text).torch, read_requirements(text).lightning),
+              kAnyVersion)
+        << text;
+}
+
+TEST(Requirements, TheNearestDirectoryCounts) {
+  const std::map<std::string, std::string> files{
+      {"new/train.py", "import pytorch_lightning as pl\npl.Trainer(gpus=2, strategy='ddp')\n"},
+      {"new/requirements.txt", "pytorch-lightning==2.1.0\n"},
+      {"old/train.py", "import pytorch_lightning as pl\npl.Trainer(gpus=2, strategy='ddp')\n"},
+      {"requirements.txt", "pytorch-lightning==1.6.0\n"}};
+  DiagnoseOptions options;
+  options.selection.select = {"LIT001"};
+  const auto severity = [&](const std::string& script) {
+    const auto found = diagnose_texts(files, script, options);
+    EXPECT_EQ(found.size(), 1U);
+    return found.empty() ? Severity::info : found.front().severity;
+  };
+  EXPECT_EQ(severity("new/train.py"), Severity::error);
+  EXPECT_EQ(severity("old/train.py"), Severity::info);
+}
+
+}  // namespace
+}  // namespace bench::diagnose
