@@ -40,7 +40,9 @@ void check_checkpoint_io_unguarded(const Program& program, Report& report) {
           program.guarded_by_rank(make.ref()) != RankTest::none)
         continue;
       if (make.module->tree().ancestor(make.call->node, Kind::try_statement) != kNoNode) continue;
-      if (facts::rank_goes_first(program, make.ref()) || program.before_ranks(make.ref())) continue;
+      if (facts::rank_goes_first(program, make.ref()) ||
+          facts::only_before_ranks(program, make.ref()))
+        continue;
       if (!facts::is_reachable(program, make.ref()) || program.comes_from_rank(make.positional(0)))
         continue;
       Finding& finding =

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
+#include "scenarios/pitfalls/facts.hpp"
 
 namespace bench::pitfalls {
 
@@ -29,7 +30,8 @@ void check_reentrant_checkpoint(const Program& program, Report& report) {
     const bool optional = program.under(call.ref(), [](Ref condition, bool holds) {
       return holds && condition.text().find("checkpoint") != std::string_view::npos;
     });
-    const bool unused = searches_for_unused(program) && !optional;
+    const bool unused =
+        searches_for_unused(program) && !optional && !facts::only_evaluates(program);
     Finding& finding =
         report.at(call.ref(), unused ? Confidence::certain : Confidence::check,
                   unused ? "re-entrant checkpointing with find_unused_parameters=True: \"Expected "

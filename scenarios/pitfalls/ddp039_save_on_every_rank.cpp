@@ -37,8 +37,8 @@ void check_save_on_every_rank(const Program& program, Report& report) {
   for (const CallRef& save : program.calls(Api::torch_save)) {
     if (program.guarded_by_rank(save.ref()) != RankTest::none || is_file_of_its_own(program, save))
       continue;
-    if (facts::rank_goes_first(program, save.ref()) || program.before_ranks(save.ref()) ||
-        facts::in_dataset(program, save.ref()))
+    if (facts::rank_goes_first(program, save.ref()) ||
+        facts::only_before_ranks(program, save.ref()) || facts::in_dataset(program, save.ref()))
       continue;
     if (facts::only_without_distribution(program, save.ref()) ||
         !facts::is_reachable(program, save.ref()))

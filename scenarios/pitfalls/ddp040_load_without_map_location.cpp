@@ -4,27 +4,86 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
+#include <algorithm>
+#include <initializer_list>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::FunctionRef;
 using diagnose::RankTest;
+using diagnose::Source;
 
 namespace {
 
-bool is_checkpoint(const Program& program, const CallRef& load) {
-  // Bytes that came from another rank, not a file of a past run.
-  for (const auto& source : program.sources(load.argument(0, "f")))
-    if (facts::contains(source.ref.text(), "BytesIO")) return false;
+bool has_word(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return facts::contains(text, word); });
+}
+
+// The call, what names its result, and the option that the path comes from.
+std::string words_around(const Program& program, const CallRef& load) {
   std::string text = facts::lowered(load.module->text(load.call->node)) + " " +
                      facts::lowered(program.assigned_name(load.ref()));
+  for (const auto& source : program.sources(load.argument(0, "f")))
+    if (source.how != Source::How::parameter) text += " " + facts::lowered(source.ref.text());
   constexpr std::string_view kOption = "weights_only";  // says nothing about the file
   if (const std::size_t at = text.find(kOption); at != std::string::npos)
     text.erase(at, kOption.size());
-  for (const std::string_view word :
-       {"ckpt", "checkpoint", "model", "state", "weight", "resume", "pretrain", "snapshot", "best"})
-    if (facts::contains(text, word)) return true;
+  return text;
+}
+
+bool is_checkpoint(const Program& program, const CallRef& load, std::string_view words) {
+  // Bytes that came from another rank, not a file of a past run.
+  for (const auto& source : program.sources(load.argument(0, "f")))
+    if (facts::contains(source.ref.text(), "BytesIO")) return false;
+  if (has_word(words, {"ckpt", "checkpoint", "model", "state", "weight", "resume", "pretrain",
+                       "snapshot", "best"}))
+    return true;
   const auto& tree = load.module->tree();
   return facts::contains(tree.text(statement_of(load.ref()).node), "load_state_dict");
+}
+
+// The state of a scheduler or of a GradScaler is numbers: there is nothing to put on a GPU.
+bool holds_no_tensors(const CallRef& load) {
+  const std::string statement =
+      facts::lowered(load.module->tree().text(statement_of(load.ref()).node));
+  return has_word(statement,
+                  {"scheduler.load_state_dict", "sched.load_state_dict", "scaler.load_state_dict"});
+}
+
+// Keys that a training run writes beside the weights: the file is its own, and was on its GPU.
+bool restores_a_run(const Program& program, const CallRef& load) {
+  const std::string_view name = program.assigned_name(load.ref());
+  const Ref statement = statement_of(load.ref());
+  if (has_word(facts::lowered(statement.text()), {"optimizer", "optim."})) return true;
+  if (name.empty()) return false;
+  const FunctionRef function = program.enclosing_function(load.ref());
+  const auto& tree = load.module->tree();
+  const std::string_view text =
+      function ? tree.text(function.function->body) : std::string_view(tree.source());
+  for (const std::string_view key : {"optim", "epoch", "step", "iter", "scaler"})
+    for (const std::string_view quote : {"['", "[\"", ".get('", ".get(\""})
+      if (facts::contains(text, std::string(name) + std::string(quote) + std::string(key)))
+        return true;
+  return false;
+}
+
+// Weights that someone published are on the CPU as a rule; what a run of the program wrote is on
+// its GPU. Where nothing tells one from the other, the finding is a note.
+bool is_of_a_run(const Program& program, const CallRef& load, std::string_view words) {
+  if (restores_a_run(program, load)) return true;
+  const std::string path = facts::lowered(load.argument(0, "f").text());
+  if (has_word(path, {"pretrain", "backbone", "weights_path", "model_path", "init_"})) return false;
+  // Part of a model that loads itself where it is made.
+  const auto cls = program.enclosing_class(load.ref());
+  if (cls && program.derives_from(cls, Api::module_class)) return false;
+  for (const CallRef& save : program.calls(Api::torch_save)) {
+    const Ref saved = save.argument(1, "f");
+    if (saved && saved.text() == load.argument(0, "f").text()) return true;
+  }
+  return has_word(words, {"ckpt", "checkpoint", "resume", "snapshot", "best", "last", "latest",
+                          "restore", "final", "epoch"});
 }
 
 // `if args.gpu is None`: the branch of a script that is not bound to a GPU.
@@ -42,10 +101,11 @@ void check_load_without_map_location(const Program& program, Report& report) {
   if (!program.mentions("cuda") && !program.uses(Api::set_device) && !facts::uses_nccl(program))
     return;
   for (const CallRef& load : program.calls(Api::torch_load)) {
-    if (load.argument(1, "map_location") || load.has_splat() || !is_checkpoint(program, load))
-      continue;
-    if (program.guarded_by_rank(load.ref()) != RankTest::none || program.before_ranks(load.ref()) ||
-        without_gpu(program, load.ref()))
+    if (load.argument(1, "map_location") || load.has_splat()) continue;
+    const std::string words = words_around(program, load);
+    if (!is_checkpoint(program, load, words) || holds_no_tensors(load)) continue;
+    if (program.guarded_by_rank(load.ref()) != RankTest::none ||
+        facts::only_before_ranks(program, load.ref()) || without_gpu(program, load.ref()))
       continue;
     if (facts::only_without_distribution(program, load.ref()) ||
         !facts::is_reachable(program, load.ref()))
@@ -53,10 +113,10 @@ void check_load_without_map_location(const Program& program, Report& report) {
     Finding& finding = report.at(
         load.ref(), Confidence::likely,
         "torch.load restores tensors to the GPU they were saved from: all ranks fill GPU 0");
-    // Published weights are on the CPU as a rule.
-    const std::string path = facts::lowered(load.argument(0, "f").text());
-    for (const std::string_view word : {"pretrain", "backbone", "weights_path", "model_path"})
-      if (facts::contains(path, word)) finding.severity = Severity::info;
+    if (!is_of_a_run(program, load, words)) {
+      finding.severity = Severity::info;
+      finding.confidence = Confidence::check;
+    }
     finding.help = "Pass map_location=\"cpu\", or f\"cuda:{local_rank}\".";
     add_argument(load, "map_location=\"cpu\"", "Load to the CPU", finding);
   }

@@ -22,6 +22,18 @@ bool handles_prefix(const Program& program) {
   return false;
 }
 
+// copy_state_dict(checkpoint["model"], model): a function of the project's own that restores.
+bool hands_wrapper_to_loader(const Program& program) {
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (made.name == "load_state_dict" || !facts::contains(made.name, "_state_dict")) continue;
+      for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
+        if (program.wrap_of(argument) != nullptr) return true;
+    }
+  return false;
+}
+
 // The checkpoint goes back into a wrapper of this program, so prefixes agree.
 bool loads_into_wrapper(const Program& program) {
   for (const CallRef& load : program.calls_named("load_state_dict")) {
@@ -35,7 +47,7 @@ bool loads_into_wrapper(const Program& program) {
          sources.front().how == Source::How::element))
       return true;
   }
-  return false;
+  return hands_wrapper_to_loader(program);
 }
 
 // (model.module if distributed else model).load_state_dict(...)

@@ -55,6 +55,19 @@ bool remainder_is_checked(Ref division) {
   return false;
 }
 
+// A function that draws or measures: forward passes without gradients, no backward pass.
+bool trains_nothing(const Program& program, Ref division) {
+  if (program.is_evaluation(division)) return true;
+  const diagnose::FunctionRef function = program.enclosing_function(division);
+  if (!function) return false;
+  bool without_gradients = false;
+  for (const CallRef& call : facts::calls_in({function.module, function.function->body})) {
+    if (call.call->name == "backward") return false;
+    without_gradients = without_gradients || call.call->api == diagnose::Api::no_grad;
+  }
+  return without_gradients;
+}
+
 }  // namespace
 
 void check_truncating_batch_division(const Program& program, Report& report) {
@@ -85,13 +98,13 @@ void check_truncating_batch_division(const Program& program, Report& report) {
       const Ref left = at.child(Field::left);
       const Ref right = at.child(Field::right);
       if ((op != Op::floor_divide && op != Op::divide) || !is_batch(left.text()) ||
-          !divided_by_ranks(right))
-        continue;
+          !divided_by_ranks(right) || is_batch(right.text()))
+        continue;  // total // (batch of one rank * ranks) counts steps
       if (left.kind() != Kind::identifier && left.kind() != Kind::attribute &&
           left.kind() != Kind::subscript)
         continue;
       if (op == Op::floor_divide) {
-        flag(at, left, right, Severity::warning);
+        flag(at, left, right, trains_nothing(program, at) ? Severity::info : Severity::warning);
         continue;
       }
       const NodeId list = module->tree()[node].parent;

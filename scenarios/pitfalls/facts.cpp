@@ -236,17 +236,26 @@ bool is_distributed(const Program& program) {
   const auto runs = [&](const CallRef& call) {
     return call.module == &program.root() || is_reachable(program, call.ref());
   };
-  const auto inits = program.calls(Api::init_process_group);
+  std::vector<CallRef> inits;
+  for (const CallRef& init : program.calls(Api::init_process_group))
+    if (runs(init)) inits.push_back(init);
+  // With the rank written out, every process of a larger group would be the same one.
   const auto alone = [&](const CallRef& init) {
     const Ref size = init.keyword("world_size");
-    return size.kind() == Kind::integer && size.text() == "1";
+    const Ref rank = init.keyword("rank");
+    return (size.kind() == Kind::integer && size.text() == "1") ||
+           (!size && rank.kind() == Kind::integer && rank.text() == "0");
   };
   // A group of one process, made so that DDP can be used at all.
   if (!inits.empty() && std::all_of(inits.begin(), inits.end(), alone)) return false;
-  if (std::any_of(inits.begin(), inits.end(), runs)) return true;
+  if (!inits.empty()) return true;
   return std::any_of(program.wraps().begin(), program.wraps().end(), [&](const Wrap& wrap) {
     return wrap.kind == Wrapper::ddp && runs(wrap.call);
   });
+}
+
+bool only_evaluates(const Program& program) {
+  return program.calls_named("backward").empty() && program.uses(Api::no_grad);
 }
 
 bool uses_nccl(const Program& program) {
@@ -340,62 +349,6 @@ std::vector<diagnose::ForwardCall> forwards_behind(const Program& program, Ref v
       out.push_back(forward);
   return out;
 }
-
-namespace {
-
-// The name stands as an argument or a value: (train), (train, or =train, and is not called there.
-bool is_handed_on(std::string_view text, std::string_view name) {
-  const auto is_word = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-  };
-  for (std::size_t at = text.find(name); at != std::string_view::npos;
-       at = text.find(name, at + 1)) {
-    const char before = at == 0 ? ' ' : text[at - 1];
-    const char after = at + name.size() < text.size() ? text[at + name.size()] : '\n';
-    if (before == '=' && !is_word(after) && after != '(' && after != '.') return true;
-    if (before == '(' && (after == ')' || after == ',')) return true;
-  }
-  return false;
-}
-
-// An object of the class, or of one derived from it, is made in the program.
-bool is_made(const Program& program, ClassRef cls) {
-  if (!program.calls_named(cls.cls->name).empty()) return true;
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Class& other : module->classes()) {
-      const ClassRef derived{module, &other};
-      if (!(derived == cls) && program.base_of(derived) == cls &&
-          !program.calls_named(other.name).empty())
-        return true;
-    }
-  return is_handed_on(cls.module->tree().source(), cls.cls->name);
-}
-
-bool is_reachable(const Program& program, Ref node, int depth) {
-  constexpr int kCalls = 5;
-  const FunctionRef function = program.enclosing_function(node);
-  if (!function || function.function->name == "main" || function.function->name == "__init__")
-    return true;
-  const auto& sites = program.call_sites(function);
-  if (depth > kCalls || program.is_spawned(function)) return true;
-  // A method of an object that exists may be called through a name that cannot be followed.
-  const ClassRef owner = program.enclosing_class(node);
-  if (depth > 0 && sites.empty() && owner && is_made(program, owner)) return true;
-  if (std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-        return program.enclosing_function(site.ref()) == function ||
-               is_reachable(program, site.ref(), depth + 1);
-      }))
-    return true;
-  // Called in a way that is not seen: as a thread's target, a callback, fire.Fire(train).
-  return std::any_of(program.modules().begin(), program.modules().end(),
-                     [&](const diagnose::Module* module) {
-                       return is_handed_on(module->tree().source(), function.function->name);
-                     });
-}
-
-}  // namespace
-
-bool is_reachable(const Program& program, Ref node) { return is_reachable(program, node, 0); }
 
 bool rank_goes_first(const Program& program, Ref node) {
   constexpr int kCalls = 5;

@@ -60,8 +60,15 @@ Ref loss_of(const CallRef& backward);
 // Calls of wrapped models behind a value.
 std::vector<diagnose::ForwardCall> forwards_behind(const Program& program, Ref value);
 
-// The function that holds the node is called from this program, or the node is in no function.
+// The program runs the node: its function is called from somewhere that runs, and it does not stand
+// under the __main__ guard of a file that the script only imports (reachability.cpp).
 bool is_reachable(const Program& program, Ref node);
+
+// All that runs the node runs it once, in the process that starts the ranks afterwards.
+bool only_before_ranks(const Program& program, Ref node);
+
+// Nothing is trained: the program has forward passes without gradients and no backward pass.
+bool only_evaluates(const Program& program);
 
 // Under `with main_process_first():` and its kin, also in a caller: ranks come one after another.
 bool rank_goes_first(const Program& program, Ref node);

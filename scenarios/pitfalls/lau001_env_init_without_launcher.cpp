@@ -49,7 +49,8 @@ void check_env_init_without_launcher(const Program& program, Report& report) {
         const std::string name = program.environment_name({module, node});
         if (name != "LOCAL_RANK" && name != "RANK") continue;
         if (!program.guards({module, node}).empty() ||
-            module->tree().ancestor(node, Kind::try_statement) != kNoNode)
+            module->tree().ancestor(node, Kind::try_statement) != kNoNode ||
+            !facts::is_reachable(program, {module, node}))
           continue;
         report
             .at({module, node}, Confidence::certain,

@@ -17,6 +17,19 @@ bool is_loopback(std::string_view host) {
   return host.starts_with("127.") || host.starts_with("localhost");
 }
 
+// The first node may call itself by the loopback address: its store listens on every interface, and
+// the line for another node names the address to reach it by.
+bool is_first_of_known_nodes(const Program& program, const LaunchLine& first) {
+  if (first.flag("node-rank").value_or("") != "0") return false;
+  return std::any_of(program.launches().begin(), program.launches().end(),
+                     [&](const LaunchLine& other) {
+                       const std::string rank = other.flag("node-rank").value_or("0");
+                       const std::string address = other.flag("master-addr").value_or("");
+                       return rank != "0" && !address.empty() && !is_loopback(address) &&
+                              other.script.text == first.script.text;
+                     });
+}
+
 }  // namespace
 
 void check_rendezvous_misconfigured(const Program& program, Report& report) {
@@ -41,7 +54,7 @@ void check_rendezvous_misconfigured(const Program& program, Report& report) {
                                 !launch.flags.contains("rdzv-endpoint")
                             ? "127.0.0.1"
                             : "");
-      if (is_loopback(address))
+      if (is_loopback(address) && !is_first_of_known_nodes(program, launch))
         report
             .at_word(launch.file, word("nnodes"), Confidence::certain,
                      std::to_string(nodes) + " nodes meet at " + address +

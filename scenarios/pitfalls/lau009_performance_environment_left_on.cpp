@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace bench::pitfalls {
@@ -39,6 +40,13 @@ const SlowVariable* slow_variable(std::string_view name, std::string_view value)
 
 }  // namespace
 
+namespace {
+
+// Variables that only matter where ranks exchange data.
+bool is_of_nccl(std::string_view name) { return name.starts_with("NCCL_"); }
+
+}  // namespace
+
 void check_performance_environment_left_on(const Program& program, Report& report) {
   const auto explain = [](Finding& finding, const SlowVariable& variable) {
     finding.help = std::string(variable.effect) + ": remove it after debugging.";
@@ -51,10 +59,17 @@ void check_performance_environment_left_on(const Program& program, Report& repor
            (launch.environment.contains("NCCL_NET") ||
             (interface != launch.environment.end() && interface->second.text != "lo"));
   };
+  const auto& launches = program.launches();
+  const bool one_gpu = facts::visible_gpus(program) == 1 &&
+                       std::all_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
+                         return launch.visible_devices().value_or(1) == 1;
+                       });
   for (const LaunchLine& launch : program.launches())
     for (const auto& [name, word] : launch.environment)
       if (const SlowVariable* variable =
-              word.literal && !on_purpose(launch, name) ? slow_variable(name, word.text) : nullptr)
+              word.literal && !on_purpose(launch, name) && !(one_gpu && is_of_nccl(name))
+                  ? slow_variable(name, word.text)
+                  : nullptr)
         explain(report.at_word(launch.file, word, Confidence::likely,
                                name + "=" + word.text + " slows training down"),
                 *variable);
@@ -67,7 +82,8 @@ void check_performance_environment_left_on(const Program& program, Report& repor
       const auto value =
           name.empty() ? std::nullopt : program.string(assignment.child(Field::right));
       const SlowVariable* variable = value ? slow_variable(name, *value) : nullptr;
-      if (variable != nullptr && program.guards(assignment).empty())
+      if (variable != nullptr && !(one_gpu && is_of_nccl(name)) &&
+          program.guards(assignment).empty() && facts::is_reachable(program, assignment))
         explain(
             report.at(assignment, Confidence::likely, name + "=" + *value + " slows training down"),
             *variable);

@@ -1,0 +1,107 @@
+// Whether the program runs a node at all, and whether it does so before there are ranks.
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace bench::pitfalls::facts {
+
+using diagnose::ClassRef;
+using diagnose::FunctionRef;
+using diagnose::kNoNode;
+
+namespace {
+
+constexpr int kCalls = 5;
+
+// The name stands as an argument or a value: (train), (train, or =train, and is not called there.
+bool is_handed_on(std::string_view text, std::string_view name) {
+  const auto is_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  };
+  for (std::size_t at = text.find(name); at != std::string_view::npos;
+       at = text.find(name, at + 1)) {
+    const char before = at == 0 ? ' ' : text[at - 1];
+    const char after = at + name.size() < text.size() ? text[at + name.size()] : '\n';
+    if (before == '=' && !is_word(after) && after != '(' && after != '.') return true;
+    if (before == '(' && (after == ')' || after == ',')) return true;
+  }
+  return false;
+}
+
+// An object of the class, or of one derived from it, is made in the program.
+bool is_made(const Program& program, ClassRef cls) {
+  if (!program.calls_named(cls.cls->name).empty()) return true;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Class& other : module->classes()) {
+      const ClassRef derived{module, &other};
+      if (!(derived == cls) && program.base_of(derived) == cls &&
+          !program.calls_named(other.name).empty())
+        return true;
+    }
+  return is_handed_on(cls.module->tree().source(), cls.cls->name);
+}
+
+// What stands under the __main__ guard of a file runs when that file is the script.
+bool runs_in_program(const Program& program, Ref node) {
+  const diagnose::NodeId guard = node.module->main_guard();
+  return node.module == &program.root() || guard == kNoNode ||
+         !node.module->tree().contains(guard, node.node);
+}
+
+bool is_reached(const Program& program, Ref node, int depth) {
+  if (!runs_in_program(program, node)) return false;
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function || depth > kCalls) return true;
+  const auto& sites = program.call_sites(function);
+  const ClassRef owner = program.enclosing_class(node);
+  if (function.function->name == "__init__" && sites.empty())
+    return function.module == &program.root() || !owner || is_made(program, owner);
+  if (function.function->name == "main") {
+    if (function.module == &program.root()) return true;
+    // The guard of a file that is a script of its own calls it.
+    if (sites.empty() && function.module->has_main_guard()) return false;
+    if (sites.empty()) return true;
+  }
+  if (program.is_spawned(function)) return true;
+  // A method of an object that exists may be called through a name that cannot be followed.
+  if (depth > 0 && sites.empty() && owner && is_made(program, owner)) return true;
+  if (std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+        return program.enclosing_function(site.ref()) == function ||
+               is_reached(program, site.ref(), depth + 1);
+      }))
+    return true;
+  const std::string_view name =
+      function.function->name == "__init__" && owner ? owner.cls->name : function.function->name;
+  // Called in a way that is not seen: as a thread's target, a callback, fire.Fire(train).
+  return std::any_of(
+      program.modules().begin(), program.modules().end(),
+      [&](const diagnose::Module* module) { return is_handed_on(module->tree().source(), name); });
+}
+
+}  // namespace
+
+bool is_reachable(const Program& program, Ref node) { return is_reached(program, node, 0); }
+
+namespace {
+
+bool starts_before_ranks(const Program& program, Ref node, int depth) {
+  if (program.before_ranks(node)) return true;
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function || depth > kCalls) return false;
+  bool before = false;
+  for (const CallRef& site : program.call_sites(function)) {
+    if (!is_reachable(program, site.ref())) continue;
+    before = starts_before_ranks(program, site.ref(), depth + 1);
+    if (!before) return false;
+  }
+  return before;
+}
+
+}  // namespace
+
+bool only_before_ranks(const Program& program, Ref node) {
+  return starts_before_ranks(program, node, 0);
+}
+
+}  // namespace bench::pitfalls::facts
