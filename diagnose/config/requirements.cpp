@@ -43,6 +43,7 @@ std::optional<Version> take_version(std::string_view& text) {
   std::array<int, 3> parts{};
   Version out;
   while (out.parts < static_cast<int>(parts.size())) {
+    if (text.starts_with('-')) break;
     int& part = parts.at(static_cast<std::size_t>(out.parts));
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), part);
     if (error != std::errc()) break;

@@ -48,7 +48,7 @@ TEST(Requirements, SayNothingWithoutAnUpperBound) {
   for (const std::string_view text :
        {"", "torch", "torch>=1.8", "pytorch-lightning>1.2", "lightning!=1.9.0", "torchvision==0.8",
         "lightning-bolts==0.3", "my-torch==1.0", "# torch==1.4", "torch==", "torch==latest",
-        "torch = {git = \"https://example.org/torch.git\"}", "torch<",
+        "torch==-2", "torch = {git = \"https://example.org/torch.git\"}", "torch<",
         "pytorch=", "torch==999999999999"})
     EXPECT_EQ(std::min(read_requirements(text).torch, read_requirements(text).lightning),
               kAnyVersion)
