@@ -8,7 +8,6 @@ namespace bench::pitfalls::facts {
 
 using diagnose::ClassRef;
 using diagnose::FunctionRef;
-using diagnose::kNoNode;
 
 namespace {
 
@@ -44,9 +43,7 @@ bool is_made(const Program& program, ClassRef cls) {
 
 // What stands under the __main__ guard of a file runs when that file is the script.
 bool runs_in_program(const Program& program, Ref node) {
-  const diagnose::NodeId guard = node.module->main_guard();
-  return node.module == &program.root() || guard == kNoNode ||
-         !node.module->tree().contains(guard, node.node);
+  return node.module == &program.root() || !node.module->under_main_guard(node.node);
 }
 
 bool is_reached(const Program& program, Ref node, int depth) {
