@@ -1,7 +1,8 @@
 // How much of what is wrong in whole scripts `bench diagnose` finds, and how much of what it says
-// is right. The corpus under recall/ was written from the catalogue of pitfalls, without a look at
-// the rules: a comment `# expect: DDP017` stands on each line that a finding should name. A finding
-// is right when its rule is expected within two lines; notes are left out.
+// is right. The two corpora, recall/ and the later recall2/, were written from the catalogue of
+// pitfalls, without a look at the rules: a comment `# expect: DDP017` stands on each line that a
+// finding should name. A finding is right when its rule is expected within two lines; notes are
+// left out.
 #include "diagnose/driver/diagnose.hpp"
 #include "scenarios/pitfalls/registry.hpp"
 
@@ -37,9 +38,9 @@ struct Expected {
   }
 };
 
-std::vector<fs::path> programs_of_corpus() {
+std::vector<fs::path> programs_of(const fs::path& corpus) {
   std::vector<fs::path> out;
-  for (const auto& entry : fs::directory_iterator(BENCH_RECALL_CORPUS)) out.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(corpus)) out.push_back(entry.path());
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -75,18 +76,23 @@ std::vector<Finding> findings_of(const fs::path& program) {
 }
 
 std::string place(std::string_view file, std::uint64_t line, std::string_view rule) {
-  return "  " + fs::path(file).lexically_relative(BENCH_RECALL_CORPUS).string() + ":" +
+  return "  " + fs::path(file).lexically_relative(BENCH_RULE_TESTS).string() + ":" +
          std::to_string(line) + " " + std::string(rule) + "\n";
 }
 
-TEST(RecallCorpus, FindsWhatIsSeededAndLittleElse) {
+class RecallCorpus : public testing::TestWithParam<std::string_view> {
+ protected:
+  static fs::path corpus() { return fs::path(BENCH_RULE_TESTS) / GetParam(); }
+};
+
+TEST_P(RecallCorpus, FindsWhatIsSeededAndLittleElse) {
   std::size_t expected = 0;
   std::size_t met = 0;
   std::size_t found = 0;
   std::size_t right = 0;
   std::string missed;
   std::string wrong;
-  for (const fs::path& program : programs_of_corpus()) {
+  for (const fs::path& program : programs_of(corpus())) {
     const std::vector<Expected> marks = marks_of(program);
     const std::vector<Finding> findings = findings_of(program);
     for (const Expected& mark : marks) {
@@ -115,15 +121,17 @@ TEST(RecallCorpus, FindsWhatIsSeededAndLittleElse) {
   EXPECT_GE(static_cast<double>(right) / static_cast<double>(found), kLeastPrecision) << wrong;
 }
 
-TEST(RecallCorpus, HoldsManyScriptsAndKnownRules) {
+TEST_P(RecallCorpus, HoldsManyScriptsAndKnownRules) {
   std::set<std::string_view> ids;
   for (const pitfalls::Rule& rule : pitfalls::all_rules()) ids.insert(rule.id);
-  const std::vector<fs::path> programs = programs_of_corpus();
+  const std::vector<fs::path> programs = programs_of(corpus());
   EXPECT_GE(programs.size(), kLeastScripts);
   for (const fs::path& program : programs)
     for (const Expected& mark : marks_of(program))
       EXPECT_TRUE(ids.contains(mark.rule)) << mark.file << ":" << mark.line << " " << mark.rule;
 }
+
+INSTANTIATE_TEST_SUITE_P(, RecallCorpus, testing::Values("recall", "recall2"));
 
 }  // namespace
 }  // namespace bench::diagnose

@@ -1,0 +1,3 @@
+#!/bin/bash
+set -e
+python train_hvd.py --epochs 5  # expect: HVD004
