@@ -22,6 +22,13 @@ bool tells_its_class(std::string_view name) {
              std::end(kOfLibraries);
 }
 
+// C(...) of a class of the program that derives from DistributedSampler.
+bool makes_kind_of(const Program& program, CallRef call, Api api) {
+  if (api != Api::distributed_sampler || call.call->api != Api::none) return false;
+  const ClassRef cls = program.class_of_call(call);
+  return cls && program.derives_from(cls, api);
+}
+
 }  // namespace
 
 CallRef Program::as_call(Ref node) const {
@@ -164,7 +171,7 @@ CallRef Program::origin(Ref expression, Api api) const {
   for (const Source& source : module_sources(expression)) {
     if (source.how == Source::How::loop_item) continue;
     const CallRef call = as_call(source.ref);
-    if (call && call.call->api == api) return call;
+    if (call && (call.call->api == api || makes_kind_of(*this, call, api))) return call;
   }
   return {};
 }

@@ -173,6 +173,24 @@ bool Program::before_ranks(Ref node, int depth) const {
   });
 }
 
+namespace {
+
+// def main_only(function): ... if rank == 0: return function(*args): a decorator of this program.
+bool guards_on_rank(const Program& program, FunctionRef decorator) {
+  if (!decorator || decorator.function->parameters.empty()) return false;
+  const std::string_view wrapped = decorator.function->parameters.front().name;
+  for (const CallRef& call : program.calls_named(wrapped)) {
+    if (call.module != decorator.module ||
+        !call.module->tree().contains(decorator.function->node, call.call->node))
+      continue;
+    for (const Guard& guard : program.guards(call.ref()))
+      if (guard.holds && program.rank_test(guard.condition) == RankTest::main_only) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 // @rank_zero_only, @on_main_process and their kin.
 bool Program::rank_zero_decorated(FunctionRef function) const {
   const SyntaxTree& tree = function.module->tree();
@@ -183,6 +201,11 @@ bool Program::rank_zero_decorated(FunctionRef function) const {
     const std::string_view text = tree.text(at);
     for (const std::string_view word : {"rank_zero", "main_process", "master_only", "rank0"})
       if (text.find(word) != std::string_view::npos) return true;
+    for (const Source& source : sources({function.module, tree[at].first_child}))
+      if (source.ref.kind() == Kind::function &&
+          guards_on_rank(*this,
+                         {source.ref.module, source.ref.module->function_at(source.ref.node)}))
+        return true;
   }
   return false;
 }
@@ -320,6 +343,7 @@ bool Program::runs_before(Ref first, Ref second) const { return runs_before(firs
 
 bool Program::runs_before(Ref first, Ref second, int level) const {
   if (level > kCallDepth) return false;
+  const Ref start = first;
   // Lift the later of the two to the function of the other through single call sites.
   for (int depth = 0; depth < kCallDepth; ++depth) {
     if (first.module == second.module &&
@@ -340,7 +364,7 @@ bool Program::runs_before(Ref first, Ref second, int level) const {
   const FunctionRef function = enclosing_function(second);
   if (!function || call_sites(function).empty()) return false;
   const Ref site = call_sites(function).front().ref();
-  return enclosing_function(site) == function ? false : runs_before(first, site, level + 1);
+  return enclosing_function(site) == function ? false : runs_before(start, site, level + 1);
 }
 
 }  // namespace bench::diagnose

@@ -19,6 +19,43 @@ constexpr std::pair<std::string_view, std::string_view> kStarNames[] = {
     {"init_process_group", "torch.distributed.init_process_group"},
 };
 
+// An argument that stands in the call itself.
+NodeId own_positional(const Module& module, NodeId call, std::size_t index) {
+  const SyntaxTree& tree = module.tree();
+  const NodeId list = tree.child(call, Field::arguments);
+  if (list == kNoNode) return kNoNode;
+  if (tree[list].kind != Kind::argument_list) return index == 0 ? list : kNoNode;
+  for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    const Kind kind = tree[at].kind;
+    if (kind == Kind::list_splat) return kNoNode;
+    if (kind == Kind::keyword_argument || kind == Kind::dictionary_splat) continue;
+    if (index-- == 0) return at;
+  }
+  return kNoNode;
+}
+
+bool is_partial(const Module& module, NodeId call) {
+  const std::string_view function = module.text(module.tree().child(call, Field::function));
+  if (function != "partial" && function != "functools.partial") return false;
+  return function == "partial" ? module.import_path(function) == "functools.partial"
+                               : module.import_path("functools") == "functools";
+}
+
+// make = partial(f, ...) for a call make(...), when the name has that one meaning.
+NodeId bound_call(const Module& module, NodeId call) {
+  if (module.import_path("partial") != "functools.partial" &&
+      module.import_path("functools") != "functools")
+    return kNoNode;
+  const NodeId function = module.tree().child(call, Field::function);
+  if (function == kNoNode || module[function].kind != Kind::identifier) return kNoNode;
+  const auto& defs = module.defs_of(module.text(function), false);
+  if (defs.size() != 1) return kNoNode;
+  const Def& def = module.defs()[defs.front()];
+  const bool is_call = def.kind == DefKind::assign && def.element < 0 && def.value != kNoNode &&
+                       module[def.value].kind == Kind::call;
+  return is_call && is_partial(module, def.value) ? def.value : kNoNode;
+}
+
 }  // namespace
 
 const Call* Module::call_at(NodeId node) const {
@@ -95,6 +132,10 @@ std::string Module::qualified(NodeId expression, int depth) const {
   if (defs.size() != 1) return {};
   const Def& def = defs_[defs.front()];
   if (def.kind != DefKind::assign || def.element >= 0 || def.value == kNoNode) return {};
+  if (tree_[def.value].kind == Kind::call) {  // make = partial(f, ...): what f is
+    if (!is_partial(*this, def.value)) return {};
+    return qualified(own_positional(*this, def.value, 0), depth + 1);
+  }
   return qualified(def.value, depth + 1);
 }
 
@@ -124,16 +165,12 @@ NodeId Module::function_of(NodeId node) const {
 }
 
 NodeId Module::positional(NodeId call, std::size_t index) const {
-  const NodeId list = tree_.child(call, Field::arguments);
-  if (list == kNoNode) return kNoNode;
-  if (tree_[list].kind != Kind::argument_list) return index == 0 ? list : kNoNode;
-  for (NodeId at = tree_[list].first_child; at != kNoNode; at = tree_[at].next_sibling) {
-    const Kind kind = tree_[at].kind;
-    if (kind == Kind::list_splat) return kNoNode;
-    if (kind == Kind::keyword_argument || kind == Kind::dictionary_splat) continue;
-    if (index-- == 0) return at;
-  }
-  return kNoNode;
+  const NodeId bound = bound_call(*this, call);
+  if (bound == kNoNode) return own_positional(*this, call, index);
+  std::size_t given = 0;  // what partial binds beside the function comes first
+  while (own_positional(*this, bound, given + 1) != kNoNode) ++given;
+  return index < given ? own_positional(*this, bound, index + 1)
+                       : own_positional(*this, call, index - given);
 }
 
 std::size_t Module::positional_count(NodeId call) const {
@@ -175,7 +212,9 @@ NodeId Module::keyword(NodeId call, std::string_view name) const {
       if (value != kNoNode) return value;
     }
   }
-  return kNoNode;
+  // What partial has bound; the partial itself is no call of a partial.
+  const NodeId bound = bound_call(*this, call);
+  return bound == kNoNode || bound == call ? kNoNode : keyword(bound, name);
 }
 
 NodeId Module::argument(NodeId call, std::size_t index, std::string_view name) const {
@@ -184,6 +223,9 @@ NodeId Module::argument(NodeId call, std::size_t index, std::string_view name) c
 }
 
 bool Module::has_splat(NodeId call) const {
+  if (const NodeId bound = bound_call(*this, call);
+      bound != kNoNode && bound != call && has_splat(bound))
+    return true;
   const NodeId list = tree_.child(call, Field::arguments);
   if (list == kNoNode) return false;
   for (NodeId at = tree_[list].first_child; at != kNoNode; at = tree_[at].next_sibling)

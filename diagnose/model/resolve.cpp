@@ -340,9 +340,23 @@ class Resolver {
     }
   }
 
+  // self.args for args after args = self.args in the same function.
+  static std::string_view alias_of(Ref object) {
+    const Module& module = *object.module;
+    for (const std::uint32_t index : module.defs_of(object.text(), false)) {
+      const Def& def = module.defs()[index];
+      if (def.kind == DefKind::assign && def.element < 0 && def.value != kNoNode &&
+          module[def.value].kind == Kind::attribute &&
+          module.function_of(def.target) == module.function_of(object.node))
+        return module.text(def.value);
+    }
+    return {};
+  }
+
   // args.gpu = ..., cfg.batch_size = ..., an argparse option, or an object of a local class.
   void follow_namespace(Ref object, std::string_view name, Ref use, int element, int depth) {
     const std::string_view object_text = object.text();
+    const std::string_view alias = alias_of(object);
     bool found = false;
     for (const Module* module : program_.modules()) {
       for (const std::uint32_t index : module->defs_of(name, true)) {
@@ -350,7 +364,7 @@ class Resolver {
         if (def.kind == DefKind::augmented) continue;
         const std::string_view owner =
             module->text(module->tree().child(def.target, Field::object));
-        if (owner != object_text) continue;
+        if (owner != object_text && (alias.empty() || owner != alias)) continue;
         if (module == use.module &&
             module->function_of(def.target) == module->function_of(use.node) &&
             !reaches(*module, def, use.node))

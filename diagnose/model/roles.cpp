@@ -417,7 +417,10 @@ bool Program::is_evaluation(Ref node) const {
   const Ref loop = innermost_loop(node);
   if (loop.kind() != Kind::for_statement) return false;
   const std::string_view loader = strip_iterable(loop.child(Field::right)).text();
-  return says(loader, {"eval_", "valid", "val_", "test_"}) && !says(loader, {"train"});
+  if (says(loader, {"train"})) return false;
+  const std::string plain = lower(loader);
+  return plain == "test" || plain == "val" || plain == "dev" ||
+         says(loader, {"eval_", "valid", "val_", "test_"});
 }
 
 }  // namespace bench::diagnose

@@ -64,7 +64,6 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
     if (!program.calls_named("prepare").empty())
       for (const CallRef& loader : loaders_of(program, loop.iterable)) {
         const std::string_view name = program.assigned_name(loader.ref());
-        if (name.empty()) continue;
         bool prepared = false;
         for (const char* method : {"prepare", "prepare_data_loader"})
           for (const CallRef& prepare : program.calls_named(method))
@@ -72,7 +71,8 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
               prepared = prepared || argument.text() == name ||
                          argument.kind() == Kind::list_splat || argument.kind() != Kind::identifier;
               for (const Source& source : program.sources(argument))
-                prepared = prepared || source.ref == loader.ref();
+                prepared = prepared || source.ref == loader.ref() ||
+                           (name.empty() && source.how != Source::How::value);
             }
         if (prepared) continue;
         report

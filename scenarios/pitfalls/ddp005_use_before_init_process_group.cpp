@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -15,6 +17,33 @@ bool is_guarded_by_state(const Program& program, Ref node) {
     return facts::contains(condition.text(), "is_initialized") ||
            facts::contains(condition.text(), "is_available") ||
            facts::contains(condition.text(), "distributed");
+  });
+}
+
+// Both joins run, the first one perhaps in a helper that the function of the second one calls, and
+// no group is left between them.
+bool joins_twice(const Program& program, const CallRef& first, const CallRef& second) {
+  const auto certain = [&](Ref node) {
+    return program.guards(node).empty() &&
+           node.module->tree().ancestor(node.node, Kind::try_statement) == kNoNode;
+  };
+  if (!certain(first.ref()) || !certain(second.ref())) return false;
+  Ref before = first.ref();
+  if (program.enclosing_function(before) != program.enclosing_function(second.ref())) {
+    const auto helper = program.enclosing_function(before);
+    if (!helper || program.call_sites(helper).size() != 1) return false;
+    before = program.call_sites(helper).front().ref();
+    if (!certain(before) ||
+        program.enclosing_function(before) != program.enclosing_function(second.ref()))
+      return false;
+  }
+  if (before.module != second.module || before.node >= second.call->node ||
+      facts::exclusive(before, second.ref()))
+    return false;
+  const auto leaves = program.calls(Api::destroy_process_group);
+  return std::none_of(leaves.begin(), leaves.end(), [&](const CallRef& leave) {
+    return program.runs_before(before, leave.ref()) &&
+           program.runs_before(leave.ref(), second.ref());
   });
 }
 
@@ -46,13 +75,9 @@ void check_use_before_init_process_group(const Program& program, Report& report)
   for (const Api api : {Api::get_rank, Api::get_world_size, Api::barrier})
     for (const CallRef& use : program.calls(api))
       if (!is_guarded_by_state(program, use.ref())) flag(use, "the process group is used");
-  if (program.uses(Api::destroy_process_group)) return;
   for (const CallRef& second : inits)
     for (const CallRef& first : inits)
-      if (first.module == second.module && first.call->node < second.call->node &&
-          program.enclosing_function(first.ref()) == program.enclosing_function(second.ref()) &&
-          program.guards(first.ref()).empty() && program.guards(second.ref()).empty() &&
-          !facts::exclusive(first.ref(), second.ref()))
+      if (first.call != second.call && joins_twice(program, first, second))
         report
             .at(second.ref(), Confidence::certain,
                 "the process group is initialised a second time: ValueError \"trying to initialize "

@@ -53,6 +53,8 @@ bool is_layer(const Program& program, Ref value) {
   for (const Source& source : program.module_sources(value)) {
     const diagnose::CallRef call = program.as_call(source.ref);
     if (call && call.module->qualified(call.call->function).starts_with("torch.nn.")) return true;
+    const auto cls = program.class_of_call(call);
+    if (cls && program.derives_from(cls, diagnose::Api::module_class)) return true;
   }
   return false;
 }
@@ -145,6 +147,12 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
            "one");
     }
   }
+  for (const CallRef& call : program.calls_named("setattr"))
+    if (facts::contains(call.positional(0).text(), ".module") &&
+        is_layer(program, call.positional(2)))
+      flag(call.ref(), call.positional(0),
+           "a layer is replaced after the model was wrapped: DDP waits for gradients of the old "
+           "one");
   for (const CallRef& call : program.calls_named("requires_grad_"))
     if (call.receiver() && !is_toggled(program, call))
       flag(call.ref(), call.receiver(),

@@ -42,6 +42,37 @@ bool waits_for_commands(const Program& program, const CallRef& call) {
   return condition == "True" || condition == "1";
 }
 
+// reduce_mean(x) of the program, which calls a collective whatever the rank.
+bool always_calls(const Program& program, const CallRef& collective) {
+  if (collective.keyword("group") || program.guarded_by_rank(collective.ref()) != RankTest::none)
+    return false;
+  const auto guards = program.guards(collective.ref());
+  return std::all_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    return program.is_distributed_flag(guard.condition);
+  });
+}
+
+// One of several calls of such a helper stands under a test of the rank, and none answers it.
+std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collective) {
+  std::vector<CallRef> out;
+  const auto helper = program.enclosing_function(collective.ref());
+  if (!helper || helper.function->owner_class != diagnose::kNoNode ||
+      !always_calls(program, collective))
+    return out;
+  const auto& sites = program.call_sites(helper);
+  for (const CallRef& site : sites) {
+    const RankTest mine = program.guarded_by_rank(site.ref());
+    if (mine == RankTest::none || !program.rank_guard(site.ref())) continue;
+    const bool answered = std::any_of(sites.begin(), sites.end(), [&](const CallRef& other) {
+      const RankTest theirs = program.guarded_by_rank(other.ref());
+      return facts::exclusive(site.ref(), other.ref()) ||
+             (theirs != RankTest::none && theirs != mine);
+    });
+    if (!answered && sites.size() > 1) out.push_back(site);
+  }
+  return out;
+}
+
 // Under plain DDP save_state(directory) only writes. Sharded models are gathered by every rank, and
 // automatic names wait for everyone.
 bool save_state_communicates(const Program& program) {
@@ -83,7 +114,12 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
   };
   for (const Api api : {Api::barrier, Api::all_reduce, Api::all_gather, Api::gather, Api::broadcast,
                         Api::reduce, Api::reduce_scatter, Api::scatter, Api::all_to_all})
-    for (const CallRef& call : program.calls(api)) flag(call, std::string(call.call->name));
+    for (const CallRef& call : program.calls(api)) {
+      flag(call, std::string(call.call->name));
+      for (const CallRef& site : lonely_calls(program, call))
+        flag(site,
+             std::string(site.call->name) + ", which calls " + std::string(call.call->name) + ",");
+    }
   for (const Wrap& wrap : program.wraps())
     if (wrap.kind == Wrapper::ddp)
       flag(wrap.call, "building DistributedDataParallel (a collective)");

@@ -2,6 +2,8 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -30,9 +32,63 @@ bool stops_early(std::string_view condition) {
   return false;
 }
 
-bool agrees_between_ranks(const Program& program) {
-  return program.uses(Api::all_reduce) || program.uses(Api::broadcast) ||
-         program.uses(Api::all_gather) || program.uses(Api::reduce);
+bool reads_the_clock(const Program& program, Ref condition) {
+  const auto calls = facts::calls_in(condition);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.call->api == Api::time_now && !program.mentions_rank(condition);
+  });
+}
+
+// kl > limit, after kl = (old - new).mean().item(), where new comes from the wrapped model.
+bool reads_an_output(const Program& program, Ref condition) {
+  const auto& tree = condition.module->tree();
+  for (NodeId id = condition.node; id < tree[condition.node].last; ++id)
+    for (const diagnose::Source& source : program.sources(condition.with(id))) {
+      const CallRef item = program.as_call(source.ref);
+      if (item && item.call->name == "item" && item.receiver() &&
+          !facts::forwards_behind(program, item.receiver()).empty())
+        return true;
+    }
+  return false;
+}
+
+bool is_collective(const CallRef& call) {
+  for (const Api api : {Api::all_reduce, Api::broadcast, Api::all_gather, Api::reduce})
+    if (call.call->api == api) return true;
+  const std::string name = facts::lowered(call.call->name);
+  for (const std::string_view word : {"reduce", "gather", "broadcast"})
+    if (facts::contains(name, word)) return true;
+  return false;
+}
+
+// The ranks talk in the function that decides, or where the decision is computed.
+bool agrees_between_ranks(const Program& program, Ref statement) {
+  const auto function = program.enclosing_function(statement);
+  const Ref around =
+      function ? Ref{function.module, function.function->body} : Ref{statement.module, NodeId{0}};
+  if (program.subtree_calls(around, is_collective)) return true;
+  for (const Guard& guard : program.guards(statement)) {
+    const auto calls = facts::calls_behind(program, guard.condition);
+    if (std::any_of(calls.begin(), calls.end(),
+                    [&](Ref call) { return program.subtree_calls(call, is_collective); }))
+      return true;
+  }
+  return false;
+}
+
+// The loop over batches, or one that steps several times on what such a loop gave.
+bool steps_in(const TrainingLoop& loop, Ref around) {
+  if (around == loop.batches) return true;
+  if (!around) return false;
+  const auto& tree = around.module->tree();
+  const bool is_outside =
+      around.module == loop.batches.module && tree.contains(around.node, loop.batches.node);
+  const auto& backwards = loop.backwards;
+  return !is_outside &&
+         std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+           return backward.module == around.module &&
+                  tree.contains(around.node, backward.call->node);
+         });
 }
 
 bool catches_out_of_memory(Ref statement) {
@@ -45,26 +101,35 @@ bool catches_out_of_memory(Ref statement) {
 }  // namespace
 
 void check_rank_local_skip_or_break(const Program& program, Report& report) {
-  if (!program.has_ddp() || program.framework_distributes() || agrees_between_ranks(program))
-    return;
+  if (!program.has_ddp() || program.framework_distributes()) return;
   for (const TrainingLoop& loop : program.training_loops())
     for (const Kind kind : {Kind::continue_statement, Kind::break_statement})
       for (const Module* module : program.modules())
         for (const NodeId node : module->nodes_of(kind)) {
           const Ref statement{module, node};
           const Ref around = program.innermost_loop(statement);
-          if (around != loop.batches && around != loop.epochs) continue;
+          if (around != loop.epochs && !steps_in(loop, around)) continue;
           std::string why;
           if (catches_out_of_memory(statement)) why = "after running out of memory";
           for (const Guard& guard : program.guards(statement)) {
-            if (!module->tree().contains(around.node, guard.condition.node)) continue;
+            const NodeId test = (*module)[guard.condition.node].parent;
+            if (!module->tree().contains(around.node, guard.condition.node) ||
+                !module->tree().contains(test, node))  // not of an if above that leaves the loop
+              continue;
+            // Norms of gradients are taken after the reduction, alike on all ranks.
+            if (facts::contains(facts::lowered(guard.condition.text()), "norm")) continue;
             if (depends_on_local_data(guard.condition.text()))
               why = "on a loss that only this rank sees";
+            if (around != loop.epochs && program.guarded_by_rank(statement) == RankTest::none) {
+              if (reads_the_clock(program, guard.condition)) why = "on the clock of this rank";
+              if (reads_an_output(program, guard.condition))
+                why = "on a value that only this rank computes";
+            }
             if (around == loop.epochs && stops_early(guard.condition.text()) &&
                 program.guarded_by_rank(statement) == RankTest::none)
               why = "on a metric of this rank";
           }
-          if (why.empty()) continue;
+          if (why.empty() || agrees_between_ranks(program, statement)) continue;
           report
               .at(statement, Confidence::likely,
                   std::string(kind == Kind::continue_statement ? "continue " : "break ") + why +

@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 
@@ -30,8 +31,30 @@ bool dataset_knows_rank(const Program& program, const CallRef& loader) {
   if (program.comes_from_rank(dataset)) return true;
   const ClassRef cls = program.class_of(dataset);
   if (!cls) return false;
-  const std::string body = facts::lowered(cls.module->text(cls.cls->node));
-  return facts::contains(body, "rank") || facts::contains(body, "world_size");
+  // A name in its code, or os.environ["RANK"]; what its docstring tells is no code.
+  const auto& tree = cls.module->tree();
+  for (diagnose::NodeId id = cls.cls->node; id < tree[cls.cls->node].last; ++id) {
+    const diagnose::Kind kind = tree[id].kind;
+    const std::string text = kind == diagnose::Kind::identifier || kind == diagnose::Kind::string
+                                 ? facts::lowered(tree.text(id))
+                                 : std::string();
+    const bool named = facts::contains(text, "rank") || facts::contains(text, "world_size");
+    if (named && (kind == diagnose::Kind::identifier || text.find(' ') == std::string::npos))
+      return true;
+  }
+  return false;
+}
+
+// The loop trains something else, in a program that trains its wrapped model elsewhere.
+bool trains_unwrapped(const Program& program, const TrainingLoop& loop) {
+  const auto through_ddp = [&](const TrainingLoop& training) {
+    for (const CallRef& backward : training.backwards)
+      for (const auto& forward : facts::forwards_behind(program, facts::loss_of(backward)))
+        if (forward.wrap->kind == Wrapper::ddp) return true;
+    return false;
+  };
+  const auto& loops = program.training_loops();
+  return !through_ddp(loop) && std::any_of(loops.begin(), loops.end(), through_ddp);
 }
 
 }  // namespace
@@ -52,7 +75,7 @@ void check_data_not_sharded(const Program& program, Report& report) {
       bool trains_wrapped = false;
       for (const auto& forward : program.forward_calls())
         trains_wrapped = trains_wrapped || forward.wrap->kind == Wrapper::ddp;
-      if (!trains_wrapped) continue;
+      if (!trains_wrapped || trains_unwrapped(program, loop)) continue;
       const bool iterable = reads_iterable_dataset(program, loader);
       Finding& finding = report.at(
           loader.ref(), iterable ? Confidence::likely : Confidence::certain,

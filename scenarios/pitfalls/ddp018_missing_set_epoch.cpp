@@ -13,6 +13,13 @@ bool sets_epoch(const Program& program) {
   return false;
 }
 
+// A sampler class of the program whose own order does not come from the epoch.
+bool orders_itself(const Program& program, const CallRef& sampler) {
+  const auto cls = program.class_of_call(sampler);
+  return cls && program.method(cls, "__iter__") &&
+         cls.module->text(cls.cls->node).find("self.epoch") == std::string_view::npos;
+}
+
 }  // namespace
 
 void check_missing_set_epoch(const Program& program, Report& report) {
@@ -24,7 +31,9 @@ void check_missing_set_epoch(const Program& program, Report& report) {
     if (!loop.epochs) continue;
     for (const CallRef& loader : loaders_of(program, loop.iterable)) {
       const CallRef sampler = sampler_of(program, loader);
-      if (!sampler || program.is_literal_false(sampler.argument(3, "shuffle"))) continue;
+      if (!sampler || orders_itself(program, sampler) ||
+          program.is_literal_false(sampler.argument(3, "shuffle")))
+        continue;
       const auto epochs = epoch_count(program, loop.epochs);
       if (epochs && *epochs <= 1) continue;
       const CallRef constant = program.calls_named("set_epoch").empty()

@@ -19,6 +19,23 @@ using diagnose::TrainingLoop;
 
 namespace {
 
+// loss for scaler.scale(loss / accumulate), which makes no mean of a sum.
+Ref without_scaling(const Program& program, Ref loss) {
+  for (int depth = 0; depth < 3; ++depth) {
+    const CallRef call = program.as_call(loss);
+    if (call && call.call->name == "scale" && call.positional(0)) {
+      loss = call.positional(0);
+      continue;
+    }
+    const bool divided =
+        loss.kind() == Kind::binary && loss.module->tree()[loss.node].op == Op::divide &&
+        facts::contains(facts::lowered(loss.child(diagnose::Field::right).text()), "accum");
+    if (!divided) break;
+    loss = loss.child(diagnose::Field::left);
+  }
+  return loss;
+}
+
 bool divides(const Program& program, Ref loss) {
   const auto& tree = loss.module->tree();
   for (NodeId id = loss.node; id < tree[loss.node].last; ++id)
@@ -49,7 +66,7 @@ void check_loss_or_lr_scaling(const Program& program, Report& report) {
   if (!program.has_ddp()) return;
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& backward : loop.backwards) {
-      const Ref loss = facts::loss_of(backward);
+      const Ref loss = without_scaling(program, facts::loss_of(backward));
       if (divides(program, loss) || ignores_scale(program)) continue;
       for (const Source& source : program.sources(loss)) {
         const CallRef call = program.as_call(source.ref);

@@ -2,7 +2,9 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 
+#include <algorithm>
 #include <set>
+#include <vector>
 
 namespace bench::pitfalls {
 
@@ -13,11 +15,33 @@ using diagnose::Wrapper;
 
 namespace {
 
+// The values the program gives CUDA_VISIBLE_DEVICES.
+std::vector<Ref> visible_devices(const Program& program) {
+  std::vector<Ref> out;
+  for (const auto* module : program.modules())
+    for (const auto node : module->nodes_of(Kind::assignment)) {
+      const Ref assignment{module, node};
+      if (program.environment_name(assignment.child(diagnose::Field::left)) ==
+          "CUDA_VISIBLE_DEVICES")
+        out.push_back(assignment.child(diagnose::Field::right));
+    }
+  return out;
+}
+
+// "0,1", or an option that is so by default: the same devices for every rank.
+bool names_several(const Program& program, Ref devices) {
+  const auto text = program.string(devices);
+  return text && facts::contains(*text, ",");
+}
+
 bool binds_device(const Program& program) {
   if (program.uses(Api::set_device) || program.uses(Api::device_context)) return true;
-  for (const std::string_view word :
-       {"set_device", "virtual-local-rank", "CUDA_VISIBLE_DEVICES", "torch.cuda.device("})
+  for (const std::string_view word : {"set_device", "virtual-local-rank", "torch.cuda.device("})
     if (program.mentions(word)) return true;
+  const std::vector<Ref> visible = visible_devices(program);
+  const bool all_several = std::all_of(
+      visible.begin(), visible.end(), [&](Ref devices) { return names_several(program, devices); });
+  if (program.mentions("CUDA_VISIBLE_DEVICES") && (visible.empty() || !all_several)) return true;
   for (const CallRef& init : program.calls(Api::init_process_group))
     if (init.keyword("device_id")) return true;
   for (const auto& launch : program.launches())
@@ -48,14 +72,8 @@ bool is_written_out(Ref ids) {
 // os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["SLURM_LOCALID"]: each rank sees one GPU, its
 // own.
 bool sees_one_gpu(const Program& program) {
-  for (const auto* module : program.modules())
-    for (const auto node : module->nodes_of(Kind::assignment)) {
-      const Ref assignment{module, node};
-      if (program.environment_name(assignment.child(diagnose::Field::left)) ==
-              "CUDA_VISIBLE_DEVICES" &&
-          !program.string(assignment.child(diagnose::Field::right)))
-        return true;
-    }
+  for (const Ref devices : visible_devices(program))
+    if (!program.string(devices)) return true;
   return false;
 }
 
@@ -63,7 +81,7 @@ bool sees_one_gpu(const Program& program) {
 
 void check_device_not_bound_to_rank(const Program& program, Report& report) {
   if (!program.has_ddp() || !program.uses(Api::init_process_group) ||
-      program.framework_distributes() || sees_one_gpu(program))
+      program.framework_distributes() || sees_one_gpu(program) || !facts::is_distributed(program))
     return;
   const bool bound = binds_device(program);
   for (const Wrap& wrap : program.wraps()) {

@@ -2,6 +2,8 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -9,8 +11,47 @@ using diagnose::Kind;
 using diagnose::kNoNode;
 using diagnose::RankTest;
 
+namespace {
+
+bool is_torchvision_dataset(const CallRef& call) {
+  return call.module->qualified(call.call->function).starts_with("torchvision.datasets.");
+}
+
+// The first rank fetches the same data set, so that the others find it.
+bool first_rank_downloads(const Program& program, const CallRef& load) {
+  const auto same = program.calls_named(load.call->name);
+  return std::any_of(same.begin(), same.end(), [&](const CallRef& other) {
+    return other.call != load.call && program.is_literal_true(other.keyword("download")) &&
+           (program.guarded_by_rank(other.ref()) != RankTest::none ||
+            program.before_ranks(other.ref()));
+  });
+}
+
+void find_downloads(const Program& program, Report& report) {
+  if (!program.imports("torchvision")) return;
+  for (const diagnose::Module* module : program.modules())
+    for (const auto& each : module->calls()) {
+      const CallRef load{module, &each};
+      const Ref download = load.keyword("download");
+      if (!download || download.text() != "True" || !is_torchvision_dataset(load)) continue;
+      if (program.guarded_by_rank(load.ref()) != RankTest::none ||
+          first_rank_downloads(program, load) || facts::rank_goes_first(program, load.ref()) ||
+          facts::only_before_ranks(program, load.ref()) ||
+          !facts::is_reachable(program, load.ref()) ||
+          facts::only_without_distribution(program, load.ref()))
+        continue;
+      report
+          .at(download, Confidence::likely,
+              "every rank downloads and unpacks the same files: ranks may read half of one")
+          .help = "Download on rank 0, call dist.barrier(), then read on every rank.";
+    }
+}
+
+}  // namespace
+
 void check_checkpoint_io_unguarded(const Program& program, Report& report) {
   if (!facts::is_distributed(program) || program.framework_distributes()) return;
+  find_downloads(program, report);
   for (const CallRef& load : program.calls(Api::torch_load)) {
     if (program.guarded_by_rank(load.ref()) != RankTest::none) continue;
     const Ref path = load.argument(0, "f");

@@ -5,6 +5,9 @@ namespace bench::pitfalls {
 
 using diagnose::Api;
 using diagnose::FunctionRef;
+using diagnose::Kind;
+using diagnose::NodeId;
+using diagnose::Op;
 using diagnose::TrainingLoop;
 
 namespace {
@@ -15,6 +18,20 @@ bool measures_throughput(std::string_view text) {
        {"throughput", "samples/s", "images/s", "img/s", "samples_per_sec", "images_per_sec",
         "imgs_per_sec", "items_per_second"})
     if (facts::contains(plain, word)) return true;
+  return false;
+}
+
+// items / (clock() - start), in a program that prints items per second elsewhere.
+bool divides_by_elapsed(const Program& program, FunctionRef function) {
+  const auto& tree = function.module->tree();
+  for (const NodeId node : function.module->nodes_of(Kind::binary)) {
+    if (tree[node].op != Op::divide || !tree.contains(function.function->node, node)) continue;
+    const Ref right = Ref{function.module, node}.child(diagnose::Field::right);
+    for (const CallRef& call : facts::calls_in(right))
+      if (call.call->api == Api::time_now && right.kind() == Kind::binary &&
+          measures_throughput(program.root().tree().source()))
+        return true;
+  }
   return false;
 }
 
@@ -35,7 +52,9 @@ void check_benchmark_without_warmup(const Program& program, Report& report) {
         function ? function.module->text(function.function->node) : clock.module->tree().source();
     const bool is_benchmark =
         function && facts::contains(facts::lowered(function.function->name), "bench");
-    if ((!is_benchmark && !measures_throughput(text)) || waits_for_gpu(text)) continue;
+    const bool measures =
+        measures_throughput(text) || (function && divides_by_elapsed(program, function));
+    if ((!is_benchmark && !measures) || waits_for_gpu(text)) continue;
     Ref loop;
     for (const TrainingLoop& training : program.training_loops())
       if (training.batches.module == clock.module && training.batches.node > clock.call->node &&

@@ -14,13 +14,16 @@ using diagnose::Wrapper;
 
 namespace {
 
-// forward returns what a loss function gives.
-bool forward_returns_loss(const Program& program, const Wrap& wrap) {
+// forward returns what a loss function gives, as its only value or as the element of a tuple.
+bool forward_returns_loss(const Program& program, const Wrap& wrap, int element) {
   for (const ClassRef& cls : wrap.classes) {
     const FunctionRef forward = program.method(cls, "forward");
     if (!forward || forward.function->returns.empty()) continue;
     bool all = true;
-    for (const NodeId value : forward.function->returns) {
+    for (NodeId value : forward.function->returns) {
+      const auto& tree = forward.module->tree();
+      if (element >= 0 && tree[value].kind == diagnose::Kind::tuple)
+        value = tree.child_at(value, static_cast<std::size_t>(element));
       bool is_loss = false;
       for (const Source& source : program.sources({forward.module, value})) {
         const CallRef call = program.as_call(source.ref);
@@ -41,18 +44,23 @@ void check_loss_inside_dp_forward(const Program& program, Report& report) {
   for (const CallRef& backward : program.calls_named("backward")) {
     Ref loss = backward.receiver();
     if (!loss) continue;
+    const CallRef direct = program.as_call(loss);
+    if (direct && direct.receiver() && direct.call->name != "sum") continue;
     bool summed = false;
-    if (const CallRef inner = program.as_call(loss); inner && inner.receiver()) {
-      if (inner.call->name != "sum") continue;
+    // loss.sum().backward(), or loss = loss.sum() above it
+    for (int depth = 0; depth < 2 && loss; ++depth) {
+      const auto sources = program.sources(loss);
+      const CallRef inner = sources.size() == 1 ? program.as_call(sources.front().ref) : CallRef{};
+      if (!inner || inner.call->name != "sum" || !inner.receiver() || summed) break;
       summed = true;
       loss = inner.receiver();
     }
     for (const Source& source : program.sources(loss)) {
-      if (source.how != Source::How::value) continue;
+      if (source.how != Source::How::value && source.how != Source::How::element) continue;
       for (const auto& forward : program.forward_calls()) {
         if (forward.call.ref() != source.ref || forward.wrap->kind != Wrapper::data_parallel)
           continue;
-        if (!forward_returns_loss(program, *forward.wrap)) continue;
+        if (!forward_returns_loss(program, *forward.wrap, source.element)) continue;
         Finding& finding = report.at(
             backward.ref(), Confidence::certain,
             summed

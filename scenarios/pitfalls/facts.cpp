@@ -287,6 +287,19 @@ bool calls_by_name(FunctionRef caller, FunctionRef called) {
   return false;
 }
 
+// helper(out) behind `loss` in loss = helper(out): the arguments of a helper count too.
+Ref call_assigned_to(const Program& program, Ref name) {
+  const auto& module = *name.module;
+  Ref nearest;
+  for (const std::uint32_t index : module.defs_of(name.text(), false)) {
+    const auto& def = module.defs()[index];
+    if (def.kind == diagnose::DefKind::assign && def.target < name.node &&
+        module.function_of(def.target) == module.function_of(name.node))
+      nearest = name.with(def.value);
+  }
+  return program.as_call(nearest) ? nearest : Ref{};
+}
+
 }  // namespace
 
 std::vector<Ref> calls_behind(const Program& program, Ref value) {
@@ -321,6 +334,8 @@ std::vector<Ref> calls_behind(const Program& program, Ref value) {
         // A parameter leads to every caller, also to those this value has nothing to do with; the
         // arguments of the call that led here have been looked at.
         const FunctionRef there = program.enclosing_function(source.ref);
+        if (there != here && kind == Kind::identifier)
+          pending.push_back(call_assigned_to(program, node));
         if (kind == Kind::identifier && here != start && there != here &&
             !calls_by_name(here, there))
           continue;

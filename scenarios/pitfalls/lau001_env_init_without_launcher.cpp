@@ -36,7 +36,11 @@ void check_env_init_without_launcher(const Program& program, Report& report) {
       const bool guarded = program.under(init.ref(), [](Ref condition, bool) {
         return !facts::contains(condition.text(), "__name__");
       });
-      if (init.keyword("store") || guarded || !facts::is_reachable(program, init.ref())) continue;
+      // What fails in a try is caught, and the script goes on alone.
+      const bool caught =
+          init.module->tree().ancestor(init.call->node, Kind::try_statement) != kNoNode;
+      if (init.keyword("store") || guarded || caught || !facts::is_reachable(program, init.ref()))
+        continue;
       report
           .at(init.ref(), Confidence::certain,
               "started with plain python there is no RANK in the environment: ValueError, "

@@ -55,10 +55,12 @@ void check_visible_devices_malformed_or_late(const Program& program, Report& rep
         if (const auto problem = problem_of(*text))
           report.at(value, Confidence::certain, "CUDA_VISIBLE_DEVICES=" + *text + ": " + *problem)
               .help = "List each index once, separated by commas.";
-      if (module->tree().ancestor(node, Kind::function) != kNoNode) continue;
       for (const auto& call : module->calls()) {
         const CallRef ref{module, &call};
-        if (call.node >= node || !starts_cuda(ref) || module->function_of(call.node) != 0) continue;
+        if (call.node >= node || !starts_cuda(ref) ||
+            module->function_of(call.node) != module->function_of(node) ||
+            !program.guards(ref.ref()).empty() || facts::exclusive(ref.ref(), assignment))
+          continue;
         report
             .at(assignment, Confidence::certain,
                 "CUDA is in use above this line: setting CUDA_VISIBLE_DEVICES now has no effect")

@@ -23,13 +23,27 @@ bool says_evaluation(std::string_view text) {
   return false;
 }
 
+// What stands in (first, second), over which a loop goes.
+std::vector<Ref> items_of(Ref list) {
+  std::vector<Ref> out;
+  if (list.kind() != Kind::tuple && list.kind() != Kind::list) return out;
+  const auto& tree = list.module->tree();
+  for (NodeId at = tree[list.node].first_child; at != diagnose::kNoNode; at = tree[at].next_sibling)
+    out.push_back(list.with(at));
+  return out;
+}
+
 }  // namespace
 
 std::vector<CallRef> loaders_of(const Program& program, Ref iterable) {
   std::vector<CallRef> out;
   if (!iterable) return out;
   for (const Source& source : program.sources(program.strip_iterable(iterable))) {
-    if (source.how == Source::How::loop_item) continue;
+    if (source.how == Source::How::loop_item) {
+      for (const Ref item : items_of(source.ref))
+        if (const CallRef loader = program.origin(item, Api::data_loader)) out.push_back(loader);
+      continue;
+    }
     const CallRef call = program.as_call(source.ref);
     if (call && call.call->api == Api::data_loader) out.push_back(call);
   }

@@ -41,6 +41,17 @@ bool is_made(const Program& program, ClassRef cls) {
   return is_handed_on(cls.module->tree().source(), cls.cls->name);
 }
 
+bool made_on_one_rank(const Program& program, ClassRef cls) {
+  for (const CallRef& call : program.calls_named(cls.cls->name))
+    if (program.guarded_by_rank(call.ref()) != diagnose::RankTest::none) return true;
+  return false;
+}
+
+// A method that a framework calls on the objects it is given: on_train_epoch_end.
+bool is_hook(std::string_view name) {
+  return name.starts_with("on_") || name.ends_with("_step") || name.ends_with("_epoch_end");
+}
+
 // What stands under the __main__ guard of a file runs when that file is the script.
 bool runs_in_program(const Program& program, Ref node) {
   return node.module == &program.root() || !node.module->under_main_guard(node.node);
@@ -62,7 +73,9 @@ bool is_reached(const Program& program, Ref node, int depth) {
   }
   if (program.is_spawned(function)) return true;
   // A method of an object that exists may be called through a name that cannot be followed.
-  if (depth > 0 && sites.empty() && owner && is_made(program, owner)) return true;
+  const bool may_be_called =
+      depth > 0 || (is_hook(function.function->name) && owner && !made_on_one_rank(program, owner));
+  if (may_be_called && sites.empty() && owner && is_made(program, owner)) return true;
   if (std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
         return program.enclosing_function(site.ref()) == function ||
                is_reached(program, site.ref(), depth + 1);

@@ -57,13 +57,13 @@ def main(corpus: Path, epochs: int, batch: int, lr: float) -> None:
     first = distributed.get_rank() == 0
     train, valid = split(Reviews(corpus))
     train_sampler = DistributedSampler(train, seed=3)
-    train_loader = DataLoader(train, batch, sampler=train_sampler)  # expect: DDP018
+    train_loader = DataLoader(train, batch, sampler=train_sampler)
     valid_sampler = DistributedSampler(valid, shuffle=False)
     valid_loader = DataLoader(valid, batch, sampler=valid_sampler)
 
     model = DDP(Encoder(30000).to(local), device_ids=[local], output_device=local)
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
-    for epoch in range(epochs):
+    for epoch in range(epochs):  # expect: DDP018
         model.train()
         for ids, label in train_loader:
             optimizer.zero_grad()

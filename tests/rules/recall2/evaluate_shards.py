@@ -46,7 +46,7 @@ def train_one_epoch(model, loader, criterion, optimizer, device):
 def validate(model, loader, device):
     model.eval()
     top1 = AverageMeter()
-    for image, label in loader:
+    for image, label in loader:  # expect: DDP022
         guess = model(image.to(device)).argmax(1).cpu()
         top1.update((guess == label).float().mean().item(), len(label))
     return top1.avg
@@ -73,7 +73,7 @@ def main(args):
         train_one_epoch(model, train_loader, criterion, optimizer, local_rank)
         accuracy = validate(model, val_loader, local_rank)
         scheduler.step()
-        if is_main_process() and accuracy > best:  # expect: DDP022
+        if is_main_process() and accuracy > best:
             best = accuracy
             torch.save(model.module.state_dict(), "best.pth")
     dist.destroy_process_group()

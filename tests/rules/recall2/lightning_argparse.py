@@ -37,7 +37,7 @@ class Tagger(pl.LightningModule):
 
 def options():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--devices", default="4")
+    parser.add_argument("--devices", default="4")  # expect: LIT002
     parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--tags", type=int, default=50)
     parser.add_argument("--lr", type=float, default=1e-3)

@@ -24,7 +24,7 @@ class Digits(L.LightningDataModule):
 
     def train_dataloader(self) -> DataLoader:
         return DataLoader(self.train, self.hparams.batch_size, num_workers=4, drop_last=True,
-                          sampler=DistributedSampler(self.train, shuffle=True))  # expect: LIT009
+                          sampler=DistributedSampler(self.train, shuffle=True))
 
     def val_dataloader(self) -> DataLoader:
         return DataLoader(self.val, 256, num_workers=4)
@@ -49,7 +49,7 @@ class Classifier(L.LightningModule):
     def validation_step(self, batch, index):
         x, y = batch
         logits = self(x)
-        self.log("val/loss", F.cross_entropy(logits, y), on_epoch=True)  # expect: DDP022
+        self.log("val/loss", F.cross_entropy(logits, y), on_epoch=True)
         self.log("val/acc", (logits.argmax(1) == y).float().mean(), on_epoch=True, sync_dist=True)
 
     def configure_optimizers(self):

@@ -31,12 +31,12 @@ def main():
     for epoch in range(4):
         loader.sampler.set_epoch(epoch)
         for user, item, score in loader:
-            with net.no_sync():  # expect: DDP009
+            with net.no_sync():
                 guess = net(user.cuda(), item.cuda())
                 loss = nn.functional.mse_loss(guess, score.cuda())
                 sgd.zero_grad()
                 loss.backward()
-                sgd.step()
+                sgd.step()  # expect: DDP009
         if not dist.get_rank():
             torch.save(net.module.state_dict(), "factors.pt")
     dist.destroy_process_group()

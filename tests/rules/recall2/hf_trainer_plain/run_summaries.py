@@ -26,7 +26,8 @@ def main():
         data = raw.map(lambda row: tokenizer(row["text"], text_target=row["summary"],
                                              max_length=data_args.longest, truncation=True),
                        remove_columns=raw.column_names)
-    trainer = Seq2SeqTrainer(model=model, args=training_args, train_dataset=data,
+    trainer = Seq2SeqTrainer(model=model, args=training_args,  # expect: ACC001
+                             train_dataset=data,
                              data_collator=DataCollatorForSeq2Seq(tokenizer, model))
     trainer.train(resume_from_checkpoint=training_args.resume_from_checkpoint)
     trainer.save_model()

@@ -10,7 +10,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--epochs", type=int, default=1)
 opt = parser.parse_args()
 
-hvd.init()
+hvd.init()  # expect: HVD004
 torch.cuda.set_device(hvd.local_rank())
 data = TensorDataset(torch.randn(4096, 32), torch.randn(4096, 1))
 sampler = DistributedSampler(data, num_replicas=hvd.size(), rank=hvd.rank())

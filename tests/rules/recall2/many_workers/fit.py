@@ -17,7 +17,7 @@ def main():
     torch.cuda.set_device(local_rank)
     clips = Kinetics("kinetics", frames_per_clip=16)
     sampler = DistributedSampler(clips)
-    loader = DataLoader(clips, batch_size=12, sampler=sampler, num_workers=16,  # expect: DDP037
+    loader = DataLoader(clips, batch_size=12, sampler=sampler, num_workers=16,
                         pin_memory=True, drop_last=True)
     net = nn.SyncBatchNorm.convert_sync_batchnorm(r3d_18()).cuda()
     net = DDP(net, device_ids=[local_rank])

@@ -12,11 +12,11 @@ import net
 parser = argparse.ArgumentParser()
 parser.add_argument("--epochs", type=int, default=25)
 parser.add_argument("--batch", type=int, default=16)
-parser.add_argument("--local_rank", "--local-rank", type=int, default=0)
+parser.add_argument("--local_rank", "--local-rank", type=int, default=0)  # expect: LAU002
 opt = parser.parse_args()
 
 dist.init_process_group(backend="nccl")
-torch.cuda.set_device(opt.local_rank)  # expect: LAU002
+torch.cuda.set_device(opt.local_rank)
 device = torch.device("cuda", opt.local_rank)
 
 pairs = TensorDataset(*torch.load("depth.pt", map_location="cpu"))

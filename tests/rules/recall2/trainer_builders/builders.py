@@ -19,7 +19,7 @@ def build_sampler(dataset, training):
 def build_loader(cfg, split):
     dataset = build_dataset(cfg, split)
     sampler = build_sampler(dataset, split == "train")
-    return DataLoader(dataset, batch_size=cfg["batch_size"], sampler=sampler,  # expect: DDP018
+    return DataLoader(dataset, batch_size=cfg["batch_size"], sampler=sampler,
                       num_workers=cfg["workers"], pin_memory=True)
 
 

@@ -27,7 +27,7 @@ class Trainer:
         self.rank = dist.get_rank()
 
     def fit(self):
-        for epoch in range(self.cfg["schedule"]["epochs"]):
+        for epoch in range(self.cfg["schedule"]["epochs"]):  # expect: DDP018
             self.train_one_epoch()
             accuracy = self.evaluate()
             if accuracy > self.best:
