@@ -86,9 +86,11 @@ void check_checkpoint_io_unguarded(const Program& program, Report& report) {
         continue;
       if (!facts::is_reachable(program, make.ref()) || program.comes_from_rank(make.positional(0)))
         continue;
+      const bool side_mode = facts::only_in_a_side_mode(program, make.ref());
       Finding& finding =
-          report.at(make.ref(), Confidence::likely,
+          report.at(make.ref(), side_mode ? Confidence::check : Confidence::likely,
                     "every rank makes the directory: the second one raises FileExistsError");
+      if (side_mode) finding.severity = Severity::info;
       finding.help = "Pass exist_ok=True (os.makedirs), or make it on rank 0.";
       if (name == "makedirs" && !make.keyword("exist_ok"))
         add_argument(make, "exist_ok=True", "Allow an existing directory", finding);

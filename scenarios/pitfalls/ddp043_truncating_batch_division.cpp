@@ -45,12 +45,25 @@ bool remainder_is_seen(Ref division) {
   return tree[parent].kind == Kind::list && is_total(tree[parent].parent);
 }
 
-// assert batch_size % world_size == 0, or a check that raises.
-bool remainder_is_checked(Ref division) {
-  for (const NodeId node : division.module->nodes_of(Kind::binary)) {
-    const auto& tree = division.module->tree();
-    if (tree[node].op == Op::modulo && is_batch(tree.text(tree.child(node, Field::left))))
-      return true;
+bool is_rank_count(std::string_view text) {
+  const std::string plain = facts::lowered(text);
+  for (const std::string_view word : {"world_size", "ngpus", "n_gpu", "num_gpus", "device_count"})
+    if (facts::contains(plain, word)) return true;
+  return false;
+}
+
+// assert batch_size % world_size == 0, or a check that raises; often where the options are read.
+// `batch_idx % log_interval` is no such check.
+bool remainder_is_checked(const Program& program) {
+  for (const diagnose::Module* module : program.modules()) {
+    const auto& tree = module->tree();
+    for (const NodeId node : module->nodes_of(Kind::binary)) {
+      if (tree[node].op != Op::modulo) continue;
+      const std::string_view total = tree.text(tree.child(node, Field::left));
+      const std::string_view parts = tree.text(tree.child(node, Field::right));
+      if (is_batch(total) && (is_rank_count(parts) || facts::contains(total, "batch_size")))
+        return true;
+    }
   }
   return false;
 }
@@ -73,17 +86,13 @@ bool trains_nothing(const Program& program, Ref division) {
 void check_truncating_batch_division(const Program& program, Report& report) {
   if (!program.imports("torch") && program.imports("tensorflow")) return;
   const auto divided_by_ranks = [&](Ref divisor) {
-    if (program.is_world_size(divisor)) return true;
-    const std::string text = facts::lowered(divisor.text());
-    for (const std::string_view word : {"world_size", "ngpus", "n_gpu", "num_gpus", "device_count"})
-      if (facts::contains(text, word)) return true;
-    return false;
+    return program.is_world_size(divisor) || is_rank_count(divisor.text());
   };
   const auto flag = [&](Ref where, Ref batch, Ref divisor, Severity severity) {
     const auto total = program.integer(batch);
     const auto parts = program.integer(divisor);
     if (total && parts && *parts > 0 && *total % *parts == 0) return;
-    if (remainder_is_checked(where) || remainder_is_seen(where)) return;
+    if (remainder_is_checked(program) || remainder_is_seen(where)) return;
     Finding& finding = report.at(where, Confidence::likely,
                                  "the batch is divided by the number of ranks and the remainder is "
                                  "dropped: the global batch "

@@ -67,6 +67,11 @@ bool is_reachable(const Program& program, Ref node);
 // All that runs the node runs it once, in the process that starts the ranks afterwards.
 bool only_before_ranks(const Program& program, Ref node);
 
+// Only a mode beside training comes by, which is often run as one process: the node, or the only
+// call that leads to it, stands in a branch of an option that returns (`if args.submission: ...;
+// return`) and trains nothing, in a program that trains (reachability.cpp).
+bool only_in_a_side_mode(const Program& program, Ref node);
+
 // Nothing is trained: the program has forward passes without gradients and no backward pass.
 bool only_evaluates(const Program& program);
 

@@ -7,7 +7,11 @@
 namespace bench::pitfalls::facts {
 
 using diagnose::ClassRef;
+using diagnose::Field;
 using diagnose::FunctionRef;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::NodeId;
 
 namespace {
 
@@ -112,6 +116,38 @@ bool starts_before_ranks(const Program& program, Ref node, int depth) {
 
 bool only_before_ranks(const Program& program, Ref node) {
   return starts_before_ranks(program, node, 0);
+}
+
+namespace {
+
+// The branch that the condition opens ends in a return: the function's other work is not done.
+bool branch_returns(Ref condition) {
+  const auto& tree = condition.module->tree();
+  const NodeId branch = tree.child(tree[condition.node].parent, Field::consequence);
+  if (branch == kNoNode) return false;
+  NodeId last = kNoNode;
+  for (NodeId at = tree[branch].first_child; at != kNoNode; at = tree[at].next_sibling) last = at;
+  return last != kNoNode && tree[last].kind == Kind::return_statement;
+}
+
+bool trains_there(const Program& program, Ref branch_condition) {
+  const auto& loops = program.training_loops();
+  return std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
+    return program.under(loop.batches, [&](Ref condition, bool holds) {
+      return holds && condition == branch_condition;
+    });
+  });
+}
+
+}  // namespace
+
+bool only_in_a_side_mode(const Program& program, Ref node) {
+  if (program.training_loops().empty()) return false;
+  return program.under(node, [&](Ref condition, bool holds) {
+    // A condition with a call asks about the world (os.path.exists), not about an option.
+    return holds && condition.text().find('(') == std::string_view::npos &&
+           branch_returns(condition) && !trains_there(program, condition);
+  });
 }
 
 }  // namespace bench::pitfalls::facts
