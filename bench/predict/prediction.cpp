@@ -1,8 +1,8 @@
 #include "bench/predict/prediction.hpp"
 
 #include "bench/core/case_json.hpp"
+#include "bench/predict/recorded_step.hpp"
 #include "simulator/rank_jitter.hpp"
-#include "simulator/reducer_edit.hpp"
 
 #include "profiling/analysis.hpp"
 
@@ -17,34 +17,6 @@ namespace {
 constexpr double kNsPerMs = 1e6;
 // Beyond this a batch per GPU is not a question about memory any more.
 constexpr std::int64_t kLargestBatchPerGpu = 1 << 20;
-
-constexpr double kBytesPerMib = 1024.0 * 1024;
-
-// The case whose recording is edited into that of `work`: DDP's defaults. Where gradients are
-// accumulated only bucket sizes are an edit.
-Case with_default_reducer(const Case& work) {
-  if (work.strategy != Strategy::distributed) return work;
-  Case recorded = work;
-  if (work.accumulation == 1) {
-    recorded.ddp = {};
-    recorded.ddp.broadcast_buffers = work.ddp.broadcast_buffers;
-  } else if (!work.ddp.find_unused_parameters && !work.ddp.gradient_as_bucket_view) {
-    recorded.ddp.bucket_cap_mb.reset();
-  }
-  return recorded;
-}
-
-simulator::ReducerOptions reducer_options(const DdpOptions& ddp) {
-  simulator::ReducerOptions options;
-  if (ddp.bucket_cap_mb) {
-    const auto cap = static_cast<std::uint64_t>(*ddp.bucket_cap_mb * kBytesPerMib);
-    options.caps = {cap, cap};
-  }
-  options.gradient_as_bucket_view = ddp.gradient_as_bucket_view;
-  options.static_graph = ddp.static_graph;
-  options.find_unused_parameters = ddp.find_unused_parameters;
-  return options;
-}
 
 double mean_ms(const profiling::StepMetrics& step,
                std::int64_t (*part)(const profiling::DeviceMetrics&)) {
@@ -130,9 +102,8 @@ std::vector<Prediction> Predictor::answer(const std::vector<Question>& all) {
   std::vector<Case> needed;
   for (const Question& question : all) {
     if (question.cannot) continue;
-    needed.push_back(request_.exact_recordings ? question.work
-                                               : with_default_reducer(question.work));
-    needed.push_back(question.single());
+    needed.push_back(recorded_for(question.work));
+    needed.push_back(recorded_for(question.single()));
   }
   store_.prepare(needed);
   std::vector<Prediction> predictions;
@@ -144,13 +115,16 @@ simulator::OperationGraph Predictor::edited(const Question& question, const Case
   return with_bucket_hook(with_autocast(recorded(work), question.precision), question.hook);
 }
 
-// The recording of DDP's defaults, edited into the options asked for; a recording of its own where
-// the default one does not show how.
+Case Predictor::recorded_for(const Case& work) const {
+  return request_.exact_recordings ? work : standard_case(work);
+}
+
+// An edited recording of the standard case; a recording of its own where that one does not show
+// how.
 simulator::OperationGraph Predictor::recorded(const Case& work) {
-  const Case standard = with_default_reducer(work);
-  if (request_.exact_recordings || case_to_json(standard) == case_to_json(work))
-    return *store_.graph(work);
-  auto edited = simulator::with_reducer_options(*store_.graph(standard), reducer_options(work.ddp));
+  const Case standard = recorded_for(work);
+  if (case_to_json(standard) == case_to_json(work)) return *store_.graph(work);
+  auto edited = edited_step(*store_.graph(standard), work);
   if (edited) return std::move(*edited);
   store_.prepare({work});
   return *store_.graph(work);
@@ -178,8 +152,8 @@ const simulator::Anchor& Predictor::anchor_of(const Question& question,
   const auto found = anchors_.find(key);
   if (found != anchors_.end()) return found->second;
   const auto anchor =
-      simulator::anchor_to_single(*store_.graph(question.single()), machines_[question.machine],
-                                  options, *request_.measured_single_ms * kNsPerMs);
+      simulator::anchor_to_single(recorded(question.single()), machines_[question.machine], options,
+                                  *request_.measured_single_ms * kNsPerMs);
   return anchors_.emplace(key, anchor).first->second;
 }
 
@@ -266,7 +240,7 @@ void Predictor::add_memory(Prediction& prediction, const simulator::OperationGra
 bool Predictor::fits_at(const Question& question, std::int64_t per_gpu) {
   Question at = question;
   at.work.batch = per_gpu * question.work.world_size() * question.work.accumulation;
-  store_.prepare({request_.exact_recordings ? at.work : with_default_reducer(at.work)});
+  store_.prepare({recorded_for(at.work)});
   Prediction prediction;
   prediction.question = at;
   add_memory(prediction, edited(at, at.work));

@@ -63,6 +63,7 @@ class Predictor {
  private:
   Prediction predict(const Question& question);
   simulator::OperationGraph edited(const Question& question, const Case& work);
+  Case recorded_for(const Case& work) const;
   simulator::OperationGraph recorded(const Case& work);
   simulator::SimulationOptions options_for(const Question& question);
   // Of the same machine, model, batch per GPU and precision: solved and simulated once.
