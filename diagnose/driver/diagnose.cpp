@@ -34,9 +34,10 @@ bool may_train(std::string_view text) {
   return is_relevant(text) || text.find("__main__") != std::string_view::npos;
 }
 
+// Of one finding in several programs the one that is surest comes first, and so is kept.
 bool before(const Finding& a, const Finding& b) {
-  return std::tie(a.file, a.line, a.column, a.rule, a.message) <
-         std::tie(b.file, b.line, b.column, b.rule, b.message);
+  return std::tie(a.file, a.line, a.column, a.rule, b.severity, a.message) <
+         std::tie(b.file, b.line, b.column, b.rule, a.severity, b.message);
 }
 
 bool same_place(const Finding& a, const Finding& b) {
@@ -54,6 +55,7 @@ std::vector<Finding> run_rules(const Program& program, const Selection& selectio
     if (rule.check == nullptr || !selection.wants(rule)) continue;
     pitfalls::Report report(rule, found);
     rule.check(program, report);
+    report.settle(program);
   }
   return found;
 }

@@ -143,6 +143,8 @@ Api Module::api(NodeId expression) const {
   const std::string name = qualified(expression);
   if (name.empty()) return Api::none;
   if (const Api known = api_of(name); known != Api::none) return known;
+  // A function of the project's own dist.py is no function of torch's.
+  if (tree_[expression].kind == Kind::identifier) return Api::none;
   // from utils import dist: torch.distributed, handed on by a file of the project
   constexpr std::string_view kHandedOn = ".dist.";
   const std::size_t at = name.find(kHandedOn);

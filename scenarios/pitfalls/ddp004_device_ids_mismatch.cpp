@@ -41,6 +41,15 @@ bool is_never_placed(const Program& program, const Wrap& wrap) {
   return wrap.module.kind() == Kind::identifier || wrap.module.kind() == Kind::call;
 }
 
+// The function that wraps the module makes it too; a parameter may be moved by any caller.
+bool is_made_beside(const Program& program, const Wrap& wrap) {
+  for (const diagnose::Source& source : program.module_sources(wrap.module))
+    if (program.enclosing_function(source.ref) != program.enclosing_function(wrap.call.ref()) &&
+        program.is_spawned(program.enclosing_function(source.ref)) == false)
+      return false;
+  return true;
+}
+
 }  // namespace
 
 void check_device_ids_mismatch(const Program& program, Report& report) {
@@ -60,12 +69,15 @@ void check_device_ids_mismatch(const Program& program, Report& report) {
     if (program.evaluate(ids).type == Value::Type::none || !is_never_placed(program, wrap))
       continue;
     if (ids.kind() != Kind::list) continue;
-    report
-        .at(wrap.call.ref(), Confidence::likely,
-            "device_ids is given but the module is never moved to a GPU: ValueError, its "
-            "parameters "
-            "are on the CPU")
-        .help =
+    Finding& finding =
+        report.at(wrap.call.ref(), Confidence::likely,
+                  "device_ids is given but the module is never moved to a GPU: ValueError, its "
+                  "parameters are on the CPU");
+    if (!is_made_beside(program, wrap)) {
+      finding.severity = Severity::info;
+      finding.confidence = Confidence::check;
+    }
+    finding.help =
         "Call model.to(local_rank) before wrapping, or leave device_ids out for CPU training.";
   }
 }

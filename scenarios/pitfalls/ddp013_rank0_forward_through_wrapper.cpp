@@ -64,8 +64,8 @@ void check_rank0_forward_through_wrapper(const Program& program, Report& report)
         forward.call.ref(), buffers ? Confidence::certain : Confidence::likely,
         "one rank alone calls the DDP model: a forward broadcasts the buffers, and the other ranks "
         "do not take part");
-    // A model that is visible and has no BatchNorm broadcasts nothing.
-    if (!buffers && !forward.wrap->classes.empty()) finding.severity = Severity::info;
+    // A model without BatchNorm has no buffers as a rule, and broadcasts nothing.
+    if (!buffers) finding.severity = Severity::info;
     finding.help = "Evaluate with model.module, or on every rank.";
   }
 }

@@ -86,6 +86,28 @@ bool is_of_a_run(const Program& program, const CallRef& load, std::string_view w
                           "restore", "final", "epoch"});
 }
 
+// load_state_dict(torch.load(path)), or of a name that holds what was loaded. What is not restored
+// into a model may be lists of samples, which have no device.
+bool is_restored(const Program& program, const CallRef& load) {
+  const auto holds = [&](Ref value) {
+    if (value.module == load.module && value.module->tree().contains(value.node, load.call->node))
+      return true;
+    const auto sources = program.sources(value);
+    return std::any_of(sources.begin(), sources.end(),
+                       [&](const Source& source) { return source.ref == load.ref(); });
+  };
+  const std::string_view name = program.assigned_name(load.ref());
+  for (const std::string_view restore : {"load_state_dict", "load_params", "load_model"})
+    for (const CallRef& call : program.calls_named(restore)) {
+      const Ref state = call.positional(0);
+      if (!state) continue;
+      if (holds(state)) return true;
+      if (!name.empty() && state.module == load.module && facts::contains(state.text(), name))
+        return true;
+    }
+  return false;
+}
+
 // `if args.gpu is None`: the branch of a script that is not bound to a GPU.
 bool without_gpu(const Program& program, Ref node) {
   return program.under(node, [&](Ref condition, bool holds) {
@@ -113,7 +135,7 @@ void check_load_without_map_location(const Program& program, Report& report) {
     Finding& finding = report.at(
         load.ref(), Confidence::likely,
         "torch.load restores tensors to the GPU they were saved from: all ranks fill GPU 0");
-    if (!is_of_a_run(program, load, words)) {
+    if (!is_of_a_run(program, load, words) || !is_restored(program, load)) {
       finding.severity = Severity::info;
       finding.confidence = Confidence::check;
     }

@@ -83,6 +83,25 @@ bool trains_nothing(const Program& program, Ref division) {
 
 }  // namespace
 
+namespace {
+
+// The name says that the batch is that of all ranks together, or the batch does not divide into the
+// processes that a launch line starts.
+bool remainder_matters(const Program& program, Ref batch, Ref divisor) {
+  const auto total = program.integer(batch);
+  if (total && *total > 1) {
+    if (const auto parts = program.integer(divisor)) return *parts > 0 && *total % *parts != 0;
+    for (const auto& launch : program.launches()) {
+      const auto ranks = launch.processes_per_node();
+      if (ranks && *ranks > 0 && *total % (*ranks * launch.nodes().value_or(1)) != 0) return true;
+    }
+  }
+  const std::string name = facts::lowered(batch.text());
+  return facts::contains(name, "global") || facts::contains(name, "total");
+}
+
+}  // namespace
+
 void check_truncating_batch_division(const Program& program, Report& report) {
   if (!program.imports("torch") && program.imports("tensorflow")) return;
   const auto divided_by_ranks = [&](Ref divisor) {
@@ -98,6 +117,8 @@ void check_truncating_batch_division(const Program& program, Report& report) {
                                  "dropped: the global batch "
                                  "is smaller than the one asked for");
     finding.severity = severity;
+    // Most batches are powers of two, which the usual numbers of ranks divide.
+    if (!remainder_matters(program, batch, divisor)) finding.severity = Severity::info;
     finding.help = "Check that it divides: assert batch_size % world_size == 0.";
   };
   for (const Module* module : program.modules()) {

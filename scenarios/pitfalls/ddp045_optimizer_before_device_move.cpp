@@ -71,7 +71,9 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
               "the model moves to its device after the optimizer was built from its parameters");
           finding.help = "Move the model first, then build the optimizer.";
           // On one device most optimizers get away with it: parameters move in place.
-          if (program.wraps().empty() && !program.uses(Api::hvd_init))
+          // A method of its own may have run before the optimizer was made.
+          if ((program.wraps().empty() && !program.uses(Api::hvd_init)) ||
+              program.enclosing_function(move.ref()) != program.enclosing_function(optimizer.ref()))
             finding.severity = Severity::info;
           return;
         }

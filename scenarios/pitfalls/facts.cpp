@@ -365,9 +365,31 @@ std::vector<diagnose::ForwardCall> forwards_behind(const Program& program, Ref v
   return out;
 }
 
+namespace {
+
+// if rank != 0: barrier() above the node and if rank == 0: barrier() below it, in one function.
+bool is_between_barriers(const Program& program, Ref node) {
+  bool others_wait = false;
+  bool first_joins = false;
+  for (const CallRef& barrier : program.calls(Api::barrier)) {
+    if (barrier.module != node.module ||
+        program.enclosing_function(barrier.ref()) != program.enclosing_function(node))
+      continue;
+    const auto test = program.guarded_by_rank(barrier.ref());
+    others_wait =
+        others_wait || (test == diagnose::RankTest::not_main && barrier.call->node < node.node);
+    first_joins =
+        first_joins || (test == diagnose::RankTest::main_only && barrier.call->node > node.node);
+  }
+  return others_wait && first_joins;
+}
+
+}  // namespace
+
 bool rank_goes_first(const Program& program, Ref node) {
   constexpr int kCalls = 5;
   for (int depth = 0; depth < kCalls && node; ++depth) {
+    if (is_between_barriers(program, node)) return true;
     if (program.enclosing_with(node, [](Ref item) { return contains(item.text(), "_first("); }))
       return true;
     const FunctionRef function = program.enclosing_function(node);

@@ -2,6 +2,8 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Launcher;
@@ -10,6 +12,15 @@ using diagnose::LaunchLine;
 namespace {
 
 constexpr int kDashVersion = 200;  // PyTorch 2.0 changed the spelling
+
+// parser.add_argument("--local-rank"), an option of its own beside the old one.
+bool dash_is_accepted(const Program& program, const CallRef& option) {
+  const auto options = program.calls_named("add_argument");
+  return std::any_of(options.begin(), options.end(), [&](const CallRef& other) {
+    return other.module == option.module &&
+           program.string(other.positional(0)).value_or("") == "--local-rank";
+  });
+}
 
 }  // namespace
 
@@ -31,6 +42,7 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
       dash = dash || text == "--local-rank";
     }
     if (!underscore || dash || program.imports("deepspeed")) continue;
+    if (dash_is_accepted(program, option) || !facts::is_reachable(program, option.ref())) continue;
     // A default from the environment is meant for torchrun, or for launch --use_env.
     const bool reads_environment = facts::contains(option.keyword("default").text(), "LOCAL_RANK");
     if (!old_launcher && (reads_environment || !facts::is_distributed(program))) continue;

@@ -8,9 +8,23 @@ using diagnose::Kind;
 using diagnose::Wrap;
 using diagnose::Wrapper;
 
+namespace {
+
+// Something in the program or its launch lines speaks of a second node.
+bool expects_nodes(const Program& program) {
+  for (const auto& launch : program.launches())
+    if (launch.nodes().value_or(1) > 1) return true;
+  for (const char* word :
+       {"nnodes", "num_nodes", "node_rank", "n_nodes", "SLURM", "slurm", "submitit", "--nodes"})
+    if (program.mentions(word)) return true;
+  return false;
+}
+
+}  // namespace
+
 void check_wrong_rank_as_device_index(const Program& program, Report& report) {
   if (!facts::is_distributed(program)) return;
-  const bool single = facts::is_single_node(program);
+  const bool single = facts::is_single_node(program) || !expects_nodes(program);
   const auto is_global = [&](Ref rank) {
     return rank && program.is_rank(rank) && !program.is_local_rank(rank) &&
            !program.is_spawn_rank(rank);

@@ -28,11 +28,13 @@ void check_lightning_double_distribution(const Program& program, Report& report)
     const bool step = function && (function.function->name == "training_step" ||
                                    function.function->name == "validation_step" ||
                                    function.function->name == "forward");
-    if (step && move.receiver() && inside_lightning(move.ref()))
-      report
-          .at(move.ref(), Confidence::likely,
-              ".cuda() inside a Lightning step: it ignores the Trainer's devices")
-          .help = "Use self.device, or type_as(batch).";
+    if (!step || !move.receiver() || !inside_lightning(move.ref())) continue;
+    Finding& finding =
+        report.at(move.ref(), Confidence::likely,
+                  ".cuda() inside a Lightning step: it ignores the Trainer's devices");
+    // A forward pass also serves programs without a Trainer.
+    if (function.function->name == "forward") finding.severity = Severity::info;
+    finding.help = "Use self.device, or type_as(batch).";
   }
   bool has_sampler = program.uses(Api::distributed_sampler);
   for (const trainer::Use& use : trainer::uses(program)) {

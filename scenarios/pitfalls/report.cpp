@@ -1,3 +1,4 @@
+#include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/rule.hpp"
 
 #include <algorithm>
@@ -22,6 +23,7 @@ Finding& Report::add(Confidence confidence, std::string message) {
 
 Finding& Report::at(Ref where, Confidence confidence, std::string message) {
   Finding& finding = add(confidence, std::move(message));
+  places_.emplace_back(out_.size() - 1, where);
   const auto& tree = where.module->tree();
   const auto& node = tree[where.node];
   finding.file = where.module->path();
@@ -35,6 +37,18 @@ Finding& Report::at(Ref where, Confidence confidence, std::string message) {
   finding.end_line = end.line;
   finding.end_column = end.column;
   return finding;
+}
+
+void Report::settle(const Program& program) {
+  for (const auto& [index, where] : places_) {
+    Finding& finding = out_[index];
+    if (finding.severity == Severity::info) continue;
+    const std::string doubt = facts::doubt_about(program, rule_, where);
+    if (doubt.empty()) continue;
+    finding.severity = Severity::info;
+    finding.confidence = Confidence::check;
+    finding.message += " (check: " + doubt + ")";
+  }
 }
 
 Finding& Report::at_word(const std::string& file, const diagnose::LaunchWord& word,

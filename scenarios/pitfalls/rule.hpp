@@ -8,6 +8,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace bench::pitfalls {
 
@@ -34,12 +36,15 @@ class Report {
   Finding& at(Ref where, Confidence confidence, std::string message);
   Finding& at_word(const std::string& file, const diagnose::LaunchWord& word, Confidence confidence,
                    std::string message);
+  // Once the rule is done: findings that rest on more than is known become notes that say so.
+  void settle(const Program& program);
 
  private:
   Finding& add(Confidence confidence, std::string message);
 
   const Rule& rule_;
   std::vector<Finding>& out_;
+  std::vector<std::pair<std::size_t, Ref>> places_;  // index of a finding, where it stands
 };
 
 struct Rule {

@@ -12,7 +12,7 @@ from boards import batches, Policy
 def run(args):
     rank = int(os.environ["RANK"])
     dist.init_process_group("nccl")
-    torch.cuda.set_device(rank)  # expect: LAU006
+    torch.cuda.set_device(rank)
     model = DDP(Policy().cuda(), device_ids=[rank])
     optimizer = torch.optim.Adam(model.parameters(), lr=args["lr"])
     for board, move in batches(seed=rank):

@@ -1,0 +1,232 @@
+#include "scenarios/pitfalls/certainty.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace bench::pitfalls::facts {
+
+using diagnose::Api;
+using diagnose::ClassRef;
+using diagnose::FunctionRef;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::NodeId;
+using diagnose::RankTest;
+using diagnose::Wrap;
+using diagnose::Wrapper;
+
+namespace {
+
+constexpr int kFollowedCalls = 6;
+
+// Rules about what every rank does: none of the callers may test the rank.
+constexpr std::string_view kOfEveryRank[] = {"DDP026", "DDP039", "DDP040"};
+
+// Rules of other families that presume several processes.
+constexpr std::string_view kOfRanks[] = {"LAU006"};
+
+// Rules of the DDP family whose finding holds in one process as well.
+constexpr std::string_view kOfAnyProgram[] = {"DDP028", "DDP030", "DDP036", "DDP046", "DDP047"};
+
+// Rules about the wrapper, which hold for DataParallel in one process too.
+constexpr std::string_view kOfWrapper[] = {"DDP012", "DDP041"};
+
+template <std::size_t kCount>
+bool is_listed(const std::string_view (&list)[kCount], std::string_view id) {
+  return std::find(std::begin(list), std::end(list), id) != std::end(list);
+}
+
+bool needs_ranks(const Rule& rule) {
+  if (is_listed(kOfAnyProgram, rule.id)) return false;
+  return rule.id.starts_with("DDP") || is_listed(kOfRanks, rule.id);
+}
+
+// Called through the object itself (model(x), dataset[i]) or by a framework (training_step).
+bool is_called_unseen(std::string_view name) {
+  return name == "forward" || name.starts_with("__") || name.starts_with("on_") ||
+         name.ends_with("_step") || name.ends_with("_epoch_end") || name.ends_with("_dataloader") ||
+         name.starts_with("configure_") || name == "setup" || name == "prepare_data";
+}
+
+Certainty reach(const Program& program, Ref node, int depth);
+
+// An object of the class, or of one derived from it, is made where the program comes by.
+Certainty certainty_of_object(const Program& program, ClassRef cls, int depth) {
+  Certainty best = Certainty::no;
+  const auto made_as = [&](std::string_view name) {
+    for (const CallRef& made : program.calls_named(name))
+      if (best != Certainty::certain) best = std::max(best, reach(program, made.ref(), depth + 1));
+  };
+  made_as(cls.cls->name);
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Class& other : module->classes())
+      if (const ClassRef derived{module, &other};
+          !(derived == cls) && program.base_of(derived) == cls)
+        made_as(other.name);
+  return best;
+}
+
+bool is_decorated(FunctionRef function) {
+  const auto& tree = function.module->tree();
+  const NodeId parent = tree[function.function->node].parent;
+  return parent != kNoNode && tree[parent].kind == Kind::decorated;
+}
+
+// The function joins a process group or wraps a model itself.
+bool is_worker(const Program& program, FunctionRef function) {
+  const auto inside = [&](const CallRef& call) {
+    return call.module == function.module &&
+           call.module->tree().contains(function.function->body, call.call->node);
+  };
+  const auto inits = program.calls(Api::init_process_group);
+  return std::any_of(inits.begin(), inits.end(), inside);
+}
+
+// The script's own entry that no call leads to: @app.command(), an entry point "main", or a worker
+// that a file beside the script starts.
+bool is_entry(const Program& program, FunctionRef function) {
+  if (function.module != &program.root() || function.function->owner_class != kNoNode) return false;
+  if (function.function->name == "main" || is_decorated(function)) return true;
+  return program.call_sites(function).empty() && !function.module->has_main_guard() &&
+         is_worker(program, function);
+}
+
+// The name stands for the function itself: an argument, a value, no call and no definition of it.
+bool is_handed_on(const diagnose::SyntaxTree& tree, NodeId id, FunctionRef function) {
+  using diagnose::Field;
+  NodeId at = id;
+  const bool is_attribute = tree[at].field == Field::attribute;
+  if (is_attribute != (function.function->owner_class != kNoNode)) return false;
+  if (is_attribute) at = tree[at].parent;
+  const Field field = tree[at].field;
+  return field != Field::function && field != Field::name && field != Field::left &&
+         field != Field::object && !tree.contains(function.function->node, at);
+}
+
+// Where the function is handed on: Process(target=work), fire.Fire(train), step = left or right.
+Certainty certainty_of_handing_on(const Program& program, FunctionRef function, int depth) {
+  Certainty best = Certainty::no;
+  for (const diagnose::Module* module : program.modules()) {
+    if (function.function->owner_class != kNoNode && module != function.module) continue;
+    const auto& tree = module->tree();
+    for (NodeId id = 0; id < tree.size() && best != Certainty::certain; ++id)
+      if (tree[id].kind == Kind::identifier && tree.text(id) == function.function->name &&
+          (module == function.module || !module->import_path(function.function->name).empty()) &&
+          is_handed_on(tree, id, function))
+        best = std::max(best, reach(program, {module, id}, depth + 1));
+  }
+  return best;
+}
+
+Certainty reach(const Program& program, Ref node, int depth) {
+  if (node.module != &program.root() && node.module->under_main_guard(node.node))
+    return Certainty::no;
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function || program.is_spawned(function) || is_entry(program, function))
+    return Certainty::certain;
+  if (depth > kFollowedCalls) return Certainty::perhaps;
+  Certainty best = is_reachable(program, node) ? Certainty::perhaps : Certainty::no;
+  for (const CallRef& site : program.call_sites(function)) {
+    if (program.enclosing_function(site.ref()) == function) continue;
+    best = std::max(best, reach(program, site.ref(), depth + 1));
+    if (best == Certainty::certain) return best;
+  }
+  const ClassRef owner = program.enclosing_class(node);
+  if (owner && is_called_unseen(function.function->name))
+    best = std::max(best, certainty_of_object(program, owner, depth));
+  return best == Certainty::certain
+             ? best
+             : std::max(best, certainty_of_handing_on(program, function, depth));
+}
+
+// No condition stands between the script's own level and the node.
+bool runs_always(const Program& program, Ref node, int depth) {
+  if (!program.guards(node).empty()) return false;
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function || program.is_spawned(function) || is_entry(program, function)) return true;
+  if (depth > kFollowedCalls) return false;
+  const auto& sites = program.call_sites(function);
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return program.enclosing_function(site.ref()) != function &&
+           runs_always(program, site.ref(), depth + 1);
+  });
+}
+
+bool starts_several(const diagnose::LaunchLine& launch) {
+  return launch.processes_per_node().value_or(1) > 1 || launch.nodes().value_or(1) > 1;
+}
+
+// With the rank written out, every process of a larger group would be the same one.
+bool is_group_of_one(const CallRef& init) {
+  const Ref size = init.keyword("world_size");
+  const Ref rank = init.keyword("rank");
+  return (size.kind() == Kind::integer && size.text() == "1") ||
+         (!size && rank.kind() == Kind::integer && rank.text() == "0");
+}
+
+// A call that fails outside of a process group, and that no option can switch off.
+bool always_in_a_group(const Program& program) {
+  for (const Wrap& wrap : program.wraps())
+    if (wrap.kind == Wrapper::ddp && runs_always(program, wrap.call.ref(), 0)) return true;
+  for (const Api api :
+       {Api::get_rank, Api::get_world_size, Api::barrier, Api::all_reduce, Api::all_gather,
+        Api::gather, Api::broadcast, Api::reduce, Api::reduce_scatter, Api::scatter,
+        Api::all_to_all, Api::destroy_process_group})
+    for (const CallRef& call : program.calls(api))
+      if (runs_always(program, call.ref(), 0)) return true;
+  for (const CallRef& hook : program.calls_named("register_comm_hook"))
+    if (runs_always(program, hook.ref(), 0)) return true;
+  const auto samplers = program.calls(Api::distributed_sampler);
+  return std::any_of(samplers.begin(), samplers.end(), [&](const CallRef& sampler) {
+    return !sampler.argument(1, "num_replicas") && runs_always(program, sampler.ref(), 0);
+  });
+}
+
+// Some ways to the node test the rank and others do not.
+bool some_caller_tests_rank(const Program& program, Ref node, int depth) {
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function || depth > kFollowedCalls) return false;
+  const auto& sites = program.call_sites(function);
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return program.guarded_by_rank(site.ref()) != RankTest::none ||
+           some_caller_tests_rank(program, site.ref(), depth + 1);
+  });
+}
+
+}  // namespace
+
+Certainty certainty_of_reach(const Program& program, Ref node) { return reach(program, node, 0); }
+
+Certainty certainty_of_ranks(const Program& program) {
+  const auto& launches = program.launches();
+  if (std::any_of(launches.begin(), launches.end(), starts_several)) return Certainty::certain;
+  if (program.framework_distributes() || program.uses(Api::hvd_init)) return Certainty::certain;
+  Certainty best = Certainty::perhaps;
+  bool alone = false;
+  for (const CallRef& init : program.calls(Api::init_process_group)) {
+    if (is_group_of_one(init)) {
+      alone = true;
+      continue;
+    }
+    best = std::max(best, reach(program, init.ref(), 0));
+  }
+  if (best == Certainty::certain) return best;
+  if (alone) return Certainty::no;
+  return always_in_a_group(program) ? Certainty::certain : best;
+}
+
+std::string doubt_about(const Program& program, const Rule& rule, Ref where) {
+  if (!needs_ranks(rule)) return {};
+  const bool any_wrapper = is_listed(kOfWrapper, rule.id) && program.has_data_parallel();
+  if (!any_wrapper && certainty_of_ranks(program) != Certainty::certain)
+    return "nothing here shows that several processes run it";
+  if (certainty_of_reach(program, where) != Certainty::certain)
+    return "no call that can be followed leads here";
+  if (is_listed(kOfEveryRank, rule.id) && some_caller_tests_rank(program, where, 0))
+    return "one of its callers tests the rank";
+  return {};
+}
+
+}  // namespace bench::pitfalls::facts

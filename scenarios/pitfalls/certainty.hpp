@@ -1,0 +1,27 @@
+// How sure it is that a line is run, and run by several processes. A rule about ranks is right only
+// where both are so: code that a script merely imports, a method that a common name leads to, or a
+// wrapper that a run of one process never makes are no mistakes. A warning that rests on less than
+// that is told as a note, with what is not known in its text.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <string>
+
+namespace bench::pitfalls::facts {
+
+enum class Certainty : std::uint8_t { no, perhaps, certain };
+
+// The program runs the node: calls that can be followed lead to it from the script's own level, or
+// from the function that a launcher starts. `perhaps` where only a name leads to it.
+Certainty certainty_of_reach(const Program& program, Ref node);
+
+// Several processes run the program: it joins a process group of more than one, a launch line
+// starts several, or it calls, whatever its options are, what works in a process group only.
+Certainty certainty_of_ranks(const Program& program);
+
+// What is not known although the finding of the rule at `where` rests on it, as half a sentence;
+// empty where all is known, and for rules that need no ranks.
+std::string doubt_about(const Program& program, const Rule& rule, Ref where);
+
+}  // namespace bench::pitfalls::facts
