@@ -1,4 +1,5 @@
 #include "training/data/batch_source.hpp"
+#include "training/data/synthetic.hpp"
 
 #include <gtest/gtest.h>
 
@@ -70,6 +71,19 @@ TEST(Synthetic, TheGlobalBatchDoesNotDependOnTheWorldSize) {
     }
     EXPECT_TRUE(same_batch(make_batch_source(*model, synthetic({7}, kAllRanks, 4))->next(), whole));
   }
+}
+
+// Shape execution asks about batches that no host could hold.
+TEST(Synthetic, WithoutValuesABatchTakesNoMemory) {
+  const BatchShape shape(*small_model("resnet18"));
+  constexpr std::int64_t kSamples = 1'000'000'000;
+  const Batch batch = draw_synthetic(shape, 1, 0, {0, kSamples}, false);
+  EXPECT_EQ(batch.input.size(0), kSamples);
+  EXPECT_TRUE(batch.input.is_contiguous());
+  EXPECT_EQ(batch.input.index({kSamples - 1}).sum().item<double>(), 0);
+  EXPECT_EQ(batch.target.index({kSamples - 1}).item<std::int64_t>(), 0);
+  EXPECT_THROW(draw_synthetic(shape, 1, 0, {0, std::int64_t{1} << 45}, false), c10::Error);
+  EXPECT_THROW(draw_synthetic(shape, 1, 0, {0, std::int64_t{1} << 62}, false), c10::Error);
 }
 
 TEST(Synthetic, ResidentBatchesRepeatAndFreshOnesDoNot) {

@@ -5,12 +5,16 @@ namespace {
 
 torch::Tensor host_tensor(std::int64_t batch, const std::vector<std::int64_t>& sample,
                           torch::Dtype dtype, bool pinned) {
-  std::vector<std::int64_t> sizes{batch};
-  sizes.insert(sizes.end(), sample.begin(), sample.end());
-  return torch::empty(sizes, torch::dtype(dtype).pinned_memory(pinned));
+  return torch::empty(batch_sizes(batch, sample), torch::dtype(dtype).pinned_memory(pinned));
 }
 
 }  // namespace
+
+std::vector<std::int64_t> batch_sizes(std::int64_t batch, const std::vector<std::int64_t>& sample) {
+  std::vector<std::int64_t> sizes{batch};
+  sizes.insert(sizes.end(), sample.begin(), sample.end());
+  return sizes;
+}
 
 BatchShape::BatchShape(const Model& model)
     : input(model.input_shape),

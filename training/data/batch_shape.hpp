@@ -28,4 +28,7 @@ struct BatchShape {
   torch::Tensor empty_target(std::int64_t batch, bool pinned = false) const;
 };
 
+// The sizes of a tensor of `batch` samples of the sizes `sample`.
+std::vector<std::int64_t> batch_sizes(std::int64_t batch, const std::vector<std::int64_t>& sample);
+
 }  // namespace bench::training

@@ -50,7 +50,7 @@ struct BatchOptions {
   int rank = 0;
   int world_size = 1;
   std::uint64_t seed = 1;
-  // Without values (shape execution) floating-point tensors are allocated and never written.
+  // Without values (shape execution) the tensors are zeros that take no memory.
   bool values = true;
   // Synthetic: draw anew for every step instead of repeating one step's batches, which stay on the
   // device and so cost nothing in a timed step.

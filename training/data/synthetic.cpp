@@ -1,5 +1,7 @@
 #include "training/data/synthetic.hpp"
 
+#include "training/data/untouched_tensor.hpp"
+
 #include <ATen/CPUGeneratorImpl.h>
 
 namespace bench::training {
@@ -54,20 +56,21 @@ class SyntheticSource : public BatchSource {
 
 Batch draw_synthetic(const BatchShape& shape, std::uint64_t seed, std::int64_t index, Slice slice,
                      bool values) {
+  if (!values)
+    return {untouched_zeros(batch_sizes(slice.count, shape.input), shape.input_dtype),
+            untouched_zeros(batch_sizes(slice.count, shape.target), shape.target_dtype())};
   Batch batch{shape.empty_input(slice.count), shape.empty_target(slice.count)};
-  const bool draw_input = values || shape.input_dtype != torch::kFloat32;
-  const bool draw_target = values || shape.loss_kind != LossKind::mse;
   at::Generator generator = at::make_generator<at::CPUGeneratorImpl>();
   for (std::int64_t i = 0; i < slice.count; ++i) {
     generator.set_current_seed(sample_seed(seed, index, slice.begin + i));
-    if (draw_target && shape.loss_kind == LossKind::mse) {
+    if (shape.loss_kind == LossKind::mse) {
       batch.target[i].normal_(0, 1, generator);
-    } else if (draw_target) {
+    } else {
       batch.target[i].random_(0, shape.target_classes, generator);
     }
-    if (draw_input && shape.input_dtype == torch::kInt64) {
+    if (shape.input_dtype == torch::kInt64) {
       batch.input[i].random_(0, shape.token_count, generator);
-    } else if (draw_input) {
+    } else {
       batch.input[i].normal_(0, 1, generator);
     }
   }

@@ -11,7 +11,8 @@ namespace bench::training {
 
 std::unique_ptr<BatchSource> make_synthetic_source(const BatchShape& shape, BatchOptions options);
 
-// Host tensors of the samples [slice.begin, slice.begin + slice.count) of micro-batch `index`.
+// Host tensors of the samples [slice.begin, slice.begin + slice.count) of micro-batch `index`;
+// without `values` zeros that take address space only.
 Batch draw_synthetic(const BatchShape& shape, std::uint64_t seed, std::int64_t index, Slice slice,
                      bool values);
 
