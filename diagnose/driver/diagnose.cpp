@@ -169,7 +169,13 @@ class Session {
   }
 
   void note_unparsed(const AssembledProgram& assembled) {
-    for (const auto& module : assembled.keep_alive)
+    for (const auto& module : assembled.keep_alive) {
+      if (module->tree().has_errors() && !module->tree().timed_out())
+        note(module->path(),
+             error_place(*module) +
+                 "does not parse (a syntax error, or another version of Python); the statements "
+                 "that do parse are checked",
+             false);
       if (module->tree().timed_out())
         note(module->path(),
              "not parsed within " +
@@ -178,6 +184,14 @@ class Session {
                          .count()) +
                  " ms (--parse-limit): not checked",
              true);
+    }
+  }
+
+  // Cells of a notebook are parsed as one text, whose lines are not the file's.
+  static std::string error_place(const Module& module) {
+    if (module.path().ends_with(".ipynb")) return "";
+    const Position at = module.tree().first_error();
+    return "line " + std::to_string(at.line) + ", column " + std::to_string(at.column) + " ";
   }
 
   static bool is_relevant_launch(std::string_view text) {

@@ -286,12 +286,12 @@ class TreeBuilder {
     const TSSymbol symbol = ts_node_symbol(node);
     // The ERROR symbol lies outside the table.
     const bool is_error = symbol >= grammar().meanings.size();
-    if (is_error) tree_.has_errors_ = true;
+    if (is_error) note_error(node);
     const Meaning meaning =
         is_error ? Meaning{Treatment::keep, Kind::error, Op::none} : grammar().meanings[symbol];
     const NodeId parent = levels_.empty() ? kNoNode : levels_.back().node;
     if (ts_node_is_missing(node)) {
-      tree_.has_errors_ = true;
+      note_error(node);
       return skip(parent);
     }
     // Most nodes are punctuation and keywords: the rest of the work is not for them.
@@ -324,6 +324,13 @@ class TreeBuilder {
         break;
     }
     return skip(parent);
+  }
+
+  // An error at the root covers the file and tells nothing: one within it is nearer.
+  void note_error(TSNode node) {
+    if (!tree_.has_errors_ || tree_.first_error_ == 0)
+      tree_.first_error_ = ts_node_start_byte(node);
+    tree_.has_errors_ = true;
   }
 
   bool skip(NodeId parent) {

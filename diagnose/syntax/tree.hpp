@@ -32,6 +32,8 @@ class SyntaxTree {
   const Node& operator[](NodeId id) const { return id < nodes_.size() ? nodes_[id] : kNothing; }
   NodeId size() const { return static_cast<NodeId>(nodes_.size()); }
   bool has_errors() const { return has_errors_; }
+  // Where the parser first met what it does not understand; meaningful with has_errors().
+  Position first_error() const { return position(first_error_); }
   bool timed_out() const { return timed_out_; }
 
   std::string_view text(NodeId id) const;
@@ -68,6 +70,7 @@ class SyntaxTree {
   std::vector<Comment> comments_;
   std::vector<std::uint32_t> line_starts_;
   bool has_errors_ = false;
+  std::uint32_t first_error_ = 0;
   bool timed_out_ = false;
 };
 

@@ -133,6 +133,15 @@ TEST(Diagnose, SaysWhatPythonCannotRead) {
   EXPECT_NE(answer.out.find("train.py:4:9: "), std::string::npos) << answer.out;
 }
 
+TEST(Diagnose, SaysWhereAScriptDoesNotParseAndChecksTheRest) {
+  const Workspace here;
+  here.write("train.py", std::string(kScript) + "def broken(:\n    pass\n");
+  const Answer answer = here.bench({"diagnose", "train.py", "--select", "DP001"});
+  EXPECT_TRUE(answer.err.starts_with("bench: note: train.py: line ")) << answer.err;
+  EXPECT_NE(answer.err.find("does not parse"), std::string::npos) << answer.err;
+  EXPECT_NE(answer.out.find("train.py:4:9: "), std::string::npos) << answer.out;
+}
+
 TEST(Explain, KnowsIdsAndNamesAndTheNearest) {
   const Workspace here;
   const Answer by_id = here.bench({"explain", "DDP018"});
