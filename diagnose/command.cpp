@@ -45,7 +45,7 @@ Severity severity_named(const std::string& name) {
   for (const Severity severity : {Severity::info, Severity::warning, Severity::error})
     if (name_of(severity) == name) return severity;
   const std::vector<std::string> known{"info", "warning", "error"};
-  throw UsageError(unknown_name_message("--severity", name, known));
+  throw UsageError("--severity: " + unknown_name_message("value", name, known));
 }
 
 void parse(std::vector<std::string> arguments, CLI::App& app) {
@@ -196,7 +196,7 @@ int diagnose_command(const std::vector<std::string>& arguments,
   const Format* format = find_format(flags.format);
   if (format == nullptr) {
     const auto known = format_names();
-    throw UsageError(unknown_name_message("--format", flags.format, known));
+    throw UsageError("--format: " + unknown_name_message("value", flags.format, known));
   }
   if (flags.options.gpus.value_or(1) < 1)
     throw UsageError("--gpus: expected a positive number, found " +
@@ -234,7 +234,8 @@ int explain_command(const std::vector<std::string>& arguments) {
       known.emplace_back(each.name);
       known.emplace_back(each.id);
     }
-    throw UsageError(unknown_name_message("rule", arguments.front(), known));
+    throw UsageError("bench explain: " +
+                     unknown_name_message("rule", arguments.front(), known, "bench list rules"));
   }
   const std::string text = pitfalls::guide(*rule);
   std::fwrite(text.data(), 1, text.size(), stdout);

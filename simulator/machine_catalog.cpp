@@ -263,7 +263,7 @@ Machine load_named(const CountedName& counted, const std::string& asked) {
       known.push_back(stem_of(file.name));
       for (std::string& alias : aliases_of(file)) known.push_back(std::move(alias));
     }
-    throw UsageError(unknown_name_message("machine", counted.name, known) +
+    throw UsageError(unknown_name_message("machine", counted.name, known, "bench list machines") +
                      "; <count>x<gpu>, <nodes>x<node> and a TOML file are machines too");
   }
   Machine machine = load_node(counted.name, "");

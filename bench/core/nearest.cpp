@@ -6,6 +6,9 @@
 namespace bench {
 namespace {
 
+// About three lines of a terminal; more names bury the one that was meant.
+constexpr std::size_t kMostNamesInAMessage = 20;
+
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool is_prefix(std::string_view prefix, std::string_view text) {
@@ -65,11 +68,14 @@ std::vector<std::string> nearest_names(std::string_view name, std::span<const st
 }
 
 std::string unknown_name_message(std::string_view what, std::string_view name,
-                                 std::span<const std::string> known) {
+                                 std::span<const std::string> known,
+                                 std::string_view list_command) {
   std::string text = "unknown " + std::string(what) + " '" + std::string(name) + "'";
   const std::vector<std::string> near = nearest_names(name, known);
-  text += near.empty() ? "; known: " : "; did you mean " + joined(near, " or ") + "? known: ";
-  return text + (known.empty() ? "(none)" : joined(known, ", "));
+  text += near.empty() ? "; " : "; did you mean " + joined(near, " or ") + "? ";
+  if (known.size() > kMostNamesInAMessage && !list_command.empty())
+    return text + "`" + std::string(list_command) + "` shows all";
+  return text + "known: " + (known.empty() ? "(none)" : joined(known, ", "));
 }
 
 }  // namespace bench

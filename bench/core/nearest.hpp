@@ -20,8 +20,10 @@ std::vector<std::string> nearest_names(std::string_view name, std::span<const st
                                        std::size_t limit = 3);
 
 // "unknown model 'resnet51'; did you mean resnet50 or resnet18? known: mlp, resnet18, resnet50".
-// `what` is the noun, possibly with its flag ("--strategy", "key in [sweep]").
+// `what` is the noun ("strategy", "key in [sweep]"). `list_command` is what shows all of them: with
+// it a long list of known names is left out, and the reader is sent there.
 std::string unknown_name_message(std::string_view what, std::string_view name,
-                                 std::span<const std::string> known);
+                                 std::span<const std::string> known,
+                                 std::string_view list_command = {});
 
 }  // namespace bench

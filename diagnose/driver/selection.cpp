@@ -41,8 +41,8 @@ void check_selection(const Selection& selection) {
       if (std::any_of(rules.begin(), rules.end(),
                       [&](const auto& rule) { return matches(rule, word); }))
         continue;
-      throw UsageError(
-          unknown_name_message(words == &selection.select ? "--select" : "--ignore", word, known));
+      throw UsageError((words == &selection.select ? "--select: " : "--ignore: ") +
+                       unknown_name_message("rule", word, known, "bench list rules"));
     }
 }
 

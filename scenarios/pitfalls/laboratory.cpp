@@ -258,7 +258,8 @@ std::vector<const Trial*> select_trials(const std::vector<std::string>& names) {
     const Rule* rule = find_rule(name);
     wanted.emplace_back(rule == nullptr ? name : std::string(rule->name));
     if (std::find(known.begin(), known.end(), wanted.back()) == known.end())
-      throw UsageError(unknown_name_message("pitfall of the laboratory", name, known));
+      throw UsageError("--select: " + unknown_name_message("pitfall of the laboratory", name, known,
+                                                           "bench list rules"));
   }
   std::vector<const Trial*> chosen;
   for (const Trial& trial : all_trials()) {

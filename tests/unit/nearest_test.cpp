@@ -43,6 +43,18 @@ TEST(UnknownName, OneSentenceForEveryError) {
   EXPECT_EQ(unknown_name_message("rule", "x", Names{}), "unknown rule 'x'; known: (none)");
 }
 
+TEST(UnknownName, SendsToTheListWhereItIsLong) {
+  Names known;
+  for (int i = 10; i < 60; ++i) known.push_back("DDP0" + std::to_string(i));
+  EXPECT_EQ(
+      unknown_name_message("rule", "DDPO18", known, "bench list rules"),
+      "unknown rule 'DDPO18'; did you mean DDP018, DDP010 or DDP011? `bench list rules` shows "
+      "all");
+  EXPECT_EQ(unknown_name_message("rule", "xyzzy!", known, "bench list rules"),
+            "unknown rule 'xyzzy!'; `bench list rules` shows all");
+  EXPECT_NE(unknown_name_message("rule", "xyzzy!", known).find("DDP059"), std::string::npos);
+}
+
 TEST(ModelCatalog, NamesAreUniqueAndFound) {
   std::set<std::string_view> names;
   for (const ModelEntry& entry : model_catalog()) {
