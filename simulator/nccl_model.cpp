@@ -119,6 +119,14 @@ class Model {
     return choice(NcclAlgorithm::ring, protocol, latency, ring_bus(protocol) / (ranks() - 1));
   }
 
+  // The same through the switch, which sends a part to everybody at once: a GPU still receives the
+  // parts of all others, and NCCL counts the bandwidth of the whole.
+  NcclChoice multicast_gather() const {
+    const int simple = static_cast<int>(NcclProtocol::simple);
+    const double whole = topology_.ring_gb_per_s * (ranks() - 1) / ranks();
+    return choice(NcclAlgorithm::nvls, simple, kNvls, whole / ranks());
+  }
+
   double channels() const { return channels_; }
 
   bool allows(int protocol) const {
@@ -237,6 +245,10 @@ std::vector<NcclChoice> nccl_choices(CollectiveKind kind, double bytes,
   if (kind == CollectiveKind::all_reduce && offers_nvls(topology)) {
     const int simple = static_cast<int>(NcclProtocol::simple);
     choices.push_back(model.all_reduce(NcclAlgorithm::nvls, simple));
+  }
+  // Broadcast and reduce have no NVLS in NCCL; between nodes it needs a network that reduces.
+  if (kind == CollectiveKind::all_gather && offers_nvls(topology) && topology.nodes == 1) {
+    choices.push_back(model.multicast_gather());
   }
   return choices;
 }

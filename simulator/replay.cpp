@@ -1,8 +1,7 @@
 #include "simulator/replay.hpp"
 
-#include "bench/core/embedded_text.hpp"
-#include "bench/core/error.hpp"
 #include "simulator/graph_edit.hpp"
+#include "simulator/published_csv.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -19,22 +18,6 @@ constexpr std::size_t kColumns = 14;
 constexpr std::size_t kUnseenColumns = kColumns + 1;  // with a precision
 // An image of the published classifiers: 3 x 224 x 224 float32.
 constexpr std::uint64_t kImageBytes = 3 * 224 * 224 * 4;
-
-// Fields of a CSV line; a quoted field may hold commas.
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  return fields;
-}
 
 PublishedStep step_of(const std::vector<std::string>& f) {
   PublishedStep step;
@@ -58,25 +41,11 @@ PublishedStep step_of(const std::vector<std::string>& f) {
   return step;
 }
 
-void read_file(const EmbeddedText& file, std::size_t columns, std::vector<PublishedStep>& steps) {
-  const std::string text(file.text);
-  std::size_t begin = text.find('\n') + 1;  // after the header
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::vector<std::string> fields = fields_of(text.substr(begin, end - begin));
-    if (fields.size() != columns) {
-      throw UsageError(std::string(file.name) + ": expected " + std::to_string(columns) +
-                       " columns");
-    }
-    steps.push_back(step_of(fields));
-    begin = end + 1;
-  }
-}
-
 std::vector<PublishedStep> read_steps() {
   std::vector<PublishedStep> steps;
   for (const EmbeddedText& file : embedded_replay()) {
-    read_file(file, file.name == "unseen.csv" ? kUnseenColumns : kColumns, steps);
+    const std::size_t columns = file.name == "unseen.csv" ? kUnseenColumns : kColumns;
+    for (const auto& fields : csv_rows(file, columns)) steps.push_back(step_of(fields));
   }
   return steps;
 }

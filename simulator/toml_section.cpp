@@ -27,8 +27,10 @@ std::string number_text(double value) {
   return text.str();
 }
 
+// A limit just below zero lets zero in.
 std::string range_text(double above, double most) {
-  std::string text = "a number above " + number_text(above);
+  std::string text =
+      above < 0 ? std::string("a number from 0") : "a number above " + number_text(above);
   if (most != kNoLimit) text += " and at most " + number_text(most);
   return text;
 }

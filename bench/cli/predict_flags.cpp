@@ -15,6 +15,8 @@ constexpr std::string_view kGroup = "predict";
 constexpr std::int64_t kDefaultBatchPerGpu = 32;
 constexpr double kLeastMs = 1e-6;
 constexpr double kLeastSpeed = 1e-3;
+constexpr double kMostNumber = 1e9;
+constexpr double kMostJitter = 1;
 constexpr Flag kOwnFlags[] = {
     {"--machine", "M,...", "names of `bench list machines`, 4xv100-sxm2, 16xdgx-a100, TOML files",
      kGroup, "16xdgx-a100"},
@@ -35,8 +37,8 @@ constexpr Flag kOwnFlags[] = {
      "relative standard deviation between equal ranks (default: the machine's)", kGroup, "0.03"},
     {"--draw-jitter", "", "draw the ranks' differences from --seed instead of their expectation",
      kGroup, "true"},
-    {"--exact-recordings", "",
-     "record every option of DDP instead of editing the default's recording", kGroup, "true"},
+    {"--exact-recordings", "", "record every case instead of editing one recording into many",
+     kGroup, "true"},
     {"--format", "text|json|html", "what to print", kGroup, "json"},
     {"--out", "FILE", "write the answer there: .html with a chart, .json, or text", kGroup,
      "prediction.json"},
@@ -55,13 +57,15 @@ bool is_irrelevant(const Setting& row) {
   return row.flag.empty();
 }
 
-double number(const std::string& flag, const std::string& text, double least) {
+double number(const std::string& flag, const std::string& text, double least,
+              double most = kMostNumber) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= least) ||
-      value > 1e9) {
+  if (error != std::errc() || end != text.data() + text.size() ||
+      !(value >= least && value <= most)) {
     char expected[64];
-    std::snprintf(expected, sizeof expected, ": expected a number from %g, found '", least);
+    std::snprintf(expected, sizeof expected, ": expected a number from %g to %g, found '", least,
+                  most);
     throw UsageError(flag + expected + text + "'");
   }
   return value;
@@ -125,7 +129,7 @@ void apply_own_flag(const TypedFlag& flag, PredictRequest& request) {
   }
   if (flag.name == "--stragglers") request.straggler = number(flag.name, value, 1);
   if (flag.name == "--rank-speeds") request.rank_speeds = rank_speeds(flag.name, value);
-  if (flag.name == "--jitter") request.jitter = number(flag.name, value, 0);
+  if (flag.name == "--jitter") request.jitter = number(flag.name, value, 0, kMostJitter);
   if (flag.name == "--exact-recordings") request.exact_recordings = value != "false";
   if (flag.name == "--draw-jitter") request.draw_jitter = value != "false";
 }

@@ -9,6 +9,7 @@
 
 #include <charconv>
 #include <cstdio>
+#include <filesystem>
 
 namespace bench::cli {
 namespace {
@@ -52,12 +53,16 @@ int validate_command(const Arguments& arguments) {
   RecordingStore store(typed.value("--recordings").value_or(default_recordings().string()),
                        program);
   const std::string source = typed.value("--source").value_or("");
-  const Validation validation = validate(store, typed.value("--models").value_or(""),
-                                         [&](const simulator::PublishedStep& row) {
-                                           return row.group.find(source) != std::string::npos ||
-                                                  row.source.find(source) != std::string::npos;
-                                         });
-  if (validation.rows.empty()) {
+  const std::filesystem::path models = typed.value("--models").value_or("");
+  if (!models.empty() && !std::filesystem::is_directory(models)) {
+    throw UsageError("--models: expected a directory of TorchScript files, found '" +
+                     models.string() + "'");
+  }
+  const Validation validation =
+      validate(store, models, [&](const std::string& group, const std::string& where) {
+        return group.find(source) != std::string::npos || where.find(source) != std::string::npos;
+      });
+  if (validation.rows.empty() && validation.unseen.empty() && validation.ratios.empty()) {
     throw UsageError("bench validate: no published run that can be replayed matches '" + source +
                      "'");
   }

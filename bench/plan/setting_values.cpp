@@ -9,6 +9,10 @@
 namespace bench {
 namespace {
 
+// Far above any training step, far below what overflows: samples of a batch times the bytes that
+// one of them takes, and buckets in MiB, stay within 64 bits.
+constexpr std::int64_t kMostOfAnything = 1'000'000'000;
+
 template <class T>
 std::vector<T> all_of_type(const std::vector<Value>& values) {
   std::vector<T> typed;
@@ -64,6 +68,10 @@ std::vector<std::int64_t> positive(const std::vector<Value>& values) {
   auto list = all_of_type<std::int64_t>(values);
   for (const std::int64_t value : list) {
     if (value < 1) throw BadValue("expected 1 or more, found " + std::to_string(value));
+    if (value > kMostOfAnything) {
+      throw BadValue("expected at most " + std::to_string(kMostOfAnything) + ", found " +
+                     std::to_string(value));
+    }
   }
   require_distinct(list);
   return list;
@@ -79,8 +87,8 @@ std::vector<double> positive_numbers(const std::vector<Value>& values) {
   auto list = all_of_type<double>(values);
   for (const double value : list) {
     // Also refuses not-a-number.
-    if (!(value > 0 && value < std::numeric_limits<double>::infinity())) {
-      throw BadValue("expected a number above 0");
+    if (!(value > 0 && value <= static_cast<double>(kMostOfAnything))) {
+      throw BadValue("expected a number above 0 and at most " + std::to_string(kMostOfAnything));
     }
   }
   return list;

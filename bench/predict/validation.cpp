@@ -110,13 +110,12 @@ double quantile(std::vector<double> values, double share) {
 
 }  // namespace
 
-Validation validate(RecordingStore& store, const fs::path& models,
-                    const std::function<bool(const PublishedStep&)>& wanted) {
+Validation validate(RecordingStore& store, const fs::path& models, const WantedRows& wanted) {
   Validation validation;
   std::vector<ValidationWork>& work = validation.work;
   std::vector<Case> needed;
   for (const PublishedStep& row : simulator::published_steps()) {
-    if (wanted && !wanted(row)) continue;
+    if (wanted && !wanted(row.group, row.source)) continue;
     const auto spec = model_of(row, models);
     if (!spec) {
       validation.skipped.emplace_back(
@@ -136,7 +135,27 @@ Validation validate(RecordingStore& store, const fs::path& models,
   }
   std::erase_if(work, [](const ValidationWork& item) { return item.row->unseen; });
   validation.held_out = leave_one_machine_out(store, work);
+  validation.ratios = replay_ratios(store, wanted);
   return validation;
+}
+
+std::vector<simulator::ReplayedRatio> replay_ratios(RecordingStore& store,
+                                                    const WantedRows& wanted) {
+  std::vector<const simulator::PublishedRatio*> rows;
+  std::vector<Case> needed;
+  for (const simulator::PublishedRatio& row : simulator::published_ratios()) {
+    if (wanted && !wanted(row.group, row.source)) continue;
+    rows.push_back(&row);
+    needed.push_back(row.case_of(row.side));
+    needed.push_back(row.case_of(row.base));
+  }
+  store.prepare(needed);
+  std::vector<simulator::ReplayedRatio> ratios;
+  for (const simulator::PublishedRatio* row : rows) {
+    ratios.push_back(replay_ratio(*row, *store.graph(row->case_of(row->side)),
+                                  *store.graph(row->case_of(row->base))));
+  }
+  return ratios;
 }
 
 std::vector<BandCheck> check_bands(const Validation& validation) {

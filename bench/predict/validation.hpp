@@ -4,6 +4,7 @@
 
 #include "bench/predict/recording_store.hpp"
 #include "simulator/error_band.hpp"
+#include "simulator/ratio_replay.hpp"
 #include "simulator/replay.hpp"
 
 #include <filesystem>
@@ -38,6 +39,8 @@ struct Validation {
   // Rows that were not replayed, and why: the model is neither built in nor exported.
   std::vector<std::pair<const simulator::PublishedStep*, std::string>> skipped;
   std::vector<HeldOut> held_out;
+  // Runs that were published without a single-device step, compared with each other.
+  std::vector<simulator::ReplayedRatio> ratios;
 };
 
 // What nine published runs in ten stay within, by the class of question; `used` is what predictions
@@ -60,9 +63,14 @@ struct OrderCheck {
 };
 
 // `models` holds TorchScript files named after the published models
-// (scripts/export_torchvision.py); may be empty. `wanted` chooses rows; none: all.
+// (scripts/export_torchvision.py); may be empty. `wanted` chooses rows by group and source; none:
+// all.
+using WantedRows = std::function<bool(const std::string& group, const std::string& source)>;
 Validation validate(RecordingStore& store, const std::filesystem::path& models,
-                    const std::function<bool(const simulator::PublishedStep&)>& wanted = {});
+                    const WantedRows& wanted = {});
+
+std::vector<simulator::ReplayedRatio> replay_ratios(RecordingStore& store,
+                                                    const WantedRows& wanted);
 
 std::vector<HeldOut> leave_one_machine_out(RecordingStore& store,
                                            const std::vector<ValidationWork>& work);

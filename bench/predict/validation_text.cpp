@@ -53,6 +53,28 @@ TextTable held_out_table(const std::vector<HeldOut>& all) {
   return table;
 }
 
+std::string side_name(const simulator::RatioSide& side) {
+  return fmt::format("{} on {} of {}", strategy_name(side.strategy), side.gpus, side.machine);
+}
+
+TextTable ratio_table(const std::vector<simulator::ReplayedRatio>& rows) {
+  TextTable table;
+  table.columns = {{"published runs", false, 9}, {"step of", false, 9},
+                   {"over step of", false, 9},   {"model", false, 9},
+                   {"batch/GPU", true, 9},       {"published", true, 9},
+                   {"predicted", true, 9},       {"error", true, 9},
+                   {"without anchor", true, 9},  {"tuned to it", false, 9}};
+  for (const simulator::ReplayedRatio& row : rows) {
+    const simulator::PublishedRatio& p = *row.published;
+    table.rows.push_back({p.group, side_name(p.side), side_name(p.base), p.model,
+                          std::to_string(p.batch_per_gpu), fmt::format("{:.3f}", p.ratio),
+                          fmt::format("{:.3f}", row.predicted()),
+                          signed_percent(row.relative_error()),
+                          signed_percent(row.unanchored_error()), p.tuned.empty() ? "-" : p.tuned});
+  }
+  return table;
+}
+
 std::string model_name(const PublishedStep& p) {
   const bool half = p.precision != simulator::Precision::float32;
   return half ? p.model + " " + simulator::precision_name(p.precision) : p.model;
@@ -190,6 +212,10 @@ std::string validation_text(const Validation& validation) {
     text += "\nRuns that no constant has seen\n" + indented(summary_table(validation.unseen)) +
             indented(row_table(pointers(validation.unseen), false));
   }
+  if (!validation.ratios.empty()) {
+    text += "\nRuns without a single-device step, one over another\n" +
+            indented(ratio_table(validation.ratios));
+  }
   text += "\nError bands\n" + indented(band_table(check_bands(validation)));
   text += "\nCollectives, with the figure in question left out\n" + indented(collective_table());
   if (!parts.apart.empty()) {
@@ -211,6 +237,10 @@ std::string validation_markdown(const Validation& validation) {
             summary_table(validation.unseen).markdown() + "\n" +
             row_table(pointers(validation.unseen), false).markdown();
   }
+  if (!validation.ratios.empty()) {
+    text += "\n### Runs without a single-device step, one over another\n\n" +
+            ratio_table(validation.ratios).markdown();
+  }
   text += "\n### Error bands\n\n" + band_table(check_bands(validation)).markdown();
   text +=
       "\n### Collectives, with the figure in question left out\n\n" + collective_table().markdown();
@@ -228,6 +258,21 @@ std::string validation_json(const Validation& validation) {
   Json json{{"schema", 1}, {"simulated", true}};
   json["summary"] = summary_json(validation.rows);
   if (!validation.unseen.empty()) json["unseen"] = summary_json(validation.unseen);
+  for (const simulator::ReplayedRatio& row : validation.ratios) {
+    const simulator::PublishedRatio& p = *row.published;
+    json["ratios"].push_back({{"group", p.group},
+                              {"question", p.question},
+                              {"model", p.model},
+                              {"side", side_name(p.side)},
+                              {"base", side_name(p.base)},
+                              {"published", p.ratio},
+                              {"predicted", row.predicted()},
+                              {"error", row.relative_error()},
+                              {"unanchored", row.unanchored},
+                              {"unanchored_error", row.unanchored_error()},
+                              {"tuned", p.tuned},
+                              {"source", p.source}});
+  }
   for (const BandCheck& band : check_bands(validation)) {
     json["bands"].push_back({{"class", class_name(band.kind)},
                              {"rows", band.rows},

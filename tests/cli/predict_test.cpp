@@ -171,6 +171,11 @@ TEST(Predict, RefusesWhatItDoesNotUnderstand) {
       {{"--model", "mlp", "--machine", "dgx-a100", "--precision", "fp8"}, "bfloat16"},
       {{"--model", "mlp", "--machine", "dgx-a100", "--hook", "powersgd"}, "fp16_compress"},
       {{"--model", "mlp", "--machine", "dgx-a100", "--stragglers", "0.5"}, "--stragglers"},
+      {{"--model", "mlp", "--machine", "dgx-a100", "--jitter", "7"},
+       "--jitter: expected a number from 0 to 1"},
+      {{"--model", "mlp", "--machine", "dgx-a100", "--bucket-cap-mb", "1e30"}, "--bucket-cap-mb"},
+      {{"--model", "mlp", "--machine", "dgx-a100", "--batch-per-gpu", "9000000000000000000"},
+       "--batch-per-gpu: expected at most"},
       {{"--model", "mlp", "--machine", "dgx-a100", "--gpu-counts", "99"}, "dgx-a100 has 8"},
       {{"--model", "mlp", "--machine", "dgx-a100", "--batch-per-gpus", "4"}, "--batch-per-gpu"},
   };
@@ -197,10 +202,25 @@ TEST(Validate, PrintsEverySourceAndFailsBeyondTheLimit) {
   EXPECT_GT(Json::parse(loose.out).at("rows").size(), 20U);
 }
 
+TEST(Validate, ComparesRunsWithoutASingleDeviceStep) {
+  const Workspace here;
+  const Answer answer = here.bench({"validate", "--worker", "mock", "--recordings", "recordings",
+                                    "--source", "TITAN RTX: transformers", "--format", "json"});
+  EXPECT_EQ(answer.exit_code, 0) << answer.err;
+  const Json ratios = Json::parse(answer.out).at("ratios");
+  ASSERT_EQ(ratios.size(), 2U);
+  EXPECT_EQ(ratios[0].at("tuned"), "");
+  EXPECT_NE(ratios[1].at("tuned"), "");
+  EXPECT_GT(ratios[0].at("predicted"), 0);
+}
+
 TEST(Validate, RefusesWhatItDoesNotUnderstand) {
   const Workspace here;
   EXPECT_EQ(here.bench({"validate", "--worker", "mock", "--source", "nobody"}).exit_code, 2);
   EXPECT_EQ(here.bench({"validate", "--worker", "mock", "--limit", "-3"}).exit_code, 2);
+  const Answer models = here.bench({"validate", "--worker", "mock", "--models", "nowhere"});
+  EXPECT_EQ(models.exit_code, 2);
+  EXPECT_NE(models.err.find("--models: expected a directory"), std::string::npos) << models.err;
 }
 
 }  // namespace

@@ -76,10 +76,14 @@ TEST(SettingTable, NonsenseIsRefusedWithWhatWasExpected) {
   EXPECT_EQ(refusal("--batch", "64,"), "a value is empty");
   EXPECT_EQ(refusal("--batch", "99999999999999999999"),
             "expected a whole number, found '99999999999999999999'");
-  EXPECT_EQ(refusal("--steps", "4294967296"), "4294967296 is too large");
+  EXPECT_EQ(refusal("--steps", "4294967296"), "expected at most 1000000000, found 4294967296");
   EXPECT_EQ(refusal("--strategy", "dp,data_parallel"), "'data_parallel' is listed twice");
-  EXPECT_EQ(refusal("--bucket-cap-mb", "0"), "expected a number above 0");
-  EXPECT_EQ(refusal("--bucket-cap-mb", "inf"), "expected a number above 0");
+  const std::string number = "expected a number above 0 and at most 1000000000";
+  for (const char* text : {"0", "inf", "nan", "1e30"}) {
+    EXPECT_EQ(refusal("--bucket-cap-mb", text), number) << text;
+  }
+  EXPECT_EQ(refusal("--batch-per-gpu", "9000000000000000000"),
+            "expected at most 1000000000, found 9000000000000000000");
   EXPECT_EQ(refusal("--momentum", "1"), "expected a number from 0 to below 1");
   EXPECT_EQ(refusal("--static-graph", "yes"), "expected true or false, found 'yes'");
   EXPECT_EQ(refusal("--gpu-counts", "2,some"),

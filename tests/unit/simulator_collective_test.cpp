@@ -82,6 +82,35 @@ TEST(NcclModel, ChoosesLatencyForSmallAndBandwidthForLarge) {
       NcclAlgorithm::ring);
 }
 
+// The same table of NCCL's tuning.cc says which collective may use which algorithm.
+TEST(NcclModel, NvlsIsOfferedToAllReduceAndAllGatherOnly) {
+  const auto offered = [](CollectiveKind kind, const Machine& machine, int gpus) {
+    const auto choices = nccl_choices(kind, 1e8, Topology(machine, first(gpus)).job());
+    return std::any_of(choices.begin(), choices.end(), [](const NcclChoice& choice) {
+      return choice.algorithm == NcclAlgorithm::nvls;
+    });
+  };
+  const Machine node = load_machine("hgx-h200");
+  const Machine nodes = load_machine("2xhgx-h200");
+  EXPECT_TRUE(offered(CollectiveKind::all_reduce, node, 8));
+  EXPECT_TRUE(offered(CollectiveKind::all_reduce, nodes, 16));
+  EXPECT_TRUE(offered(CollectiveKind::all_gather, node, 8));
+  EXPECT_FALSE(offered(CollectiveKind::all_gather, nodes, 16)) << "needs a network that reduces";
+  EXPECT_FALSE(offered(CollectiveKind::all_gather, load_machine("dgx-a100"), 8));
+  EXPECT_FALSE(offered(CollectiveKind::broadcast, node, 8));
+  EXPECT_FALSE(offered(CollectiveKind::reduce, node, 8));
+}
+
+// 450 GB/s of NVLink to each of eight H200, as NCCL counts them: 20.6 GB/s for each of 18.
+TEST(NcclModel, NvlsGatherTakesTheWholePayloadThroughOneLink) {
+  const auto choices = nccl_choices(CollectiveKind::all_gather, 1e8,
+                                    Topology(load_machine("hgx-h200"), first(8)).job());
+  const NcclChoice& nvls = choices.back();
+  ASSERT_EQ(nvls.algorithm, NcclAlgorithm::nvls);
+  EXPECT_NEAR(nvls.gb_per_s, 18 * 20.6 * 7 / 8 / 8, 1e-6);
+  EXPECT_DOUBLE_EQ(nvls.latency_ns, 25e3);
+}
+
 TEST(NvlinkRings, CubeMeshOffersSixThroughAllAndOneBetweenSingleLinks) {
   const NodeSpec node = load_machine("dgx-1-v100").node;
   EXPECT_EQ(count_nvlink_rings(node.nvlink_pairs, first(8)), 6);

@@ -3,6 +3,8 @@
 #include "bench/micro/layered_graph.hpp"
 #include "simulator/graph_edit.hpp"
 #include "simulator/graph_io.hpp"
+#include "simulator/published_csv.hpp"
+#include "simulator/ratio_replay.hpp"
 #include "simulator/replay.hpp"
 #include "simulator/simulate.hpp"
 
@@ -62,6 +64,61 @@ TEST(Replay, SummaryLeavesOutWhatIsListedApart) {
   EXPECT_NEAR(summary[0].worst_error, 0.20, 1e-9);
   EXPECT_NEAR(summary[0].bias, -0.05, 1e-9);
   EXPECT_NEAR(summary[0].mean_unanchored_error, 0, 1e-9);
+}
+
+TEST(PublishedRatios, EverySideIsAMachineThatHasTheGpus) {
+  EXPECT_GE(published_ratios().size(), 3U);
+  for (const PublishedRatio& row : published_ratios()) {
+    for (const RatioSide* side : {&row.side, &row.base}) {
+      EXPECT_GE(load_machine(side->machine).gpu_count(), side->gpus) << row.group;
+      EXPECT_EQ(row.case_of(*side).batch, side->gpus * row.batch_per_gpu);
+    }
+    EXPECT_GT(row.ratio, 0) << row.group;
+    EXPECT_FALSE(row.source.empty());
+    EXPECT_FALSE(row.question.empty());
+  }
+}
+
+PublishedRatio eight_or_sixteen() {
+  PublishedRatio row;
+  row.side = {"2xdgx-a100", Strategy::distributed, 16};
+  row.base = {"dgx-a100", Strategy::distributed, 8};
+  row.ratio = 1.25;
+  return row;
+}
+
+TEST(ReplayRatio, WithoutAPublishedStepIsFromDataSheets) {
+  const PublishedRatio row = eight_or_sixteen();
+  const OperationGraph graph = layered_graph(900, 8);
+  const ReplayedRatio found = replay_ratio(row, graph, graph);
+  EXPECT_FALSE(found.anchored.has_value());
+  EXPECT_GT(found.unanchored, 1);
+  EXPECT_DOUBLE_EQ(found.relative_error(), found.unanchored / 1.25 - 1);
+}
+
+// The slower the kernels, the less of the communication shows.
+TEST(ReplayRatio, APublishedStepOfTheBaseAnchorsIt) {
+  PublishedRatio row = eight_or_sixteen();
+  const OperationGraph graph = layered_graph(900, 8);
+  row.base_ms = 100;
+  const double fast = replay_ratio(row, graph, graph).predicted();
+  row.base_ms = 10'000;
+  const ReplayedRatio slow = replay_ratio(row, graph, graph);
+  EXPECT_NEAR(slow.predicted(), 1, 0.01);
+  EXPECT_GT(fast, slow.predicted());
+  row.side = row.base;
+  EXPECT_NEAR(replay_ratio(row, graph, graph).predicted(), 1, 1e-6);
+}
+
+TEST(CsvRows, NameTheLineThatHasOtherColumns) {
+  const EmbeddedText file{"runs.csv", "a,b\n1,\"x, y\"\n3\n"};
+  try {
+    csv_rows(file, 2);
+    FAIL();
+  } catch (const std::exception& error) {
+    EXPECT_STREQ(error.what(), "runs.csv:3: expected 2 columns, found 1");
+  }
+  EXPECT_EQ(csv_rows({"runs.csv", "a,b\n1,\"x, y\"\n"}, 2).at(0).at(1), "x, y");
 }
 
 TEST(GraphEdit, WithoutAPhaseNothingOfItIsLeft) {
