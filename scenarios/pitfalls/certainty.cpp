@@ -100,6 +100,7 @@ bool is_handed_on(const diagnose::SyntaxTree& tree, NodeId id, FunctionRef funct
   const bool is_attribute = tree[at].field == Field::attribute;
   if (is_attribute != (function.function->owner_class != kNoNode)) return false;
   if (is_attribute) at = tree[at].parent;
+  if (tree.ancestor(at, Kind::import_from) != kNoNode) return false;
   const Field field = tree[at].field;
   return field != Field::function && field != Field::name && field != Field::left &&
          field != Field::object && !tree.contains(function.function->node, at);
@@ -120,13 +121,21 @@ Certainty certainty_of_handing_on(const Program& program, FunctionRef function, 
   return best;
 }
 
+// The ranks that a function runs in are started where the program comes by.
+Certainty certainty_of_start(const Program& program, int depth) {
+  Certainty best = Certainty::no;
+  for (const CallRef& start : program.calls(Api::spawn))
+    if (best != Certainty::certain) best = std::max(best, reach(program, start.ref(), depth + 1));
+  return best;
+}
+
 Certainty reach(const Program& program, Ref node, int depth) {
   if (node.module != &program.root() && node.module->under_main_guard(node.node))
     return Certainty::no;
   const FunctionRef function = program.enclosing_function(node);
-  if (!function || program.is_spawned(function) || is_entry(program, function))
-    return Certainty::certain;
+  if (!function || is_entry(program, function)) return Certainty::certain;
   if (depth > kFollowedCalls) return Certainty::perhaps;
+  if (program.is_spawned(function)) return certainty_of_start(program, depth);
   Certainty best = is_reachable(program, node) ? Certainty::perhaps : Certainty::no;
   for (const CallRef& site : program.call_sites(function)) {
     if (program.enclosing_function(site.ref()) == function) continue;
@@ -145,8 +154,9 @@ Certainty reach(const Program& program, Ref node, int depth) {
 bool runs_always(const Program& program, Ref node, int depth) {
   if (!program.guards(node).empty()) return false;
   const FunctionRef function = program.enclosing_function(node);
-  if (!function || program.is_spawned(function) || is_entry(program, function)) return true;
+  if (!function || is_entry(program, function)) return true;
   if (depth > kFollowedCalls) return false;
+  if (program.is_spawned(function)) return certainty_of_start(program, depth) == Certainty::certain;
   const auto& sites = program.call_sites(function);
   return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
     return program.enclosing_function(site.ref()) != function &&
@@ -218,6 +228,13 @@ Certainty certainty_of_ranks(const Program& program) {
 }
 
 std::string doubt_about(const Program& program, const Rule& rule, Ref where) {
+  if (rule.id.starts_with("DP")) {
+    const auto& wraps = program.wraps();
+    const bool made = std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+      return reach(program, wrap.call.ref(), 0) == Certainty::certain;
+    });
+    return made || wraps.empty() ? "" : "no call that can be followed makes the wrapper";
+  }
   if (!needs_ranks(rule)) return {};
   const bool any_wrapper = is_listed(kOfWrapper, rule.id) && program.has_data_parallel();
   if (!any_wrapper && certainty_of_ranks(program) != Certainty::certain)

@@ -30,6 +30,24 @@ bool is_file_of_its_own(const Program& program, const CallRef& save) {
   return false;
 }
 
+// The state of a model, an optimizer or a run. Lists of samples that a script caches are written
+// once by whoever comes first, and mostly before there are ranks.
+bool is_training_state(const Program& program, const CallRef& save) {
+  const auto tells = [](std::string_view text) {
+    const std::string plain = facts::lowered(text);
+    return facts::contains(plain, "state") || facts::contains(plain, "model") ||
+           facts::contains(plain, "optim") || facts::contains(plain, "checkpoint") ||
+           facts::contains(plain, "ckpt");
+  };
+  const Ref saved = save.argument(0, "obj");
+  if (!saved || tells(saved.text())) return true;
+  if (const Ref path = save.argument(1, "f"); path && tells(path.text())) return true;
+  if (program.derives_from(program.class_of(saved), Api::module_class)) return true;
+  const auto sources = program.sources(saved);
+  return std::any_of(sources.begin(), sources.end(),
+                     [&](const Source& source) { return tells(source.ref.text()); });
+}
+
 }  // namespace
 
 void check_save_on_every_rank(const Program& program, Report& report) {
@@ -46,6 +64,10 @@ void check_save_on_every_rank(const Program& program, Report& report) {
     Finding& finding = report.at(
         save.ref(), Confidence::certain,
         "every rank writes the same file: the last one wins, and a reader may find a torn file");
+    if (!is_training_state(program, save)) {
+      finding.severity = Severity::info;
+      finding.confidence = Confidence::check;
+    }
     finding.help = "Save on one rank: if dist.get_rank() == 0.";
     const std::string condition = facts::main_rank_condition(program, save.ref());
     if (!condition.empty()) guard_statement(save.ref(), condition, "Save on rank 0 only", finding);
