@@ -96,15 +96,30 @@ std::optional<int> newest_allowed(std::string_view text) {
   }
 }
 
+// The tag of a package that is fetched from its repository: @
+// git+https://host/fork.git@v0.8.5_fixes
+std::optional<int> fetched_version(std::string_view text) {
+  skip(text, " \t");
+  if (!text.starts_with('@')) return std::nullopt;
+  const std::size_t tag = text.rfind('@');
+  if (tag == 0) return std::nullopt;
+  text.remove_prefix(tag + 1);
+  skip(text, "v");
+  const auto version = take_version(text);
+  return version && version->parts > 1 ? std::optional(version->number) : std::nullopt;
+}
+
 void read_line(std::string_view line, NewestVersions& newest) {
   for (const PackageName& name : kPackages)
     for (std::size_t at = line.find(name.written); at != std::string_view::npos;
          at = line.find(name.written, at + 1)) {
       const std::size_t end = at + name.written.size();
       if ((at > 0 && in_name(line[at - 1])) || (end < line.size() && in_name(line[end]))) continue;
+      const auto tag = fetched_version(line.substr(end));
+      const auto allowed = tag ? tag : newest_allowed(line.substr(end));
+      if (!tag && at > 0 && line.find("git+") < at) continue;  // the name within the address
       NewestVersions here;
-      here.*name.package =
-          static_cast<std::int16_t>(newest_allowed(line.substr(end)).value_or(kAnyVersion));
+      here.*name.package = static_cast<std::int16_t>(allowed.value_or(kAnyVersion));
       newest = merged(newest, here);
     }
 }

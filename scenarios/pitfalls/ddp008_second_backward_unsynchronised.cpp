@@ -28,11 +28,20 @@ void check_second_backward_unsynchronised(const Program& program, Report& report
           });
         });
         if (!shared) continue;
-        report
-            .at(second.ref(), Confidence::certain,
-                "a second backward pass on one DDP forward: only the first is reduced, this one "
-                "adds local gradients and the replicas drift apart")
-            .help = "Add the losses and call backward once, or run a forward pass for each.";
+        Finding& finding =
+            report.at(second.ref(), Confidence::certain,
+                      "a second backward pass on one DDP forward: only the first is reduced, this "
+                      "one adds local gradients and the replicas drift apart");
+        finding.help = "Add the losses and call backward once, or run a forward pass for each.";
+        // Another model stands between, which may detach what it is given.
+        const bool through_another = std::any_of(after.begin(), after.end(), [&](const auto& b) {
+          return std::none_of(before.begin(), before.end(),
+                              [&](const auto& a) { return a.call.ref() == b.call.ref(); });
+        });
+        if (through_another) {
+          finding.severity = Severity::info;
+          finding.confidence = Confidence::check;
+        }
         j = i;
       }
     }

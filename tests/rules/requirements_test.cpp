@@ -36,6 +36,8 @@ TEST(Requirements, ReadUpperBounds) {
       {"torch = \"1.11.0\"", &NewestVersions::torch, 111},
       {"torch = \">=1.11,<1.13\"", &NewestVersions::torch, 112},
       {"torch==1.7.1\ntorch==1.9.0", &NewestVersions::torch, 109},
+      {"pytorch-lightning @ git+http://host/fork/pytorch-lightning.git@v0.8.5_fixes#egg=x",
+       &NewestVersions::lightning, 8},
   };
   for (const auto& each : cases) {
     const NewestVersions found = read_requirements(each.text);
