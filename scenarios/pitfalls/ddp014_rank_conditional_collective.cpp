@@ -128,7 +128,10 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
       for (const auto& call : module->calls())
         if (is_accelerate_collective(program, call.name))
           flag({module, &call}, std::string(call.name));
-  if (program.imports("pytorch_lightning") || program.imports("lightning"))
+  // Before 1.5 the Trainer wrote without waiting for the other ranks.
+  constexpr int kWaitingTrainer = 105;
+  if ((program.imports("pytorch_lightning") || program.imports("lightning")) &&
+      program.newest().lightning >= kWaitingTrainer)
     for (const CallRef& call : program.calls_named("save_checkpoint"))
       if (call.receiver() && facts::contains(call.receiver().text(), "trainer"))
         flag(call, "save_checkpoint");

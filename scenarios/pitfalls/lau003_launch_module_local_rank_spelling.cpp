@@ -50,7 +50,12 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
                                  "torch.distributed.launch passes --local-rank with a dash since "
                                  "PyTorch 2.0: this parser exits with unrecognized arguments");
     if (!old_launcher) finding.severity = Severity::warning;
-    if (program.newest().torch < kDashVersion) {  // nothing fails before the upgrade
+    // An option that is never read is a leftover: torchrun starts such scripts, and passes nothing.
+    const bool is_read = program.mentions(".local_rank") || program.mentions("[\"local_rank\"]") ||
+                         program.mentions("['local_rank']") || program.mentions("vars(") ||
+                         program.mentions("distributed.launch");
+    if (program.newest().torch < kDashVersion ||
+        (!old_launcher && !is_read)) {  // nothing fails before the upgrade
       finding.severity = Severity::info;
       finding.confidence = Confidence::check;
     }

@@ -14,8 +14,8 @@ namespace {
 bool expects_nodes(const Program& program) {
   for (const auto& launch : program.launches())
     if (launch.nodes().value_or(1) > 1) return true;
-  for (const char* word :
-       {"nnodes", "num_nodes", "node_rank", "n_nodes", "SLURM", "slurm", "submitit", "--nodes"})
+  for (const char* word : {"nnodes", "num_nodes", "node_rank", "n_nodes", "SLURM", "slurm",
+                           "submitit", "--nodes", "% torch.cuda.device_count()"})
     if (program.mentions(word)) return true;
   return false;
 }
