@@ -98,7 +98,8 @@ bool Program::under(Ref node, const std::function<bool(Ref condition, bool holds
     for (const Guard& guard : guards(node))
       if (accepts(guard.condition, guard.holds)) return true;
     const FunctionRef function = enclosing_function(node);
-    if (!function) return false;
+    // What mp.spawn starts as well runs whatever holds where it is called.
+    if (!function || is_spawned(function)) return false;
     const auto& sites = call_sites(function);
     if (sites.size() != 1) return false;
     node = sites.front().ref();

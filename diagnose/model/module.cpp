@@ -188,6 +188,16 @@ NodeId Module::splatted_value(NodeId dictionary, std::string_view name) const {
   if (kind == Kind::call && text(tree_.child(dictionary, Field::function)) == "dict")
     return keyword(dictionary, name);
   if (kind == Kind::identifier) {
+    // options["name"] = value, above the call in the same function
+    for (const std::string_view quote : {"\"", "'"}) {
+      const std::string item = std::string(text(dictionary)) + "[" + std::string(quote) +
+                               std::string(name) + std::string(quote) + "]";
+      for (const std::uint32_t index : defs_of(item, false))
+        if (const Def& def = defs_[index]; def.kind == DefKind::assign && def.target < dictionary &&
+                                           def.element < 0 &&
+                                           function_of(def.target) == function_of(dictionary))
+          return def.value;
+    }
     const auto& defs = defs_of(text(dictionary), false);
     if (defs.size() != 1 || defs_[defs.front()].kind != DefKind::assign) return kNoNode;
     const NodeId value = defs_[defs.front()].value;

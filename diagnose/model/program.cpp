@@ -7,6 +7,10 @@ namespace {
 
 const std::vector<CallRef> kNoCalls;
 
+// Libraries that a program imports beside torch's own DDP: for FSDP, an option, one helper.
+constexpr std::string_view kBesideTorch[] = {"deepspeed", "horovod", "fairscale", "torch_xla",
+                                             "megatron"};
+
 // Calls that hand on the items of their first argument.
 bool passes_items(std::string_view name) {
   static constexpr std::string_view kNames[] = {
@@ -30,12 +34,14 @@ Ref CallRef::receiver() const {
 Program::Program(ProgramInput input) : input_(std::move(input)) {
   index_calls();
   for (const std::string_view package :
-       {"pytorch_lightning", "lightning",  "accelerate", "deepspeed",  "horovod",   "ignite",
-        "fairseq",           "mmcv",       "mmengine",   "colossalai", "composer",  "catalyst",
-        "detectron2",        "determined", "ray",        "oneflow",    "torch_xla", "megatron",
-        "fairscale",         "fastai"})
+       {"pytorch_lightning", "lightning", "accelerate", "ignite", "fairseq", "mmcv", "mmengine",
+        "colossalai", "composer", "catalyst", "detectron2", "determined", "ray", "oneflow",
+        "fastai"})
     framework_distributes_ = framework_distributes_ || imports(package);
   find_wraps();
+  // A program that wraps its model in DDP itself is not taken over by these.
+  for (const std::string_view package : kBesideTorch)
+    framework_distributes_ = framework_distributes_ || (!uses(Api::ddp) && imports(package));
   find_training_loops();
 }
 
@@ -118,16 +124,55 @@ const std::vector<ForwardCall>& Program::forward_calls() const {
   return *forward_calls_;
 }
 
+// tqdm(loader) for a name it has: bar = tqdm(loader), with tqdm(loader) as bar, it = iter(loader);
+// also endless(loader), a generator of the program.
+Ref Program::items_behind(Ref name) const {
+  if (name.kind() != Kind::identifier && name.kind() != Kind::attribute) return {};
+  for (const Source& source : sources(name)) {
+    const CallRef call = source.how == Source::How::value ? as_call(source.ref) : CallRef{};
+    const Ref first = call ? call.positional(0) : Ref{};
+    if (!first || call.call->api != Api::none || call.call->name == "list") continue;
+    const FunctionRef function = callee(call);
+    const bool generates =
+        function && contains_word(function.module->text(function.function->body), "yield");
+    if (passes_items(call.call->name) || (generates && comes_from(first, Api::data_loader)))
+      return first;
+  }
+  return {};
+}
+
 Ref Program::strip_iterable(Ref iterable) const {
   for (int depth = 0; depth < 6; ++depth) {
     const CallRef call = as_call(iterable);
-    if (!call || call.call->api == Api::data_loader) break;
+    if (!call) {
+      const Ref items = iterable ? items_behind(iterable) : Ref{};
+      if (!items) break;
+      iterable = items;
+      continue;
+    }
+    if (call.call->api == Api::data_loader) break;
     const Ref first = call.positional(0);
     if (!first) break;
     if (!passes_items(call.call->name) && !comes_from(first, Api::data_loader)) break;
     iterable = first;
   }
   return iterable;
+}
+
+// What next(it) or it.next() in the loop's body draws from; empty where it draws from nothing
+// known.
+Ref Program::drawn_in(Ref loop) const {
+  const Ref body = loop.child(Field::body);
+  for (const std::string_view name : {"next", "__next__"})
+    for (const CallRef& call : calls_named(name)) {
+      if (call.module != loop.module || !body ||
+          !call.module->tree().contains(body.node, call.call->node))
+        continue;
+      const Ref it = call.receiver() ? call.receiver() : call.positional(0);
+      const Ref items = it ? strip_iterable(it) : Ref{};
+      if (items && comes_from(items, Api::data_loader)) return items;
+    }
+  return {};
 }
 
 void Program::find_training_loops() {
@@ -154,7 +199,14 @@ void Program::find_training_loops() {
         batches = loops.end();
     }
     const bool by_count = batches == loops.end();
-    if (by_count) batches = loops.begin();
+    Ref drawn;  // the loader of next(batches), where the loop counts steps
+    if (by_count) {
+      batches = std::find_if(loops.begin(), loops.end(), [&](Ref at) {
+        drawn = drawn_in(at);
+        return static_cast<bool>(drawn);
+      });
+      if (!drawn) batches = loops.begin();
+    }
     const auto known = std::find_if(training_loops_.begin(), training_loops_.end(),
                                     [&](const TrainingLoop& t) { return t.batches == *batches; });
     if (known != training_loops_.end()) {
@@ -163,10 +215,16 @@ void Program::find_training_loops() {
     }
     TrainingLoop loop;
     loop.batches = *batches;
-    if (!by_count) loop.iterable = strip_iterable(batches->child(Field::right));
-    for (auto outer = batches + 1; outer != loops.end() && !loop.epochs; ++outer)
-      if (is_counter(*outer) || contains_word(outer->child(Field::left).text(), "epoch"))
-        loop.epochs = *outer;
+    loop.iterable = by_count ? drawn : strip_iterable(batches->child(Field::right));
+    // Batches that are drawn may be counted in more than one loop: the outermost goes over epochs.
+    const auto counts_epochs = [](Ref at) {
+      return at.kind() == Kind::for_statement &&
+             contains_word(at.child(Field::left).text(), "epoch");
+    };
+    for (auto outer = batches + 1; outer != loops.end(); ++outer) {
+      if (loop.epochs && (!drawn || counts_epochs(loop.epochs))) break;
+      if (is_counter(*outer) || counts_epochs(*outer)) loop.epochs = *outer;
+    }
     loop.backwards.push_back(backward);
     loop.function = enclosing_function(*batches);
     training_loops_.push_back(std::move(loop));

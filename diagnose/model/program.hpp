@@ -86,7 +86,7 @@ struct Guard {
 struct TrainingLoop {
   Ref batches;   // the loop over batches: the innermost one that is not a range
   Ref epochs;    // the loop around it, perhaps in a caller; empty when there is none
-  Ref iterable;  // what `batches` iterates, without enumerate, tqdm and their kin
+  Ref iterable;  // what `batches` iterates, or draws from with next(), without tqdm and its kin
   std::vector<CallRef> backwards;
   FunctionRef function;  // holds `batches`
 };
@@ -213,6 +213,8 @@ class Program {
   void index_calls();
   void find_wraps();
   void find_training_loops();
+  Ref items_behind(Ref name) const;
+  Ref drawn_in(Ref loop) const;
   std::vector<Source> resolve(Ref expression, bool through_module) const;
   const Module* import_target(const Module& from, std::string_view path) const;
   RankTest rank_test(Ref condition, int depth) const;

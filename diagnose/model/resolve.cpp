@@ -57,6 +57,8 @@ class Resolver {
         return follow(at.child(Field::right), element, depth + 1);
       case Kind::named_expression:
         return follow(at.child(Field::value), element, depth + 1);
+      case Kind::assignment:  // the inner one of a = b = value
+        return follow(at.child(Field::right), element, depth + 1);
       case Kind::call:
         return follow_call(at, element, depth);
       case Kind::subscript:

@@ -3,6 +3,8 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -21,6 +23,38 @@ bool synchronises_by_hand(const Program& program) {
          program.mentions("\"no_sync\"") || program.mentions("'no_sync'");
 }
 
+// for part in range(k): model(part), backward(); the step comes behind the loop.
+bool follows_micro_batches(const Program& program, const TrainingLoop& loop, const CallRef& step) {
+  for (const CallRef& backward : loop.backwards) {
+    const Ref inner = program.innermost_loop(backward.ref());
+    if (!inner || inner.kind() != Kind::for_statement || inner.module != step.module ||
+        step.call->node < inner.module->tree()[inner.node].last ||
+        program.enclosing_function(inner) != program.enclosing_function(step.ref()))
+      continue;
+    const CallRef range = program.as_call(program.strip_iterable(inner.child(Field::right)));
+    if (!range || range.call->name != "range" || program.integer(range.positional(0)) == 1)
+      continue;
+    const auto inside = [&](const CallRef& call) {
+      return call.module == inner.module &&
+             inner.module->tree().contains(inner.node, call.call->node);
+    };
+    bool steps_inside = false;
+    for (const std::string_view name : {"step", "zero_grad"})
+      for (const CallRef& call : program.calls_named(name))
+        steps_inside = steps_inside || inside(call);
+    for (const auto& forward : program.forward_calls())
+      if (!steps_inside && forward.wrap->kind == diagnose::Wrapper::ddp && inside(forward.call))
+        return true;
+  }
+  return false;
+}
+
+constexpr std::string_view kWasted =
+    "gradients are accumulated over several passes, and DDP reduces them in every one: all but the "
+    "last reduction are wasted";
+constexpr std::string_view kUnderNoSync =
+    "Run all passes but the last of each step under model.no_sync().";
+
 }  // namespace
 
 void check_accumulation_without_no_sync(const Program& program, Report& report) {
@@ -33,7 +67,15 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
                                program.comes_from(receiver, Api::grad_scaler) ||
                                facts::contains(facts::lowered(receiver.text()), "optim");
     const TrainingLoop* loop = facts::training_loop_of(program, step.ref());
-    if (!steps_weights || loop == nullptr) continue;
+    if (!steps_weights) continue;
+    const auto& loops = program.training_loops();
+    if (std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& training) {
+          return follows_micro_batches(program, training, step);
+        })) {
+      report.at(step.ref(), Confidence::likely, std::string(kWasted)).help = kUnderNoSync;
+      return;
+    }
+    if (loop == nullptr) continue;
     for (const Guard& guard : program.guards(step.ref())) {
       Ref modulo;
       for (NodeId id = guard.condition.node;
@@ -47,12 +89,7 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
         for (const Guard& other : program.guards(backward.ref()))
           backward_too = backward_too || other.condition == guard.condition;
       if (backward_too) continue;
-      report
-          .at(guard.condition, Confidence::likely,
-              "gradients are accumulated over several passes, and DDP reduces them in every one: "
-              "all "
-              "but the last reduction are wasted")
-          .help = "Run all passes but the last of each step under model.no_sync().";
+      report.at(guard.condition, Confidence::likely, std::string(kWasted)).help = kUnderNoSync;
       return;
     }
   }

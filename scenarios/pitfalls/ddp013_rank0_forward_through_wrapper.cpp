@@ -20,9 +20,17 @@ bool is_for_one_process(const Program& program, Ref node) {
          });
 }
 
+// net = model.module if distributed else model, as a statement.
+bool may_be_inner(const Program& program, Ref argument) {
+  const auto sources = program.sources(argument);
+  return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+    return source.ref.text().ends_with(".module");
+  });
+}
+
 bool is_given_wrapper(const Program& program, const CallRef& site) {
   for (std::size_t i = 0; const Ref argument = site.positional(i); ++i)
-    if (program.is_wrapped(argument, Wrapper::ddp)) return true;
+    if (program.is_wrapped(argument, Wrapper::ddp) && !may_be_inner(program, argument)) return true;
   const auto& tree = site.module->tree();
   const diagnose::NodeId list = tree.child(site.call->node, diagnose::Field::arguments);
   for (diagnose::NodeId at = list == diagnose::kNoNode ? list : tree[list].first_child;
@@ -51,13 +59,31 @@ bool one_rank_hands_over_wrapper(const Program& program, const CallRef& forward)
          });
 }
 
+// The function runs on all ranks in training, and on one of them with the same wrapper elsewhere.
+bool also_on_one_rank(const Program& program, const CallRef& forward) {
+  const Ref callee{forward.module, forward.call->function};
+  const auto function = program.enclosing_function(forward.ref());
+  if (!function || callee.kind() != diagnose::Kind::identifier) return false;
+  const auto& parameters = function.function->parameters;
+  const auto sites = program.call_sites(function);
+  return sites.size() > 1 &&
+         std::any_of(parameters.begin(), parameters.end(),
+                     [&](const auto& parameter) { return parameter.name == callee.text(); }) &&
+         std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+           return is_given_wrapper(program, site) && !is_for_one_process(program, site.ref()) &&
+                  program.guarded_by_rank(site.ref()) == RankTest::main_only;
+         });
+}
+
 }  // namespace
 
 void check_rank0_forward_through_wrapper(const Program& program, Report& report) {
   for (const auto& forward : program.forward_calls()) {
     if (forward.wrap->kind != Wrapper::ddp) continue;
     if (program.is_literal_false(forward.wrap->call.keyword("broadcast_buffers"))) continue;
-    if (program.guarded_by_rank(forward.call.ref()) == RankTest::none) continue;
+    if (program.guarded_by_rank(forward.call.ref()) == RankTest::none &&
+        !also_on_one_rank(program, forward.call))
+      continue;
     if (!one_rank_hands_over_wrapper(program, forward.call)) continue;
     const bool buffers = facts::has_batch_norm(program, *forward.wrap);
     Finding& finding = report.at(

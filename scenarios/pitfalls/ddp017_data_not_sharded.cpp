@@ -29,6 +29,11 @@ bool dataset_knows_rank(const Program& program, const CallRef& loader) {
   const Ref dataset = loader.argument(0, "dataset");
   if (!dataset) return true;
   if (program.comes_from_rank(dataset)) return true;
+  // Made by a function of another file, which knows how many ranks there are.
+  for (const diagnose::Source& source : program.sources(dataset))
+    if (source.ref.module != loader.module &&
+        facts::contains(source.ref.module->tree().source(), "world_size"))
+      return true;
   const ClassRef cls = program.class_of(dataset);
   if (!cls) return false;
   // A name in its code, or os.environ["RANK"]; what its docstring tells is no code.

@@ -1,15 +1,22 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/paired_loss.hpp"
 
 namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::NodeId;
+
 namespace {
 
 // set_epoch with an argument that changes; set_epoch(0) keeps the order it would have anyway.
 bool sets_epoch(const Program& program) {
   for (const CallRef& call : program.calls_named("set_epoch"))
-    if (call.positional(0).kind() != diagnose::Kind::integer) return true;
+    if (call.positional(0).kind() != Kind::integer) return true;
   return false;
 }
 
@@ -20,6 +27,47 @@ bool orders_itself(const Program& program, const CallRef& sampler) {
          cls.module->text(cls.cls->node).find("self.epoch") == std::string_view::npos;
 }
 
+// Steps counted inside the epoch, with next(it): an epoch begins where iter(loader) does.
+bool begins_again(const Program& program, const diagnose::TrainingLoop& loop) {
+  if (loop.batches.kind() == Kind::for_statement &&
+      program.strip_iterable(loop.batches.child(Field::right)) == loop.iterable)
+    return true;
+  for (const CallRef& starts : program.calls_named("iter"))
+    if (starts.module == loop.epochs.module &&
+        starts.module->tree().contains(loop.epochs.node, starts.call->node) &&
+        program.strip_iterable(starts.positional(0)).text() == loop.iterable.text())
+      return true;
+  return false;
+}
+
+// A script that only reads its loader, as people post it with a question: nothing is trained.
+void check_reading_loops(const Program& program, Report& report) {
+  if (!program.calls_named("backward").empty() || program.framework_distributes() ||
+      program.calls(Api::distributed_sampler).empty())
+    return;
+  const auto& tree = program.root().tree();
+  for (NodeId id = 0; id < tree[0].last; ++id) {
+    const Ref loop{&program.root(), id};
+    if (loop.kind() != Kind::for_statement) continue;
+    const Ref epochs = program.innermost_loop(loop);
+    if (!epochs || epochs.kind() != Kind::for_statement || program.is_evaluation(loop) ||
+        !facts::contains(epochs.child(Field::left).text(), "epoch"))
+      continue;
+    for (const CallRef& loader : loaders_of(program, loop.child(Field::right))) {
+      const CallRef sampler = sampler_of(program, loader);
+      if (!sampler || orders_itself(program, sampler) || is_evaluation_loader(program, loader) ||
+          program.is_literal_false(sampler.argument(3, "shuffle")))
+        continue;
+      report
+          .at(epochs, Confidence::certain,
+              "no set_epoch call on the DistributedSampler: every epoch visits the samples in the "
+              "same order")
+          .help = "Call sampler.set_epoch(epoch) at the top of each epoch.";
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 void check_missing_set_epoch(const Program& program, Report& report) {
@@ -27,8 +75,9 @@ void check_missing_set_epoch(const Program& program, Report& report) {
       program.imports("accelerate") || program.imports("ignite") || program.imports("mmcv"))
     return;
   if (sets_epoch(program)) return;
+  check_reading_loops(program, report);
   for (const diagnose::TrainingLoop& loop : program.training_loops()) {
-    if (!loop.epochs) continue;
+    if (!loop.epochs || !loop.iterable || !begins_again(program, loop)) continue;
     for (const CallRef& loader : loaders_of(program, loop.iterable)) {
       const CallRef sampler = sampler_of(program, loader);
       if (!sampler || orders_itself(program, sampler) ||

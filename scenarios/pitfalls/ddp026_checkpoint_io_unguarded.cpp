@@ -17,13 +17,25 @@ bool is_torchvision_dataset(const CallRef& call) {
   return call.module->qualified(call.call->function).starts_with("torchvision.datasets.");
 }
 
-// The first rank fetches the same data set, so that the others find it.
+// The first rank has fetched the same data set before, so that the others find it.
 bool first_rank_downloads(const Program& program, const CallRef& load) {
   const auto same = program.calls_named(load.call->name);
   return std::any_of(same.begin(), same.end(), [&](const CallRef& other) {
     return other.call != load.call && program.is_literal_true(other.keyword("download")) &&
+           !program.runs_before(load.ref(), other.ref()) &&
            (program.guarded_by_rank(other.ref()) != RankTest::none ||
             program.before_ranks(other.ref()));
+  });
+}
+
+// `if rank != 0: barrier()` above: the other ranks wait until the first has done its work alone.
+bool others_wait(const Program& program, Ref node) {
+  const auto function = program.enclosing_function(node);
+  const bool called_unseen = function && program.call_sites(function).empty();
+  const auto barriers = program.calls(Api::barrier);
+  return std::any_of(barriers.begin(), barriers.end(), [&](const CallRef& barrier) {
+    return program.guarded_by_rank(barrier.ref()) == RankTest::not_main &&
+           (called_unseen || program.runs_before(barrier.ref(), node));
   });
 }
 
@@ -37,7 +49,7 @@ void find_downloads(const Program& program, Report& report) {
       if (program.guarded_by_rank(load.ref()) != RankTest::none ||
           first_rank_downloads(program, load) || facts::rank_goes_first(program, load.ref()) ||
           facts::only_before_ranks(program, load.ref()) ||
-          !facts::is_reachable(program, load.ref()) ||
+          !facts::is_reachable(program, load.ref()) || others_wait(program, load.ref()) ||
           facts::only_without_distribution(program, load.ref()))
         continue;
       report

@@ -14,8 +14,24 @@ using diagnose::Source;
 
 namespace {
 
+// torch.save(state, path) and scripted.save(path), after scripted = torch.jit.script(model).
+std::vector<CallRef> saves_of(const Program& program) {
+  std::vector<CallRef> out(program.calls(Api::torch_save).begin(),
+                           program.calls(Api::torch_save).end());
+  for (const CallRef& call : program.calls_named("save")) {
+    if (call.call->api != Api::none || !call.receiver()) continue;
+    for (const Source& source : program.sources(call.receiver())) {
+      const CallRef made = program.as_call(source.ref);
+      const std::string name = made ? made.module->qualified(made.call->function) : std::string();
+      if (name == "torch.jit.script" || name == "torch.jit.trace") out.push_back(call);
+    }
+  }
+  return out;
+}
+
 bool is_file_of_its_own(const Program& program, const CallRef& save) {
-  const Ref path = save.argument(1, "f");
+  const Ref path =
+      save.call->api == Api::torch_save ? save.argument(1, "f") : save.argument(0, "f");
   if (!path) return true;
   if (program.comes_from_rank(path)) return true;
   const std::string text = facts::lowered(path.text());
@@ -52,7 +68,7 @@ bool is_training_state(const Program& program, const CallRef& save) {
 
 void check_save_on_every_rank(const Program& program, Report& report) {
   if (!facts::is_distributed(program) || program.framework_distributes()) return;
-  for (const CallRef& save : program.calls(Api::torch_save)) {
+  for (const CallRef& save : saves_of(program)) {
     if (program.guarded_by_rank(save.ref()) != RankTest::none || is_file_of_its_own(program, save))
       continue;
     if (facts::rank_goes_first(program, save.ref()) ||

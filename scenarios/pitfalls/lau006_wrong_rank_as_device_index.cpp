@@ -52,6 +52,11 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
       flag(index);
       return;
     }
+    for (const CallRef& placed : facts::placements(program, wrap))
+      if (const Ref device = placed.positional(0); is_global(device)) {
+        flag(device);
+        return;
+      }
   }
 }
 

@@ -50,9 +50,28 @@ std::vector<CallRef> loaders_of(const Program& program, Ref iterable) {
   return out;
 }
 
+namespace {
+
+// make(dataset) after make = DistributedSampler if distributed else RandomSampler.
+CallRef made_by_chosen_class(const Program& program, Ref sampler) {
+  for (const Source& source : program.sources(sampler)) {
+    const CallRef call = program.as_call(source.ref);
+    if (!call || call.call->api != Api::none) continue;
+    const Ref maker{call.module, call.call->function};
+    if (maker.kind() != Kind::identifier) continue;
+    for (const Source& cls : program.sources(maker))
+      if (cls.ref.module->api(cls.ref.node) == Api::distributed_sampler) return call;
+  }
+  return {};
+}
+
+}  // namespace
+
 CallRef sampler_of(const Program& program, const CallRef& loader) {
-  const CallRef direct = program.origin(loader.argument(3, "sampler"), Api::distributed_sampler);
+  const Ref given = loader.argument(3, "sampler");
+  const CallRef direct = program.origin(given, Api::distributed_sampler);
   if (direct) return direct;
+  if (const CallRef chosen = made_by_chosen_class(program, given)) return chosen;
   for (const Source& source : program.sources(loader.argument(4, "batch_sampler"))) {
     const CallRef batches = program.as_call(source.ref);
     if (!batches) continue;

@@ -32,6 +32,19 @@ bool is_handed_on(std::string_view text, std::string_view name) {
   return false;
 }
 
+// The name stands in a table of functions: {"cifar10": make_cifar10, "svhn": make_svhn}.
+bool is_in_table(std::string_view text, std::string_view name) {
+  for (std::size_t at = text.find(name); at != std::string_view::npos;
+       at = text.find(name, at + 1)) {
+    const std::size_t before = at == 0 ? at : text.find_last_not_of(" \n", at - 1);
+    const std::size_t after = at + name.size();
+    if (before == std::string_view::npos || before == 0 || after >= text.size()) continue;
+    const bool keyed = text[before] == ':' && (text[before - 1] == '"' || text[before - 1] == '\'');
+    if (keyed && (text[after] == ',' || text[after] == '}' || text[after] == '\n')) return true;
+  }
+  return false;
+}
+
 // An object of the class, or of one derived from it, is made in the program.
 bool is_made(const Program& program, ClassRef cls) {
   if (!program.calls_named(cls.cls->name).empty()) return true;
@@ -88,9 +101,11 @@ bool is_reached(const Program& program, Ref node, int depth) {
   const std::string_view name =
       function.function->name == "__init__" && owner ? owner.cls->name : function.function->name;
   // Called in a way that is not seen: as a thread's target, a callback, fire.Fire(train).
-  return std::any_of(
-      program.modules().begin(), program.modules().end(),
-      [&](const diagnose::Module* module) { return is_handed_on(module->tree().source(), name); });
+  return std::any_of(program.modules().begin(), program.modules().end(),
+                     [&](const diagnose::Module* module) {
+                       const std::string_view source = module->tree().source();
+                       return is_handed_on(source, name) || is_in_table(source, name);
+                     });
 }
 
 }  // namespace
