@@ -32,8 +32,10 @@ bool follows_micro_batches(const Program& program, const TrainingLoop& loop, con
         program.enclosing_function(inner) != program.enclosing_function(step.ref()))
       continue;
     const CallRef range = program.as_call(program.strip_iterable(inner.child(Field::right)));
-    if (!range || range.call->name != "range" || program.integer(range.positional(0)) == 1)
-      continue;
+    if (!range || range.call->name != "range") continue;
+    // An option whose default is 1 is there to be raised.
+    const diagnose::Value count = program.evaluate(range.positional(0));
+    if (count.is_integer() && count.integer == 1 && !count.is_default) continue;
     const auto inside = [&](const CallRef& call) {
       return call.module == inner.module &&
              inner.module->tree().contains(inner.node, call.call->node);

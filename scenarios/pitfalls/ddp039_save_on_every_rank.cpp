@@ -55,6 +55,7 @@ bool is_training_state(const Program& program, const CallRef& save) {
            facts::contains(plain, "optim") || facts::contains(plain, "checkpoint") ||
            facts::contains(plain, "ckpt");
   };
+  if (save.call->api != Api::torch_save) return true;  // a model saves itself
   const Ref saved = save.argument(0, "obj");
   if (!saved || tells(saved.text())) return true;
   if (const Ref path = save.argument(1, "f"); path && tells(path.text())) return true;
