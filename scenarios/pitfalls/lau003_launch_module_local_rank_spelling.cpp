@@ -53,7 +53,8 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     // An option that is never read is a leftover: torchrun starts such scripts, and passes nothing.
     const bool is_read = program.mentions(".local_rank") || program.mentions("[\"local_rank\"]") ||
                          program.mentions("['local_rank']") || program.mentions("vars(") ||
-                         program.mentions("distributed.launch");
+                         program.mentions("distributed.launch") ||
+                         program.mentions("--launcher");  // launch with a flag for it
     if (program.newest().torch < kDashVersion ||
         (!old_launcher && !is_read)) {  // nothing fails before the upgrade
       finding.severity = Severity::info;
