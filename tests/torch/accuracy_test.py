@@ -59,6 +59,10 @@ def main():
     unseen = next(s for s in figures["unseen"] if s["group"] == "all")
     if unseen["rows"] < 10 or unseen["mean_error"] > UNSEEN_TARGET:
         problems.append(f"unseen: {unseen['rows']} rows, mean {unseen['mean_error']:.3f}")
+    ratios = figures["ratios"]
+    untuned = [abs(ratio["error"]) for ratio in ratios if not ratio["tuned"]]
+    if sum(untuned) > HELD_OUT_TARGET * len(untuned) or any(abs(r["error"]) > WORST_TARGET for r in ratios):
+        problems.append("runs over one another: " + ", ".join(f"{r['side']}: {r['error']:.3f}" for r in ratios))
     for band in figures["bands"]:
         if band["p90"] > band["used"] + ROUNDED:
             problems.append(f"{band['class']}: nine in ten within {band['p90']:.3f}, printed {band['used']}")

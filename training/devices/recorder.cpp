@@ -1,6 +1,7 @@
 #include "training/devices/recorder.hpp"
 
 #include "training/devices/recorder_log.hpp"
+#include "training/devices/recorder_order.hpp"
 #include "training/devices/vgpu_device.hpp"
 #include "training/devices/vgpu_memory.hpp"
 
@@ -245,6 +246,14 @@ OpRef log_operation(LoggedOperation operation, std::span<Block* const> reads,
     block->last_writer = ref;
   }
   return ref;
+}
+
+void read_after_last(const at::Tensor& tensor) {
+  HostLog* log = log_for_operation();
+  Block* block = block_of(tensor);
+  if (!log || !block || log->operations.empty()) return;
+  block->writer_recording = state().id;
+  block->last_writer = log->last_operation();
 }
 
 bool recording() { return active.load(std::memory_order_relaxed); }

@@ -1,6 +1,7 @@
 #include "training/strategies/replicas.hpp"
 
 #include "training/devices/recorder.hpp"
+#include "training/devices/recorder_order.hpp"
 #include "training/devices/vgpu.hpp"
 
 #include <torch/csrc/autograd/custom_function.h>
@@ -64,6 +65,8 @@ struct GatherOutputs : torch::autograd::Function<GatherOutputs> {
       scattered.push_back(chunks[i].to(device, chunks[i].scalar_type(), /*non_blocking=*/true));
     }
     scattered.emplace_back();  // the device argument
+    // One node sends every replica its part before any of them goes on.
+    read_after_last(gradient);
     return scattered;
   }
 };
