@@ -33,6 +33,8 @@ bool is_built_here(const Program& program, const Wrap& wrap) {
 // Nothing in the program can have put the module on a GPU.
 bool is_never_placed(const Program& program, const Wrap& wrap) {
   if (!is_built_here(program, wrap) || !facts::placements(program, wrap).empty()) return false;
+  for (const diagnose::Source& source : program.sources(wrap.module))
+    if (is_moved_within(source.ref.text())) return false;  // Net().cuda().half()
   if (program.mentions("set_default_device") || program.mentions("set_default_tensor_type") ||
       program.mentions("device_map"))
     return false;

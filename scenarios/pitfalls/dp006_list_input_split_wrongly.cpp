@@ -70,6 +70,17 @@ bool is_list_of_items(const Program& program, Ref argument) {
   return false;
 }
 
+// [image.cuda() for image in images]: what it holds are tensors.
+bool moves_tensors(const Program& program, Ref argument) {
+  for (const Source& source : program.sources(argument)) {
+    if (source.ref.kind() != Kind::comprehension) continue;
+    const CallRef made =
+        program.as_call(source.ref.with(source.ref.module->tree().child_at(source.ref.node, 0)));
+    if (made && made.receiver()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void check_list_input_split_wrongly(const Program& program, Report& report) {
@@ -79,11 +90,16 @@ void check_list_input_split_wrongly(const Program& program, Report& report) {
       const Ref argument = forward.call.positional(i);
       if (!argument) break;
       if (!is_list_of_items(program, argument)) continue;
-      report
-          .at(argument, Confidence::likely,
-              "DataParallel is given a Python list: every tensor in it is cut along its own first "
-              "dimension, and numbers or strings are copied whole to every replica")
-          .help = "Pad to one tensor (and a tensor of lengths), or use DistributedDataParallel.";
+      Finding& finding = report.at(
+          argument, Confidence::likely,
+          "DataParallel is given a Python list: every tensor in it is cut along its own first "
+          "dimension, and numbers or strings are copied whole to every replica");
+      finding.help = "Pad to one tensor (and a tensor of lengths), or use DistributedDataParallel.";
+      // The default collate makes lists of whole batches, which are cut as they should be.
+      if (moves_tensors(program, argument) && !program.mentions("collate")) {
+        finding.severity = Severity::info;
+        finding.confidence = Confidence::check;
+      }
       break;
     }
   }
