@@ -28,8 +28,10 @@ constexpr auto kExternal = std::to_array<std::string_view>({
 // clang-format on
 
 constexpr auto kRequirementFiles = std::to_array<std::string_view>(
-    {"requirements.txt", "requirements.in", "environment.yml", "environment.yaml", "setup.py",
-     "setup.cfg", "pyproject.toml", "Pipfile"});
+    {"requirements.txt", "requirements.in", "requirement.txt", "environment.yml",
+     "environment.yaml", "env.yml", "env.yaml", "conda.yml", "conda.yaml", "conda_env.yml",
+     "conda_env.yaml", "pytorch_env.yml", "pytorch_env.yaml", "setup.py", "setup.cfg",
+     "pyproject.toml", "Pipfile"});
 
 bool is_external(std::string_view top) {
   return std::binary_search(kExternal.begin(), kExternal.end(), top);
