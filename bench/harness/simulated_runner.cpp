@@ -27,6 +27,7 @@ ScratchDirectory::ScratchDirectory(fs::path path) : path_(std::move(path)) {
 }
 
 ScratchDirectory::~ScratchDirectory() {
+  if (path_.empty()) return;
   std::error_code ignored;
   fs::remove_all(path_, ignored);
 }

@@ -20,13 +20,14 @@
 
 namespace bench {
 
-// A directory of temporary files, removed with its owner.
+// A directory of temporary files, removed with its owner unless that said to keep it.
 class ScratchDirectory {
  public:
   explicit ScratchDirectory(std::filesystem::path path);
   ScratchDirectory(const ScratchDirectory&) = delete;
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;
   ~ScratchDirectory();
+  void keep() { path_.clear(); }
   const std::filesystem::path& path() const { return path_; }
 
  private:

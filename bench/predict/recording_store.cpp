@@ -93,7 +93,7 @@ void RecordingStore::record(const std::vector<Case>& missing) {
   std::error_code error;
   fs::create_directories(directory_, error);
   if (error) throw MachineError(directory_.string() + ": " + error.message());
-  const ScratchDirectory logs(directory_ / ("recording-" + std::to_string(::getpid())));
+  ScratchDirectory logs(directory_ / ("recording-" + std::to_string(::getpid())));
   LaunchSettings settings;
   settings.program = worker_;
   settings.log_root = logs.path();
@@ -114,7 +114,10 @@ void RecordingStore::record(const std::vector<Case>& missing) {
     failure = strategy_name(missing[i].strategy) + std::string(" of ") + missing[i].model.name +
               " cannot be recorded: " + outcome.message;
   });
-  if (!failure.empty()) throw MachineError(failure);
+  if (failure.empty()) return;
+  // A failure that sends its reader to a log leaves it there.
+  if (failure.find(logs.path().string()) != std::string::npos) logs.keep();
+  throw MachineError(failure);
 }
 
 RecordingStore::Graph RecordingStore::graph(const Case& work) {

@@ -24,6 +24,21 @@ Json predictions(const Workspace& here, std::vector<std::string> more) {
   return json.at("predictions");
 }
 
+TEST(Predict, KeepsTheLogOfAWorkerThatDied) {
+  const Workspace here;
+  const auto worker = here.write("dying", "#!/bin/sh\necho 'no more memory' >&2\nkill -9 $$\n");
+  std::filesystem::permissions(worker, std::filesystem::perms::owner_all);
+  const Answer answer =
+      here.bench({"predict", "--worker", worker.string(), "--recordings", "recordings", "--model",
+                  "mlp", "--machine", "dgx-a100", "--strategy", "ddp"});
+  EXPECT_EQ(answer.exit_code, 3);
+  EXPECT_NE(answer.err.find("no more memory"), std::string::npos) << answer.err;
+  const std::size_t at = answer.err.find("; log: ");
+  ASSERT_NE(at, std::string::npos) << answer.err;
+  const std::string log = answer.err.substr(at + 7, answer.err.find('\n', at) - at - 7);
+  EXPECT_TRUE(here.has(log)) << log;
+}
+
 TEST(Predict, GivesFiguresForAMachineOfManyNodes) {
   const Workspace here;
   const Json all = predictions(here, {"--model", "resnet50", "--machine", "16xdgx-a100"});
