@@ -15,11 +15,13 @@ namespace {
 
 void initialize_library(const BenchmarkFlags& flags) {
   // The library's flags are globals that outlive a run; start from the defaults every time.
-  std::vector<std::string> texts = {"bench", "--benchmark_filter=.", "--benchmark_repetitions=1",
+  std::vector<std::string> texts = {"--benchmark_filter=.", "--benchmark_repetitions=1",
                                     "--benchmark_out="};
   texts.insert(texts.end(), flags.rest.begin(), flags.rest.end());
   if (!flags.out_file.empty()) texts.push_back("--benchmark_out=" + flags.out_file);
-  std::vector<char*> argv;
+  // The library keeps the pointer to the program's name for its reports.
+  static std::string program = "bench";
+  std::vector<char*> argv = {program.data()};
   for (std::string& text : texts) argv.push_back(text.data());
   int argc = static_cast<int>(argv.size());
   argv.push_back(nullptr);
