@@ -69,7 +69,8 @@ TEST(Trace, HoldsTheHeadlinePairOrTheCasesAskedFor) {
   EXPECT_GT(pair["traceEvents"].size(), 10u);
   const Answer single = here.bench({"trace", "run", "--case", "strategy:single"});
   EXPECT_EQ(single.exit_code, 0) << single.err;
-  for (const auto& step : nlohmann::json::parse(single.out)["benchSteps"]) {
+  const auto trace = nlohmann::json::parse(single.out);
+  for (const auto& step : trace["benchSteps"]) {
     EXPECT_NE(step["title"].get<std::string>().find("single"), std::string::npos);
   }
 }

@@ -68,18 +68,30 @@ std::string Workspace::read(const std::string& name) const { return contents(pat
 bool Workspace::has(const std::string& name) const { return fs::exists(path_ / name); }
 
 Answer Workspace::bench(const std::vector<std::string>& arguments, const Environment& extra) const {
-  return bench_with_signal(arguments, 0, 0, extra);
+  return wait_for(start(arguments, extra));
 }
 
-Answer Workspace::bench_with_signal(const std::vector<std::string>& arguments, int signal,
-                                    int delay_ms, const Environment& extra) const {
+Answer Workspace::bench_interrupted_at(const std::string& progress,
+                                       const std::vector<std::string>& arguments,
+                                       const Environment& extra) const {
+  using Clock = std::chrono::steady_clock;
+  fs::remove(path_ / ".stderr");  // of an earlier call
+  const int child = start(arguments, extra);
+  const auto give_up = Clock::now() + std::chrono::seconds(60);
+  while (read(".stderr").find(progress) == std::string::npos && Clock::now() < give_up)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  kill(child, SIGINT);
+  return wait_for(child);
+}
+
+int Workspace::start(const std::vector<std::string>& arguments, const Environment& extra) const {
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("cannot fork");
   if (child == 0) become_bench(path_, arguments, extra);
-  if (signal != 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
-    kill(child, signal);
-  }
+  return child;
+}
+
+Answer Workspace::wait_for(int child) const {
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
   }

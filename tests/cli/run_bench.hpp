@@ -32,11 +32,15 @@ class Workspace {
   bool has(const std::string& name) const;
 
   Answer bench(const std::vector<std::string>& arguments, const Environment& extra = {}) const;
-  // Sends `signal` after `delay_ms`.
-  Answer bench_with_signal(const std::vector<std::string>& arguments, int signal, int delay_ms,
-                           const Environment& extra = {}) const;
+  // Presses Ctrl-C once the program has printed `progress` to standard error.
+  Answer bench_interrupted_at(const std::string& progress,
+                              const std::vector<std::string>& arguments,
+                              const Environment& extra = {}) const;
 
  private:
+  int start(const std::vector<std::string>& arguments, const Environment& extra) const;
+  Answer wait_for(int child) const;
+
   std::filesystem::path path_;
 };
 

@@ -1,7 +1,6 @@
 // Whole runs of the real program over the mock worker: what a user reads, what a script finds in
 // the output directory, and the exit code, when all goes well and when it does not.
 #include <gtest/gtest.h>
-#include <signal.h>
 
 #include "tests/cli/run_bench.hpp"
 
@@ -172,7 +171,7 @@ TEST(Resume, ContinuesWithoutRepeatingTheCommand) {
   const Workspace here;
   const std::vector<std::string> run = small_run({"--device", "cpu", "--strategy", "single,ddp"});
   const Answer stopped =
-      here.bench_with_signal(run, SIGINT, 500, {{"BENCH_MOCK_FAULTS", "hang@distributed"}});
+      here.bench_interrupted_at("[2/3] ", run, {{"BENCH_MOCK_FAULTS", "hang@distributed"}});
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
   EXPECT_FALSE(holds(here.read("out/results.json"), "strategy:distributed"));
 
