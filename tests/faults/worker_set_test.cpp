@@ -1,5 +1,6 @@
 // The launcher against workers that fail: which rank x at which moment x how. Every case must name
-// the rank to blame, end the others and leave no process behind, all within two seconds.
+// the rank to blame, end the others and leave no process behind, long before the limits of ranks
+// that are well.
 #include "bench/launch/worker_set.hpp"
 
 #include "bench/core/error.hpp"
@@ -22,8 +23,11 @@ namespace {
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-constexpr WorkerLimits kQuickLimits{600ms, 1100ms, 100ms, 200ms};
-constexpr auto kDeadline = 2s;
+// For ranks that never end: what the test waits for. Others are given time for a busy machine, and
+// a fault that were only noticed by a limit would break the deadline.
+constexpr WorkerLimits kQuickLimits{1500ms, 3s, 100ms, 200ms};
+constexpr WorkerLimits kPatientLimits{60s, 120s, 100ms, 200ms};
+constexpr auto kDeadline = 20s;
 
 struct FaultCase {
   const char* kind;
@@ -75,7 +79,7 @@ TEST_P(FaultMatrix, NamesTheRankAndEndsTheOthers) {
   const auto [faulty_rank, fault] = GetParam();
   const LogDir logs;
   const auto begin = std::chrono::steady_clock::now();
-  WorkerSet set(kQuickLimits);
+  WorkerSet set(fault.expected == EndKind::silent ? kQuickLimits : kPatientLimits);
   set.start(specs(logs, 3, fault.kind, faulty_rank, fault.moment));
   const std::vector<RankExit> exits = set.wait();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, kDeadline);
@@ -121,7 +125,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(WorkerSet, OddButHealthyWorkersGetThrough) {
   for (const char* kind : {"none", "huge", "slow"}) {
     const LogDir logs;
-    WorkerSet set(kQuickLimits);
+    WorkerSet set(kPatientLimits);
     set.start(specs(logs, 2, kind, 1, "backward"));
     int reports = 0;
     const auto exits = set.wait([&](int, int, const RankReport&) { ++reports; });
