@@ -1,5 +1,7 @@
 #include "simulator/accumulation_edit.hpp"
 
+#include "simulator/allocation_order.hpp"
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -50,11 +52,6 @@ auto work_of(const Operation& op) {
 
 auto key_of(const Allocation& a) { return std::tie(a.device, a.category, a.bytes); }
 
-// The canonical order of recordings.
-auto order_of(const Allocation& a) {
-  return std::tie(a.alloc_op, a.free_op, a.device, a.category, a.bytes);
-}
-
 class Repeater {
  public:
   Repeater(const OperationGraph& graph, Parts parts, int count)
@@ -79,8 +76,7 @@ class Repeater {
     number_groups();
     for (const Allocation& allocation : graph_.allocations) add(allocation);
     if (!number_survivors() || !number_inputs() || !whole_) return std::nullopt;
-    std::sort(edited_.allocations.begin(), edited_.allocations.end(),
-              [](const Allocation& a, const Allocation& b) { return order_of(a) < order_of(b); });
+    sort_allocations(edited_.allocations);
     return std::move(edited_);
   }
 

@@ -1,7 +1,9 @@
 #include "simulator/buffer_edit.hpp"
 
+#include "simulator/allocation_order.hpp"
+
 #include <algorithm>
-#include <tuple>
+#include <map>
 
 namespace bench::simulator {
 namespace {
@@ -29,17 +31,11 @@ class Editor {
     edited_.allocations.clear();
     for (const Operation& op : graph_.operations) add(op);
     for (const Allocation& allocation : graph_.allocations) add(allocation);
-    std::sort(edited_.allocations.begin(), edited_.allocations.end(),
-              [](const Allocation& a, const Allocation& b) { return order_of(a) < order_of(b); });
+    sort_allocations(edited_.allocations);
     return std::move(edited_);
   }
 
  private:
-  static std::tuple<std::int64_t, std::int64_t, std::int32_t, MemoryCategory, std::uint64_t>
-  order_of(const Allocation& a) {
-    return {a.alloc_op, a.free_op, a.device, a.category, a.bytes};
-  }
-
   // What waited for a broadcast waits for what that waited for: on the host for what was issued
   // before it, on the device for nothing, since buffers are as the step before left them.
   std::vector<std::uint32_t> issued_after(const std::vector<std::uint32_t>& deps) const {
@@ -68,10 +64,8 @@ class Editor {
 
   // Collectives are numbered as they appear.
   std::uint32_t number_of_group(std::uint32_t old) {
-    const auto found = std::find(groups_.begin(), groups_.end(), old);
-    if (found == groups_.end()) groups_.push_back(old);
-    return static_cast<std::uint32_t>(std::find(groups_.begin(), groups_.end(), old) -
-                                      groups_.begin() + 1);
+    const auto next = static_cast<std::uint32_t>(groups_.size() + 1);
+    return groups_.try_emplace(old, next).first->second;
   }
 
   void add(Allocation a) {
@@ -92,7 +86,7 @@ class Editor {
   const std::vector<std::uint32_t> numbers_;
   OperationGraph edited_;
   std::vector<std::uint32_t> waiting_;  // of the broadcasts since the last operation that stays
-  std::vector<std::uint32_t> groups_;
+  std::map<std::uint32_t, std::uint32_t> groups_;
 };
 
 }  // namespace

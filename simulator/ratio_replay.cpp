@@ -2,6 +2,7 @@
 
 #include "simulator/anchor.hpp"
 #include "simulator/published_csv.hpp"
+#include "simulator/replay.hpp"
 
 #include <span>
 
@@ -63,16 +64,15 @@ double step_ns(const OperationGraph& graph, const RatioSide& which, SimulationOp
 }  // namespace
 
 Case PublishedRatio::case_of(const RatioSide& which) const {
-  Case work;
-  work.scenario = "validate";
-  work.model.name = model;
-  work.strategy = which.strategy;
-  work.gpus.clear();
-  for (int i = 0; i < which.gpus; ++i) work.gpus.push_back(i);
-  work.batch = static_cast<std::int64_t>(batch_per_gpu) * which.gpus;
-  work.host = host;
-  work.machine = which.machine;
-  if (adam) work.optimizer.name = "adam";
+  PublishedStep step;
+  step.machine = which.machine;
+  step.host = host;
+  step.model = model;
+  step.strategy = which.strategy;
+  step.gpus = which.gpus;
+  step.batch_per_gpu = batch_per_gpu;
+  step.adam = adam;
+  Case work = step.case_of_row();
   work.ddp.find_unused_parameters =
       find_unused_parameters && which.strategy == Strategy::distributed;
   return work;

@@ -1,10 +1,10 @@
 #include "simulator/reducer_edit.hpp"
 
+#include "simulator/allocation_order.hpp"
 #include "simulator/gradient_paths.hpp"
 
 #include <algorithm>
 #include <numeric>
-#include <tuple>
 
 namespace bench::simulator {
 namespace {
@@ -267,14 +267,7 @@ class Editor {
     }
     if (options_.gradient_as_bucket_view) free_gradients(old);
     edited_.allocations.insert(edited_.allocations.end(), old.begin(), old.end());
-    std::sort(edited_.allocations.begin(), edited_.allocations.end(),
-              [](const Allocation& a, const Allocation& b) { return key(a) < key(b); });
-  }
-
-  // The canonical order of recordings.
-  static std::tuple<std::int64_t, std::int64_t, std::int32_t, MemoryCategory, std::uint64_t> key(
-      const Allocation& a) {
-    return {a.alloc_op, a.free_op, a.device, a.category, a.bytes};
+    sort_allocations(edited_.allocations);
   }
 
   void drop_buckets(std::vector<Allocation>& allocations) const {

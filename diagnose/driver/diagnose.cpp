@@ -170,12 +170,6 @@ class Session {
 
   void note_unparsed(const AssembledProgram& assembled) {
     for (const auto& module : assembled.keep_alive) {
-      if (module->tree().has_errors() && !module->tree().timed_out())
-        note(module->path(),
-             error_place(*module) +
-                 "does not parse (a syntax error, or another version of Python); the statements "
-                 "that do parse are checked",
-             false);
       if (module->tree().timed_out())
         note(module->path(),
              "not parsed within " +
@@ -184,6 +178,12 @@ class Session {
                          .count()) +
                  " ms (--parse-limit): not checked",
              true);
+      else if (module->tree().has_errors())
+        note(module->path(),
+             error_place(*module) +
+                 "does not parse (a syntax error, or another version of Python); the statements "
+                 "that do parse are checked",
+             false);
     }
   }
 

@@ -43,10 +43,8 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
         gather.ref(), Confidence::likely,
         "gather keeps the samples that were repeated to make the last batches equal: they "
         "count twice in the metric");
-    if (!counts_something(module.text(module.function_of(gather.call->node)))) {
-      finding.severity = Severity::info;
-      finding.confidence = Confidence::check;
-    }
+    if (!counts_something(module.text(module.function_of(gather.call->node))))
+      tell_as_note(finding);
     finding.help = "Use accelerator.gather_for_metrics.";
   }
   for (const CallRef& made : program.calls(Api::accelerator)) {

@@ -47,7 +47,7 @@ bool is_never_placed(const Program& program, const Wrap& wrap) {
 bool is_made_beside(const Program& program, const Wrap& wrap) {
   for (const diagnose::Source& source : program.module_sources(wrap.module))
     if (program.enclosing_function(source.ref) != program.enclosing_function(wrap.call.ref()) &&
-        program.is_spawned(program.enclosing_function(source.ref)) == false)
+        !program.is_spawned(program.enclosing_function(source.ref)))
       return false;
   return true;
 }
@@ -75,10 +75,7 @@ void check_device_ids_mismatch(const Program& program, Report& report) {
         report.at(wrap.call.ref(), Confidence::likely,
                   "device_ids is given but the module is never moved to a GPU: ValueError, its "
                   "parameters are on the CPU");
-    if (!is_made_beside(program, wrap)) {
-      finding.severity = Severity::info;
-      finding.confidence = Confidence::check;
-    }
+    if (!is_made_beside(program, wrap)) tell_as_note(finding);
     finding.help =
         "Call model.to(local_rank) before wrapping, or leave device_ids out for CPU training.";
   }

@@ -38,10 +38,7 @@ void check_second_backward_unsynchronised(const Program& program, Report& report
           return std::none_of(before.begin(), before.end(),
                               [&](const auto& a) { return a.call.ref() == b.call.ref(); });
         });
-        if (through_another) {
-          finding.severity = Severity::info;
-          finding.confidence = Confidence::check;
-        }
+        if (through_another) tell_as_note(finding);
         j = i;
       }
     }

@@ -81,10 +81,7 @@ void check_save_on_every_rank(const Program& program, Report& report) {
     Finding& finding = report.at(
         save.ref(), Confidence::certain,
         "every rank writes the same file: the last one wins, and a reader may find a torn file");
-    if (!is_training_state(program, save)) {
-      finding.severity = Severity::info;
-      finding.confidence = Confidence::check;
-    }
+    if (!is_training_state(program, save)) tell_as_note(finding);
     finding.help = "Save on one rank: if dist.get_rank() == 0.";
     const std::string condition = facts::main_rank_condition(program, save.ref());
     if (!condition.empty()) guard_statement(save.ref(), condition, "Save on rank 0 only", finding);

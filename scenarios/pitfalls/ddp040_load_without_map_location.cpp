@@ -135,10 +135,7 @@ void check_load_without_map_location(const Program& program, Report& report) {
     Finding& finding = report.at(
         load.ref(), Confidence::likely,
         "torch.load restores tensors to the GPU they were saved from: all ranks fill GPU 0");
-    if (!is_of_a_run(program, load, words) || !is_restored(program, load)) {
-      finding.severity = Severity::info;
-      finding.confidence = Confidence::check;
-    }
+    if (!is_of_a_run(program, load, words) || !is_restored(program, load)) tell_as_note(finding);
     finding.help = "Pass map_location=\"cpu\", or f\"cuda:{local_rank}\".";
     add_argument(load, "map_location=\"cpu\"", "Load to the CPU", finding);
   }

@@ -96,10 +96,7 @@ void check_list_input_split_wrongly(const Program& program, Report& report) {
           "dimension, and numbers or strings are copied whole to every replica");
       finding.help = "Pad to one tensor (and a tensor of lengths), or use DistributedDataParallel.";
       // The default collate makes lists of whole batches, which are cut as they should be.
-      if (moves_tensors(program, argument) && !program.mentions("collate")) {
-        finding.severity = Severity::info;
-        finding.confidence = Confidence::check;
-      }
+      if (moves_tensors(program, argument) && !program.mentions("collate")) tell_as_note(finding);
       break;
     }
   }

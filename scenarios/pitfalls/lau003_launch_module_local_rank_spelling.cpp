@@ -57,8 +57,7 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
                          program.mentions("--launcher");  // launch with a flag for it
     if (program.newest().torch < kDashVersion ||
         (!old_launcher && !is_read)) {  // nothing fails before the upgrade
-      finding.severity = Severity::info;
-      finding.confidence = Confidence::check;
+      tell_as_note(finding);
     }
     finding.help = "Accept both spellings, or better use torchrun and the LOCAL_RANK variable.";
     replace(spelt, "\"--local-rank\", " + std::string(spelt.text()), "Accept both spellings",

@@ -21,6 +21,11 @@ Finding& Report::add(Confidence confidence, std::string message) {
   return out_.back();
 }
 
+void tell_as_note(Finding& finding) {
+  finding.severity = Severity::info;
+  finding.confidence = Confidence::check;
+}
+
 Finding& Report::at(Ref where, Confidence confidence, std::string message) {
   Finding& finding = add(confidence, std::move(message));
   places_.emplace_back(out_.size() - 1, where);
@@ -45,8 +50,7 @@ void Report::settle(const Program& program) {
     if (finding.severity == Severity::info) continue;
     const std::string doubt = facts::doubt_about(program, rule_, where);
     if (doubt.empty()) continue;
-    finding.severity = Severity::info;
-    finding.confidence = Confidence::check;
+    tell_as_note(finding);
     finding.message += " (check: " + doubt + ")";
   }
 }

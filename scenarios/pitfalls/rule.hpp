@@ -28,6 +28,9 @@ struct Rule;
 class RunEvidence;
 class RunReport;
 
+// What may be no mistake, or none yet, is told as a note to check.
+void tell_as_note(Finding& finding);
+
 // Takes what one rule reports about one program.
 class Report {
  public:

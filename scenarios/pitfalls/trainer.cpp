@@ -116,8 +116,7 @@ Finding& flag(Report& report, const Argument& argument, Confidence confidence,
 
 void weigh_by_requirements(const Program& program, int removed, Finding& finding) {
   if (program.newest().lightning >= removed) return;
-  finding.severity = Severity::info;
-  finding.confidence = Confidence::check;
+  tell_as_note(finding);
   finding.help += " The requirements keep Lightning below " + std::string(version_text(removed)) +
                   ": it waits for the upgrade.";
 }

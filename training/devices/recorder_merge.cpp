@@ -1,4 +1,6 @@
 // Merges the logs of host threads into one graph whose order does not depend on scheduling.
+#include "simulator/allocation_order.hpp"
+
 #include "training/devices/recorder_backward.hpp"
 #include "training/devices/recorder_log.hpp"
 
@@ -165,10 +167,6 @@ class Merge {
   OperationGraph graph_;
 };
 
-auto allocation_key(const simulator::Allocation& a) {
-  return std::tuple(a.alloc_op, a.free_op, a.device, static_cast<int>(a.category), a.bytes);
-}
-
 }  // namespace
 
 OperationGraph merge_logs(const std::deque<std::unique_ptr<HostLog>>& logs,
@@ -180,8 +178,7 @@ OperationGraph merge_logs(const std::deque<std::unique_ptr<HostLog>>& logs,
     graph.allocations.push_back({record.device, record.category, record.bytes,
                                  merge.position(record.allocated_by), merge.free_position(record)});
   }
-  std::sort(graph.allocations.begin(), graph.allocations.end(),
-            [](const auto& a, const auto& b) { return allocation_key(a) < allocation_key(b); });
+  simulator::sort_allocations(graph.allocations);
   return graph;
 }
 
