@@ -6,8 +6,6 @@
 namespace bench::diagnose {
 namespace {
 
-constexpr int kBaseDepth = 6;
-
 // saver.save_checkpoint() of an object that cannot be followed is the method of that name where the
 // program has one. A name of one word, or one that library objects have, says too little.
 bool tells_its_class(std::string_view name) {
@@ -54,38 +52,6 @@ FunctionRef Program::enclosing_function(Ref node) const {
   if (!node) return {};
   const NodeId at = node.module->function_of(node.node);
   return at == 0 ? FunctionRef{} : FunctionRef{node.module, node.module->function_at(at)};
-}
-
-ClassRef Program::base_of(ClassRef derived) const {
-  if (!derived) return {};
-  for (const NodeId node : derived.cls->bases)
-    for (const Source& source : sources({derived.module, node}))
-      if (source.ref.kind() == Kind::class_definition)
-        return {source.ref.module, source.ref.module->class_at(source.ref.node)};
-  return {};
-}
-
-FunctionRef Program::method(ClassRef owner, std::string_view name) const {
-  for (int level = 0; owner && level < kBaseDepth; ++level) {
-    if (const Function* found = owner.module->method(*owner.cls, name))
-      return {owner.module, found};
-    owner = base_of(owner);
-  }
-  return {};
-}
-
-bool Program::derives_from(ClassRef derived, Api wanted) const {
-  for (int level = 0; derived && level < kBaseDepth; ++level) {
-    ClassRef next;
-    for (const NodeId node : derived.cls->bases) {
-      if (derived.module->api(node) == wanted) return true;
-      for (const Source& source : sources({derived.module, node}))
-        if (source.ref.kind() == Kind::class_definition && !next)
-          next = {source.ref.module, source.ref.module->class_at(source.ref.node)};
-    }
-    derived = next;
-  }
-  return false;
 }
 
 ClassRef Program::class_of_call(CallRef call) const {

@@ -1,131 +1,14 @@
-// What an expression means in distributed training: a rank, a local rank, a world size, a test of
-// the rank. Where the value can be followed, its origin decides; where not, its name does.
+// What an expression means in distributed training: a rank, a local rank, a world size, a wrapped
+// model. Where the value can be followed, its origin decides; where not, its name does.
 #include "diagnose/model/program.hpp"
+#include "diagnose/model/role_names.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 namespace bench::diagnose {
 namespace {
 
 constexpr int kDepth = 6;
-constexpr unsigned kRank = 1;
-constexpr unsigned kLocalRank = 2;
-constexpr unsigned kWorldSize = 4;
-constexpr unsigned kDeviceCount = 8;
-constexpr unsigned kSpawnRank = 16;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
-struct NamedRole {
-  std::string_view name;
-  unsigned role;
-};
-
-constexpr NamedRole kNames[] = {
-    {"rank", kRank},
-    {"global_rank", kRank},
-    {"world_rank", kRank},
-    {"dist_rank", kRank},
-    {"ddp_rank", kRank},
-    {"my_rank", kRank},
-    {"proc_rank", kRank},
-    {"process_rank", kRank},
-    {"process_index", kRank},
-    {"globalrank", kRank},
-    {"local_rank", kLocalRank},
-    {"localrank", kLocalRank},
-    {"ddp_local_rank", kLocalRank},
-    {"local_process_index", kLocalRank},
-    {"gpu", kLocalRank},
-    {"gpu_id", kLocalRank},
-    {"gpu_rank", kLocalRank},
-    {"slurm_localid", kLocalRank},
-    {"slurm_procid", kRank},
-    {"ompi_comm_world_rank", kRank},
-    {"ompi_comm_world_local_rank", kLocalRank},
-    {"world_size", kWorldSize},
-    {"ddp_world_size", kWorldSize},
-    {"worldsize", kWorldSize},
-    {"num_processes", kWorldSize},
-    {"num_replicas", kWorldSize},
-    {"slurm_ntasks", kWorldSize},
-    {"ompi_comm_world_size", kWorldSize},
-    {"ngpus_per_node", kDeviceCount},
-    {"local_world_size", kDeviceCount},
-    {"n_gpu", kDeviceCount},
-    {"n_gpus", kDeviceCount},
-    {"num_gpus", kDeviceCount},
-    {"ngpus", kDeviceCount},
-};
-
-unsigned role_of_name(std::string_view name) {
-  const std::string plain = lower(name);
-  const std::string_view bare =
-      std::string_view(plain).substr(std::min(plain.find_first_not_of('_'), plain.size()));
-  for (const auto& entry : kNames)
-    if (entry.name == bare) return entry.role;
-  return 0;
-}
-
-// The word that names an expression: gpu for args.gpu, rank for cfg["rank"] and get_rank().
-std::string_view last_word(Ref at) {
-  const SyntaxTree& tree = at.module->tree();
-  switch (at.kind()) {
-    case Kind::identifier:
-      return at.text();
-    case Kind::attribute:
-      return at.child(Field::attribute).text();
-    case Kind::subscript: {
-      const std::string_view key = tree.text(tree.child(at.node, Field::subscript));
-      return key.size() > 2 && (key[0] == '"' || key[0] == '\'') ? key.substr(1, key.size() - 2)
-                                                                 : std::string_view{};
-    }
-    default:
-      return {};
-  }
-}
-
-bool is_main_name(std::string_view name) {
-  const std::string plain = lower(name);
-  for (const std::string_view word : {"is_main",    "main_process",
-                                      "is_master",  "master_process",
-                                      "is_primary", "rank_zero",
-                                      "rank0",      "rank_0",
-                                      "is_chief",   "is_global_zero",
-                                      "is_root",    "is_world_process_zero",
-                                      "main_proc",  "is_local_process_zero",
-                                      "is_rank",    "is_leader",
-                                      "should_log", "is_first_worker",
-                                      "is_host_0",  "is_coordinator",
-                                      "main_rank",  "is_logger",
-                                      "on_main"})
-    if (plain.find(word) != std::string::npos) return true;
-  return plain == "master" || plain == "is_log";
-}
-
-RankTest flip(RankTest test) {
-  if (test == RankTest::none) return test;
-  return test == RankTest::main_only ? RankTest::not_main : RankTest::main_only;
-}
-
-unsigned role_of_environment(std::string_view name) {
-  if (name == "RANK" || name == "SLURM_PROCID" || name == "OMPI_COMM_WORLD_RANK" ||
-      name == "PMI_RANK" || name == "GLOBAL_RANK")
-    return kRank;
-  if (name == "LOCAL_RANK" || name == "SLURM_LOCALID" || name == "OMPI_COMM_WORLD_LOCAL_RANK" ||
-      name == "MPI_LOCALRANKID")
-    return kLocalRank;
-  if (name == "WORLD_SIZE" || name == "SLURM_NTASKS" || name == "OMPI_COMM_WORLD_SIZE" ||
-      name == "PMI_SIZE")
-    return kWorldSize;
-  if (name == "LOCAL_WORLD_SIZE") return kDeviceCount;
-  return 0;
-}
 
 unsigned role_of_api(Api api) {
   switch (api) {
@@ -191,7 +74,7 @@ unsigned Program::source_roles(const Source& source, int depth) const {
     if (call.call->api == Api::get_rank && call.argument(0, "group")) return 0;
     if (const unsigned role = role_of_api(call.call->api)) return role;
     if (call.call->name == "int" && call.positional(0)) return roles(call.positional(0), depth + 1);
-    const std::string name = lower(call.call->name);
+    const std::string name = lowered(call.call->name);
     if (name == "get_rank" || name == "get_global_rank") return kRank;
     if (name == "get_local_rank" || name == "local_rank") return kLocalRank;
     if (name == "get_world_size") return kWorldSize;
@@ -292,89 +175,8 @@ bool Program::comes_from_rank(Ref subtree) const {
   return bench::diagnose::comes_from_rank(*this, subtree, 0);
 }
 
-RankTest Program::comparison_rank_test(Ref at) const {
-  const SyntaxTree& tree = at.module->tree();
-  if (tree.child_count(at.node) != 2) return RankTest::none;
-  Ref left = at.with(tree.child_at(at.node, 0));
-  Ref right = at.with(tree.child_at(at.node, 1));
-  Op op = tree[at.node].op;
-  const auto ranked = [&](Ref expression) {
-    if ((roles(expression, 0) & (kRank | kLocalRank)) != 0) return true;
-    // With one device for each rank of a node, as good or bad as the local rank.
-    if (comes_from(expression, Api::current_device)) return true;
-    return expression.kind() == Kind::binary && tree[expression.node].op == Op::modulo &&
-           (roles(expression.child(Field::left), 0) & kRank) != 0;
-  };
-  if (!ranked(left)) {
-    if (!ranked(right) || (op != Op::equal && op != Op::not_equal)) return RankTest::none;
-    std::swap(left, right);
-  }
-  const Value value = evaluate(right);
-  if (op == Op::in || op == Op::not_in) {
-    if (value.type != Value::Type::list) return RankTest::none;
-    const bool zero = std::any_of(value.items.begin(), value.items.end(), [](const Value& item) {
-      return item.is_integer() && item.integer == 0;
-    });
-    if (!zero) return RankTest::none;
-    return op == Op::in ? RankTest::main_only : RankTest::not_main;
-  }
-  if (!value.is_integer()) {
-    // rank == args.master_rank and the like
-    const std::string name = lower(last_word(right));
-    const bool main = name.find("main") != std::string::npos ||
-                      name.find("master") != std::string::npos ||
-                      name.find("root") != std::string::npos;
-    if (!main) return RankTest::none;
-    return op == Op::equal ? RankTest::main_only : RankTest::none;
-  }
-  if (value.integer < 0) return RankTest::none;  // local_rank == -1: not distributed
-  if (op == Op::equal || op == Op::is || op == Op::less_equal ||
-      (op == Op::less && value.integer == 1))
-    return RankTest::main_only;
-  if (op == Op::not_equal || op == Op::is_not || (op == Op::greater && value.integer == 0) ||
-      (op == Op::greater_equal && value.integer == 1))
-    return RankTest::not_main;
-  return RankTest::none;
-}
-
-RankTest Program::rank_test(Ref condition) const { return rank_test(condition, 0); }
-
-RankTest Program::rank_test(Ref at, int depth) const {
-  if (!at || depth > kDepth) return RankTest::none;
-  switch (at.kind()) {
-    case Kind::comparison:
-      return comparison_rank_test(at);
-    case Kind::not_expression: {
-      const Ref inner = at.child(Field::argument);
-      if ((roles(inner, 0) & (kRank | kLocalRank)) != 0) return RankTest::main_only;  // not rank
-      return flip(rank_test(inner, depth + 1));
-    }
-    case Kind::boolean: {
-      const RankTest left = rank_test(at.child(Field::left), depth + 1);
-      return left != RankTest::none ? left : rank_test(at.child(Field::right), depth + 1);
-    }
-    case Kind::call: {
-      const CallRef call = as_call(at);
-      if (call.call->name == "getattr" || call.call->name == "bool") return RankTest::none;
-      if (is_main_name(call.call->name)) return RankTest::main_only;
-      break;
-    }
-    case Kind::identifier:
-    case Kind::attribute:
-      if (is_main_name(last_word(at))) return RankTest::main_only;
-      break;
-    default:
-      return RankTest::none;
-  }
-  for (const Source& source : sources(at)) {
-    if (source.how != Source::How::value || source.ref == at) continue;
-    if (const RankTest test = rank_test(source.ref, depth + 1); test != RankTest::none) return test;
-  }
-  return RankTest::none;
-}
-
 bool Program::is_distributed_flag(Ref condition) const {
-  const std::string text = lower(condition.text());
+  const std::string text = lowered(condition.text());
   for (const std::string_view word :
        {"distributed", "ddp", "is_initialized", "world_size", "multi_gpu", "multigpu", "n_gpu",
         "local_rank", "device_count", "is_parallel", "use_dp", "num_gpus", "ngpu", "is_dist"})
@@ -405,7 +207,7 @@ bool Program::is_evaluation(Ref node) const {
   const FunctionRef function = enclosing_function(node);
   if (!function) return false;
   const auto says = [](std::string_view text, std::initializer_list<std::string_view> words) {
-    const std::string plain = lower(text);
+    const std::string plain = lowered(text);
     return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
       return plain.find(word) != std::string::npos;
     });
@@ -418,7 +220,7 @@ bool Program::is_evaluation(Ref node) const {
   if (loop.kind() != Kind::for_statement) return false;
   const std::string_view loader = strip_iterable(loop.child(Field::right)).text();
   if (says(loader, {"train"})) return false;
-  const std::string plain = lower(loader);
+  const std::string plain = lowered(loader);
   return plain == "test" || plain == "val" || plain == "dev" ||
          says(loader, {"eval_", "valid", "val_", "test_"});
 }

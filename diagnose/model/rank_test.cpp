@@ -1,0 +1,100 @@
+// Which conditions test the rank: comparisons of it, flags and helpers that hold its outcome.
+#include "diagnose/model/program.hpp"
+#include "diagnose/model/role_names.hpp"
+
+#include <algorithm>
+
+namespace bench::diagnose {
+namespace {
+
+constexpr int kDepth = 6;
+
+RankTest flip(RankTest test) {
+  if (test == RankTest::none) return test;
+  return test == RankTest::main_only ? RankTest::not_main : RankTest::main_only;
+}
+
+}  // namespace
+
+RankTest Program::comparison_rank_test(Ref at) const {
+  const SyntaxTree& tree = at.module->tree();
+  if (tree.child_count(at.node) != 2) return RankTest::none;
+  Ref left = at.with(tree.child_at(at.node, 0));
+  Ref right = at.with(tree.child_at(at.node, 1));
+  Op op = tree[at.node].op;
+  const auto ranked = [&](Ref expression) {
+    if ((roles(expression, 0) & (kRank | kLocalRank)) != 0) return true;
+    // With one device for each rank of a node, as good or bad as the local rank.
+    if (comes_from(expression, Api::current_device)) return true;
+    return expression.kind() == Kind::binary && tree[expression.node].op == Op::modulo &&
+           (roles(expression.child(Field::left), 0) & kRank) != 0;
+  };
+  if (!ranked(left)) {
+    if (!ranked(right) || (op != Op::equal && op != Op::not_equal)) return RankTest::none;
+    std::swap(left, right);
+  }
+  const Value value = evaluate(right);
+  if (op == Op::in || op == Op::not_in) {
+    if (value.type != Value::Type::list) return RankTest::none;
+    const bool zero = std::any_of(value.items.begin(), value.items.end(), [](const Value& item) {
+      return item.is_integer() && item.integer == 0;
+    });
+    if (!zero) return RankTest::none;
+    return op == Op::in ? RankTest::main_only : RankTest::not_main;
+  }
+  if (!value.is_integer()) {
+    // rank == args.master_rank and the like
+    const std::string name = lowered(last_word(right));
+    const bool main = name.find("main") != std::string::npos ||
+                      name.find("master") != std::string::npos ||
+                      name.find("root") != std::string::npos;
+    if (!main) return RankTest::none;
+    return op == Op::equal ? RankTest::main_only : RankTest::none;
+  }
+  if (value.integer < 0) return RankTest::none;  // local_rank == -1: not distributed
+  if (op == Op::equal || op == Op::is || op == Op::less_equal ||
+      (op == Op::less && value.integer == 1))
+    return RankTest::main_only;
+  if (op == Op::not_equal || op == Op::is_not || (op == Op::greater && value.integer == 0) ||
+      (op == Op::greater_equal && value.integer == 1))
+    return RankTest::not_main;
+  return RankTest::none;
+}
+
+RankTest Program::rank_test(Ref condition) const { return rank_test(condition, 0); }
+
+RankTest Program::rank_test(Ref at, int depth) const {
+  if (!at || depth > kDepth) return RankTest::none;
+  switch (at.kind()) {
+    case Kind::comparison:
+      return comparison_rank_test(at);
+    case Kind::not_expression: {
+      const Ref inner = at.child(Field::argument);
+      if ((roles(inner, 0) & (kRank | kLocalRank)) != 0) return RankTest::main_only;  // not rank
+      return flip(rank_test(inner, depth + 1));
+    }
+    case Kind::boolean: {
+      const RankTest left = rank_test(at.child(Field::left), depth + 1);
+      return left != RankTest::none ? left : rank_test(at.child(Field::right), depth + 1);
+    }
+    case Kind::call: {
+      const CallRef call = as_call(at);
+      if (call.call->name == "getattr" || call.call->name == "bool") return RankTest::none;
+      if (is_main_name(call.call->name)) return RankTest::main_only;
+      break;
+    }
+    case Kind::identifier:
+    case Kind::attribute:
+      if (is_main_name(last_word(at))) return RankTest::main_only;
+      break;
+    default:
+      return RankTest::none;
+  }
+  for (const Source& source : sources(at)) {
+    if (source.how != Source::How::value || source.ref == at) continue;
+    if (const RankTest test = rank_test(source.ref, depth + 1); test != RankTest::none) return test;
+  }
+  return RankTest::none;
+}
+
+}  // namespace bench::diagnose
