@@ -75,6 +75,7 @@ constexpr Entry kExact[] = {
     {"monai.data.DataLoader", Api::data_loader},
     {"torch.utils.data.distributed.DistributedSampler", Api::distributed_sampler},
     {"torch.utils.data.DistributedSampler", Api::distributed_sampler},
+    {"monai.data.DistributedSampler", Api::distributed_sampler},
     {"torch.utils.data.IterableDataset", Api::iterable_dataset},
     {"torch.utils.data.dataset.IterableDataset", Api::iterable_dataset},
     {"torch.utils.data.random_split", Api::random_split},

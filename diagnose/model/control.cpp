@@ -158,8 +158,16 @@ bool Program::before_ranks(Ref node, int depth) const {
   if (!node || depth > kCallDepth) return false;
   const FunctionRef function = enclosing_function(node);
   const auto starts_below = [&](const CallRef& start) {
-    return start.module == node.module && start.call->node > node.node &&
-           enclosing_function(start.ref()) == function;
+    const auto is_below = [&](const CallRef& call) {
+      return call.module == node.module && call.call->node > node.node &&
+             enclosing_function(call.ref()) == function;
+    };
+    if (is_below(start)) return true;
+    // run(worker, n) below, which starts them
+    const FunctionRef starter = enclosing_function(start.ref());
+    if (!starter || starter == function) return false;
+    const auto& sites = call_sites(starter);
+    return std::any_of(sites.begin(), sites.end(), is_below);
   };
   const auto spawns = calls(Api::spawn);
   if (std::any_of(spawns.begin(), spawns.end(), starts_below)) return true;

@@ -41,6 +41,30 @@ std::string argument_name(const CallRef& call) {
   return best;
 }
 
+// The method goes on to assign the attribute again, whatever happens, before another one than what
+// it calls in between can see it: self.model = model.to(device); self.model = DDP(self.model).
+bool is_replaced(const Module& module, const Def& def, const std::vector<const Def*>& others,
+                 NodeId user) {
+  const SyntaxTree& tree = module.tree();
+  const NodeId method = module.function_of(def.target);
+  const auto at_top = [&](NodeId target) {
+    NodeId block = tree[target].parent;
+    while (block != kNoNode && tree[block].kind != Kind::block) block = tree[block].parent;
+    return block != kNoNode && tree[block].parent == method;
+  };
+  return std::any_of(others.begin(), others.end(), [&](const Def* other) {
+    if (other->target <= def.target || other->kind != DefKind::assign ||
+        module.function_of(other->target) != method || !at_top(other->target))
+      return false;
+    const Function* by = user == kNoNode ? nullptr : module.function_at(user);
+    return std::none_of(module.calls().begin(), module.calls().end(), [&](const Call& call) {
+      return call.node > def.target && call.node < other->target &&
+             (by == nullptr || call.name == by->name) &&
+             tree.text(call.function).starts_with("self.");
+    });
+  });
+}
+
 }  // namespace
 
 void Resolver::follow_attribute(Ref at, int element, int depth) {
@@ -86,7 +110,8 @@ void Resolver::follow_class_attribute(ClassRef owner, std::string_view name, Ref
   }
   if (local) return;
   for (const Def* def : found)
-    if (at != &module || module.function_of(def->target) != here || def->target > use.node)
+    if ((at != &module || module.function_of(def->target) != here || def->target > use.node) &&
+        !is_replaced(module, *def, found, at == &module ? here : kNoNode))
       follow_def(module, *def, element, depth);
   for (const std::uint32_t index : module.defs_of(name, false)) {
     const Def& def = module.defs()[index];

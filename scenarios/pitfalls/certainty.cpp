@@ -150,9 +150,18 @@ Certainty reach(const Program& program, Ref node, int depth) {
              : std::max(best, certainty_of_handing_on(program, function, depth));
 }
 
+// The guard of the script's own file holds wherever the script is run.
+bool is_main_guard(const Program& program, const diagnose::Guard& guard) {
+  return guard.holds && guard.condition.module == &program.root() &&
+         contains(guard.condition.text(), "__name__");
+}
+
 // No condition stands between the script's own level and the node.
 bool runs_always(const Program& program, Ref node, int depth) {
-  if (!program.guards(node).empty()) return false;
+  const auto guards = program.guards(node);
+  if (!std::all_of(guards.begin(), guards.end(),
+                   [&](const diagnose::Guard& guard) { return is_main_guard(program, guard); }))
+    return false;
   const FunctionRef function = program.enclosing_function(node);
   if (!function || is_entry(program, function)) return true;
   if (depth > kFollowedCalls) return false;
@@ -212,7 +221,12 @@ Certainty certainty_of_reach(const Program& program, Ref node) { return reach(pr
 Certainty certainty_of_ranks(const Program& program) {
   const auto& launches = program.launches();
   if (std::any_of(launches.begin(), launches.end(), starts_several)) return Certainty::certain;
-  if (program.framework_distributes() || program.uses(Api::hvd_init)) return Certainty::certain;
+  const auto horovod = program.calls(Api::hvd_init);
+  if (std::any_of(horovod.begin(), horovod.end(), [&](const CallRef& init) {
+        return reach(program, init.ref(), 0) == Certainty::certain;
+      }))
+    return Certainty::certain;
+  if (program.framework_distributes() && horovod.empty()) return Certainty::certain;
   Certainty best = Certainty::perhaps;
   bool alone = false;
   for (const CallRef& init : program.calls(Api::init_process_group)) {

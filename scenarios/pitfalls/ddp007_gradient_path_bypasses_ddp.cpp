@@ -35,48 +35,73 @@ bool runs_without_grad(const Program& program, const CallRef& call) {
   return false;
 }
 
+// Backward passes that train: those of training loops, and those that stand alone in a script.
+std::vector<CallRef> backwards_of(const Program& program) {
+  std::vector<CallRef> out;
+  for (const TrainingLoop& loop : program.training_loops())
+    out.insert(out.end(), loop.backwards.begin(), loop.backwards.end());
+  if (!out.empty()) return out;
+  for (const CallRef& backward : program.calls_named("backward"))
+    if (backward.receiver() && backward.receiver().text() != "self") out.push_back(backward);
+  return out;
+}
+
+// train(model, ...) after ddp_model = DDP(model): the parameter holds the very object that was
+// wrapped, and never the wrapper.
+bool is_handed_bare(const Program& program, Ref function, const Wrap& wrap) {
+  if (function.kind() != Kind::identifier || program.is_wrapped(function, Wrapper::ddp))
+    return false;
+  const auto inner = program.module_sources(wrap.module);
+  const auto given = program.module_sources(function);
+  return !given.empty() && std::all_of(given.begin(), given.end(), [&](const auto& source) {
+    return source.how == diagnose::Source::How::value && program.as_call(source.ref) &&
+           std::any_of(inner.begin(), inner.end(),
+                       [&](const auto& other) { return other.ref == source.ref; });
+  });
+}
+
 }  // namespace
 
 void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
   if (!program.has_ddp()) return;
-  for (const TrainingLoop& loop : program.training_loops())
-    for (const CallRef& backward : loop.backwards) {
-      // After a forward of the wrapper its hooks reduce every gradient, wherever it comes from.
-      const auto forwards = facts::forwards_behind(program, facts::loss_of(backward));
-      const auto prepares = [&](const Wrap& wrap) {
-        return std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
-          return forward.wrap == &wrap && !program.under_no_grad(forward.call.ref());
-        });
-      };
-      for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward))) {
-        const CallRef call = program.as_call(node);
-        if (program.under_no_grad(node) || runs_without_grad(program, call)) continue;
-        std::string_view how;
-        const Ref object = bypassed(call);
-        const Wrap* wrapped = object ? program.wrap_of(object) : nullptr;
-        if (wrapped != nullptr && wrapped->kind == Wrapper::ddp && !prepares(*wrapped))
-          how = "the forward pass goes through .module";
-        for (const Wrap& wrap : program.wraps()) {
-          const Ref function{call.module, call.call->function};
-          if (wrap.kind != Wrapper::ddp || !wrap.module ||
-              !program.same_variable(function, wrap.module))
-            continue;
-          const std::string_view name = program.assigned_name(wrap.call.ref());
-          if (name.empty() || name == wrap.module.text() ||
-              program.is_wrapped(function, Wrapper::ddp))
-            continue;
-          if (program.runs_before(wrap.call.ref(), node))
-            how = "the forward pass uses the model that was wrapped";
-        }
-        if (how.empty()) continue;
-        report
-            .at(node, Confidence::certain,
-                std::string(how) +
-                    ", not the wrapper: its gradients are never reduced and every rank "
-                    "trains a model of its own")
-            .help = "Call the DDP object itself; send other methods through forward.";
+  for (const CallRef& backward : backwards_of(program)) {
+    // After a forward of the wrapper its hooks reduce every gradient, wherever it comes from.
+    const auto forwards = facts::forwards_behind(program, facts::loss_of(backward));
+    const auto prepares = [&](const Wrap& wrap) {
+      return std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
+        return forward.wrap == &wrap && !program.under_no_grad(forward.call.ref());
+      });
+    };
+    for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward))) {
+      const CallRef call = program.as_call(node);
+      if (program.under_no_grad(node) || runs_without_grad(program, call)) continue;
+      std::string_view how;
+      const Ref object = bypassed(call);
+      const Wrap* wrapped = object ? program.wrap_of(object) : nullptr;
+      if (wrapped != nullptr && wrapped->kind == Wrapper::ddp && !prepares(*wrapped))
+        how = "the forward pass goes through .module";
+      for (const Wrap& wrap : program.wraps()) {
+        const Ref function{call.module, call.call->function};
+        if (wrap.kind != Wrapper::ddp || !wrap.module ||
+            (!program.same_variable(function, wrap.module) &&
+             !is_handed_bare(program, function, wrap)))
+          continue;
+        const std::string_view name = program.assigned_name(wrap.call.ref());
+        if (name.empty() || name == wrap.module.text() ||
+            program.is_wrapped(function, Wrapper::ddp))
+          continue;
+        if (program.runs_before(wrap.call.ref(), node))
+          how = "the forward pass uses the model that was wrapped";
       }
+      if (how.empty()) continue;
+      report
+          .at(node, Confidence::certain,
+              std::string(how) +
+                  ", not the wrapper: its gradients are never reduced and every rank "
+                  "trains a model of its own")
+          .help = "Call the DDP object itself; send other methods through forward.";
     }
+  }
 }
 
 namespace {

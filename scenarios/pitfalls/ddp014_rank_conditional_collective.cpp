@@ -32,6 +32,14 @@ bool is_matched(const Program& program, const CallRef& call) {
   return !guard && call.call->api == Api::broadcast && !program.enclosing_function(call.ref());
 }
 
+// A group of some ranks. dist.new_group(backend="gloo") without a list of ranks holds all of them.
+bool in_sub_group(const Program& program, const CallRef& call) {
+  const Ref group = call.keyword("group");
+  if (!group) return false;
+  const CallRef made = program.origin(group, Api::new_group);
+  return !made || made.argument(0, "ranks") || made.has_splat();
+}
+
 // while True: in a function that the other ranks run waits for the commands of one rank, which
 // sends them from a callback.
 bool waits_for_commands(const Program& program, const CallRef& call) {
@@ -103,7 +111,7 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
     if (program.guarded_by_rank(call.ref()) == RankTest::none || is_matched(program, call) ||
         waits_for_commands(program, call))
       return;
-    if (call.keyword("group") || !facts::is_reachable(program, call.ref())) return;
+    if (in_sub_group(program, call) || !facts::is_reachable(program, call.ref())) return;
     const bool direct = static_cast<bool>(program.rank_guard(call.ref()));
     report
         .at(call.ref(), direct ? Confidence::certain : Confidence::likely,

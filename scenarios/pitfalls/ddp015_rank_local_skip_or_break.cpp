@@ -61,12 +61,12 @@ bool is_collective(const CallRef& call) {
   return false;
 }
 
-// The ranks talk in the function that decides, or where the decision is computed.
-bool agrees_between_ranks(const Program& program, Ref statement) {
-  const auto function = program.enclosing_function(statement);
-  const Ref around =
-      function ? Ref{function.module, function.function->body} : Ref{statement.module, NodeId{0}};
-  if (program.subtree_calls(around, is_collective)) return true;
+// The ranks talk in the same round before one of them decides, or where the decision is computed.
+bool agrees_between_ranks(const Program& program, Ref statement, Ref round) {
+  for (const CallRef& call : facts::calls_in(round))
+    if (call.call->node < statement.node &&
+        (is_collective(call) || program.subtree_calls(call.ref(), is_collective)))
+      return true;
   for (const Guard& guard : program.guards(statement)) {
     const auto calls = facts::calls_behind(program, guard.condition);
     if (std::any_of(calls.begin(), calls.end(),
@@ -129,7 +129,7 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
                 program.guarded_by_rank(statement) == RankTest::none)
               why = "on a metric of this rank";
           }
-          if (why.empty() || agrees_between_ranks(program, statement)) continue;
+          if (why.empty() || agrees_between_ranks(program, statement, around)) continue;
           report
               .at(statement, Confidence::likely,
                   std::string(kind == Kind::continue_statement ? "continue " : "break ") + why +

@@ -4,6 +4,8 @@
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/paired_loss.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -13,11 +15,47 @@ using diagnose::NodeId;
 
 namespace {
 
-// set_epoch with an argument that changes; set_epoch(0) keeps the order it would have anyway.
-bool sets_epoch(const Program& program) {
-  for (const CallRef& call : program.calls_named("set_epoch"))
-    if (call.positional(0).kind() != Kind::integer) return true;
-  return false;
+// The samplers that set_epoch is called on: sampler.set_epoch(e), loader.sampler.set_epoch(e).
+// Empty where one of them cannot be told.
+std::vector<CallRef> samplers_set(const Program& program, const CallRef& set) {
+  std::vector<CallRef> out;
+  const Ref object = set.receiver();
+  if (!object) return out;
+  const bool of_loader =
+      object.kind() == Kind::attribute && object.child(Field::attribute).text() == "sampler";
+  if (of_loader) {
+    for (const CallRef& loader : loaders_of(program, object.child(Field::object)))
+      if (const CallRef sampler = sampler_of(program, loader)) out.push_back(sampler);
+    if (!out.empty()) return out;
+  }
+  for (const diagnose::Source& source : program.sources(object)) {
+    const CallRef made = program.as_call(source.ref);
+    if (source.how != diagnose::Source::How::value || !made ||
+        made.call->api != Api::distributed_sampler)
+      return {};
+    out.push_back(made);
+  }
+  return out;
+}
+
+// set_epoch with an argument that changes, on this sampler or on one that cannot be told;
+// set_epoch(0) keeps the order it would have anyway.
+bool sets_epoch(const Program& program, const CallRef& sampler) {
+  const auto sets = program.calls_named("set_epoch");
+  return std::any_of(sets.begin(), sets.end(), [&](const CallRef& set) {
+    if (set.positional(0).kind() == Kind::integer) return false;
+    const auto known = samplers_set(program, set);
+    return known.empty() || std::any_of(known.begin(), known.end(), [&](const CallRef& each) {
+             return each.ref() == sampler.ref();
+           });
+  });
+}
+
+// set_epoch(0), which is as good as none.
+CallRef constant_set(const Program& program) {
+  for (const CallRef& set : program.calls_named("set_epoch"))
+    if (set.positional(0).kind() == Kind::integer) return set;
+  return {};
 }
 
 // A sampler class of the program whose own order does not come from the epoch.
@@ -55,7 +93,8 @@ void check_reading_loops(const Program& program, Report& report) {
       continue;
     for (const CallRef& loader : loaders_of(program, loop.child(Field::right))) {
       const CallRef sampler = sampler_of(program, loader);
-      if (!sampler || orders_itself(program, sampler) || is_evaluation_loader(program, loader) ||
+      if (!sampler || sets_epoch(program, sampler) || orders_itself(program, sampler) ||
+          is_evaluation_loader(program, loader) ||
           program.is_literal_false(sampler.argument(3, "shuffle")))
         continue;
       report
@@ -74,20 +113,17 @@ void check_missing_set_epoch(const Program& program, Report& report) {
   if (program.imports("pytorch_lightning") || program.imports("lightning") ||
       program.imports("accelerate") || program.imports("ignite") || program.imports("mmcv"))
     return;
-  if (sets_epoch(program)) return;
   check_reading_loops(program, report);
   for (const diagnose::TrainingLoop& loop : program.training_loops()) {
     if (!loop.epochs || !loop.iterable || !begins_again(program, loop)) continue;
     for (const CallRef& loader : loaders_of(program, loop.iterable)) {
       const CallRef sampler = sampler_of(program, loader);
-      if (!sampler || orders_itself(program, sampler) ||
+      if (!sampler || sets_epoch(program, sampler) || orders_itself(program, sampler) ||
           program.is_literal_false(sampler.argument(3, "shuffle")))
         continue;
       const auto epochs = epoch_count(program, loop.epochs);
       if (epochs && *epochs <= 1) continue;
-      const CallRef constant = program.calls_named("set_epoch").empty()
-                                   ? CallRef{}
-                                   : program.calls_named("set_epoch").front();
+      const CallRef constant = constant_set(program);
       auto& finding =
           constant
               ? report.at(constant.ref(), Confidence::certain,

@@ -12,8 +12,11 @@ using diagnose::Api;
 
 void check_sampler_rank_is_local_rank(const Program& program, Report& report) {
   if (facts::is_single_node(program)) return;
+  // The index that mp.spawn hands out is a rank of the job on one node only.
+  const bool spans = facts::computes_global_rank(program);
   const auto is_local = [&](Ref rank) {
-    return rank && program.is_local_rank(rank) && !program.is_rank(rank);
+    return rank && program.is_local_rank(rank) &&
+           (!program.is_rank(rank) || (spans && program.is_spawn_rank(rank)));
   };
   const auto flag = [&](Ref where, std::string message, std::string help) {
     report.at(where, Confidence::likely, std::move(message)).help = std::move(help);

@@ -19,13 +19,81 @@ using diagnose::NodeId;
 
 namespace {
 
-bool reduces_anything(const Program& program) {
-  for (const Api api : {Api::all_reduce, Api::all_gather, Api::reduce, Api::gather, Api::broadcast})
-    if (program.uses(api)) return true;
+struct Reduction {
+  Ref call;
+  Ref value;  // what is reduced; empty where that cannot be told
+};
+
+// all_reduce_mean, reduce_tensor, gather_list; neither ReduceLROnPlateau nor torch.gather.
+bool says_reduction(std::string_view name) {
   for (const std::string_view word :
-       {"torchmetrics", "reduce_tensor", "all_reduce", "all_gather", "synchronize_between"})
-    if (program.mentions(word)) return true;
-  return false;
+       {"allreduce", "allgather", "all_reduce", "all_gather", "reduce_tensor", "reduce_mean",
+        "reduce_sum", "reduce_value", "reduce_scalar", "reduce_dict", "reduce_loss",
+        "reduce_metric", "gather_", "synchronize_between"})
+    if (facts::contains(name, word)) return true;
+  return name == "reduce";
+}
+
+// Collectives of the program, and calls of helpers elsewhere whose name says so.
+std::vector<Reduction> reductions_of(const Program& program) {
+  std::vector<Reduction> out;
+  for (const Api api : {Api::all_reduce, Api::all_gather, Api::reduce, Api::gather, Api::broadcast})
+    for (const CallRef& call : program.calls(api)) {
+      const bool gathers = api == Api::all_gather || api == Api::gather;
+      out.push_back({call.ref(), call.positional(gathers && call.positional(1) ? 1 : 0)});
+    }
+  for (const Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      const std::string name = facts::lowered(made.name);
+      const bool reduces = says_reduction(name);
+      if (reduces && made.api != Api::all_reduce && !program.callee(call))
+        out.push_back({call.ref(), call.positional(0)});
+    }
+  return out;
+}
+
+bool enters(const Program& program, FunctionRef from, FunctionRef to) {
+  if (!from || !to) return false;
+  const auto reached = program.reached({from.module, from.function->body});
+  return std::find(reached.begin(), reached.end(), to) != reached.end();
+}
+
+// What the evaluation computes may be reduced there: in its function or what that calls, or, where
+// its result is, in a caller.
+bool serves(const Program& program, const Reduction& reduction, FunctionRef evaluation, int depth) {
+  const FunctionRef here = program.enclosing_function(reduction.call);
+  if (here == evaluation || enters(program, evaluation, here)) return true;
+  if (!here || !reduction.value) return true;
+  const auto sources = program.sources(reduction.value);
+  const bool of_parameter = std::any_of(
+      here.function->parameters.begin(), here.function->parameters.end(), [&](const auto& each) {
+        return facts::contains(reduction.value.text(), each.name) ||
+               std::any_of(sources.begin(), sources.end(), [&](const auto& source) {
+                 return facts::contains(source.ref.text(), each.name);
+               });
+      });
+  if (of_parameter && depth < 3) {
+    const auto& sites = program.call_sites(here);
+    return sites.empty() || std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+             return serves(program, {site.ref(), site.positional(0)}, evaluation, depth + 1);
+           });
+  }
+  if (!enters(program, here, evaluation)) return false;
+  // Of the caller: it is the evaluation's unless all of it comes from another function.
+  return sources.empty() ||
+         std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           const FunctionRef there = program.enclosing_function(source.ref);
+           return there == here || there == evaluation || enters(program, evaluation, there);
+         });
+}
+
+bool is_reduced(const Program& program, Ref loop, const std::vector<Reduction>& reductions) {
+  if (program.mentions("torchmetrics")) return true;
+  const FunctionRef evaluation = program.enclosing_function(loop);
+  return std::any_of(reductions.begin(), reductions.end(), [&](const Reduction& reduction) {
+    return serves(program, reduction, evaluation, 0);
+  });
 }
 
 // A value that is accumulated in the loop: total += ..., losses.append(...).
@@ -61,13 +129,17 @@ void check_metric_not_reduced(const Program& program, Report& report) {
     finding.severity = Severity::info;
     finding.help = "Pass sync_dist=True for values logged once an epoch.";
   }
-  if (!program.has_ddp() || program.framework_distributes() || reduces_anything(program)) return;
+  const bool by_hand = program.has_ddp() && !program.framework_distributes();
+  if (!by_hand && !program.uses(Api::hvd_init)) return;
+  const std::vector<Reduction> reductions = reductions_of(program);
   for (const Module* module : program.modules())
     for (const NodeId node : module->loops()) {
       const Ref loop{module, node};
       if (loop.kind() != Kind::for_statement || !accumulates(program, loop)) continue;
       for (const CallRef& loader : loaders_of(program, loop.child(Field::right))) {
-        if (!sampler_of(program, loader) || !is_evaluation_loader(program, loader)) continue;
+        if (!sampler_of(program, loader) || !is_evaluation_loader(program, loader) ||
+            is_reduced(program, loop, reductions))
+          continue;
         report
             .at(loop, Confidence::likely,
                 "each rank evaluates its own shard and nothing is reduced: the metric is that of "

@@ -28,10 +28,19 @@ std::vector<Ref> visible_devices(const Program& program) {
   return out;
 }
 
+// ",".join(map(str, args.gpus)): a list for all ranks.
+bool joins_several(const Program& program, Ref devices) {
+  const auto sources = program.sources(devices);
+  return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+    const std::string_view text = source.ref.text();
+    return text.starts_with("','.join(") || text.starts_with("\",\".join(");
+  });
+}
+
 // "0,1", or an option that is so by default: the same devices for every rank.
 bool names_several(const Program& program, Ref devices) {
   const auto text = program.string(devices);
-  return text && facts::contains(*text, ",");
+  return text ? facts::contains(*text, ",") : joins_several(program, devices);
 }
 
 bool binds_device(const Program& program) {
@@ -73,7 +82,7 @@ bool is_written_out(Ref ids) {
 // own.
 bool sees_one_gpu(const Program& program) {
   for (const Ref devices : visible_devices(program))
-    if (!program.string(devices)) return true;
+    if (!program.string(devices) && !joins_several(program, devices)) return true;
   return false;
 }
 

@@ -39,6 +39,12 @@ bool others_wait(const Program& program, Ref node) {
   });
 }
 
+// with FileLock("data.lock"): one rank after another, and the second finds what the first fetched.
+bool under_lock(const Program& program, Ref node) {
+  return static_cast<bool>(program.enclosing_with(
+      node, [](Ref item) { return facts::contains(facts::lowered(item.text()), "lock"); }));
+}
+
 void find_downloads(const Program& program, Report& report) {
   if (!program.imports("torchvision")) return;
   for (const diagnose::Module* module : program.modules())
@@ -47,7 +53,8 @@ void find_downloads(const Program& program, Report& report) {
       const Ref download = load.keyword("download");
       if (!download || download.text() != "True" || !is_torchvision_dataset(load)) continue;
       if (program.guarded_by_rank(load.ref()) != RankTest::none ||
-          first_rank_downloads(program, load) || facts::rank_goes_first(program, load.ref()) ||
+          under_lock(program, load.ref()) || first_rank_downloads(program, load) ||
+          facts::rank_goes_first(program, load.ref()) ||
           facts::only_before_ranks(program, load.ref()) ||
           !facts::is_reachable(program, load.ref()) || others_wait(program, load.ref()) ||
           facts::only_without_distribution(program, load.ref()))

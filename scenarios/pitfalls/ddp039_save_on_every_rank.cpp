@@ -65,10 +65,17 @@ bool is_training_state(const Program& program, const CallRef& save) {
                      [&](const Source& source) { return tells(source.ref.text()); });
 }
 
+// A framework that guards what it saves.
+bool trains_for_the_user(const Program& program) {
+  return program.imports("pytorch_lightning") || program.imports("lightning") ||
+         program.imports("accelerate") || program.imports("ray");
+}
+
 }  // namespace
 
 void check_save_on_every_rank(const Program& program, Report& report) {
-  if (!facts::is_distributed(program) || program.framework_distributes()) return;
+  const bool horovod = program.uses(Api::hvd_init) && !trains_for_the_user(program);
+  if (!horovod && (!facts::is_distributed(program) || program.framework_distributes())) return;
   for (const CallRef& save : saves_of(program)) {
     if (program.guarded_by_rank(save.ref()) != RankTest::none || is_file_of_its_own(program, save))
       continue;

@@ -58,11 +58,25 @@ bool loads_below_wrapper(const Program& program) {
   });
 }
 
+// torch.save(...), and save_checkpoint({...}, path) of a file that is not at hand.
+std::vector<CallRef> states_saved(const Program& program) {
+  std::vector<CallRef> out(program.calls(Api::torch_save).begin(),
+                           program.calls(Api::torch_save).end());
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (made.api == Api::none && facts::contains(facts::lowered(made.name), "save") &&
+          call.positional(0) && !program.callee(call))
+        out.push_back(call);
+    }
+  return out;
+}
+
 }  // namespace
 
 void check_save_with_module_prefix(const Program& program, Report& report) {
   if (program.wraps().empty() || handles_prefix(program) || loads_into_wrapper(program)) return;
-  for (const CallRef& save : program.calls(Api::torch_save)) {
+  for (const CallRef& save : states_saved(program)) {
     std::vector<CallRef> states = facts::calls_in(save.positional(0));
     for (const Source& source : program.sources(save.positional(0)))
       for (const CallRef& call : facts::calls_in(source.ref)) states.push_back(call);

@@ -7,11 +7,45 @@ using diagnose::Api;
 using diagnose::Wrap;
 using diagnose::Wrapper;
 
+namespace {
+
+// No device_ids, or list(range(n)): the first is cuda:0.
+bool uses_all_devices(const Program& program, const CallRef& wrap) {
+  const Ref ids = wrap.argument(1, "device_ids");
+  if (!ids) return !wrap.has_splat();
+  CallRef call = program.as_call(ids);
+  if (call && call.call->name == "list") call = program.as_call(call.positional(0));
+  return call && call.call->name == "range" && !call.positional(1);
+}
+
+// Placements that a run with the wrapper comes by.
+std::vector<CallRef> placements_with(const Program& program, const Wrap& wrap) {
+  std::vector<CallRef> out;
+  for (const CallRef& call : facts::placements(program, wrap))
+    if (!facts::exclusive(call.ref(), wrap.call.ref())) out.push_back(call);
+  return out;
+}
+
+// .to("cuda:1"), the only placement: a second GPU is expected, and the model is on it.
+bool names_later_gpu(const Program& program, const std::vector<CallRef>& placements) {
+  if (placements.size() != 1) return false;
+  const Ref device = placements.front().argument(0, "device");
+  const bool is_written =
+      device.kind() == diagnose::Kind::string || device.kind() == diagnose::Kind::integer;
+  return is_written && facts::cuda_index(program, device).value_or(0) > 0;
+}
+
+}  // namespace
+
 void check_module_not_on_first_device(const Program& program, Report& report) {
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::data_parallel) continue;
-    const std::vector<std::int64_t> ids = facts::device_ids(program, wrap.call);
-    const std::vector<CallRef> placements = facts::placements(program, wrap);
+    std::vector<std::int64_t> ids = facts::device_ids(program, wrap.call);
+    const std::vector<CallRef> placements = placements_with(program, wrap);
+    if (uses_all_devices(program, wrap.call)) {
+      if (!names_later_gpu(program, placements)) continue;
+      ids = {0, 1};
+    }
     if (ids.size() < 2) continue;
     std::optional<int> last;
     bool known = true;

@@ -185,25 +185,57 @@ const TrainingLoop* training_loop_of(const Program& program, Ref node) {
   return nullptr;
 }
 
+// rank = node_rank * gpus + local_rank: the program is made for several machines.
+bool computes_global_rank(const Program& program) {
+  for (const auto* module : program.modules()) {
+    const auto& tree = module->tree();
+    for (NodeId id = 0; id < tree.size(); ++id) {
+      if (tree[id].kind != Kind::binary || tree[id].op != diagnose::Op::add) continue;
+      const Ref left = Ref{module, id}.child(Field::left);
+      const Ref right = Ref{module, id}.child(Field::right);
+      const auto is_product = [](Ref part) {
+        return part && part.kind() == Kind::binary &&
+               part.module->tree()[part.node].op == diagnose::Op::multiply;
+      };
+      // A seed is computed alike.
+      const Ref whole{module, id};
+      const NodeId parent = tree[id].parent;
+      const bool is_rank =
+          contains(lowered(program.assigned_name(whole)), "rank") ||
+          (tree[parent].kind == Kind::keyword_argument && tree.text(parent).starts_with("rank"));
+      if (is_rank && ((is_product(left) && program.is_local_rank(right)) ||
+                      (is_product(right) && program.is_local_rank(left))))
+        return true;
+    }
+  }
+  return false;
+}
+
 namespace {
 
 // The script itself says that all ranks share one machine: a rendezvous on the loopback address, as
 // many ranks as GPUs here, or ranks that are the indices mp.spawn hands out.
 bool starts_on_one_node(const Program& program) {
+  // An option's default, or an index of this machine, says nothing where ranks of several are told.
+  const bool spans = computes_global_rank(program);
   for (const CallRef& init : program.calls(Api::init_process_group)) {
     const Ref method = init.argument(1, "init_method");
     for (const Source& source : program.sources(method))
       for (const std::string_view host : {"tcp://127.0.0.1", "tcp://localhost"})
-        if (contains(source.ref.text(), host)) return true;
+        if (contains(source.ref.text(), host) && !(spans && source.how == Source::How::argument))
+          return true;
     if (program.comes_from(init.keyword("world_size"), Api::device_count)) return true;
     const Ref rank = init.keyword("rank");
-    if (rank && rank.kind() == Kind::identifier && program.is_spawn_rank(rank)) return true;
+    if (!spans && rank && rank.kind() == Kind::identifier && program.is_spawn_rank(rank))
+      return true;
   }
   for (const auto* module : program.modules())
     for (const NodeId node : module->nodes_of(Kind::assignment)) {
       const Ref assignment{module, node};
       if (program.environment_name(assignment.child(Field::left)) != "MASTER_ADDR") continue;
-      const std::string address = program.string(assignment.child(Field::right)).value_or("");
+      const Value given = program.evaluate(assignment.child(Field::right));
+      if (spans && given.is_default) continue;
+      const std::string address = given.is_string() ? given.string : std::string();
       const auto guards = program.guards(assignment);
       const bool always = std::none_of(
           guards.begin(), guards.end(),
@@ -429,20 +461,6 @@ std::string main_rank_condition(const Program& program, Ref node) {
 bool in_dataset(const Program& program, Ref node) {
   const ClassRef cls = program.enclosing_class(node);
   return cls && (program.method(cls, "__getitem__") || program.method(cls, "__iter__"));
-}
-
-bool exclusive(Ref a, Ref b) {
-  if (a.module != b.module) return false;
-  const auto& tree = a.module->tree();
-  for (NodeId at = a.node; at != diagnose::kNoNode; at = tree[at].parent) {
-    const NodeId parent = tree[at].parent;
-    if (parent == diagnose::kNoNode) return false;
-    const Kind kind = tree[parent].kind;
-    if (kind != Kind::if_statement && kind != Kind::try_statement && kind != Kind::conditional)
-      continue;
-    if (tree.contains(parent, b.node)) return !tree.contains(at, b.node);
-  }
-  return false;
 }
 
 bool has_batch_norm(const Program& program, const Wrap& wrap) {

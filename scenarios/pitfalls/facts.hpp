@@ -42,6 +42,9 @@ const diagnose::TrainingLoop* training_loop_of(const Program& program, Ref node)
 bool may_span_nodes(const Program& program);
 bool is_single_node(const Program& program);
 
+// The program computes the rank of the job from the node's and the one within the node.
+bool computes_global_rank(const Program& program);
+
 // The expression is under `if not distributed` or in the else of `if distributed`.
 bool only_without_distribution(const Program& program, Ref node);
 
@@ -85,8 +88,11 @@ bool in_dataset(const Program& program, Ref node);
 // file offers none.
 std::string main_rank_condition(const Program& program, Ref node);
 
-// Two nodes in different branches of one if statement.
+// Two nodes in different branches of one if statement (exclusive.cpp).
 bool exclusive(Ref a, Ref b);
+
+// The same, or under tests of one option for different words.
+bool exclusive(const Program& program, Ref a, Ref b);
 
 // A class of the program that is wrapped holds BatchNorm, or a torchvision model is wrapped.
 bool has_batch_norm(const Program& program, const diagnose::Wrap& wrap);

@@ -4,12 +4,25 @@ namespace bench::pitfalls {
 
 using diagnose::Api;
 
+namespace {
+
+// hvd.allreduce(p.grad), perhaps in a helper: gradients are reduced by hand. A program that reduces
+// and never names a .grad reduces metrics.
+bool reduces_gradients(const Program& program) {
+  if (!program.mentions(".grad")) return false;
+  for (const std::string_view name :
+       {"allreduce", "allreduce_", "allreduce_async", "allreduce_async_", "grouped_allreduce",
+        "grouped_allreduce_", "grouped_allreduce_async_"})
+    if (!program.calls_named(name).empty()) return true;
+  return false;
+}
+
+}  // namespace
+
 void check_horovod_incomplete_setup(const Program& program, Report& report) {
   if (!program.uses(Api::hvd_init) || program.uses(Api::hvd_elastic)) return;
   if (program.uses(Api::hvd_optimizer) || program.training_loops().empty()) return;
-  if (program.mentions("hvd.allreduce") || program.mentions("grouped_allreduce") ||
-      program.mentions("DistributedOptimizer"))
-    return;
+  if (reduces_gradients(program) || !program.calls_named("DistributedOptimizer").empty()) return;
   const CallRef init = program.calls(Api::hvd_init).front();
   const auto optimizers = program.calls(Api::optimizer);
   report

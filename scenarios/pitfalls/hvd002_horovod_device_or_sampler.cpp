@@ -5,10 +5,30 @@ namespace bench::pitfalls {
 
 using diagnose::Api;
 
+namespace {
+
+// CUDA_VISIBLE_DEVICES may give each rank a GPU of its own, unless the script writes one list for
+// all of them.
+bool sees_own_gpu(const Program& program) {
+  if (!program.mentions("CUDA_VISIBLE_DEVICES")) return false;
+  bool written = false;
+  for (const diagnose::Module* module : program.modules())
+    for (const auto node : module->nodes_of(diagnose::Kind::assignment)) {
+      const Ref assignment{module, node};
+      if (program.environment_name(assignment.child(diagnose::Field::left)) !=
+          "CUDA_VISIBLE_DEVICES")
+        continue;
+      if (assignment.child(diagnose::Field::right).kind() != diagnose::Kind::string) return true;
+      written = true;
+    }
+  return !written;
+}
+
+}  // namespace
+
 void check_horovod_device_or_sampler(const Program& program, Report& report) {
   if (!program.uses(Api::hvd_init)) return;
-  if (!program.uses(Api::set_device) && !program.mentions("set_device") &&
-      !program.mentions("CUDA_VISIBLE_DEVICES")) {
+  if (!program.uses(Api::set_device) && !program.mentions("set_device") && !sees_own_gpu(program)) {
     for (const CallRef& call : program.calls_named("cuda")) {
       if (!call.receiver() || call.argument(0, "device") ||
           !facts::is_reachable(program, call.ref()))

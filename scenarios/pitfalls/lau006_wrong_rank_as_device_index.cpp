@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -20,43 +22,74 @@ bool expects_nodes(const Program& program) {
   return false;
 }
 
+// The script reads the local rank too, so it knows that the two differ; or its name for the value
+// says that it ought to be the local one.
+bool tells_ranks_apart(const Program& program, Ref rank) {
+  for (const char* word : {"LOCAL_RANK\"", "LOCAL_RANK'", "SLURM_LOCALID"})
+    if (program.mentions(word)) return true;
+  const auto sources = program.sources(rank);
+  return facts::contains(facts::lowered(rank.text()), "local_rank") &&
+         std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           return program.environment_name(source.ref) == "RANK";
+         });
+}
+
+bool is_global(const Program& program, Ref rank) {
+  return rank && program.is_rank(rank) && !program.is_local_rank(rank) &&
+         !program.is_spawn_rank(rank);
+}
+
+// The global rank in rank, f"cuda:{rank}" or torch.device("cuda", rank), or in what a name holds.
+Ref global_rank_in(const Program& program, Ref device, int depth = 0) {
+  constexpr int kSteps = 3;  // device -> torch.device(...) -> f"cuda:{rank}"
+  if (!device || depth > kSteps) return {};
+  if (is_global(program, device)) return device;
+  if (device.kind() == Kind::string) {
+    const auto& tree = device.module->tree();
+    for (auto at = tree[device.node].first_child; at != diagnose::kNoNode;
+         at = tree[at].next_sibling)
+      if (is_global(program, device.with(at))) return device;
+    return {};
+  }
+  if (const CallRef call = program.as_call(device); call && call.call->api == Api::torch_device) {
+    for (const std::size_t index : {0U, 1U})
+      if (global_rank_in(program, call.positional(index), depth + 1)) return device;
+    return {};
+  }
+  const auto sources = program.sources(device);
+  if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value ||
+      sources.front().ref == device)
+    return {};
+  return global_rank_in(program, sources.front().ref, depth + 1);
+}
+
 }  // namespace
 
 void check_wrong_rank_as_device_index(const Program& program, Report& report) {
   if (!facts::is_distributed(program)) return;
-  const bool single = facts::is_single_node(program) || !expects_nodes(program);
-  const auto is_global = [&](Ref rank) {
-    return rank && program.is_rank(rank) && !program.is_local_rank(rank) &&
-           !program.is_spawn_rank(rank);
-  };
   const auto flag = [&](Ref where) {
+    if (!where) return false;
     Finding& finding = report.at(where, Confidence::likely,
                                  "the global rank is used as a device index: on the second node "
                                  "there is no such GPU (invalid device ordinal)");
-    if (single) finding.severity = Severity::info;
+    if (facts::is_single_node(program) ||
+        (!expects_nodes(program) && !tells_ranks_apart(program, where)))
+      finding.severity = Severity::info;
     finding.help =
         "Use the local rank: int(os.environ[\"LOCAL_RANK\"]), or rank % torch.cuda.device_count().";
+    return true;
   };
   for (const CallRef& call : program.calls(Api::set_device))
-    if (is_global(call.argument(0, "device"))) {
-      flag(call.argument(0, "device"));
-      return;
-    }
+    if (flag(global_rank_in(program, call.argument(0, "device")))) return;
   for (const Wrap& wrap : program.wraps()) {
     const Ref ids = wrap.call.argument(1, "device_ids");
     if (wrap.kind != Wrapper::ddp || !ids || ids.kind() != Kind::list ||
         ids.module->tree().child_count(ids.node) != 1)
       continue;
     const Ref index = ids.with(ids.module->tree().child_at(ids.node, 0));
-    if (is_global(index)) {
-      flag(index);
-      return;
-    }
+    if (flag(global_rank_in(program, index))) return;
     for (const CallRef& placed : facts::placements(program, wrap))
-      if (const Ref device = placed.positional(0); is_global(device)) {
-        flag(device);
-        return;
-      }
+      if (flag(global_rank_in(program, placed.positional(0)))) return;
   }
 }
 
