@@ -149,7 +149,24 @@ RankTest Program::guarded_by_rank(Ref node, int depth) const {
     if (agreed && *agreed != test) return RankTest::none;
     agreed = test;
   }
-  return agreed.value_or(RankTest::none);
+  if (agreed.value_or(RankTest::none) == RankTest::none) return RankTest::none;
+  const Ref argument = handed_on(function);
+  return argument && guarded_by_rank(argument, depth + 1) != *agreed ? RankTest::none : *agreed;
+}
+
+// The first place where a function of its module's own is an argument: study.optimize(objective).
+// Whoever is given it may call it, too.
+Ref Program::handed_on(FunctionRef function) const {
+  if (function.function->owner_class != kNoNode || is_spawned(function)) return {};
+  const SyntaxTree& tree = function.module->tree();
+  for (const Call& call : function.module->calls()) {
+    const NodeId arguments = tree.child(call.node, Field::arguments);
+    if (arguments == kNoNode) continue;
+    for (NodeId at = tree[arguments].first_child; at != kNoNode; at = tree[at].next_sibling)
+      if (tree[at].kind == Kind::identifier && tree.text(at) == function.function->name)
+        return {function.module, at};
+  }
+  return {};
 }
 
 bool Program::before_ranks(Ref node) const { return before_ranks(node, 0); }
@@ -356,8 +373,13 @@ bool Program::runs_before(Ref first, Ref second, int level) const {
   // Lift the later of the two to the function of the other through single call sites.
   for (int depth = 0; depth < kCallDepth; ++depth) {
     if (first.module == second.module &&
-        first.module->function_of(first.node) == second.module->function_of(second.node))
-      return first.node < second.node;
+        first.module->function_of(first.node) == second.module->function_of(second.node)) {
+      // Arguments and receivers run before the call that they belong to: Trainer().run().
+      const SyntaxTree& tree = first.module->tree();
+      if (tree.contains(second.node, first.node) && as_call(second)) return first != second;
+      return first.node < second.node &&
+             !(tree.contains(first.node, second.node) && as_call(first));
+    }
     const FunctionRef function = enclosing_function(first);
     if (!function) break;
     Ref lifted;

@@ -220,6 +220,7 @@ class Program {
   RankTest rank_test(Ref condition, int depth) const;
   RankTest comparison_rank_test(Ref comparison) const;
   RankTest guarded_by_rank(Ref node, int depth) const;
+  Ref handed_on(FunctionRef function) const;
   bool before_ranks(Ref node, int depth) const;
   bool runs_before(Ref first, Ref second, int depth) const;
   unsigned roles(Ref expression, int depth) const;

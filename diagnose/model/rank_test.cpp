@@ -14,6 +14,13 @@ RankTest flip(RankTest test) {
   return test == RankTest::main_only ? RankTest::not_main : RankTest::main_only;
 }
 
+// `if is_main_process:` without the call is true on every rank.
+bool is_function(const Program& program, Ref name) {
+  const auto sources = program.sources(name);
+  return std::any_of(sources.begin(), sources.end(),
+                     [](const Source& source) { return source.ref.kind() == Kind::function; });
+}
+
 }  // namespace
 
 RankTest Program::comparison_rank_test(Ref at) const {
@@ -85,6 +92,7 @@ RankTest Program::rank_test(Ref at, int depth) const {
     }
     case Kind::identifier:
     case Kind::attribute:
+      if (at.kind() == Kind::identifier && is_function(*this, at)) return RankTest::none;
       if (is_main_name(last_word(at))) return RankTest::main_only;
       break;
     default:

@@ -4,10 +4,13 @@
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <vector>
 
 namespace bench::pitfalls {
 
 using diagnose::RankTest;
+using diagnose::Wrap;
 using diagnose::Wrapper;
 
 namespace {
@@ -59,40 +62,65 @@ bool one_rank_hands_over_wrapper(const Program& program, const CallRef& forward)
          });
 }
 
-// The function runs on all ranks in training, and on one of them with the same wrapper elsewhere.
-bool also_on_one_rank(const Program& program, const CallRef& forward) {
+// Calls by which one rank enters, with the wrapper, a function that all ranks run as well.
+std::vector<CallRef> entries_of_one_rank(const Program& program, const CallRef& forward) {
+  std::vector<CallRef> out;
   const Ref callee{forward.module, forward.call->function};
   const auto function = program.enclosing_function(forward.ref());
-  if (!function || callee.kind() != diagnose::Kind::identifier) return false;
+  if (!function || callee.kind() != diagnose::Kind::identifier) return out;
   const auto& parameters = function.function->parameters;
-  const auto sites = program.call_sites(function);
-  return sites.size() > 1 &&
-         std::any_of(parameters.begin(), parameters.end(),
-                     [&](const auto& parameter) { return parameter.name == callee.text(); }) &&
-         std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-           return is_given_wrapper(program, site) && !is_for_one_process(program, site.ref()) &&
-                  program.guarded_by_rank(site.ref()) == RankTest::main_only;
-         });
+  const auto& sites = program.call_sites(function);
+  if (sites.size() < 2 || std::none_of(parameters.begin(), parameters.end(), [&](const auto& each) {
+        return each.name == callee.text();
+      }))
+    return out;
+  std::copy_if(sites.begin(), sites.end(), std::back_inserter(out), [&](const CallRef& site) {
+    return is_given_wrapper(program, site) && !is_for_one_process(program, site.ref()) &&
+           program.guarded_by_rank(site.ref()) == RankTest::main_only;
+  });
+  return out;
+}
+
+// The call that stands under the test itself, where callers do.
+Ref tested_call(const Program& program, Ref call) {
+  constexpr int kMaxCallers = 4;
+  for (int depth = 0; depth < kMaxCallers && !program.rank_guard(call); ++depth) {
+    const auto function = program.enclosing_function(call);
+    if (!function || program.call_sites(function).size() != 1) break;
+    call = program.call_sites(function).front().ref();
+  }
+  return call;
+}
+
+void report_forward(const Program& program, const Wrap& wrap, Ref where, Report& report) {
+  const bool buffers = facts::has_batch_norm(program, wrap);
+  Finding& finding = report.at(
+      where, buffers ? Confidence::certain : Confidence::likely,
+      "one rank alone calls the DDP model: a forward broadcasts the buffers, and the other ranks "
+      "do not take part");
+  // A model without BatchNorm has no buffers as a rule, and broadcasts nothing.
+  if (!buffers) finding.severity = Severity::info;
+  finding.help = "Evaluate with model.module, or on every rank.";
 }
 
 }  // namespace
 
 void check_rank0_forward_through_wrapper(const Program& program, Report& report) {
+  std::vector<Ref> entries;  // of functions with several forward passes, each once
   for (const auto& forward : program.forward_calls()) {
     if (forward.wrap->kind != Wrapper::ddp) continue;
     if (program.is_literal_false(forward.wrap->call.keyword("broadcast_buffers"))) continue;
-    if (program.guarded_by_rank(forward.call.ref()) == RankTest::none &&
-        !also_on_one_rank(program, forward.call))
-      continue;
-    if (!one_rank_hands_over_wrapper(program, forward.call)) continue;
-    const bool buffers = facts::has_batch_norm(program, *forward.wrap);
-    Finding& finding = report.at(
-        forward.call.ref(), buffers ? Confidence::certain : Confidence::likely,
-        "one rank alone calls the DDP model: a forward broadcasts the buffers, and the other ranks "
-        "do not take part");
-    // A model without BatchNorm has no buffers as a rule, and broadcasts nothing.
-    if (!buffers) finding.severity = Severity::info;
-    finding.help = "Evaluate with model.module, or on every rank.";
+    // Where all ranks run the function, the mistake is the call by which one of them enters it.
+    const std::vector<CallRef> sites = entries_of_one_rank(program, forward.call);
+    for (const CallRef& site : sites) {
+      const Ref entry = tested_call(program, site.ref());
+      if (std::find(entries.begin(), entries.end(), entry) != entries.end()) continue;
+      entries.push_back(entry);
+      report_forward(program, *forward.wrap, entry, report);
+    }
+    if (sites.empty() && program.guarded_by_rank(forward.call.ref()) != RankTest::none &&
+        one_rank_hands_over_wrapper(program, forward.call))
+      report_forward(program, *forward.wrap, forward.call.ref(), report);
   }
 }
 

@@ -34,8 +34,7 @@ void check_comm_hook_misuse(const Program& program, Report& report) {
     }
     for (const CallRef& other : hooks)
       if (other.call != call.call && program.same_variable(call.receiver(), other.receiver()) &&
-          other.call->node < call.call->node &&
-          !facts::exclusive(program, call.ref(), other.ref())) {
+          other.call->node < call.call->node && !facts::exclusive(call.ref(), other.ref())) {
         report
             .at(call.ref(), Confidence::certain,
                 "a second communication hook on one model: it can be registered only once")

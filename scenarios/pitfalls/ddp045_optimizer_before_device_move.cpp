@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace bench::pitfalls {
@@ -26,6 +27,30 @@ bool is_another_model(const Program& program, Ref model, const CallRef& optimize
   return false;
 }
 
+// The optimizer is made under a condition of its own, and its name stands nowhere below the move:
+// what is moved there is not trained any more, as where one part of a script trains and another
+// tests.
+bool is_done_with(const Program& program, const CallRef& optimizer, const CallRef& move) {
+  const std::string_view name = program.assigned_name(optimizer.ref());
+  const auto& module = *move.module;
+  if (name.empty() || optimizer.module != move.module ||
+      module.function_of(optimizer.call->node) != module.function_of(move.call->node) ||
+      !module.defs_of(name, true).empty())
+    return false;
+  const auto around = program.guards(move.ref());
+  const auto made_if = program.guards(optimizer.ref());
+  const auto is_around = [&](const diagnose::Guard& guard) {
+    return std::any_of(around.begin(), around.end(), [&](const diagnose::Guard& other) {
+      return other.condition == guard.condition;
+    });
+  };
+  if (std::all_of(made_if.begin(), made_if.end(), is_around)) return false;
+  const auto& tree = module.tree();
+  for (diagnose::NodeId at = tree[move.call->node].last; at < tree.size(); ++at)
+    if (tree[at].kind == diagnose::Kind::identifier && tree.text(at) == name) return false;
+  return true;
+}
+
 }  // namespace
 
 void check_optimizer_before_device_move(const Program& program, Report& report) {
@@ -46,7 +71,9 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
           if (move.call->node < optimizer.call->node ||
               facts::exclusive(move.ref(), optimizer.ref()))
             continue;
-          if (is_another_model(program, model, optimizer, move)) continue;
+          if (is_another_model(program, model, optimizer, move) ||
+              is_done_with(program, optimizer, move))
+            continue;
           if (program.innermost_loop(move.ref()) != program.innermost_loop(optimizer.ref()))
             continue;
           const Ref target = move.argument(0, "device");

@@ -1,55 +1,110 @@
-// Which two places of a program no run comes by both of: branches of one if, tests of one option
-// for different words.
+// Whether two places exclude each other, by the branches and the conditions that they stand in.
 #include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
 
 namespace bench::pitfalls::facts {
 
+using diagnose::Field;
 using diagnose::Kind;
+using diagnose::kNoNode;
 using diagnose::NodeId;
+using diagnose::Op;
+using diagnose::SyntaxTree;
 
 namespace {
 
-// option == "fp16" above one and option == "powersgd" above the other.
-bool options_differ(const Program& program, Ref a, Ref b) {
-  const auto compared = [](const diagnose::Guard& guard) {
-    const auto& tree = guard.condition.module->tree();
-    const bool equals = guard.holds && guard.condition.kind() == Kind::comparison &&
-                        tree[guard.condition.node].op == diagnose::Op::equal &&
-                        tree.child_count(guard.condition.node) == 2;
-    return equals ? guard.condition.with(tree.child_at(guard.condition.node, 1)) : Ref{};
-  };
-  for (const diagnose::Guard& mine : program.guards(a))
-    for (const diagnose::Guard& other : program.guards(b)) {
-      const Ref left = compared(mine);
-      const Ref right = compared(other);
-      if (!left || !right || left.kind() != Kind::string || right.kind() != Kind::string) continue;
-      const auto& tree = a.module->tree();
-      if (tree.text(tree.child_at(mine.condition.node, 0)) ==
-              tree.text(tree.child_at(other.condition.node, 0)) &&
-          left.text() != right.text())
-        return true;
-    }
+// What holds at a node: `subject` has the value, or not. A condition that is no comparison with a
+// literal is its own subject, with an empty value.
+struct Known {
+  std::string_view subject;
+  std::string_view value;
+  bool equal = true;
+};
+
+bool is_literal(Kind kind) {
+  return kind == Kind::string || kind == Kind::integer || kind == Kind::true_literal ||
+         kind == Kind::false_literal || kind == Kind::none_literal;
+}
+
+// 'a' and "a" are one value.
+std::string_view unquoted(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of("'\"");
+  const std::size_t end = text.find_last_not_of("'\"");
+  return begin == std::string_view::npos ? text : text.substr(begin, end - begin + 1);
+}
+
+void add_known(const SyntaxTree& tree, NodeId condition, bool holds, std::vector<Known>& out) {
+  if (condition == kNoNode) return;
+  const auto& node = tree[condition];
+  if (node.kind == Kind::not_expression)
+    return add_known(tree, tree.child(condition, Field::argument), !holds, out);
+  if (node.kind == Kind::boolean) {
+    // Both parts of an `and` that holds are known, and both of an `or` that does not.
+    if ((node.op == Op::logical_and) != holds) return;
+    add_known(tree, tree.child(condition, Field::left), holds, out);
+    add_known(tree, tree.child(condition, Field::right), holds, out);
+    return;
+  }
+  if (node.kind == Kind::comparison && tree.child_count(condition) == 2) {
+    const NodeId right = tree.child_at(condition, 1);
+    const bool equal = node.op == Op::equal || node.op == Op::is;
+    if (!equal && node.op != Op::not_equal && node.op != Op::is_not) return;
+    if (is_literal(tree[right].kind))
+      out.push_back(
+          {tree.text(tree.child_at(condition, 0)), unquoted(tree.text(right)), equal == holds});
+    return;
+  }
+  if (node.kind == Kind::identifier || node.kind == Kind::attribute)
+    out.push_back({tree.text(condition), {}, holds});
+}
+
+std::vector<Known> known_at(const SyntaxTree& tree, NodeId node) {
+  std::vector<Known> out;
+  for (NodeId at = node; at != kNoNode; at = tree[at].parent) {
+    const NodeId parent = tree[at].parent;
+    if (parent == kNoNode || tree[at].kind == Kind::function) break;
+    const Kind kind = tree[parent].kind;
+    const Field field = tree[at].field;
+    if ((kind == Kind::if_statement || kind == Kind::elif_clause) && field == Field::consequence)
+      add_known(tree, tree.child(parent, Field::condition), true, out);
+    if (kind == Kind::if_statement && field == Field::alternative)
+      add_known(tree, tree.child(parent, Field::condition), false, out);
+  }
+  return out;
+}
+
+bool contradict(const Known& a, const Known& b) {
+  if (a.subject != b.subject) return false;
+  if (a.value == b.value) return a.equal != b.equal;
+  return a.equal && b.equal && !a.value.empty() && !b.value.empty();
+}
+
+bool in_branches_of_one(const SyntaxTree& tree, NodeId a, NodeId b) {
+  for (NodeId at = a; at != kNoNode; at = tree[at].parent) {
+    const NodeId parent = tree[at].parent;
+    if (parent == kNoNode) return false;
+    const Kind kind = tree[parent].kind;
+    if (kind != Kind::if_statement && kind != Kind::try_statement && kind != Kind::conditional)
+      continue;
+    if (tree.contains(parent, b)) return !tree.contains(at, b);
+  }
   return false;
 }
 
 }  // namespace
 
-bool exclusive(const Program& program, Ref a, Ref b) {
-  return exclusive(a, b) || (a.module == b.module && options_differ(program, a, b));
-}
-
 bool exclusive(Ref a, Ref b) {
   if (a.module != b.module) return false;
-  const auto& tree = a.module->tree();
-  for (NodeId at = a.node; at != diagnose::kNoNode; at = tree[at].parent) {
-    const NodeId parent = tree[at].parent;
-    if (parent == diagnose::kNoNode) return false;
-    const Kind kind = tree[parent].kind;
-    if (kind != Kind::if_statement && kind != Kind::try_statement && kind != Kind::conditional)
-      continue;
-    if (tree.contains(parent, b.node)) return !tree.contains(at, b.node);
-  }
-  return false;
+  const SyntaxTree& tree = a.module->tree();
+  if (in_branches_of_one(tree, a.node, b.node)) return true;
+  if (a.module->function_of(a.node) != b.module->function_of(b.node)) return false;
+  const std::vector<Known> first = known_at(tree, a.node);
+  const std::vector<Known> second = known_at(tree, b.node);
+  return std::any_of(first.begin(), first.end(), [&](const Known& one) {
+    return std::any_of(second.begin(), second.end(),
+                       [&](const Known& other) { return contradict(one, other); });
+  });
 }
 
 }  // namespace bench::pitfalls::facts

@@ -248,9 +248,14 @@ bool starts_on_one_node(const Program& program) {
 }  // namespace
 
 bool is_single_node(const Program& program) {
-  if (program.launches().empty()) return starts_on_one_node(program);
-  return std::all_of(program.launches().begin(), program.launches().end(),
-                     [](const auto& launch) { return launch.nodes().value_or(2) == 1; });
+  const auto& launches = program.launches();
+  const auto all_are = [&](auto accepts) {
+    return std::all_of(launches.begin(), launches.end(),
+                       [&](const auto& launch) { return accepts(launch.nodes()); });
+  };
+  if (starts_on_one_node(program))
+    return all_are([](auto nodes) { return nodes.value_or(1) == 1; });
+  return !launches.empty() && all_are([](auto nodes) { return nodes.value_or(2) == 1; });
 }
 
 bool may_span_nodes(const Program& program) { return !is_single_node(program); }

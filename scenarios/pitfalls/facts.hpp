@@ -88,11 +88,9 @@ bool in_dataset(const Program& program, Ref node);
 // file offers none.
 std::string main_rank_condition(const Program& program, Ref node);
 
-// Two nodes in different branches of one if statement (exclusive.cpp).
+// Two nodes of which one run reaches one at most: different branches of one if statement, or under
+// conditions that contradict each other: `mode == "a"` and `mode == "b"` (exclusive.cpp).
 bool exclusive(Ref a, Ref b);
-
-// The same, or under tests of one option for different words.
-bool exclusive(const Program& program, Ref a, Ref b);
 
 // A class of the program that is wrapped holds BatchNorm, or a torchvision model is wrapped.
 bool has_batch_norm(const Program& program, const diagnose::Wrap& wrap);

@@ -28,7 +28,9 @@ bool sees_own_gpu(const Program& program) {
 
 void check_horovod_device_or_sampler(const Program& program, Report& report) {
   if (!program.uses(Api::hvd_init)) return;
-  if (!program.uses(Api::set_device) && !program.mentions("set_device") && !sees_own_gpu(program)) {
+  if (!program.uses(Api::set_device) && !program.mentions("set_device") &&
+      !program.mentions("cuda.device(") &&  // with torch.cuda.device(hvd.local_rank()):
+      !sees_own_gpu(program)) {
     for (const CallRef& call : program.calls_named("cuda")) {
       if (!call.receiver() || call.argument(0, "device") ||
           !facts::is_reachable(program, call.ref()))

@@ -45,6 +45,12 @@ namespace {
 // Variables that only matter where ranks exchange data.
 bool is_of_nccl(std::string_view name) { return name.starts_with("NCCL_"); }
 
+// Variables that only matter between nodes: within one, ranks find each other through any interface
+// and exchange data without it.
+bool is_of_network(std::string_view name) {
+  return name == "NCCL_IB_DISABLE" || name == "NCCL_SOCKET_IFNAME";
+}
+
 }  // namespace
 
 void check_performance_environment_left_on(const Program& program, Report& report) {
@@ -66,10 +72,11 @@ void check_performance_environment_left_on(const Program& program, Report& repor
                        });
   for (const LaunchLine& launch : program.launches())
     for (const auto& [name, word] : launch.environment)
-      if (const SlowVariable* variable =
-              word.literal && !on_purpose(launch, name) && !(one_gpu && is_of_nccl(name))
-                  ? slow_variable(name, word.text)
-                  : nullptr)
+      if (const SlowVariable* variable = word.literal && !on_purpose(launch, name) &&
+                                                 !(one_gpu && is_of_nccl(name)) &&
+                                                 !(launch.nodes() == 1 && is_of_network(name))
+                                             ? slow_variable(name, word.text)
+                                             : nullptr)
         explain(report.at_word(launch.file, word, Confidence::likely,
                                name + "=" + word.text + " slows training down"),
                 *variable);
@@ -83,6 +90,7 @@ void check_performance_environment_left_on(const Program& program, Report& repor
           name.empty() ? std::nullopt : program.string(assignment.child(Field::right));
       const SlowVariable* variable = value ? slow_variable(name, *value) : nullptr;
       if (variable != nullptr && !(one_gpu && is_of_nccl(name)) &&
+          !(is_of_network(name) && facts::is_single_node(program)) &&
           program.guards(assignment).empty() && facts::is_reachable(program, assignment))
         explain(
             report.at(assignment, Confidence::likely, name + "=" + *value + " slows training down"),
