@@ -61,7 +61,9 @@ int predict_command(const Arguments& arguments) {
                      (all.empty() ? std::string("nothing was asked") : *all.front().cannot));
   }
   RecordingStore store(typed.value("--recordings").value_or(default_recordings().string()),
-                       worker_of(typed));
+                       worker_of(typed),
+                       request.exact_recordings ? RecordingStore::Batches::recorded
+                                                : RecordingStore::Batches::edited);
   Predictor predictor(request, machines, store);
   auto predictions = predictor.answer(all);
   if (typed.value("--max-batch").value_or("false") == "true") {

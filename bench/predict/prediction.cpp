@@ -248,6 +248,7 @@ bool Predictor::fits_at(const Question& question, std::int64_t per_gpu) {
 }
 
 std::int64_t Predictor::max_batch_per_gpu(const Question& question) {
+  store_.prepare_series(recorded_for(question.work));
   std::int64_t fits = 0;
   std::int64_t too_large = 1;
   while (too_large <= kLargestBatchPerGpu && fits_at(question, too_large)) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What is edited into a recording gives what a recording of its own gives: options of DDP's Reducer into that of its
-defaults, micro-batches and the broadcast of buffers into that of three micro-batches with it.
+defaults, micro-batches and the broadcast of buffers into that of three micro-batches with it, batches into those of others.
 
-Usage: step_edit_test.py BENCH WORKER reducer|steps
+Usage: step_edit_test.py BENCH WORKER reducer|steps|batches
 """
 import json
 import pathlib
@@ -54,13 +54,30 @@ for count in MICRO_BATCHES:
     STEPS[f"{count} micro-batches, strategies"] = (
         [*several, "--model", "mlp,densenet121", "--machine", "4xv100-sxm2", "--strategy", ",".join(STRATEGIES)], 0)
 
+# Every batch comes from steps of 2, 512 and 1,024 samples, below, between and above them.
+SAMPLES = [3, 17, 1500]
+LAYERED = ["--machine", "8xv100-sxm2", "--gpu-counts", "3", "--batch-per-gpu", ",".join(map(str, SAMPLES))]
+BATCHES = {
+    "batches, strategies": ([*LAYERED, "--model", "mlp,resnet18,gpt2", "--strategy", ",".join(STRATEGIES)], 0),
+    "batches, other models": ([*LAYERED, "--model", "vgg16,densenet121", "--strategy", "ddp"], 0),
+    "batches, edited": ([*LAYERED, "--model", "resnet18", "--strategy", "ddp", "--optimizer", "adam",
+                         "--gradient-as-bucket-view", "--bucket-cap-mb", "5", "--precision", "float16"], 0),
+    "batches, accumulated": (["--machine", "8xv100-sxm2", "--gpu-counts", "3", "--batch-per-gpu", "8,20,44",
+                              "--accumulation", "4", "--model", "resnet18", "--strategy", ",".join(STRATEGIES)], 0),
+    "largest batch": (["--machine", "8xv100-sxm2", "--gpu-counts", "2", "--batch-per-gpu", "8", "--model", "resnet18",
+                       "--strategy", "dp,ddp", "--max-batch"], 0),
+}
+
 # Sweeps, how many cases they are, and how many recordings of DDP they need.
 # Reducer: five models with SGD, four with Adam; the loss of mlp reads its output in backward, so that its search for
 # unused parameters is recorded, twice.
 # Steps: two models without accumulation; of ResNet-18 the default, views, and without no_sync; two models more.
+# Batches: three for each of five models, for Adam and for micro-batches; of the largest the batch itself, below two
+# samples of it, and the rest from the three of the first sweep.
 TABLES = {
     "reducer": (REDUCER, 2 * len(CAPS_MB) + 4 * len(OPTIONS), 5 + 4 + 2),
     "steps": (STEPS, 2 * len(BUFFERS) + len(MICRO_BATCHES) * (len(ACCUMULATED) + 2 * len(STRATEGIES)), 2 + 3 + 2),
+    "batches": (BATCHES, len(SAMPLES) * (3 * len(STRATEGIES) + 2 + 1) + 3 * len(STRATEGIES) + 2, 3 * (3 + 2 + 1 + 1) + 1),
 }
 
 
@@ -78,8 +95,8 @@ class Sweeps:
 
 
 def differences(found, exact, slack):
-    for key in ("step_ms", "exposed_communication_ms", "bytes_communicated"):
-        if found[key] != exact[key]:
+    for key in ("step_ms", "exposed_communication_ms", "bytes_communicated", "max_batch_per_gpu"):
+        if found.get(key) != exact.get(key):
             yield f"{key} {found[key]}, recorded {exact[key]}"
     for memory, truth in zip(found["memory"], exact["memory"], strict=True):
         for key in ("peak_bytes", "by_category"):
