@@ -35,6 +35,18 @@ std::span<const ModelEntry> model_catalog() {
        {32},
        124'439'808,
        "int64"},
+      {"bert_base",
+       "BERT base, masked language model on sequences of 512 tokens",
+       {512},
+       {32},
+       109'514'298,
+       "int64"},
+      {"bert_large",
+       "BERT large, masked language model on sequences of 512 tokens",
+       {512},
+       {32},
+       335'174'458,
+       "int64"},
   };
   return kCatalog;
 }

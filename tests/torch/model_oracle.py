@@ -13,6 +13,7 @@ import torch
 import torchvision
 
 import export_models
+from bert_oracle import Bert
 
 BATCH = 4
 RESNETS = torchvision.models.resnet
@@ -102,7 +103,10 @@ ZOO = {
     "mobilenet_v2": (torchvision.models.mobilenet_v2,
                      lambda: without_dropout(torchvision.models.mobilenet_v2())),
     "gpt2": (Gpt2, lambda: Gpt2(512, 32, 64, 2, 4)),
+    "bert_base": (Bert, lambda: Bert(512, 32, 64, 2, 4)),
+    "bert_large": (lambda: Bert(width=1024, layers=24, heads=16), lambda: Bert(512, 32, 64, 2, 4)),
 }
+LANGUAGE = {"gpt2", "bert_base", "bert_large"}
 SCRIPTS = {
     "resnet18": [3, 64, 64],
     "mobilenet_v2": [3, 64, 64],
@@ -179,7 +183,7 @@ def zoo_entry(name, constructor, twin_constructor):
             twin = twin_constructor()
         twin = twin.to_empty(device="cpu")
         fill(twin)
-        entry["step"] = token_step(twin, 32) if name == "gpt2" else classifier_step(
+        entry["step"] = token_step(twin, 32) if name in LANGUAGE else classifier_step(
             twin, [3, 64, 64], 1000)
     return entry
 

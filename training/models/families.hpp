@@ -1,5 +1,6 @@
 // The architectures of the zoo, one .cpp per family. Names and order of modules and parameters are
-// torchvision's (of the published GPT-2 for gpt2), so that DDP's buckets are the ones users get.
+// torchvision's (those of the published checkpoints for gpt2 and bert), so that DDP's buckets are the
+// ones users get.
 #pragma once
 
 #include "training/models/network.hpp"
@@ -40,5 +41,15 @@ struct Gpt2Options {
   std::int64_t heads = 12;
 };
 Network::Build gpt2(const Gpt2Options& options);
+
+// bert.cpp
+struct BertOptions {
+  std::int64_t vocabulary = 30522;
+  std::int64_t positions = 512;
+  std::int64_t width = 768;
+  std::int64_t layers = 12;
+  std::int64_t heads = 12;
+};
+Network::Build bert(const BertOptions& options);
 
 }  // namespace bench::training

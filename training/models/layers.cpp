@@ -6,7 +6,6 @@ namespace {
 // torch.nn's defaults.
 constexpr double kBatchNormMomentum = 0.1;
 constexpr double kBatchNormEpsilon = 1e-5;
-constexpr double kLayerNormEpsilon = 1e-5;
 
 // A layer without parameters: forward is all there is.
 Network::Build stateless(Network::Forward forward) {
@@ -59,12 +58,12 @@ Network::Build linear(const LinearOptions& o) {
   };
 }
 
-Network::Build layer_norm(std::int64_t width) {
-  return [width](Network& self) -> Network::Forward {
+Network::Build layer_norm(std::int64_t width, double epsilon) {
+  return [=](Network& self) -> Network::Forward {
     const torch::Tensor weight = self.parameter("weight", {width}, constant(1));
     const torch::Tensor bias = self.parameter("bias", {width}, constant(0));
     return [=](const Network&, const torch::Tensor& input) {
-      return torch::layer_norm(input, {width}, weight, bias, kLayerNormEpsilon);
+      return torch::layer_norm(input, {width}, weight, bias, epsilon);
     };
   };
 }
@@ -87,6 +86,10 @@ Network::Build relu6() {
     torch::Tensor value = input;
     return torch::hardtanh_(value, 0, 6);
   });
+}
+
+Network::Build gelu() {
+  return stateless([](const Network&, const torch::Tensor& x) { return torch::gelu(x); });
 }
 
 Network::Build dropout(double probability) {

@@ -32,13 +32,15 @@ struct LinearOptions {
 };
 Network::Build linear(const LinearOptions& options);
 
-Network::Build layer_norm(std::int64_t width);
+inline constexpr double kLayerNormEpsilon = 1e-5;  // torch.nn's default
+Network::Build layer_norm(std::int64_t width, double epsilon = kLayerNormEpsilon);
 // Rows drawn from a normal distribution of this deviation.
 Network::Build embedding(std::int64_t rows, std::int64_t width, double deviation);
 
 // In place, as torchvision's models run them.
 Network::Build relu();
 Network::Build relu6();
+Network::Build gelu();
 Network::Build dropout(double probability);
 
 struct PoolOptions {

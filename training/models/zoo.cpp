@@ -84,6 +84,12 @@ Network::Build zoo_resnet(const ZooRequest& request, ResNetOptions full) {
   return resnet(full, request.outputs);
 }
 
+Network::Build zoo_bert(const ZooRequest& request, BertOptions full) {
+  if (request.twin) return bert({request.outputs, request.input_shape[0], 64, 2, 4});
+  full.vocabulary = request.outputs;
+  return bert(full);
+}
+
 constexpr ZooTask kClassification = ZooTask::classification;
 
 }  // namespace
@@ -135,6 +141,10 @@ std::span<const ZooEntry> zoo() {
        [](const ZooRequest& r) {
          return r.twin ? gpt2({r.outputs, r.input_shape[0], 64, 2, 4}) : gpt2({r.outputs});
        }},
+      {"bert_base", ZooTask::language, 30522, 512,
+       [](const ZooRequest& r) { return zoo_bert(r, {}); }},
+      {"bert_large", ZooTask::language, 30522, 512,
+       [](const ZooRequest& r) { return zoo_bert(r, {.width = 1024, .layers = 24, .heads = 16}); }},
   };
   return kZoo;
 }
