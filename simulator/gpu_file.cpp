@@ -5,7 +5,6 @@ namespace {
 
 constexpr double kMaxCapability = 20;
 constexpr double kMaxTflops = 1e6;
-constexpr double kMaxGbPerSecond = 1e6;
 constexpr double kNsPerUs = 1000;
 // At 1 and above, kernels would stand still beside a collective.
 constexpr double kMaxSlowdown = 1;
@@ -48,7 +47,7 @@ void parse_kernels(TomlSection& section, GpuSpec& gpu) {
   TomlSection kernels(*table, section.file(), "kernels");
   kernels.read_provenance(&section);
   kernels.text_or("source", "");
-  gpu.launch_ns = kernels.quantity("launch_us", 0);
+  gpu.launch_ns = kernels.quantity("launch_us", 0, kMaxLatencyUs);
   gpu.launch_ns.value *= kNsPerUs;
   gpu.overlap_slowdown = kernels.quantity("overlap_slowdown", -1e-9, kMaxSlowdown);
   gpu.matrix_efficiency = efficiency(kernels, "matrix_efficiency");
@@ -69,7 +68,7 @@ void parse_nvlink(TomlSection& section, GpuSpec& gpu) {
   nvlink.read_provenance(&section);
   nvlink.text_or("source", "");
   gpu.nvlink_links = nvlink.integer("links", 1, 1024);
-  gpu.nvlink_bandwidth = nvlink.quantity("gb_per_s_per_link", 0, kMaxGbPerSecond);
+  gpu.nvlink_bandwidth = nvlink.quantity("gb_per_s_per_link", kLeastRate, kMaxGbPerSecond);
   gpu.reduces_in_switch = nvlink.boolean_or("reduces_in_switch", false);
   nvlink.finish();
 }
@@ -81,8 +80,8 @@ LinkSpec parse_link(TomlSection& section) {
   section.text("title");
   section.text("source");
   LinkSpec link;
-  link.bandwidth = section.quantity("gb_per_s", 0, kMaxGbPerSecond);
-  link.latency_ns = section.quantity("latency_us", 0);
+  link.bandwidth = section.quantity("gb_per_s", kLeastRate, kMaxGbPerSecond);
+  link.latency_ns = section.quantity("latency_us", 0, kMaxLatencyUs);
   link.latency_ns.value *= kNsPerUs;
   section.finish();
   return link;
@@ -96,16 +95,16 @@ GpuSpec parse_gpu(TomlSection& section, const MachineLibrary& library) {
   section.texts_or_empty("aliases");
   gpu.compute_capability = section.number("compute_capability", 0, kMaxCapability);
   gpu.memory_gib = section.quantity("memory_gib", 0, 1e5);
-  gpu.memory_bandwidth = section.quantity("memory_gb_per_s", 0, kMaxGbPerSecond);
-  gpu.fp32_tflops = section.quantity("fp32_tflops", 0, kMaxTflops);
+  gpu.memory_bandwidth = section.quantity("memory_gb_per_s", kLeastRate, kMaxGbPerSecond);
+  gpu.fp32_tflops = section.quantity("fp32_tflops", kLeastRate, kMaxTflops);
   const Provenance absent = Provenance::specification;
-  gpu.tf32_tflops = section.quantity_or("tf32_tflops", 0, absent, 0, kMaxTflops);
-  gpu.fp16_tflops = section.quantity_or("fp16_tflops", 0, absent, 0, kMaxTflops);
-  gpu.bf16_tflops = section.quantity_or("bf16_tflops", 0, absent, 0, kMaxTflops);
+  gpu.tf32_tflops = section.quantity_or("tf32_tflops", 0, absent, kLeastRate, kMaxTflops);
+  gpu.fp16_tflops = section.quantity_or("fp16_tflops", 0, absent, kLeastRate, kMaxTflops);
+  gpu.bf16_tflops = section.quantity_or("bf16_tflops", 0, absent, kLeastRate, kMaxTflops);
   const std::string pcie = section.text("pcie");
   const Quantity slot = library.link(pcie, section.where("pcie")).bandwidth;
   gpu.pcie_bandwidth =
-      section.quantity_or("pcie_gb_per_s", slot, slot.provenance, 0, kMaxGbPerSecond);
+      section.quantity_or("pcie_gb_per_s", slot, slot.provenance, kLeastRate, kMaxGbPerSecond);
   parse_nvlink(section, gpu);
   parse_kernels(section, gpu);
   if (const toml::table* table = section.table("memory")) {

@@ -76,6 +76,8 @@ double peak_tflops(const Operation& op, std::string_view name, const GpuSpec& gp
       return first_positive(gpu.bf16_tflops, gpu.fp32_tflops);
     case DType::float64:
       return gpu.fp32_tflops * kFp64Share;
+    case DType::tfloat32:
+      return first_positive(gpu.tf32_tflops, gpu.fp32_tflops);
     case DType::float32:
       return convolution ? first_positive(gpu.tf32_tflops, gpu.fp32_tflops) : gpu.fp32_tflops;
     case DType::int64:

@@ -5,7 +5,6 @@
 namespace bench::simulator {
 namespace {
 
-constexpr double kMaxGbPerSecond = 1e6;
 constexpr double kNsPerUs = 1000;
 constexpr std::int32_t kMaxGpus = 1024;
 constexpr std::int32_t kMaxNodes = 1 << 16;
@@ -46,7 +45,7 @@ LinkSpec link_or_rate(TomlSection& section, const char* link_key, const char* ra
     section.fail(rate_key, std::string(rate_key) + ": contradicts " + link_key +
                                ", which has a bandwidth of its own; keep one of them");
   }
-  return {section.quantity(rate_key, 0, kMaxGbPerSecond), {}};
+  return {section.quantity(rate_key, kLeastRate, kMaxGbPerSecond), {}};
 }
 
 void parse_pcie(TomlSection& node_section, NodeSpec& node, GpuSpec& gpu) {
@@ -58,8 +57,8 @@ void parse_pcie(TomlSection& node_section, NodeSpec& node, GpuSpec& gpu) {
   section.read_provenance(&node_section);
   section.text_or("source", "");
   // Slots that are narrower than the cards.
-  gpu.pcie_bandwidth = section.quantity_or("gb_per_s", gpu.pcie_bandwidth,
-                                           gpu.pcie_bandwidth.provenance, 0, kMaxGbPerSecond);
+  gpu.pcie_bandwidth = section.quantity_or(
+      "gb_per_s", gpu.pcie_bandwidth, gpu.pcie_bandwidth.provenance, kLeastRate, kMaxGbPerSecond);
   node.peer_to_peer = section.boolean_or("peer_to_peer", true);
   node.peer_to_peer_across_sockets =
       section.boolean_or("peer_to_peer_across_sockets", node.peer_to_peer);
@@ -68,7 +67,7 @@ void parse_pcie(TomlSection& node_section, NodeSpec& node, GpuSpec& gpu) {
                  "peer_to_peer_across_sockets: contradicts peer_to_peer = false");
   }
   node.staged_bandwidth = section.quantity_or("staged_gb_per_s", kStagedShare * gpu.pcie_bandwidth,
-                                              Provenance::scaled, 0, kMaxGbPerSecond);
+                                              Provenance::scaled, kLeastRate, kMaxGbPerSecond);
   node.pcie_switches = section.rows_or_empty("switches");
   node.switch_socket = section.integers_or_empty("switch_sockets");
   check_pcie_switches(node, section);
@@ -151,7 +150,7 @@ CollectiveCurve parse_collective(TomlSection& section) {
   curve.ranks = section.integer("ranks", 2, 1 << 20);
   curve.nodes = section.integer_or("nodes", 1, 1, curve.ranks);
   curve.compute_capability = section.number("compute_capability");
-  const Quantity ring = section.quantity("ring_gb_per_s", 0, kMaxGbPerSecond);
+  const Quantity ring = section.quantity("ring_gb_per_s", kLeastRate, kMaxGbPerSecond);
   curve.ring_gb_per_s = ring;
   if (curve.nodes > 1) curve.network_gb_per_s = section.number("network_gb_per_s");
   curve.nvlink = section.boolean_or("nvlink", true);

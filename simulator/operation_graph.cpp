@@ -15,7 +15,7 @@ constexpr const char* kCategoryNames[] = {"parameters",       "gradients",   "op
 static_assert(std::size(kCategoryNames) == kMemoryCategoryCount);
 
 constexpr const char* kDTypeNames[] = {"float32", "float64", "float16", "bfloat16", "int64",
-                                       "int32",   "uint8",   "bool",    "other"};
+                                       "int32",   "uint8",   "bool",    "other",   "tfloat32"};
 
 struct MemoryEvent {
   std::int64_t op;

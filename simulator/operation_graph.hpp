@@ -70,7 +70,8 @@ enum class DType : std::uint8_t {
   int32,
   uint8,
   boolean,
-  other
+  other,
+  tfloat32,  // never recorded: float32 whose products may use the GPU's TF32, simulator/what_if.hpp
 };
 const char* dtype_name(DType dtype);
 

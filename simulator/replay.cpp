@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kNsPerMs = 1e6;
 constexpr std::size_t kColumns = 14;
-constexpr std::size_t kUnseenColumns = kColumns + 1;  // with a precision
+constexpr std::size_t kUnseenColumns = kColumns + 2;  // with a precision and a length
 // An image of the published classifiers: 3 x 224 x 224 float32.
 constexpr std::uint64_t kImageBytes = 3 * 224 * 224 * 4;
 
@@ -37,7 +37,9 @@ PublishedStep step_of(const std::vector<std::string>& f) {
   step.apart = f[12];
   step.source = f[13];
   step.unseen = f.size() == kUnseenColumns;
-  if (step.unseen) step.precision = parse_precision(f[kColumns]).value();
+  if (!step.unseen) return step;
+  step.precision = parse_precision(f[kColumns]).value();
+  if (!f[kColumns + 1].empty()) step.tokens = std::stoi(f[kColumns + 1]);
   return step;
 }
 
@@ -52,7 +54,7 @@ std::vector<PublishedStep> read_steps() {
 
 OperationGraph as_published(const PublishedStep& row, OperationGraph graph) {
   if (!row.optimizer) graph = without_phase(graph, Phase::optimizer);
-  graph = with_autocast(graph, row.precision);
+  graph = with_precision(graph, row.precision);
   if (!row.pageable_input) return graph;
   return with_pageable_input(graph, kImageBytes * static_cast<std::uint64_t>(row.batch_per_gpu));
 }
@@ -72,6 +74,7 @@ Case PublishedStep::case_of_row() const {
   Case work;
   work.scenario = "validate";
   work.model.name = model;
+  if (tokens) work.model.input_shape = {*tokens};
   work.strategy = strategy;
   work.gpus.clear();
   for (int i = 0; i < gpus; ++i) work.gpus.push_back(i);

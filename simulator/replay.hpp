@@ -22,6 +22,7 @@ struct PublishedStep {
   Strategy strategy = Strategy::data_parallel;
   int gpus = 1;
   int batch_per_gpu = 1;
+  std::optional<int> tokens;  // of a sequence, where it is not the model's longest
   std::optional<double> bucket_mb;
   bool optimizer = true;        // the published step includes the optimizer
   bool pageable_input = false;  // and the copy of the input from host memory

@@ -6,7 +6,7 @@
 namespace bench::simulator {
 namespace {
 
-constexpr const char* kPrecisionNames[] = {"float32", "float16", "bfloat16"};
+constexpr const char* kPrecisionNames[] = {"float32", "tf32", "float16", "bfloat16"};
 constexpr const char* kHookNames[] = {"none", "fp16_compress", "bf16_compress"};
 constexpr std::uint64_t kFloatBytes = 4;
 constexpr std::uint64_t kHalfBytes = 2;
@@ -19,8 +19,8 @@ std::optional<E> value_of(const char* const (&names)[N], const std::string& text
   return std::nullopt;
 }
 
-// Operators on autocast's list of what runs in 16 bits.
-bool computes_in_half(std::string_view name) {
+// Operators on autocast's list of what runs in 16 bits; they multiply matrices.
+bool is_product(std::string_view name) {
   constexpr std::array kNames{"conv", "addmm", "::mm", "bmm", "matmul", "linear", "attention"};
   for (const std::string_view part : kNames) {
     if (name.find(part) != std::string_view::npos) return true;
@@ -90,6 +90,16 @@ Operation cast_kernel(const Operation& bucket, std::uint32_t name, std::uint64_t
   return cast;
 }
 
+OperationGraph with_tf32(const OperationGraph& graph) {
+  OperationGraph edited = graph;
+  for (Operation& op : edited.operations) {
+    const bool applies =
+        op.kind == OpKind::kernel && op.dtype == DType::float32 && is_product(graph.names[op.name]);
+    if (applies) op.dtype = DType::tfloat32;
+  }
+  return edited;
+}
+
 }  // namespace
 
 const char* precision_name(Precision precision) {
@@ -103,8 +113,9 @@ std::optional<BucketHook> parse_bucket_hook(const std::string& text) {
   return value_of<BucketHook>(kHookNames, text);
 }
 
-OperationGraph with_autocast(const OperationGraph& graph, Precision precision) {
+OperationGraph with_precision(const OperationGraph& graph, Precision precision) {
   if (precision == Precision::float32) return graph;
+  if (precision == Precision::tf32) return with_tf32(graph);
   OperationGraph edited = graph;
   const DType half = precision == Precision::float16 ? DType::float16 : DType::bfloat16;
   for (Operation& op : edited.operations) {
@@ -113,7 +124,7 @@ OperationGraph with_autocast(const OperationGraph& graph, Precision precision) {
     if (!applies) continue;
     op.bytes_read /= 2;
     op.bytes_written /= 2;
-    if (!computes_in_half(graph.names[op.name])) continue;
+    if (!is_product(graph.names[op.name])) continue;
     op.dtype = half;
     if (op.phase == Phase::forward) ++op.launches;  // the cast of its weight
   }

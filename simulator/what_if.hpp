@@ -1,5 +1,5 @@
-// What-if edits that need no new recording: automatic mixed precision, and communication hooks on
-// DDP's buckets. Each takes the recorded float32 step and changes what the option changes.
+// What-if edits that need no new recording: TF32 and automatic mixed precision, and communication
+// hooks on DDP's buckets. Each takes the recorded float32 step and changes what the option changes.
 #pragma once
 
 #include "simulator/operation_graph.hpp"
@@ -10,7 +10,7 @@
 
 namespace bench::simulator {
 
-enum class Precision : std::uint8_t { float32, float16, bfloat16 };
+enum class Precision : std::uint8_t { float32, tf32, float16, bfloat16 };
 const char* precision_name(Precision precision);
 std::optional<Precision> parse_precision(const std::string& text);
 
@@ -18,10 +18,12 @@ enum class BucketHook : std::uint8_t { none, fp16_compress, bf16_compress };
 const char* bucket_hook_name(BucketHook hook);
 std::optional<BucketHook> parse_bucket_hook(const std::string& text);
 
-// torch.autocast: convolutions and matrix products compute in 16 bits, what lies between them
-// passes 16-bit tensors, and parameters, their gradients, the optimizer and the buckets stay
-// float32. Every operation with a weight reads it once more to cast it.
-OperationGraph with_autocast(const OperationGraph& graph, Precision precision);
+// What torch.set_float32_matmul_precision("high") does, or torch.autocast.
+// tf32: matrix products may use TF32 where the GPU has it, as convolutions do by default.
+// 16 bits: convolutions and matrix products compute in 16 bits, what lies between them passes
+// 16-bit tensors, and parameters, their gradients, the optimizer and the buckets stay float32.
+// Every operation with a weight reads it once more to cast it.
+OperationGraph with_precision(const OperationGraph& graph, Precision precision);
 
 // DDP's compression hooks: a bucket is cast to 16 bits, reduced, and cast back.
 OperationGraph with_bucket_hook(const OperationGraph& graph, BucketHook hook);

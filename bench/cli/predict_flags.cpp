@@ -24,7 +24,7 @@ constexpr Flag kOwnFlags[] = {
      "the measured step of one GPU at this batch per GPU; the rest is predicted from it", kGroup,
      "97"},
     {"--max-batch", "", "also search the largest batch per GPU that fits", kGroup, "true"},
-    {"--precision", "P,...", "float32, or autocast's float16 or bfloat16", kGroup,
+    {"--precision", "P,...", "float32, tf32 (its matrix products too), or autocast's float16 or bfloat16", kGroup,
      "float32,bfloat16"},
     {"--hook", "H,...", "DDP's communication hook: none, fp16_compress, bf16_compress", kGroup,
      "none,fp16_compress"},

@@ -67,8 +67,8 @@ std::int64_t samples_on(const Case& work, int device) {
 
 void one_device(Builder& build, const Case& work, bool all_reduce) {
   const auto samples = static_cast<double>(samples_on(work, 0));
-  const auto forward = build.kernel("aten::forward", Phase::forward, 0, samples, 1);
-  const auto backward = build.kernel("aten::backward", Phase::backward, 0, samples, 2);
+  const auto forward = build.kernel("aten::mm", Phase::forward, 0, samples, 1);
+  const auto backward = build.kernel("aten::mm_backward", Phase::backward, 0, samples, 2);
   if (all_reduce) {
     Operation& op = build.add(OpKind::collective, "c10d::allreduce_", Phase::reduce, 0);
     op.collective = CollectiveKind::all_reduce;
@@ -104,7 +104,7 @@ void data_parallel(Builder& build, const Case& work) {
       build.allocate(device, MemoryCategory::parameters, kParameterBytes, ready[0], kNone);
     }
     const auto forward =
-        build.kernel("aten::forward", Phase::forward, device, static_cast<double>(samples), 1);
+        build.kernel("aten::mm", Phase::forward, device, static_cast<double>(samples), 1);
     forwards.push_back(forward);
     build.allocate(device, MemoryCategory::activations,
                    static_cast<std::uint64_t>(samples) * kActivationBytesPerSample, forward, kNone);
@@ -118,7 +118,7 @@ void data_parallel(Builder& build, const Case& work) {
   build.allocate(0, MemoryCategory::parameters, kParameterBytes, kNone, kNone);
   build.allocate(0, MemoryCategory::gradients, kParameterBytes, loss, kNone);
   for (int device = 0; device < gpus; ++device) {
-    const auto backward = build.kernel("aten::backward", Phase::backward, device,
+    const auto backward = build.kernel("aten::mm_backward", Phase::backward, device,
                                        static_cast<double>(samples_on(work, device)), 2);
     if (device == 0) continue;
     build.allocate(device, MemoryCategory::gradients, kParameterBytes, backward, kNone);

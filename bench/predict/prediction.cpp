@@ -112,7 +112,7 @@ std::vector<Prediction> Predictor::answer(const std::vector<Question>& all) {
 }
 
 simulator::OperationGraph Predictor::edited(const Question& question, const Case& work) {
-  return with_bucket_hook(with_autocast(recorded(work), question.precision), question.hook);
+  return with_bucket_hook(with_precision(recorded(work), question.precision), question.hook);
 }
 
 Case Predictor::recorded_for(const Case& work) const {
@@ -130,7 +130,7 @@ simulator::OperationGraph Predictor::recorded(const Case& work) {
   return *store_.graph(work);
 }
 
-// The measurement is of the float32 single-device step at this batch per GPU.
+// The measurement is of the single-device step at this batch per GPU in the first precision asked.
 simulator::SimulationOptions Predictor::options_for(const Question& question) {
   simulator::SimulationOptions options;
   options.host = question.work.host;
@@ -151,9 +151,9 @@ const simulator::Anchor& Predictor::anchor_of(const Question& question,
   const std::string key = single_key(question);
   const auto found = anchors_.find(key);
   if (found != anchors_.end()) return found->second;
-  const auto anchor =
-      simulator::anchor_to_single(recorded(question.single()), machines_[question.machine], options,
-                                  *request_.measured_single_ms * kNsPerMs);
+  const auto single = with_precision(recorded(question.single()), request_.precisions.front());
+  const auto anchor = simulator::anchor_to_single(single, machines_[question.machine], options,
+                                                  *request_.measured_single_ms * kNsPerMs);
   return anchors_.emplace(key, anchor).first->second;
 }
 

@@ -20,8 +20,7 @@ constexpr double kGapThatCounts = 0.05;
 
 // The published classifiers read ImageNet's images.
 std::optional<ModelSpec> model_of(const PublishedStep& row, const fs::path& models) {
-  ModelSpec spec;
-  spec.name = row.model;
+  ModelSpec spec = row.case_of_row().model;
   if (find_model(row.model) != nullptr) return spec;
   const fs::path file = models / (row.model + ".pt");
   std::error_code error;

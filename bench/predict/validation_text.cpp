@@ -76,8 +76,12 @@ TextTable ratio_table(const std::vector<simulator::ReplayedRatio>& rows) {
 }
 
 std::string model_name(const PublishedStep& p) {
-  const bool half = p.precision != simulator::Precision::float32;
-  return half ? p.model + " " + simulator::precision_name(p.precision) : p.model;
+  std::string name = p.model;
+  if (p.tokens) name += fmt::format(", {} tokens", *p.tokens);
+  if (p.precision != simulator::Precision::float32) {
+    name += std::string(" ") + simulator::precision_name(p.precision);
+  }
+  return name;
 }
 
 TextTable row_table(const std::vector<const Replayed*>& rows, bool with_reason) {
@@ -91,11 +95,12 @@ TextTable row_table(const std::vector<const Replayed*>& rows, bool with_reason) 
     const PublishedStep& p = *row->published;
     table.rows.push_back(
         {p.machine, model_name(p), strategy_name(p.strategy), std::to_string(p.gpus),
-         std::to_string(p.batch_per_gpu), p.bucket_mb ? fmt::format("{:g} MB", *p.bucket_mb) : "-",
+         std::to_string(p.batch_per_gpu),
+         p.bucket_mb ? fmt::format("{:.0f} MB", *p.bucket_mb) : "-",
          fmt::format("{:.1f} ms", p.single_ms), fmt::format("{:.1f} ms", p.step_ms),
          fmt::format("{:.1f} ms", row->predicted_ms), signed_percent(row->relative_error()),
          fmt::format("{:.1f} ms", row->unanchored_ms)});
-    if (with_reason) table.rows.back().push_back(p.apart);
+    if (with_reason) table.rows.back().push_back(p.apart.empty() ? "-" : p.apart);
   }
   return table;
 }
@@ -210,7 +215,7 @@ std::string validation_text(const Validation& validation) {
           indented(held_out_table(validation.held_out));
   if (!validation.unseen.empty()) {
     text += "\nRuns that no constant has seen\n" + indented(summary_table(validation.unseen)) +
-            indented(row_table(pointers(validation.unseen), false));
+            indented(row_table(pointers(validation.unseen), true));
   }
   if (!validation.ratios.empty()) {
     text += "\nRuns without a single-device step, one over another\n" +
@@ -235,7 +240,7 @@ std::string validation_markdown(const Validation& validation) {
   if (!validation.unseen.empty()) {
     text += "\n### Runs that no constant has seen\n\n" +
             summary_table(validation.unseen).markdown() + "\n" +
-            row_table(pointers(validation.unseen), false).markdown();
+            row_table(pointers(validation.unseen), true).markdown();
   }
   if (!validation.ratios.empty()) {
     text += "\n### Runs without a single-device step, one over another\n\n" +

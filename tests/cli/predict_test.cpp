@@ -135,6 +135,15 @@ TEST(Predict, AMeasuredSingleStepIsReproduced) {
   EXPECT_NEAR(all[1].at("single_ms"), 97, 0.01);
 }
 
+TEST(Predict, TheMeasuredStepIsOfTheFirstPrecision) {
+  const Workspace here;
+  const Json all =
+      predictions(here, {"--model", "resnet50", "--machine", "dgx-1-v100", "--strategy", "single",
+                         "--measured-single", "97", "--precision", "float16,float32"});
+  EXPECT_NEAR(all[0].at("step_ms"), 97, 0.01);
+  EXPECT_GT(all[1].at("step_ms"), 97);
+}
+
 TEST(Predict, NamesTheCategoryThatDoesNotFit) {
   const Workspace here;
   const Json all =

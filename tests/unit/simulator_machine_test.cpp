@@ -160,9 +160,11 @@ TEST_F(MachineFile, RefusesImpossibleGpus) {
     return failure_with(text);
   };
   EXPECT_TRUE(contains(failure("memory_gb_per_s = 547.7", "memory_gb_per_s = 0"),
-                       "memory_gb_per_s: expected a number above 0"));
-  EXPECT_TRUE(contains(failure("fp32_tflops = 12.15", "fp32_tflops = -1"), "above 0"));
-  EXPECT_TRUE(contains(failure("fp32_tflops = 12.15", "fp32_tflops = inf"), "above 0"));
+                       "memory_gb_per_s: expected a number above 1e-06"));
+  EXPECT_TRUE(contains(failure("memory_gb_per_s = 547.7", "memory_gb_per_s = 1e-300"),
+                       "above 1e-06 and at most"));
+  EXPECT_TRUE(contains(failure("fp32_tflops = 12.15", "fp32_tflops = -1"), "above 1e-06"));
+  EXPECT_TRUE(contains(failure("fp32_tflops = 12.15", "fp32_tflops = inf"), "above 1e-06"));
   EXPECT_TRUE(contains(failure("[3.2, 0.60]", "[3.2, 1.60]"), "at most 1"));
   EXPECT_TRUE(contains(failure("[3.2, 0.60]", "[0.2, 0.60]"), "x must ascend"));
   EXPECT_TRUE(

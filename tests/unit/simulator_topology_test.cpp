@@ -166,7 +166,7 @@ TEST_F(Wiring, ContradictionsAreRefusedWithTheirLine) {
       {"socket_gb_per_s = 10", "slowdown = 1", "10: missing key 'socket_link' in [host]"},
       {"switch_sockets = [0, 1]", "switch_sockets = [0, 2]",
        "9: switch_sockets: no switch on socket 1"},
-      {"[pcie]\n", "[pcie]\ngb_per_s = 0\n", "8: gb_per_s: expected a number above 0"},
+      {"[pcie]\n", "[pcie]\ngb_per_s = 0\n", "8: gb_per_s: expected a number above 1e-06"},
       {"[pcie]\n", "[pcie]\npeer_to_peer = false\npeer_to_peer_across_sockets = true\n",
        "9: peer_to_peer_across_sockets: contradicts peer_to_peer"},
       {"[pcie]\nswitches = [[0, 2], [1, 3]]\nswitch_sockets = [0, 1]\n", "",
@@ -181,7 +181,7 @@ TEST_F(Wiring, ContradictionsAreRefusedWithTheirLine) {
        "nic_switches = [2]",
        "15: nic_switches: switch 2 is not there"},
       {"socket_gb_per_s = 10", "socket_gb_per_s = 10\n[network]\ngb_per_s = -1\nnics = 1",
-       "13: gb_per_s: expected a number above 0"},
+       "13: gb_per_s: expected a number above 1e-06"},
   };
   EXPECT_EQ(refusal(kPairs), "");
   for (const Bad& bad : kBad) {

@@ -15,7 +15,7 @@ std::int64_t step_ns(const OperationGraph& graph, const char* machine) {
 
 TEST(Autocast, IsFasterWhereTheGpuHasAHalfRateAndLeavesTheOptimizerAlone) {
   const OperationGraph graph = layered_graph(300, 8);
-  const OperationGraph half = with_autocast(graph, Precision::float16);
+  const OperationGraph half = with_precision(graph, Precision::float16);
   EXPECT_LT(step_ns(half, "dgx-1-v100"), step_ns(graph, "dgx-1-v100"));
   for (std::size_t i = 0; i < graph.operations.size(); ++i) {
     const Operation& before = graph.operations[i];
@@ -25,8 +25,25 @@ TEST(Autocast, IsFasterWhereTheGpuHasAHalfRateAndLeavesTheOptimizerAlone) {
     EXPECT_EQ(after.dtype, DType::float32);
     EXPECT_EQ(after.bytes_read, before.bytes_read);
   }
-  EXPECT_EQ(step_ns(with_autocast(graph, Precision::float32), "dgx-1-v100"),
+  EXPECT_EQ(step_ns(with_precision(graph, Precision::float32), "dgx-1-v100"),
             step_ns(graph, "dgx-1-v100"));
+}
+
+// Tensors keep their size; a GPU without TF32 computes as before.
+TEST(Tf32, IsFasterWhereTheGpuHasItAndChangesNothingElse) {
+  OperationGraph graph = layered_graph(300, 8);
+  EXPECT_EQ(step_ns(with_precision(graph, Precision::tf32), "dgx-a100"), step_ns(graph, "dgx-a100"))
+      << "convolutions use it anyway";
+  graph.names[1] = "aten::mm";
+  const OperationGraph tf32 = with_precision(graph, Precision::tf32);
+  EXPECT_LT(step_ns(tf32, "dgx-a100"), step_ns(graph, "dgx-a100"));
+  EXPECT_EQ(step_ns(tf32, "dgx-1-v100"), step_ns(graph, "dgx-1-v100"));
+  EXPECT_GT(step_ns(tf32, "dgx-a100"),
+            step_ns(with_precision(graph, Precision::float16), "dgx-a100"));
+  EXPECT_EQ(tf32.allocations.size(), graph.allocations.size());
+  for (std::size_t i = 0; i < graph.operations.size(); ++i) {
+    EXPECT_EQ(tf32.operations[i].bytes_read, graph.operations[i].bytes_read);
+  }
 }
 
 TEST(BucketHook, HalvesTheBytesAndAddsTwoCasts) {
@@ -53,7 +70,8 @@ TEST(BucketHook, PaysWhereTheLinkIsSlowAndNotWhereNothingIsExposed) {
 }
 
 TEST(WhatIf, NamesRoundTrip) {
-  for (const auto precision : {Precision::float32, Precision::float16, Precision::bfloat16}) {
+  for (const auto precision :
+       {Precision::float32, Precision::tf32, Precision::float16, Precision::bfloat16}) {
     EXPECT_EQ(parse_precision(precision_name(precision)), precision);
   }
   for (const auto hook : {BucketHook::none, BucketHook::fp16_compress, BucketHook::bf16_compress}) {
