@@ -11,8 +11,8 @@
 
 namespace bench::simulator {
 
-// Slower or faster than this nothing is that computes or carries: a slip of the pen is told where it
-// stands, not after it made a step take centuries.
+// Nothing that computes or carries is slower or faster than this: a slip of the pen is told where
+// it stands, not after it made a step take centuries.
 inline constexpr double kLeastRate = 1e-6;  // GB/s and TFLOPS
 inline constexpr double kMaxGbPerSecond = 1e6;
 inline constexpr double kMaxLatencyUs = 1e6;

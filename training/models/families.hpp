@@ -1,6 +1,6 @@
 // The architectures of the zoo, one .cpp per family. Names and order of modules and parameters are
-// torchvision's (those of the published checkpoints for gpt2 and bert), so that DDP's buckets are the
-// ones users get.
+// torchvision's (those of the published checkpoints for gpt2 and bert), so that DDP's buckets are
+// the ones users get.
 #pragma once
 
 #include "training/models/network.hpp"
