@@ -4,6 +4,7 @@
 
 #include "simulator/operation_graph.hpp"
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ struct MemorySample {
   std::int32_t device = 0;
   std::int64_t time_ns = 0;
   std::uint64_t bytes = 0;
+  // Of simulated steps: adds up to `bytes`.
+  std::array<std::uint64_t, simulator::kMemoryCategoryCount> by_category{};
 };
 
 struct PhaseSpan {  // host view of a phase on one rank

@@ -118,6 +118,7 @@ class Builder {
     std::int64_t time_ns;
     std::int64_t op;
     std::int64_t bytes;  // negative: freed
+    MemoryCategory category;
   };
 
   void add_memory_of(std::int32_t device) {
@@ -125,22 +126,26 @@ class Builder {
     for (const Allocation& a : graph_.allocations) {
       if (a.device != device) continue;
       const auto bytes = static_cast<std::int64_t>(a.bytes);
-      changes.push_back({issue_time(a.alloc_op), a.alloc_op, bytes});
-      if (a.free_op != kNone) changes.push_back({issue_time(a.free_op), a.free_op, -bytes});
+      changes.push_back({issue_time(a.alloc_op), a.alloc_op, bytes, a.category});
+      if (a.free_op != kNone)
+        changes.push_back({issue_time(a.free_op), a.free_op, -bytes, a.category});
     }
     // At one operation, memory that it frees is reused before new memory is taken.
     std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
       return std::tuple(a.time_ns, a.op, a.bytes > 0) < std::tuple(b.time_ns, b.op, b.bytes > 0);
     });
-    std::int64_t bytes = 0;
+    MemorySample in_use;
+    in_use.device = device;
     for (std::size_t i = 0; i < changes.size(); ++i) {
-      bytes += changes[i].bytes;
+      // Unsigned numbers wrap round: what is taken off was added before.
+      in_use.bytes += static_cast<std::uint64_t>(changes[i].bytes);
+      in_use.by_category[static_cast<std::size_t>(changes[i].category)] +=
+          static_cast<std::uint64_t>(changes[i].bytes);
+      in_use.time_ns = changes[i].time_ns;
       const bool last = i + 1 == changes.size() || changes[i + 1].time_ns != changes[i].time_ns ||
                         changes[i + 1].bytes < 0;
       const bool turns = last || (changes[i].bytes > 0) != (changes[i + 1].bytes > 0);
-      if (!turns) continue;
-      const auto in_use = static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0));
-      timeline_.memory.push_back({device, changes[i].time_ns, in_use});
+      if (turns) timeline_.memory.push_back(in_use);
     }
   }
 

@@ -15,6 +15,7 @@ namespace bench {
 namespace {
 
 constexpr double kNsPerMs = 1e6;
+constexpr std::size_t kMostMemorySamples = 240;
 // Beyond this a batch per GPU is not a question about memory any more.
 constexpr std::int64_t kLargestBatchPerGpu = 1 << 20;
 
@@ -191,6 +192,7 @@ void Predictor::add_step(Prediction& prediction, const simulator::SimulationOpti
   prediction.error = simulated.error;
   prediction.samples_per_second = static_cast<double>(work.batch) * 1e3 / prediction.step_ms;
   add_memory(prediction, graph);
+  prediction.memory_over_time = memory_over_time(simulated.timeline, 0, kMostMemorySamples);
   add_speed_classes(prediction);
   add_node_classes(prediction, groups);
   const bool alone = work.strategy == Strategy::single;

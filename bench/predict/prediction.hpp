@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bench/predict/memory_fit.hpp"
+#include "bench/predict/memory_over_time.hpp"
 #include "bench/predict/questions.hpp"
 #include "bench/predict/recording_store.hpp"
 #include "simulator/anchor.hpp"
@@ -39,6 +40,8 @@ struct Prediction {
   std::uint64_t bytes_communicated = 0;
   std::vector<SpeedClass> speed_classes;  // where ranks are unequal
   std::vector<MemoryFit> memory;  // the primary GPU, and under DataParallel the fullest other
+  // Tensors in use on the primary GPU, thinned out.
+  std::vector<profiling::MemorySample> memory_over_time;
   std::optional<std::int64_t> max_batch_per_gpu;  // where it was asked for
   simulator::ErrorBand error;
 

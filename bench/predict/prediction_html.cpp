@@ -19,6 +19,7 @@ std::span<const EmbeddedText> style_sheets();  // generated from report/style.cs
 namespace {
 
 constexpr double kNsPerMs = 1e6;
+constexpr std::size_t kMostMemoryCharts = 8;
 
 std::string format_ms(double ms) {
   return ms == 0 ? "0" : format_duration_ns(std::llround(ms * kNsPerMs));
@@ -44,6 +45,23 @@ std::string chart(const std::vector<Prediction>& predictions, bool with_machine)
   return bars.rows.empty() ? "" : draw(bars);
 }
 
+// The first ones of a long sweep: a page of charts that differ in little helps nobody.
+std::string memory_charts(const std::vector<Prediction>& predictions, bool with_machine) {
+  std::string charts;
+  std::size_t drawn = 0;
+  for (const Prediction& p : predictions) {
+    const std::string chart = memory_page(p, prediction_label(p, with_machine));
+    if (!chart.empty() && drawn++ < kMostMemoryCharts) charts += chart;
+  }
+  if (charts.empty()) return "";
+  std::string heading =
+      "<h2>Memory in use on the primary GPU while the host issues the step</h2>\n";
+  if (drawn > kMostMemoryCharts) {
+    heading += fmt::format("<p>The first {} of {}.</p>\n", kMostMemoryCharts, drawn);
+  }
+  return heading + charts;
+}
+
 }  // namespace
 
 std::string predictions_html(const std::vector<Prediction>& predictions,
@@ -55,6 +73,7 @@ std::string predictions_html(const std::vector<Prediction>& predictions,
   for (const EmbeddedText& sheet : report::style_sheets()) page += sheet.text;
   page += "</style>\n</head>\n<body>\n<main>\n<h1>SIMULATED: predictions, not measurements</h1>\n";
   page += "<h2>Where the step goes</h2>\n" + chart(predictions, machines.size() > 1);
+  page += memory_charts(predictions, machines.size() > 1);
   page += "<h2>Figures</h2>\n<pre>" +
           report::escape_html(predictions_text(predictions, machines, request)) + "</pre>\n";
   return page + "</main>\n</body>\n</html>\n";

@@ -8,6 +8,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kSchemaVersion = 1;
+constexpr double kNsPerMs = 1e6;
 
 Json json_of(const MemoryFit& memory) {
   Json json{{"gpu", memory.gpu},
@@ -20,6 +21,25 @@ Json json_of(const MemoryFit& memory) {
             {"fits", memory.fits}};
   if (!memory.node.empty()) json["node"] = memory.node;
   if (!memory.fits) json["first_failure"] = memory.first_failure;
+  return json;
+}
+
+// Of the primary GPU: one array per category that is ever in use, beside the times.
+Json json_of(const std::vector<profiling::MemorySample>& samples) {
+  Json json{{"gpu", 0}, {"time_ms", Json::array()}, {"by_category", Json::object()}};
+  for (const auto& sample : samples) {
+    json["time_ms"].push_back(static_cast<double>(sample.time_ns) / kNsPerMs);
+  }
+  for (std::size_t i = 0; i < simulator::kMemoryCategoryCount; ++i) {
+    Json bytes = Json::array();
+    bool used = false;
+    for (const auto& sample : samples) {
+      bytes.push_back(sample.by_category[i]);
+      used = used || sample.by_category[i] > 0;
+    }
+    const auto category = static_cast<simulator::MemoryCategory>(i);
+    if (used) json["by_category"][simulator::memory_category_name(category)] = std::move(bytes);
+  }
   return json;
 }
 
@@ -67,6 +87,7 @@ Json json_of(const Prediction& p) {
     if (!speeds.node.empty()) json["speed_classes"].back()["node"] = speeds.node;
   }
   for (const MemoryFit& memory : p.memory) json["memory"].push_back(json_of(memory));
+  json["memory_over_time"] = json_of(p.memory_over_time);
   if (p.max_batch_per_gpu) json["max_batch_per_gpu"] = *p.max_batch_per_gpu;
   return json;
 }

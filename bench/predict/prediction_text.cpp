@@ -142,6 +142,8 @@ std::string memory_text(const Prediction& p) {
     text += memory.fits ? "\n"
                         : fmt::format("; does not fit, first refused: {}\n", memory.first_failure);
   }
+  const std::string blocks = memory_blocks(p);
+  if (!blocks.empty()) text += "  GPU 0 while the step is issued: " + blocks + "\n";
   return text;
 }
 

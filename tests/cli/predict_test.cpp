@@ -161,6 +161,41 @@ TEST(Predict, NamesTheCategoryThatDoesNotFit) {
   EXPECT_FALSE(both[1].at("fits"));
 }
 
+TEST(Predict, MemoryOverTimeReachesThePeak) {
+  const Workspace here;
+  const Json all = predictions(
+      here, {"--model", "resnet50", "--machine", "4xv100-sxm2", "--strategy", "dp,ddp"});
+  for (const Json& one : all) {
+    const Json& times = one.at("memory_over_time").at("time_ms");
+    std::uint64_t most = 0;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      std::uint64_t bytes = 0;
+      for (const auto& [category, values] : one["memory_over_time"]["by_category"].items()) {
+        bytes += values.at(i).get<std::uint64_t>();
+      }
+      most = std::max(most, bytes);
+      if (i > 0) EXPECT_GE(times[i], times[i - 1]);
+    }
+    EXPECT_LE(times.back(), one.at("step_ms"));
+    const Json& peak = one.at("memory")[0];
+    EXPECT_EQ(most + peak.at("by_category").value("cuBLAS workspaces", 0ULL),
+              peak.at("peak_bytes"));
+  }
+}
+
+TEST(Predict, ThePageDrawsMemoryOverTime) {
+  const Workspace here;
+  std::vector<std::string> asked{"--model",    "resnet50", "--machine", "4xv100-sxm2",
+                                 "--strategy", "dp,ddp",   "--format",  "html"};
+  const Answer page = here.bench(predict(asked));
+  EXPECT_EQ(page.exit_code, 0) << page.err;
+  EXPECT_NE(page.out.find("<h3>resnet50 DDP 4 GPUs"), std::string::npos);
+  EXPECT_NE(page.out.find("class=\"m-activations\""), std::string::npos);
+  asked.back() = "text";
+  EXPECT_NE(here.bench(predict(asked)).out.find("GPU 0 while the step is issued: "),
+            std::string::npos);
+}
+
 TEST(Predict, WhatCannotRunIsSaidAndTheRestAnswered) {
   const Workspace here;
   const Json all = predictions(here, {"--model", "resnet50", "--machine", "2xdgx-a100",
