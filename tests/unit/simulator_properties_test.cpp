@@ -115,6 +115,27 @@ TEST(SimulatorLaws, BytesSentAreBytesReceived) {
   }
 }
 
+TEST(SimulatorLaws, MemoryInUseIsThatOfItsCategoriesAndOfWhatIsLeftAtTheEnd) {
+  std::size_t samples = 0;
+  for (std::uint64_t seed = 0; seed < kTrials; ++seed) {
+    const Trial trial = random_trial(seed);
+    std::map<std::int32_t, std::uint64_t> left;
+    for (const Allocation& a : trial.graph.allocations) {
+      if (a.free_op == kNone) left[a.device] += a.bytes;
+    }
+    std::map<std::int32_t, std::uint64_t> last;
+    for (const profiling::MemorySample& sample : run(trial).timeline.memory) {
+      std::uint64_t sum = 0;
+      for (const std::uint64_t bytes : sample.by_category) sum += bytes;
+      EXPECT_EQ(sum, sample.bytes) << seed;
+      last[sample.device] = sample.bytes;
+      ++samples;
+    }
+    for (const auto& [device, bytes] : left) EXPECT_EQ(last[device], bytes) << seed;
+  }
+  EXPECT_GT(samples, kTrials);
+}
+
 TEST(SimulatorLaws, DependenciesAreKept) {
   for (std::uint64_t seed = 0; seed < kTrials; ++seed) {
     Trial trial = random_trial(seed);
