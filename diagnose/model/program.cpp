@@ -175,6 +175,25 @@ Ref Program::drawn_in(Ref loop) const {
   return {};
 }
 
+// while True: of def endless(loader): while True: for x in loader: yield x, which next(it) in the
+// loop draws from: each round of it is an epoch.
+Ref Program::rounds_of_generator(Ref loop) const {
+  for (const CallRef& call : calls_named("next")) {
+    if (call.module != loop.module || !call.positional(0) ||
+        !call.module->tree().contains(loop.node, call.call->node))
+      continue;
+    for (const Source& source : sources(call.positional(0))) {
+      const FunctionRef made = callee(as_call(source.ref));
+      if (!made) continue;
+      const SyntaxTree& tree = made.module->tree();
+      for (const NodeId node : made.module->loops())
+        if (tree.contains(made.function->body, node) && tree[node].kind == Kind::while_statement)
+          return {made.module, node};
+    }
+  }
+  return {};
+}
+
 void Program::find_training_loops() {
   const auto is_counter = [&](Ref loop) {
     if (loop.kind() == Kind::while_statement) return true;
@@ -225,6 +244,7 @@ void Program::find_training_loops() {
       if (loop.epochs && (!drawn || counts_epochs(loop.epochs))) break;
       if (is_counter(*outer) || counts_epochs(*outer)) loop.epochs = *outer;
     }
+    if (!loop.epochs && drawn) loop.epochs = rounds_of_generator(*batches);
     loop.backwards.push_back(backward);
     loop.function = enclosing_function(*batches);
     training_loops_.push_back(std::move(loop));

@@ -215,6 +215,7 @@ class Program {
   void find_training_loops();
   Ref items_behind(Ref name) const;
   Ref drawn_in(Ref loop) const;
+  Ref rounds_of_generator(Ref loop) const;
   std::vector<Source> resolve(Ref expression, bool through_module) const;
   const Module* import_target(const Module& from, std::string_view path) const;
   RankTest rank_test(Ref condition, int depth) const;

@@ -27,16 +27,28 @@ Finding& flag_entry(Report& report, const ConfigEntry& entry, std::string messag
   return report.at_word(entry.file, word, Confidence::certain, std::move(message));
 }
 
+// The script asks for its rank, or its TrainingArguments for DeepSpeed or options of DDP.
+bool is_written_for_several(const Program& program) {
+  for (const char* word : {"LOCAL_RANK", "process_index", "ddp_find_unused_parameters"})
+    if (program.mentions(word)) return true;
+  for (const CallRef& arguments : program.calls_named("TrainingArguments"))
+    if (const Ref engine = arguments.keyword("deepspeed");
+        engine && engine.kind() != diagnose::Kind::none_literal)
+      return true;
+  return false;
+}
+
 // Accelerate or DDP around a training loop, or the Trainer of a launch with several processes.
 bool runs_in_several_processes(const Program& program) {
   if ((program.uses(Api::accelerator) || program.has_ddp()) && !program.training_loops().empty())
     return true;
   return program.uses(Api::hf_trainer) &&
-         std::any_of(program.launches().begin(), program.launches().end(),
-                     [](const LaunchLine& launch) {
-                       return launch.launcher != Launcher::python &&
-                              launch.processes_per_node().value_or(1) > 1;
-                     });
+         (is_written_for_several(program) ||
+          std::any_of(program.launches().begin(), program.launches().end(),
+                      [](const LaunchLine& launch) {
+                        return launch.launcher != Launcher::python &&
+                               launch.processes_per_node().value_or(1) > 1;
+                      }));
 }
 
 // What is loaded is passed to prepare(), to a Trainer or into DDP: a reference model, or one of a
@@ -81,7 +93,9 @@ void check_accelerate_config_conflict(const Program& program, Report& report) {
   }
   for (const CallRef& load : program.calls_named("from_pretrained")) {
     const Ref map = load.keyword("device_map");
-    if (!map || program.string(map).value_or("") != "auto") continue;
+    // device_map = {"": local_rank} if ddp: what a name holds may be decided further down.
+    if (!map || program.string(map).value_or("") != "auto" || program.sources(map).size() != 1)
+      continue;
     if (!runs_in_several_processes(program) || !is_trained(program, load)) continue;
     report
         .at(map, Confidence::likely,

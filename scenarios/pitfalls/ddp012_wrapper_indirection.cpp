@@ -86,15 +86,6 @@ bool is_wrapper_api(std::string_view name) {
   return name.starts_with("_") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-// Everything the name can be is the wrapper, so the attribute cannot be the inner model's.
-bool is_surely_wrapped(const Program& program, Ref object) {
-  const auto sources = program.module_sources(object);
-  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
-    return std::any_of(program.wraps().begin(), program.wraps().end(),
-                       [&](const Wrap& wrap) { return wrap.call.ref() == source.ref; });
-  });
-}
-
 // Attributes the program itself stores on the wrapper, as in model.name = "x".
 bool is_stored(const Program& program, std::string_view name) {
   return std::any_of(program.modules().begin(), program.modules().end(), [&](const Module* module) {
@@ -136,7 +127,8 @@ void check_wrapper_indirection(const Program& program, Report& report) {
       const Ref object{module, tree.child(id, Field::object)};
       if (!attribute || !object || is_wrapper_api(attribute.text())) continue;
       if (object.kind() != Kind::identifier && !object.text().starts_with("self.")) continue;
-      if (!is_surely_wrapped(program, object) || is_stored(program, attribute.text())) continue;
+      if (!facts::is_surely_wrapped(program, object) || is_stored(program, attribute.text()))
+        continue;
       if (tree.ancestor(id, Kind::try_statement) != kNoNode || is_tested(program, {module, id}) ||
           stands_above(program, {module, id}, object))
         continue;
@@ -150,7 +142,7 @@ void check_wrapper_indirection(const Program& program, Report& report) {
   }
   for (const CallRef& save : program.calls(Api::torch_save))
     if (save.positional(0) && save.positional(0).kind() != Kind::call &&
-        is_surely_wrapped(program, save.positional(0)))
+        facts::is_surely_wrapped(program, save.positional(0)))
       report
           .at(save.ref(), Confidence::certain,
               "the wrapper itself is pickled: loading it needs a process group and the same "

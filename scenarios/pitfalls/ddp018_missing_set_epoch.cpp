@@ -67,6 +67,10 @@ bool orders_itself(const Program& program, const CallRef& sampler) {
 
 // Steps counted inside the epoch, with next(it): an epoch begins where iter(loader) does.
 bool begins_again(const Program& program, const diagnose::TrainingLoop& loop) {
+  // The rounds of a generator that the loop draws from.
+  if (program.enclosing_function(loop.epochs) != loop.function &&
+      loop.epochs.kind() == Kind::while_statement && facts::contains(loop.epochs.text(), "yield"))
+    return true;
   if (loop.batches.kind() == Kind::for_statement &&
       program.strip_iterable(loop.batches.child(Field::right)) == loop.iterable)
     return true;

@@ -62,21 +62,31 @@ bool enters(const Program& program, FunctionRef from, FunctionRef to) {
 // What the evaluation computes may be reduced there: in its function or what that calls, or, where
 // its result is, in a caller.
 bool serves(const Program& program, const Reduction& reduction, FunctionRef evaluation, int depth) {
+  constexpr int kFollowedHelpers = 3;
   const FunctionRef here = program.enclosing_function(reduction.call);
   if (here == evaluation || enters(program, evaluation, here)) return true;
   if (!here || !reduction.value) return true;
   const auto sources = program.sources(reduction.value);
-  const bool of_parameter = std::any_of(
-      here.function->parameters.begin(), here.function->parameters.end(), [&](const auto& each) {
-        return facts::contains(reduction.value.text(), each.name) ||
-               std::any_of(sources.begin(), sources.end(), [&](const auto& source) {
-                 return facts::contains(source.ref.text(), each.name);
-               });
+  // rt = tensor.clone() in a helper: the value is that of the helper's callers.
+  const auto is_given = [&](Ref value) {
+    return std::any_of(here.function->parameters.begin(), here.function->parameters.end(),
+                       [&](const auto& each) {
+                         const std::string_view text = value.text();
+                         return text == each.name || text.starts_with(std::string(each.name) + ".");
+                       });
+  };
+  // meter.all_reduce() reduces what the object holds.
+  const bool of_object = here.function->owner_class != diagnose::kNoNode;
+  const bool of_caller =
+      of_object || is_given(reduction.value) ||
+      std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+        return program.enclosing_function(source.ref) == here && is_given(source.ref);
       });
-  if (of_parameter && depth < 3) {
+  if (of_caller && depth < kFollowedHelpers) {
     const auto& sites = program.call_sites(here);
     return sites.empty() || std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-             return serves(program, {site.ref(), site.positional(0)}, evaluation, depth + 1);
+             const Ref value = of_object ? site.receiver() : site.positional(0);
+             return serves(program, {site.ref(), value}, evaluation, depth + 1);
            });
   }
   if (!enters(program, here, evaluation)) return false;

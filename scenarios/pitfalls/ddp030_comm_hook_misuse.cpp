@@ -8,6 +8,21 @@ using diagnose::Kind;
 using diagnose::Module;
 using diagnose::Source;
 
+namespace {
+
+// What a docstring says about dividing divides nothing.
+std::string_view without_docstring(const Module& module, diagnose::NodeId body) {
+  const auto& tree = module.tree();
+  const diagnose::NodeId first = tree[body].first_child;
+  const std::string_view text = module.text(body);
+  if (first == diagnose::kNoNode || tree[first].kind != Kind::expression_statement) return text;
+  const diagnose::NodeId said = tree[first].first_child;
+  if (said == diagnose::kNoNode || tree[said].kind != Kind::string) return text;
+  return text.substr(tree[first].begin + tree.text(first).size() - tree[body].begin);
+}
+
+}  // namespace
+
 void check_comm_hook_misuse(const Program& program, Report& report) {
   const auto hooks = program.calls_named("register_comm_hook");
   for (const CallRef& call : hooks) {
@@ -22,7 +37,7 @@ void check_comm_hook_misuse(const Program& program, Report& report) {
                 "the second parameter of a communication hook must be called bucket: KeyError "
                 "'bucket'")
             .help = "Rename it to bucket.";
-      const std::string_view body = module.text(function->body);
+      const std::string_view body = without_docstring(module, function->body);
       for (const CallRef& reduce : facts::calls_in({&module, function->body}))
         if (reduce.call->api == Api::all_reduce && !facts::contains(body, "div") &&
             !facts::contains(body, "/") && !facts::contains(body, "AVG"))

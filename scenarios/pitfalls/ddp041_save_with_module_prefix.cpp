@@ -34,12 +34,19 @@ bool hands_wrapper_to_loader(const Program& program) {
   return false;
 }
 
+// self._load(path) above self.model = DDP(self.model): the bare model is restored.
+bool only_runs_before(const Program& program, Ref load, Ref wrap) {
+  return program.runs_before(load, wrap) && !program.runs_before(wrap, load);
+}
+
 // The checkpoint goes back into a wrapper of this program, so prefixes agree.
 bool loads_into_wrapper(const Program& program) {
   for (const CallRef& load : program.calls_named("load_state_dict")) {
     const Ref object = load.receiver();
     if (!object || facts::contains(object.text(), ".module")) continue;
-    if (program.wrap_of(object) != nullptr) return true;
+    if (const Wrap* wrap = program.wrap_of(object);
+        wrap != nullptr && !only_runs_before(program, load.ref(), wrap->call.ref()))
+      return true;
     // A helper that restores what it is given: objects[key].load_state_dict(...).
     const auto sources = program.sources(object);
     if (object.kind() == diagnose::Kind::identifier && sources.size() == 1 &&
@@ -82,15 +89,10 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
       for (const CallRef& call : facts::calls_in(source.ref)) states.push_back(call);
     for (const CallRef& state : states) {
       if (state.call->name != "state_dict" || !state.receiver()) continue;
-      const auto sources = program.module_sources(state.receiver());
-      const auto wrapping =
-          std::count_if(sources.begin(), sources.end(), [&](const Source& source) {
-            return std::any_of(program.wraps().begin(), program.wraps().end(),
-                               [&](const Wrap& wrap) { return wrap.call.ref() == source.ref; });
-          });
       // Where only some runs wrap, a load without the wrapper says what the keys should be.
-      const bool wrapped = wrapping == std::ssize(sources) || loads_below_wrapper(program);
-      if (wrapping == 0 || !wrapped) continue;
+      const bool wrapped = facts::is_surely_wrapped(program, state.receiver()) ||
+                           (loads_below_wrapper(program) && program.wrap_of(state.receiver()));
+      if (!wrapped) continue;
       Finding& finding = report.at(
           state.ref(), Confidence::likely,
           "the wrapper's state_dict has 'module.' before every key: a bare model finds missing and "

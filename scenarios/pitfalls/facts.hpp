@@ -92,6 +92,9 @@ std::string main_rank_condition(const Program& program, Ref node);
 // conditions that contradict each other: `mode == "a"` and `mode == "b"` (exclusive.cpp).
 bool exclusive(Ref a, Ref b);
 
+// Everything the object can be where there are GPUs is a wrapper (surely_wrapped.cpp).
+bool is_surely_wrapped(const Program& program, Ref object);
+
 // A class of the program that is wrapped holds BatchNorm, or a torchvision model is wrapped.
 bool has_batch_norm(const Program& program, const diagnose::Wrap& wrap);
 

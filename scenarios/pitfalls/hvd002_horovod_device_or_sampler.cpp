@@ -24,17 +24,26 @@ bool sees_own_gpu(const Program& program) {
   return !written;
 }
 
+// x.cuda(), x.to("cuda"): the current device, which is GPU 0 unless something says otherwise.
+std::vector<CallRef> placed_on_current(const Program& program) {
+  std::vector<CallRef> out;
+  for (const CallRef& call : program.calls_named("cuda"))
+    if (call.receiver() && !call.argument(0, "device")) out.push_back(call);
+  for (const CallRef& call : program.calls_named("to"))
+    if (call.receiver() && call.positional(0) && !program.comes_from_rank(call.positional(0)) &&
+        facts::cuda_index(program, call.positional(0)).value_or(0) == -1)
+      out.push_back(call);
+  return out;
+}
+
 }  // namespace
 
 void check_horovod_device_or_sampler(const Program& program, Report& report) {
   if (!program.uses(Api::hvd_init)) return;
-  if (!program.uses(Api::set_device) && !program.mentions("set_device") &&
-      !program.mentions("cuda.device(") &&  // with torch.cuda.device(hvd.local_rank()):
-      !sees_own_gpu(program)) {
-    for (const CallRef& call : program.calls_named("cuda")) {
-      if (!call.receiver() || call.argument(0, "device") ||
-          !facts::is_reachable(program, call.ref()))
-        continue;
+  if (!program.uses(Api::set_device) && !program.uses(Api::device_context) &&
+      !program.mentions("set_device") && !sees_own_gpu(program)) {
+    for (const CallRef& call : placed_on_current(program)) {
+      if (!facts::is_reachable(program, call.ref())) continue;
       report
           .at(call.ref(), Confidence::likely,
               "no rank was given a device of its own: all use GPU 0")
