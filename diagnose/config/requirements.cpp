@@ -5,6 +5,7 @@
 #include <cctype>
 #include <charconv>
 #include <optional>
+#include <string>
 
 namespace bench::diagnose {
 namespace {
@@ -124,7 +125,39 @@ void read_line(std::string_view line, NewestVersions& newest) {
     }
 }
 
+// What stands from the package's name to the end of its entry in a lock file:
+// "torch": {"hashes": [...], "version": "==1.2.0"} or name = "torch", version = "1.2.0".
+std::optional<int> locked_version(std::string_view entry) {
+  constexpr std::string_view kKey = "version";
+  const std::size_t at = entry.find(kKey);
+  if (at == std::string_view::npos) return std::nullopt;
+  entry.remove_prefix(at + kKey.size());
+  skip(entry, "\"'=: \t");
+  const auto version = take_version(entry);
+  return version ? std::optional(version->number) : std::nullopt;
+}
+
 }  // namespace
+
+NewestVersions read_lock(std::string_view text) {
+  NewestVersions newest;
+  for (const PackageName& name : kPackages) {
+    const std::string quoted = '"' + std::string(name.written) + '"';
+    for (std::size_t at = text.find(quoted); at != std::string_view::npos;
+         at = text.find(quoted, at + 1)) {
+      const std::string_view rest = text.substr(at + quoted.size());
+      const bool json = rest.starts_with(": {");
+      const bool toml = text.substr(0, at).ends_with("name = ");
+      if (!json && !toml) continue;
+      const auto version = locked_version(rest.substr(0, rest.find(json ? "}" : "\n[")));
+      if (!version) continue;
+      NewestVersions here;
+      here.*name.package = static_cast<std::int16_t>(*version);
+      newest = merged(newest, here);
+    }
+  }
+  return newest;
+}
 
 NewestVersions merged(const NewestVersions& one, const NewestVersions& other) {
   const auto highest = [](std::int16_t a, std::int16_t b) {

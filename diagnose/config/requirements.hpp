@@ -20,6 +20,10 @@ struct NewestVersions {
 // bound counts.
 NewestVersions read_requirements(std::string_view text);
 
+// The same for what a tool wrote that had resolved the requirements: Pipfile.lock, poetry.lock,
+// uv.lock, pdm.lock.
+NewestVersions read_lock(std::string_view text);
+
 // The highest bound of two files of one directory, for each package.
 NewestVersions merged(const NewestVersions& one, const NewestVersions& other);
 

@@ -31,7 +31,10 @@ constexpr auto kRequirementFiles = std::to_array<std::string_view>(
     {"requirements.txt", "requirements.in", "requirement.txt", "environment.yml",
      "environment.yaml", "env.yml", "env.yaml", "conda.yml", "conda.yaml", "conda_env.yml",
      "conda_env.yaml", "pytorch_env.yml", "pytorch_env.yaml", "setup.py", "setup.cfg",
-     "pyproject.toml", "Pipfile"});
+     "pyproject.toml", "Pipfile", "Dockerfile"});
+
+constexpr auto kLockFiles =
+    std::to_array<std::string_view>({"Pipfile.lock", "poetry.lock", "uv.lock", "pdm.lock"});
 
 bool is_external(std::string_view top) {
   return std::binary_search(kExternal.begin(), kExternal.end(), top);
@@ -114,11 +117,13 @@ std::vector<std::string> directories_above(const std::string& file, const std::s
 NewestVersions requirements_in(const std::string& directory, const std::string& top,
                                const ModuleCache& cache) {
   NewestVersions out;
-  for (const std::string_view name : kRequirementFiles) {
+  const auto read = [&](std::string_view name, NewestVersions (*reader)(std::string_view)) {
     const std::string file = directory + std::string(name);
-    if (links_out_of(file, top)) continue;
-    if (const auto text = cache.read(file)) out = merged(out, read_requirements(*text));
-  }
+    if (links_out_of(file, top)) return;
+    if (const auto text = cache.read(file)) out = merged(out, reader(*text));
+  };
+  for (const std::string_view name : kRequirementFiles) read(name, read_requirements);
+  for (const std::string_view name : kLockFiles) read(name, read_lock);
   return out;
 }
 

@@ -96,6 +96,7 @@ class LaunchParser {
   }
 
   bool read_launcher() {
+    if (at_ >= words_.size()) return false;
     const std::string_view name = base_name(word());
     ++at_;
     if (name == "torchrun") return launcher(Launcher::torchrun);

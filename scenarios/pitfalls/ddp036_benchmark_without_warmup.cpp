@@ -36,8 +36,8 @@ bool divides_by_elapsed(const Program& program, FunctionRef function) {
 }
 
 bool waits_for_gpu(std::string_view text) {
-  for (const std::string_view word :
-       {"synchronize", "Event(", ".item()", ".cpu()", "warmup", "warm_up", "float(loss"})
+  for (const std::string_view word : {"synchronize", "Event(", ".item()", ".cpu()", "warmup",
+                                      "warm_up", "float(loss", "barrier("})
     if (facts::contains(text, word)) return true;
   return false;
 }

@@ -22,6 +22,22 @@ bool dash_is_accepted(const Program& program, const CallRef& option) {
   });
 }
 
+// args.local_rank = int(os.environ["LOCAL_RANK"]), or the index that mp.spawn hands out: what the
+// option was given does not count.
+bool is_overwritten(const Program& program) {
+  for (const diagnose::Module* module : program.modules())
+    for (const auto index : module->defs_of("local_rank", true)) {
+      const auto& def = module->defs()[index];
+      if (def.value != diagnose::kNoNode &&
+          program.environment_name({module, def.value}) == "LOCAL_RANK")
+        return true;
+    }
+  const auto spawns = program.calls(diagnose::Api::spawn);
+  return std::any_of(spawns.begin(), spawns.end(), [&](const CallRef& spawn) {
+    return facts::is_reachable(program, spawn.ref());
+  });
+}
+
 }  // namespace
 
 void check_launch_module_local_rank_spelling(const Program& program, Report& report) {
@@ -45,7 +61,9 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     if (dash_is_accepted(program, option) || !facts::is_reachable(program, option.ref())) continue;
     // A default from the environment is meant for torchrun, or for launch --use_env.
     const bool reads_environment = facts::contains(option.keyword("default").text(), "LOCAL_RANK");
-    if (!old_launcher && (reads_environment || !facts::is_distributed(program))) continue;
+    if (!old_launcher &&
+        (reads_environment || is_overwritten(program) || !facts::is_distributed(program)))
+      continue;
     Finding& finding = report.at(spelt, old_launcher ? Confidence::certain : Confidence::likely,
                                  "torch.distributed.launch passes --local-rank with a dash since "
                                  "PyTorch 2.0: this parser exits with unrecognized arguments");

@@ -230,5 +230,12 @@ TEST(Launches, BelongToTheScriptBesideThem) {
   EXPECT_EQ(count({{"a/run.sh", launch}, {"b/main.py", script}}, "b/main.py"), 0U);
 }
 
+TEST(Launches, MayLackTheirCommand) {
+  const Texts texts{{"job.sh", "srun --overlap\nsrun\npython\nnohup\ntorchrun\n"},
+                    {"train.py", "import torch\n"}};
+  EXPECT_TRUE(diagnose_texts(texts, "train.py", {}).empty());
+  EXPECT_TRUE(diagnose_texts(texts, "job.sh", {}).empty());
+}
+
 }  // namespace
 }  // namespace bench::diagnose

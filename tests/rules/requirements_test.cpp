@@ -57,6 +57,29 @@ TEST(Requirements, SayNothingWithoutAnUpperBound) {
         << text;
 }
 
+TEST(Requirements, LockFilesSayWhatIsInstalled) {
+  const NewestVersions pipenv = read_lock(R"({"default": {
+    "torch": {
+      "hashes": ["sha256:00"],
+      "index": "pypi",
+      "version": "==1.2.0"
+    },
+    "torchvision": {"version": "==0.4.0"}}})");
+  EXPECT_EQ(pipenv.torch, 102);
+  EXPECT_EQ(pipenv.lightning, kAnyVersion);
+  const NewestVersions poetry = read_lock(R"([[package]]
+name = "pytorch-lightning"
+version = "1.5.10"
+[package.extras]
+all = ["torch"]
+[[package]]
+name = "torchmetrics"
+version = "0.6"
+)");
+  EXPECT_EQ(poetry.lightning, 105);
+  EXPECT_EQ(poetry.torch, kAnyVersion);
+}
+
 TEST(Requirements, TheNearestDirectoryCounts) {
   const std::map<std::string, std::string> files{
       {"new/train.py", "import pytorch_lightning as pl\npl.Trainer(gpus=2, strategy='ddp')\n"},
