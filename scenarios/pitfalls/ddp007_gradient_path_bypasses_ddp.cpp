@@ -46,6 +46,13 @@ std::vector<CallRef> backwards_of(const Program& program) {
   return out;
 }
 
+// What a helper makes that is called in several places are several objects.
+bool is_one_object(const Program& program, Ref made, const Wrap& wrap) {
+  const auto function = program.enclosing_function(made);
+  return !function || function == program.enclosing_function(wrap.call.ref()) ||
+         program.call_sites(function).size() < 2;
+}
+
 // train(model, ...) after ddp_model = DDP(model): the parameter holds the very object that was
 // wrapped, and never the wrapper.
 bool is_handed_bare(const Program& program, Ref function, const Wrap& wrap) {
@@ -55,6 +62,7 @@ bool is_handed_bare(const Program& program, Ref function, const Wrap& wrap) {
   const auto given = program.module_sources(function);
   return !given.empty() && std::all_of(given.begin(), given.end(), [&](const auto& source) {
     return source.how == diagnose::Source::How::value && program.as_call(source.ref) &&
+           is_one_object(program, source.ref, wrap) &&
            std::any_of(inner.begin(), inner.end(),
                        [&](const auto& other) { return other.ref == source.ref; });
   });
