@@ -79,15 +79,110 @@ std::vector<CallRef> states_saved(const Program& program) {
   return out;
 }
 
+bool in_one_place(const Program& program, Ref a, Ref b) {
+  const auto here = program.enclosing_function(a);
+  const auto there = program.enclosing_function(b);
+  if (!here || !there) return !here && !there;
+  return here.module == there.module && here.function == there.function;
+}
+
+// model, optimizer = accelerator.prepare(model, optimizer), above the use of the same name.
+CallRef preparation_of(const Program& program, Ref object) {
+  for (const CallRef& prepare : program.calls_named("prepare")) {
+    const Ref node = prepare.ref();
+    const Ref parent = node.with((*node.module)[node.node].parent);
+    if (parent.kind() != diagnose::Kind::assignment || !in_one_place(program, node, object) ||
+        !program.runs_before(node, object))
+      continue;
+    const auto& tree = node.module->tree();
+    const Ref target = parent.with(tree.child(parent.node, diagnose::Field::left));
+    if (!target || !facts::contains(target.text(), object.text())) continue;
+    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+      if (argument.text() == object.text()) return prepare;
+  }
+  return {};
+}
+
+// Optimizers, loaders and schedulers come back from prepare() too, and have no prefix.
+bool is_used_as_module(const Program& program, Ref object) {
+  if (facts::contains(facts::lowered(object.text()), "optim")) return false;
+  for (const char* method : {"eval", "parameters"})
+    for (const CallRef& call : program.calls_named(method))
+      if (call.receiver() && call.receiver().text() == object.text()) return true;
+  return false;
+}
+
+// The model is prepared here, or in every caller, which hands it on under the same name.
+CallRef preparation_behind(const Program& program, Ref object) {
+  if (const CallRef here = preparation_of(program, object)) return here;
+  const auto function = program.enclosing_function(object);
+  if (!function || object.kind() != diagnose::Kind::identifier) return {};
+  CallRef found;
+  for (const CallRef& site : program.call_sites(function)) {
+    found = {};
+    for (std::size_t i = 0; const Ref argument = site.positional(i); ++i)
+      if (argument.text() == object.text()) found = preparation_of(program, argument);
+    if (const Ref named = site.keyword(object.text()); named && named.text() == object.text())
+      found = preparation_of(program, named);
+    if (!found) return {};
+  }
+  return found;
+}
+
+bool is_restored_after(const Program& program, Ref object, const CallRef& prepare) {
+  for (const CallRef& load : program.calls_named("load_state_dict"))
+    if (load.receiver() && load.receiver().text() == object.text() &&
+        !only_runs_before(program, load.ref(), prepare.ref()))
+      return true;
+  return false;
+}
+
+// DeepSpeed and FSDP keep the states of their own engines; extract_model is unwrap_model's kin.
+bool prepare_wraps_in_ddp(const Program& program) {
+  if (!program.uses(Api::accelerator)) return false;
+  for (const std::string_view word : {".module", "unwrap", "extract_model", "deepspeed",
+                                      "DeepSpeed", "fsdp", "FSDP", "FullySharded"})
+    if (program.mentions(word)) return false;
+  return true;
+}
+
+bool is_surely_prepared(const Program& program, Ref object) {
+  if (!prepare_wraps_in_ddp(program)) return false;
+  const CallRef prepare = preparation_behind(program, object);
+  return prepare && is_used_as_module(program, object) &&
+         !is_restored_after(program, object, prepare);
+}
+
+std::vector<CallRef> states_in(const Program& program, Ref saved) {
+  std::vector<CallRef> states = facts::calls_in(saved);
+  for (const Source& source : program.sources(saved))
+    for (const CallRef& call : facts::calls_in(source.ref)) states.push_back(call);
+  return states;
+}
+
+void check_prepared_saves(const Program& program, Report& report) {
+  for (const CallRef& save : states_saved(program))
+    for (const CallRef& state : states_in(program, save.positional(0))) {
+      if (state.call->name != "state_dict" || !state.receiver() ||
+          !is_surely_prepared(program, state.receiver()))
+        continue;
+      report
+          .at(state.ref(), Confidence::likely,
+              "accelerator.prepare() has wrapped this model: on several GPUs its keys begin with "
+              "'module.', and a bare model finds missing and unexpected keys")
+          .help = "Save accelerator.unwrap_model(" + std::string(state.receiver().text()) +
+                  ").state_dict().";
+      break;
+    }
+}
+
 }  // namespace
 
 void check_save_with_module_prefix(const Program& program, Report& report) {
+  if (program.wraps().empty() && !handles_prefix(program)) check_prepared_saves(program, report);
   if (program.wraps().empty() || handles_prefix(program) || loads_into_wrapper(program)) return;
   for (const CallRef& save : states_saved(program)) {
-    std::vector<CallRef> states = facts::calls_in(save.positional(0));
-    for (const Source& source : program.sources(save.positional(0)))
-      for (const CallRef& call : facts::calls_in(source.ref)) states.push_back(call);
-    for (const CallRef& state : states) {
+    for (const CallRef& state : states_in(program, save.positional(0))) {
       if (state.call->name != "state_dict" || !state.receiver()) continue;
       // Where only some runs wrap, a load without the wrapper says what the keys should be.
       const bool wrapped = facts::is_surely_wrapped(program, state.receiver()) ||

@@ -53,6 +53,20 @@ Use use_of(const Program& program, const CallRef& call) {
   return use;
 }
 
+// LightningCLI(Model, trainer_defaults={...}): the rest comes from the command line.
+void add_command_lines(const Program& program, std::vector<Use>& out) {
+  if (!program.imports("lightning") && !program.imports("pytorch_lightning")) return;
+  for (const CallRef& call : program.calls_named("LightningCLI")) {
+    Use use;
+    use.call = call;
+    use.has_more = true;
+    if (const Ref defaults = call.keyword("trainer_defaults"))
+      for (const Source& source : program.sources(defaults))
+        if (source.ref.kind() == Kind::dictionary) add_pairs(program, source.ref, use);
+    if (!use.arguments.empty()) out.push_back(std::move(use));
+  }
+}
+
 bool is_trainer_key(std::string_view parent) {
   const std::string last = facts::lowered(parent.substr(parent.rfind('.') + 1));
   return last == "trainer" || last == "pl_trainer" || last == "trainer_args" ||
@@ -91,6 +105,7 @@ std::vector<Use> uses(const Program& program) {
       out.back().has_more = true;
     }
   }
+  add_command_lines(program, out);
   std::string_view parent;
   for (const ConfigEntry& entry : program.configs()) {
     if (!is_trainer_key(entry.parent())) continue;
