@@ -71,6 +71,8 @@ ClassRef Program::class_of(Ref expression) const {
   if (!expression) return {};
   if (expression.text() == "self") return enclosing_class(expression);
   for (const Source& source : module_sources(expression)) {
+    if (source.how == Source::How::parameter && source.ref.text() == "self")
+      return enclosing_class(source.ref);  // an object that handed itself on
     if (source.how != Source::How::value) continue;
     if (const ClassRef found = class_of_call(as_call(source.ref))) return found;
   }
@@ -84,9 +86,9 @@ FunctionRef Program::callee(CallRef call) const {
   if (function.kind() == Kind::attribute) {
     const Ref object = function.child(Field::object);
     if (object.kind() == Kind::call && object.text().starts_with("super("))
-      return named ? method(base_of(enclosing_class(function)), call.call->name) : FunctionRef{};
+      return named ? inherited_method(enclosing_class(function), call.call->name) : FunctionRef{};
     if (named && object.text() == "self")
-      if (const FunctionRef found = method(enclosing_class(function), call.call->name))
+      if (const FunctionRef found = method_on_self(enclosing_class(function), call.call->name))
         return found;
     if (call.module->qualified(function.node).empty()) {
       if (!named) return {};
@@ -121,8 +123,12 @@ const std::vector<CallRef>& Program::call_sites(FunctionRef function) const {
   std::string_view name = function.function->name;
   if (name == "__init__" && function.function->owner_class != kNoNode)
     name = function.module->class_at(function.function->owner_class)->name;
-  for (const CallRef& call : calls_named(name))
-    if (callee(call) == function) found.push_back(call);
+  const bool is_method = function.function->owner_class != kNoNode;
+  for (const CallRef& call : calls_named(name)) {
+    const bool on_self = is_method && call.receiver().text() == "self";
+    if (callee(call) == function || (on_self && overrides(function, enclosing_class(call.ref()))))
+      found.push_back(call);
+  }
   if (name != function.function->name)  // super().__init__(...)
     for (const CallRef& call : calls_named(function.function->name))
       if (callee(call) == function) found.push_back(call);

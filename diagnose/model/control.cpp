@@ -330,6 +330,11 @@ std::vector<Ref> Program::loops_around(Ref node) const {
 std::vector<FunctionRef> Program::reached(Ref subtree) const {
   std::vector<FunctionRef> out;
   std::vector<std::pair<Ref, int>> pending{{subtree, 0}};
+  const auto add = [&](FunctionRef function, int depth) {
+    if (!function || std::find(out.begin(), out.end(), function) != out.end()) return;
+    out.push_back(function);
+    pending.push_back({{function.module, function.function->body}, depth + 1});
+  };
   while (!pending.empty() && out.size() < kMaxReached) {
     const auto [at, depth] = pending.back();
     pending.pop_back();
@@ -339,10 +344,13 @@ std::vector<FunctionRef> Program::reached(Ref subtree) const {
     auto call = std::lower_bound(calls.begin(), calls.end(), at.node,
                                  [](const Call& c, NodeId id) { return c.node < id; });
     for (; call != calls.end() && call->node < last; ++call) {
-      const FunctionRef function = callee({at.module, &*call});
-      if (!function || std::find(out.begin(), out.end(), function) != out.end()) continue;
-      out.push_back(function);
-      pending.push_back({{function.module, function.function->body}, depth + 1});
+      const CallRef made{at.module, &*call};
+      add(callee(made), depth);
+      if (made.receiver().text() != "self") continue;
+      const ClassRef owner = enclosing_class(made.ref());
+      if (!owner || derived_of(owner).empty()) continue;
+      for (const ClassRef& derived : derived_in_use(owner))
+        add({derived.module, derived.module->method(*derived.cls, call->name)}, depth);
     }
   }
   return out;

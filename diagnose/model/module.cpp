@@ -58,6 +58,11 @@ NodeId bound_call(const Module& module, NodeId call) {
 
 }  // namespace
 
+const std::vector<std::uint32_t>& Module::item_defs_of(std::string_view container) const {
+  const auto found = items_.find(container);
+  return found == items_.end() ? kNoDefs : found->second;
+}
+
 const Call* Module::call_at(NodeId node) const {
   const auto at = std::lower_bound(calls_.begin(), calls_.end(), node,
                                    [](const Call& call, NodeId id) { return call.node < id; });

@@ -88,6 +88,8 @@ class Module {
   const std::vector<Def>& defs() const { return defs_; }
   // Indices into defs() of one name, in source order; attributes and plain names are kept apart.
   const std::vector<std::uint32_t>& defs_of(std::string_view name, bool attribute) const;
+  // Of container[...] = value, by the container's text.
+  const std::vector<std::uint32_t>& item_defs_of(std::string_view container) const;
   const std::vector<Function>& functions() const { return functions_; }
   const std::vector<Class>& classes() const { return classes_; }
   const Function* function_at(NodeId node) const;
@@ -136,6 +138,7 @@ class Module {
   std::unordered_map<std::uint8_t, std::vector<NodeId>> listed_;
   std::unordered_map<std::string_view, std::vector<std::uint32_t>> names_;
   std::unordered_map<std::string_view, std::vector<std::uint32_t>> attributes_;
+  std::unordered_map<std::string_view, std::vector<std::uint32_t>> items_;
   std::unordered_map<std::string_view, std::string> import_paths_;
   std::vector<std::string> imports_;
   std::vector<std::string> star_imports_;

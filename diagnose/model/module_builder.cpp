@@ -24,6 +24,7 @@ constexpr bool is_listed(Kind kind) {
     case Kind::comparison:
     case Kind::binary:
     case Kind::subscript:
+    case Kind::wildcard_import:
       return true;
     default:
       return false;
@@ -297,6 +298,8 @@ class ModuleBuilder {
     for (std::uint32_t i = 0; i < module_.defs_.size(); ++i) {
       const Def& def = module_.defs_[i];
       (def.is_attribute ? module_.attributes_ : module_.names_)[def.name].push_back(i);
+      if (tree_[def.target].kind == Kind::subscript)
+        module_.items_[tree_.text(tree_.child(def.target, Field::value))].push_back(i);
     }
     for (Call& call : module_.calls_)
       if (call.function != kNoNode) call.api = module_.api(call.function);

@@ -23,6 +23,8 @@ bool contains_word(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
 
+std::string_view last_name(std::string_view dotted) { return dotted.substr(dotted.rfind('.') + 1); }
+
 }  // namespace
 
 Ref CallRef::receiver() const {
@@ -57,6 +59,11 @@ void Program::index_calls() {
       // What stands under `if __name__ == "__main__"` does not run when the file is imported.
       if (module != &root() && module->under_main_guard(call.node)) continue;
       by_name_[call.name].push_back({module, &call});
+      // fit(...) after `from loop import train as fit` is a call of train.
+      if ((*module)[call.function].kind == Kind::identifier)
+        if (const std::string_view own = last_name(module->import_path(call.name));
+            !own.empty() && own != call.name)
+          by_name_[own].push_back({module, &call});
       if (call.api != Api::none)
         by_api_[static_cast<std::size_t>(call.api)].push_back({module, &call});
     }

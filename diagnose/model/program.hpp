@@ -154,9 +154,6 @@ class Program {
   ClassRef class_of(Ref expression) const;     // class of the object the expression gives
   ClassRef enclosing_class(Ref node) const;
   FunctionRef enclosing_function(Ref node) const;
-  FunctionRef method(ClassRef owner, std::string_view name) const;  // in bases of this program too
-  ClassRef base_of(ClassRef derived) const;  // the first base that is a class of this program
-  bool derives_from(ClassRef derived, Api base) const;
   const std::vector<CallRef>& call_sites(FunctionRef function) const;
   std::string qualified(Ref expression) const;
   CallRef as_call(Ref node) const;
@@ -167,6 +164,21 @@ class Program {
   const std::vector<FunctionRef>& functions() const { return functions_; }
   // Same variable: same text, and for plain names the same function or module scope.
   bool same_variable(Ref a, Ref b) const;
+
+  // --- what classes inherit (hierarchy.cpp)
+  FunctionRef method(ClassRef owner, std::string_view name) const;  // in bases of this program too
+  FunctionRef inherited_method(ClassRef owner, std::string_view name) const;  // of super().name()
+  // What self.name() runs in a method of `owner`: of a derived class where the owner has none.
+  FunctionRef method_on_self(ClassRef owner, std::string_view name) const;
+  // A call of the method's name on self in a class it derives from may mean it.
+  bool overrides(FunctionRef function, ClassRef base) const;
+  std::vector<ClassRef> bases_of(ClassRef derived) const;
+  ClassRef base_of(ClassRef derived) const;  // the first base that is a class of this program
+  const std::vector<ClassRef>& lineage(ClassRef cls) const;      // itself and its bases, all levels
+  const std::vector<ClassRef>& derived_of(ClassRef base) const;  // all levels
+  // Those of derived_of() that the program makes objects of; all where it makes none by name.
+  std::vector<ClassRef> derived_in_use(ClassRef base) const;
+  bool derives_from(ClassRef derived, Api base) const;
 
   // --- literals (literal.cpp)
   Value evaluate(Ref expression) const;
@@ -211,6 +223,7 @@ class Program {
  private:
   friend class Resolver;
   void index_calls();
+  void index_derived() const;
   void find_wraps();
   void find_training_loops();
   Ref items_behind(Ref name) const;
@@ -220,6 +233,7 @@ class Program {
   const Module* import_target(const Module& from, std::string_view path) const;
   RankTest rank_test(Ref condition, int depth) const;
   RankTest comparison_rank_test(Ref comparison) const;
+  RankTest presence_test(Ref value) const;
   RankTest guarded_by_rank(Ref node, int depth) const;
   Ref handed_on(FunctionRef function) const;
   bool before_ranks(Ref node, int depth) const;
@@ -239,6 +253,11 @@ class Program {
   mutable std::map<const Function*, std::vector<CallRef>> call_sites_;
   mutable std::map<std::pair<Ref, bool>, std::vector<Source>> resolved_;
   mutable int resolving_ = 0;
+  mutable std::map<Ref, RankTest> presence_;
+  mutable int testing_presence_ = 0;
+  mutable std::unordered_map<const Class*, std::vector<ClassRef>> lineages_;
+  mutable std::unordered_map<const Class*, std::vector<ClassRef>> derived_;
+  mutable bool derived_known_ = false;
   mutable std::optional<std::vector<ForwardCall>> forward_calls_;
   bool framework_distributes_ = false;
   bool has_ddp_ = false;

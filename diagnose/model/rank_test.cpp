@@ -8,6 +8,11 @@ namespace bench::diagnose {
 namespace {
 
 constexpr int kDepth = 6;
+constexpr int kPresenceNesting = 4;  // values that are there where another value is
+
+bool is_nothing(Ref value) {
+  return value.kind() == Kind::none_literal || value.kind() == Kind::false_literal;
+}
 
 RankTest flip(RankTest test) {
   if (test == RankTest::none) return test;
@@ -23,12 +28,47 @@ bool is_function(const Program& program, Ref name) {
 
 }  // namespace
 
+// writer = SummaryWriter() if rank == 0 else None: on other ranks there is nothing.
+RankTest Program::presence_test(Ref value) const {
+  const auto known = presence_.find(value);
+  if (known != presence_.end()) return known->second;
+  if (testing_presence_ >= kPresenceNesting) return RankTest::none;
+  presence_[value] = RankTest::none;  // what asks again meanwhile learns nothing
+  ++testing_presence_;
+  bool somewhere = false;
+  bool elsewhere_nothing = false;
+  bool only_main = true;
+  for (const Source& source : sources(value)) {
+    if (source.how == Source::How::value && is_nothing(source.ref)) {
+      elsewhere_nothing = true;
+      continue;
+    }
+    only_main = source.how == Source::How::value && source.ref != value &&
+                guarded_by_rank(source.ref) == RankTest::main_only;
+    if (!only_main) break;
+    somewhere = true;
+    // A function that returns under the test alone gives None elsewhere.
+    const Module& module = *source.ref.module;
+    const bool returned = module[module[source.ref.node].parent].kind == Kind::return_statement;
+    if (returned && enclosing_function(source.ref) != enclosing_function(value))
+      elsewhere_nothing = true;
+  }
+  --testing_presence_;
+  const bool tells = somewhere && only_main && elsewhere_nothing;
+  return presence_[value] = tells ? RankTest::main_only : RankTest::none;
+}
+
 RankTest Program::comparison_rank_test(Ref at) const {
   const SyntaxTree& tree = at.module->tree();
   if (tree.child_count(at.node) != 2) return RankTest::none;
   Ref left = at.with(tree.child_at(at.node, 0));
   Ref right = at.with(tree.child_at(at.node, 1));
   Op op = tree[at.node].op;
+  if (right.kind() == Kind::none_literal) {
+    const bool absent = op == Op::is || op == Op::equal;
+    const RankTest present = presence_test(left);
+    return absent ? flip(present) : present;
+  }
   const auto ranked = [&](Ref expression) {
     if ((roles(expression, 0) & (kRank | kLocalRank)) != 0) return true;
     // With one device for each rank of a node, as good or bad as the local rank.
@@ -102,7 +142,7 @@ RankTest Program::rank_test(Ref at, int depth) const {
     if (source.how != Source::How::value || source.ref == at) continue;
     if (const RankTest test = rank_test(source.ref, depth + 1); test != RankTest::none) return test;
   }
-  return RankTest::none;
+  return at.kind() == Kind::call ? RankTest::none : presence_test(at);
 }
 
 }  // namespace bench::diagnose

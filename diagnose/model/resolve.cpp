@@ -9,7 +9,6 @@
 namespace bench::diagnose {
 namespace {
 
-constexpr int kDepth = 14;
 constexpr std::size_t kMaxSources = 16;
 constexpr int kNesting = 24;  // resolutions that need the result of another one
 
@@ -47,7 +46,7 @@ Ref unwrapped(Ref conditional) {
 
 void Resolver::follow(Ref at, int element, int depth) {
   if (!at || out.size() >= kMaxSources) return;
-  if (depth > kDepth || !seen_.insert({at, element}).second) return;
+  if (depth > kMaxDepth || !seen_.insert({at, element}).second) return;
   const SyntaxTree& tree = at.module->tree();
   switch (at.kind()) {
     case Kind::identifier:
@@ -112,7 +111,7 @@ void Resolver::follow_name(Ref at, int element, int depth) {
   const std::string_view name = at.text();
   const auto& indices = module.defs_of(name, false);
   NodeId scope = module.scope_of(at.node);
-  for (int level = 0; level < kDepth; ++level) {
+  for (int level = 0; level < kMaxDepth; ++level) {
     const bool is_class = scope != 0 && module[scope].kind == Kind::class_definition;
     // A class body is not visible from the functions inside it.
     const bool visible = !is_class || module.scope_of(at.node) == scope;
@@ -122,6 +121,8 @@ void Resolver::follow_name(Ref at, int element, int depth) {
   }
   if (const auto path = module.import_path(name); !path.empty()) {
     if (follow_imported(module, path, element, depth)) return;
+  } else if (indices.empty() && follow_starred(module, name, element, depth)) {
+    return;
   }
   emit(at, element, Source::How::unknown);
 }
@@ -161,7 +162,7 @@ bool Resolver::follow_scope(Ref at, NodeId scope, const std::vector<std::uint32_
 
 bool Resolver::follow_imported(const Module& from, std::string_view path, int element, int depth) {
   const std::size_t dot = path.rfind('.');
-  if (dot == std::string_view::npos || depth > kDepth) return false;
+  if (dot == std::string_view::npos || depth > kMaxDepth) return false;
   const Module* target = program_.import_target(from, path.substr(0, dot));
   if (target == nullptr) return false;
   const std::string_view name = path.substr(dot + 1);
@@ -176,7 +177,32 @@ bool Resolver::follow_imported(const Module& from, std::string_view path, int el
       found = true;
     }
   }
-  return found;
+  return found || follow_starred(*target, name, element, depth + 1);
+}
+
+// A name of `from trainers import *`, also where that file has it from another one in the same way.
+bool Resolver::follow_starred(const Module& from, std::string_view name, int element, int depth) {
+  constexpr std::size_t kMostFiles = 24;
+  if (depth > kMaxDepth) return false;
+  std::vector<const Module*> files{&from};
+  for (std::size_t i = 0; i < files.size() && files.size() < kMostFiles; ++i)
+    for (const NodeId star : files[i]->nodes_of(Kind::wildcard_import)) {
+      const SyntaxTree& tree = files[i]->tree();
+      const std::string_view path = tree.text(tree.child(tree[star].parent, Field::module_name));
+      const Module* target = program_.import_target(*files[i], path);
+      if (target == nullptr || std::find(files.begin(), files.end(), target) != files.end())
+        continue;
+      for (const std::uint32_t index : target->defs_of(name, false)) {
+        const Def& def = target->defs()[index];
+        if (def.scope != 0) continue;
+        if (def.kind == DefKind::import)
+          return follow_imported(*target, target->import_path(name), element, depth + 1);
+        follow_def(*target, def, element, depth + 1);
+        return true;
+      }
+      files.push_back(target);
+    }
+  return false;
 }
 
 void Resolver::follow_parameter(const Module& module, const Def& def, int element, int depth) {
@@ -196,7 +222,10 @@ void Resolver::follow_parameter(const Module& module, const Def& def, int elemen
   for (const CallRef& site : program_.call_sites({&module, function})) {
     Ref value = site.keyword(def.name);
     if (!value) value = site.positional(is_method ? index - 1 : index);
-    if (value) follow(value, element, depth + 1);
+    if (value)
+      follow(value, element, depth + 1);
+    else
+      follow_splatted(site, def.name, depth);
   }
   follow_spawned(*function, index, element, depth);
   if (out.size() == before && def.value != kNoNode)
@@ -226,11 +255,17 @@ void Resolver::follow_call(Ref at, int element, int depth) {
     if (call.call->api == Api::convert_sync_batch_norm || call.call->api == Api::torch_compile)
       return follow(call.positional(0), element, depth + 1);
   }
-  if (call.call->name == "prepare" && call.positional(0)) {  // accelerator.prepare(a, b)
+  if (call.call->name == "get" && call.positional(0) && call.receiver() &&
+      at.module->qualified(call.call->function).empty()) {  // parts.get("model")
+    const std::size_t before = out.size();
+    follow_item(call.receiver(), at.module->tree().string_value(call.positional(0).node), depth);
+    if (out.size() > before) return;
+  }
+  const FunctionRef function = program_.callee(call);
+  if (!function && call.call->name == "prepare") {  // accelerator.prepare(a, b)
     const Ref same = call.positional(element < 0 ? 0 : static_cast<std::size_t>(element));
     if (same) return follow(same, -1, depth + 1);
   }
-  const FunctionRef function = program_.callee(call);
   if (!function || function.function->name == "__init__") return emit(at, element);
   const std::size_t before = out.size();
   for (const NodeId value : function.function->returns)

@@ -1,5 +1,6 @@
 // Where the value of an attribute comes from: assignments in its class, assignments to the
 // attribute of an object of the same name, options of a command line.
+#include "diagnose/model/object_names.hpp"
 #include "diagnose/model/reaching.hpp"
 #include "diagnose/model/resolver.hpp"
 
@@ -65,6 +66,38 @@ bool is_replaced(const Module& module, const Def& def, const std::vector<const D
   });
 }
 
+// name: type, with or without a value.
+bool is_annotated(const Module& module, const Def& def) {
+  const std::string_view rest = module.tree().source().substr(module[def.target].end);
+  const std::size_t next = rest.find_first_not_of(' ');
+  return next != std::string_view::npos && rest[next] == ':';
+}
+
+// How many fields of a data class stand above the one.
+std::size_t fields_above(const Module& module, const Def& field) {
+  return static_cast<std::size_t>(
+      std::count_if(module.defs().begin(), module.defs().end(), [&](const Def& def) {
+        return def.scope == field.scope && def.kind == DefKind::assign &&
+               def.target < field.target && is_annotated(module, def);
+      }));
+}
+
+bool is_property(const Module& module, const Function& function) {
+  const SyntaxTree& tree = module.tree();
+  const NodeId parent = tree[function.node].parent;
+  if (parent == kNoNode || tree[parent].kind != Kind::decorated) return false;
+  for (NodeId at = tree[parent].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::decorator && tree.text(at).ends_with("property")) return true;
+  return false;
+}
+
+// Classes whose objects have what they are made with as attributes.
+bool makes_namespace(std::string_view name) {
+  static constexpr std::string_view kNames[] = {"SimpleNamespace", "Namespace", "EasyDict", "edict",
+                                                "AttrDict",        "Munch",     "DotMap",   "Box"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 }  // namespace
 
 void Resolver::follow_attribute(Ref at, int element, int depth) {
@@ -83,12 +116,32 @@ void Resolver::follow_attribute(Ref at, int element, int depth) {
     follow_class_attribute(owner, name, at, element, depth);
   } else if (object.kind() == Kind::identifier || object.kind() == Kind::attribute) {
     follow_namespace(object, name, at, element, depth);
+  } else if (object.kind() == Kind::call) {  // make_parts().loader
+    if (const ClassRef made = program_.class_of(object))
+      follow_class_attribute(made, name, at, element, depth);
   }
   if (out.size() == before) emit(at, element, Source::How::unknown);
 }
 
+bool Resolver::tells_more_than_none(std::size_t before) const {
+  return std::any_of(out.begin() + static_cast<std::ptrdiff_t>(before), out.end(),
+                     [](const Source& source) { return source.ref.kind() != Kind::none_literal; });
+}
+
+// In the class itself, else in its bases, else in the classes derived from it.
 void Resolver::follow_class_attribute(ClassRef owner, std::string_view name, Ref use, int element,
                                       int depth) {
+  const std::size_t before = out.size();
+  for (const ClassRef& cls : program_.lineage(owner)) {
+    follow_own_attribute(cls, name, use, element, depth);
+    if (tells_more_than_none(before)) return;
+  }
+  for (const ClassRef& derived : program_.derived_in_use(owner))
+    follow_own_attribute(derived, name, use, element, depth);
+}
+
+void Resolver::follow_own_attribute(ClassRef owner, std::string_view name, Ref use, int element,
+                                    int depth) {
   const Module& module = *owner.module;
   std::vector<const Def*> found;
   for (const std::uint32_t index : module.defs_of(name, true)) {
@@ -113,16 +166,37 @@ void Resolver::follow_class_attribute(ClassRef owner, std::string_view name, Ref
     if ((at != &module || module.function_of(def->target) != here || def->target > use.node) &&
         !is_replaced(module, *def, found, at == &module ? here : kNoNode))
       follow_def(module, *def, element, depth);
-  for (const std::uint32_t index : module.defs_of(name, false)) {
-    const Def& def = module.defs()[index];
-    if (def.scope == owner.cls->node && def.kind == DefKind::assign)
-      follow_def(module, def, element, depth);
-  }
+  follow_field(owner, name, element, depth);
+  if (found.empty()) follow_getter(owner, name, element, depth);
 }
 
-// args.gpu = ..., cfg.batch_size = ..., an argparse option, or an object of a local class.
-void Resolver::follow_namespace(Ref object, std::string_view name, Ref use, int element,
-                                int depth) {
+// name = value in the class body; of a data class, what its objects are made with.
+void Resolver::follow_field(ClassRef owner, std::string_view name, int element, int depth) {
+  const Module& module = *owner.module;
+  std::size_t index = 0;
+  bool is_field = false;
+  for (const std::uint32_t each : module.defs_of(name, false)) {
+    const Def& def = module.defs()[each];
+    if (def.scope != owner.cls->node || def.kind != DefKind::assign) continue;
+    follow_def(module, def, element, depth);
+    is_field = is_annotated(module, def);
+    index = fields_above(module, def);
+  }
+  if (!is_field || program_.method(owner, "__init__")) return;
+  for (const CallRef& made : program_.calls_named(owner.cls->name))
+    if (program_.class_of_call(made) == owner)
+      if (const Ref value = made.argument(index, name)) follow(value, element, depth + 1);
+}
+
+// What a @property returns.
+void Resolver::follow_getter(ClassRef owner, std::string_view name, int element, int depth) {
+  const Function* getter = owner.module->method(*owner.cls, name);
+  if (getter == nullptr || !is_property(*owner.module, *getter)) return;
+  for (const NodeId value : getter->returns) follow({owner.module, value}, element, depth + 1);
+}
+
+// args.gpu = ..., cfg.batch_size = ... of an object with that name.
+bool Resolver::follow_named(Ref object, std::string_view name, Ref use, int element, int depth) {
   const std::string_view object_text = object.text();
   const std::string_view alias = alias_of(object);
   bool found = false;
@@ -140,11 +214,43 @@ void Resolver::follow_namespace(Ref object, std::string_view name, Ref use, int 
       found = true;
     }
   }
-  if (found) return;
-  if (const ClassRef owner = program_.class_of(object)) {
+  return found;
+}
+
+// opts.lead after keep(args), where another function has set args.lead.
+void Resolver::follow_renamed(Ref object, std::string_view name, int element, int depth) {
+  constexpr int kMostDefinitions = 8;
+  const auto names = names_of(program_, object);
+  const auto is_one_of = [](const auto& all, std::string_view each) {
+    return std::find(all.begin(), all.end(), each) != all.end();
+  };
+  int looked_at = 0;
+  for (const Module* module : program_.modules())
+    for (const std::uint32_t index : module->defs_of(name, true)) {
+      const Def& def = module->defs()[index];
+      const Ref owner = Ref{module, def.target}.child(Field::object);
+      if (def.kind == DefKind::augmented || owner.text() == "self") continue;
+      if (++looked_at > kMostDefinitions) return;
+      const auto others = names_of(program_, owner);
+      if (std::any_of(others.begin(), others.end(),
+                      [&](std::string_view other) { return is_one_of(names, other); }))
+        follow_def(*module, def, element, depth);
+    }
+}
+
+// Of an object of a local class, of a namespace made in the program, an argparse option.
+void Resolver::follow_namespace(Ref object, std::string_view name, Ref use, int element,
+                                int depth) {
+  if (follow_named(object, name, use, element, depth)) return;
+  const std::size_t before = out.size();
+  if (const ClassRef owner = program_.class_of(object))
     follow_class_attribute(owner, name, use, element, depth);
-    return;
-  }
+  if (out.size() == before) follow_renamed(object, name, element, depth);
+  if (out.size() > before) return;
+  for (const Source& source : program_.sources(object))
+    if (const CallRef made = program_.as_call(source.ref); made && makes_namespace(made.call->name))
+      follow_item(source.ref, std::string(name), depth);
+  if (out.size() > before) return;
   for (const CallRef& call : program_.calls_named("add_argument")) {
     if (argument_name(call) == name) emit(call.ref(), element, Source::How::argument);
   }

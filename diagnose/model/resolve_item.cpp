@@ -1,28 +1,76 @@
-// Where the value of an item of a container comes from.
+// Where the value of an item of a container comes from: the literal it was made as, what was stored
+// in it later, keyword arguments that a function collected.
+#include "diagnose/model/reaching.hpp"
 #include "diagnose/model/resolver.hpp"
 
-namespace bench::diagnose {
+#include <algorithm>
 
-// loaders["train"]: an assignment to that very subscript, or an item of a literal container.
+namespace bench::diagnose {
+namespace {
+
+// dict(a=b) and what is made from a dictionary.
+bool makes_container(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "dict",  "OrderedDict", "defaultdict", "ModuleDict", "SimpleNamespace", "Namespace",
+      "edict", "EasyDict",    "AttrDict",    "Munch",      "DotMap",          "Box"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+// The function's **kwargs.
+bool collects_keywords(const Program& program, const Source& source) {
+  if (source.how != Source::How::parameter) return false;
+  const FunctionRef function = program.enclosing_function(source.ref);
+  if (!function) return false;
+  const auto& parameters = function.function->parameters;
+  return std::any_of(parameters.begin(), parameters.end(), [&](const Parameter& parameter) {
+    return parameter.splat == 'd' && parameter.name == source.ref.text();
+  });
+}
+
+bool may_be_key(const Module& module, NodeId written, const std::optional<std::string>& key) {
+  const auto name = module.tree().string_value(written);
+  return !key || !name || *key == *name;
+}
+
+}  // namespace
+
+// loaders["train"], loaders.get("train"): an assignment to that very subscript, or an item of what
+// the container comes from.
 void Resolver::follow_subscript(Ref at, int element, int depth) {
-  const Module& module = *at.module;
-  const SyntaxTree& tree = module.tree();
   const std::size_t before = out.size();
-  for (const std::uint32_t index : module.defs_of(at.text(), false)) {
-    const Def& def = module.defs()[index];
-    if (!tree.contains(def.target, at.node)) follow_def(module, def, element, depth);
-  }
-  if (out.size() > before) return;
-  const auto key = tree.string_value(tree.child(at.node, Field::subscript));
-  for (const Source& source : program_.sources(at.child(Field::value))) {
-    if (source.how != Source::How::value || source.ref == at) continue;
-    follow_items(source.ref, key, depth);
-  }
+  if (follow_stored_at(at, element, depth)) return;
+  const auto key = at.module->tree().string_value(at.child(Field::subscript).node);
+  follow_item(at.child(Field::value), key, depth);
   if (out.size() == before) emit(at, element);
 }
 
-// The item of a literal container under the key, or every item when the key is not known.
-void Resolver::follow_items(Ref container, const std::optional<std::string>& key, int depth) {
+// loaders["train"] = ... with the same text; in the same function, the latest above.
+bool Resolver::follow_stored_at(Ref at, int element, int depth) {
+  const Module& module = *at.module;
+  const std::size_t before = out.size();
+  const auto& indices = module.defs_of(at.text(), false);
+  for (auto index = indices.rbegin(); index != indices.rend(); ++index) {
+    const Def& def = module.defs()[*index];
+    if (module.tree().contains(def.target, at.node)) continue;
+    const bool same = module.function_of(def.target) == module.function_of(at.node);
+    if (same && !reaches(module, def, at.node)) continue;
+    follow_def(module, def, element, depth);
+    if (same && dominates(module, def, at.node)) break;
+  }
+  return out.size() > before;
+}
+
+void Resolver::follow_item(Ref container, const Key& key, int depth) {
+  if (depth > kMaxDepth) return;
+  for (const Source& source : program_.sources(container)) {
+    if (collects_keywords(program_, source)) follow_collected(source.ref, key, depth);
+    if (source.how == Source::How::value) follow_items_of(source.ref, key, depth);
+  }
+}
+
+// The items under the key, or every item when the key is not known.
+void Resolver::follow_items_of(Ref container, const Key& key, int depth) {
+  if (depth > kMaxDepth) return;
   const SyntaxTree& tree = container.module->tree();
   const Kind kind = container.kind();
   if (kind == Kind::comprehension) {
@@ -30,17 +78,68 @@ void Resolver::follow_items(Ref container, const std::optional<std::string>& key
     if (body != kNoNode && tree[body].kind == Kind::pair) body = tree.child(body, Field::value);
     return follow(container.with(body), -1, depth + 1);
   }
+  if (const CallRef made = program_.as_call(container)) {
+    if (!makes_container(made.call->name)) return;
+    if (key) follow(made.keyword(*key), -1, depth + 1);
+    if (const Ref inner = made.positional(0)) follow_item(inner, key, depth + 1);
+    follow_stored_items(container, key, depth);
+    return;
+  }
   if (kind != Kind::dictionary && kind != Kind::list && kind != Kind::tuple) return;
+  if (follow_stored_items(container, key, depth)) return;
   for (NodeId item = tree[container.node].first_child; item != kNoNode;
        item = tree[item].next_sibling) {
     if (tree[item].kind != Kind::pair) {
       if (kind != Kind::dictionary) follow(container.with(item), -1, depth + 1);
-      continue;
-    }
-    const auto name = tree.string_value(tree.child(item, Field::key));
-    if (!key || !name || *key == *name)
+    } else if (may_be_key(*container.module, tree.child(item, Field::key), key)) {
       follow(container.with(tree.child(item, Field::value)), -1, depth + 1);
+    }
   }
+}
+
+// loaders[name] = ... where the container was made, under the name it has there; true where that
+// takes the place of what it was made with.
+bool Resolver::follow_stored_items(Ref container, const Key& key, int depth) {
+  const Module& module = *container.module;
+  const std::string_view name = program_.assigned_name(container);
+  if (name.empty()) return false;
+  const bool of_object = name.starts_with("self.");
+  bool replaced = false;
+  for (const std::uint32_t index : module.item_defs_of(name)) {
+    const Def& def = module.defs()[index];
+    const Ref target = container.with(def.target);
+    const bool same = of_object
+                          ? program_.enclosing_class(target) == program_.enclosing_class(container)
+                          : module.function_of(def.target) == module.function_of(container.node);
+    const NodeId written = target.child(Field::subscript).node;
+    if (!same || !may_be_key(module, written, key)) continue;
+    follow_def(module, def, -1, depth + 1);
+    const bool is_the_key = key && module.tree().string_value(written) == key;
+    replaced = replaced || (is_the_key && dominates(module, def, container.node));
+  }
+  return replaced;
+}
+
+// kwargs["model"]: the keyword argument of the calls.
+void Resolver::follow_collected(Ref parameter, const Key& key, int depth) {
+  // Keywords handed on by many classes in turn are looked for once in each.
+  if (!key || !collected_.insert({parameter, *key}).second) return;
+  for (const CallRef& site : program_.call_sites(program_.enclosing_function(parameter))) {
+    if (const Ref value = site.keyword(*key))
+      follow(value, -1, depth + 1);
+    else
+      follow_splatted(site, *key, depth);
+  }
+}
+
+// What f(**options) passes as the parameter.
+void Resolver::follow_splatted(const CallRef& call, std::string_view name, int depth) {
+  const SyntaxTree& tree = call.module->tree();
+  const NodeId list = tree.child(call.call->node, Field::arguments);
+  if (list == kNoNode) return;
+  for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::dictionary_splat)
+      follow_item({call.module, tree[at].first_child}, std::string(name), depth + 1);
 }
 
 }  // namespace bench::diagnose

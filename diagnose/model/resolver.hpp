@@ -25,12 +25,15 @@ class Resolver {
   std::vector<Source> out;
 
  private:
+  static constexpr int kMaxDepth = 14;
+
   void emit(Ref at, int element, Source::How how = Source::How::value);
   void follow_def(const Module& module, const Def& def, int element, int depth);
   void follow_name(Ref at, int element, int depth);
   bool follow_scope(Ref at, NodeId scope, const std::vector<std::uint32_t>& indices, int element,
                     int depth, bool same_scope);
   bool follow_imported(const Module& from, std::string_view path, int element, int depth);
+  bool follow_starred(const Module& from, std::string_view name, int element, int depth);
   void follow_parameter(const Module& module, const Def& def, int element, int depth);
   void follow_spawned(const Function& function, std::size_t index, int element, int depth);
   void follow_call(Ref at, int element, int depth);
@@ -38,14 +41,30 @@ class Resolver {
   void follow_attribute(Ref at, int element, int depth);
   void follow_class_attribute(ClassRef owner, std::string_view name, Ref use, int element,
                               int depth);
+  void follow_own_attribute(ClassRef owner, std::string_view name, Ref use, int element, int depth);
+  void follow_field(ClassRef owner, std::string_view name, int element, int depth);
+  void follow_getter(ClassRef owner, std::string_view name, int element, int depth);
+  bool follow_named(Ref object, std::string_view name, Ref use, int element, int depth);
+  void follow_renamed(Ref object, std::string_view name, int element, int depth);
   void follow_namespace(Ref object, std::string_view name, Ref use, int element, int depth);
 
+  using Key = std::optional<std::string>;  // nothing where it is no literal
+
   void follow_subscript(Ref at, int element, int depth);
-  void follow_items(Ref container, const std::optional<std::string>& key, int depth);
+  bool follow_stored_at(Ref at, int element, int depth);
+  void follow_item(Ref container, const Key& key, int depth);
+  void follow_items_of(Ref container, const Key& key, int depth);
+  bool follow_stored_items(Ref container, const Key& key, int depth);
+  void follow_collected(Ref parameter, const Key& key, int depth);
+  void follow_splatted(const CallRef& call, std::string_view name, int depth);
+
+  // Something else than None has been found since there were `before` sources.
+  bool tells_more_than_none(std::size_t before) const;
 
   const Program& program_;
   bool through_module_;
   std::set<std::pair<Ref, int>> seen_;
+  std::set<std::pair<Ref, std::string>> collected_;  // **kwargs and the key looked for
 };
 
 }  // namespace bench::diagnose

@@ -60,11 +60,7 @@ Certainty certainty_of_object(const Program& program, ClassRef cls, int depth) {
       if (best != Certainty::certain) best = std::max(best, reach(program, made.ref(), depth + 1));
   };
   made_as(cls.cls->name);
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Class& other : module->classes())
-      if (const ClassRef derived{module, &other};
-          !(derived == cls) && program.base_of(derived) == cls)
-        made_as(other.name);
+  for (const ClassRef& derived : program.derived_of(cls)) made_as(derived.cls->name);
   return best;
 }
 

@@ -38,9 +38,20 @@ std::vector<CallRef> samplers_set(const Program& program, const CallRef& set) {
   return out;
 }
 
+// loader.sampler.epoch = epoch, which is all that set_epoch does.
+bool assigns_epoch(const Program& program) {
+  for (const auto* module : program.modules())
+    for (const std::uint32_t index : module->defs_of("epoch", true)) {
+      const Ref target{module, module->defs()[index].target};
+      if (target.child(Field::object).text().ends_with("sampler")) return true;
+    }
+  return false;
+}
+
 // set_epoch with an argument that changes, on this sampler or on one that cannot be told;
 // set_epoch(0) keeps the order it would have anyway.
 bool sets_epoch(const Program& program, const CallRef& sampler) {
+  if (assigns_epoch(program)) return true;
   const auto sets = program.calls_named("set_epoch");
   return std::any_of(sets.begin(), sets.end(), [&](const CallRef& set) {
     if (set.positional(0).kind() == Kind::integer) return false;

@@ -24,14 +24,15 @@ struct Reduction {
   Ref value;  // what is reduced; empty where that cannot be told
 };
 
-// all_reduce_mean, reduce_tensor, gather_list; neither ReduceLROnPlateau nor torch.gather.
+// all_reduce_mean, reduce_tensor, gather_list, put into a queue of processes; neither
+// ReduceLROnPlateau nor torch.gather.
 bool says_reduction(std::string_view name) {
   for (const std::string_view word :
        {"allreduce", "allgather", "all_reduce", "all_gather", "reduce_tensor", "reduce_mean",
         "reduce_sum", "reduce_value", "reduce_scalar", "reduce_dict", "reduce_loss",
         "reduce_metric", "gather_", "synchronize_between"})
     if (facts::contains(name, word)) return true;
-  return name == "reduce";
+  return name == "reduce" || name == "put";
 }
 
 // Collectives of the program, and calls of helpers elsewhere whose name says so.

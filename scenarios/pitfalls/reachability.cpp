@@ -48,13 +48,8 @@ bool is_in_table(std::string_view text, std::string_view name) {
 // An object of the class, or of one derived from it, is made in the program.
 bool is_made(const Program& program, ClassRef cls) {
   if (!program.calls_named(cls.cls->name).empty()) return true;
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Class& other : module->classes()) {
-      const ClassRef derived{module, &other};
-      if (!(derived == cls) && program.base_of(derived) == cls &&
-          !program.calls_named(other.name).empty())
-        return true;
-    }
+  for (const ClassRef& derived : program.derived_of(cls))
+    if (!program.calls_named(derived.cls->name).empty()) return true;
   return is_handed_on(cls.module->tree().source(), cls.cls->name);
 }
 

@@ -1,0 +1,311 @@
+// The model of a program by itself: where values come from when objects carry them from one file to
+// another, and which conditions test the rank. What rules make of it stands in their pages.
+#include "diagnose/model/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bench::diagnose {
+namespace {
+
+struct File {
+  std::string name;
+  std::string text;
+};
+
+// A program of a few files, the script first; imports are plain module names.
+class Files {
+ public:
+  Files(std::initializer_list<File> sources) {
+    ProgramInput input;
+    for (const auto& [name, text] : sources) {
+      modules_.push_back(std::make_unique<Module>(name + ".py", name, text));
+      input.modules.push_back(modules_.back().get());
+    }
+    for (const auto& importer : modules_)
+      for (const auto& imported : modules_)
+        input.import_targets[{importer.get(), imported->dotted_name()}] = imported.get();
+    program_ = std::make_unique<Program>(std::move(input));
+  }
+
+  const Program& program() const { return *program_; }
+
+  // The argument of the only show(...) call.
+  Ref shown() const {
+    const auto calls = program_->calls_named("show");
+    return calls.size() == 1 ? calls.front().positional(0) : Ref{};
+  }
+  bool shows(Api api) const { return program_->comes_from(shown(), api); }
+  // The test under which the only mark() call stands.
+  RankTest marked() const {
+    const auto calls = program_->calls_named("mark");
+    return calls.size() == 1 ? program_->guarded_by_rank(calls.front().ref()) : RankTest::none;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Module>> modules_;
+  std::unique_ptr<Program> program_;
+};
+
+constexpr const char* kLoader =
+    "from torch.utils.data import DataLoader\n"
+    "def make():\n"
+    "    return DataLoader(data)\n";
+
+TEST(ModelOfAttributes, ABaseClassMakesWhatADerivedClassReads) {
+  const Files files{{"main",
+                     "from base import Base\n"
+                     "class Mine(Base):\n"
+                     "    def fit(self):\n"
+                     "        show(self.loader)\n"
+                     "Mine().fit()\n"},
+                    {"base",
+                     "from data import make\n"
+                     "class Base:\n"
+                     "    def __init__(self):\n"
+                     "        self.loader = make()\n"},
+                    {"data", kLoader}};
+  EXPECT_TRUE(files.shows(Api::data_loader));
+}
+
+TEST(ModelOfAttributes, ADerivedClassMakesWhatItsBaseReads) {
+  const Files files{{"main",
+                     "from base import Base\n"
+                     "from data import make\n"
+                     "class Mine(Base):\n"
+                     "    def __init__(self):\n"
+                     "        super().__init__()\n"
+                     "        self.loader = make()\n"
+                     "Mine().fit()\n"},
+                    {"base",
+                     "class Base:\n"
+                     "    def __init__(self):\n"
+                     "        self.loader = None\n"
+                     "    def fit(self):\n"
+                     "        show(self.loader)\n"},
+                    {"data", kLoader}};
+  EXPECT_TRUE(files.shows(Api::data_loader));
+}
+
+TEST(ModelOfAttributes, AClassThatIsNeverMadeSaysNothingAboutItsBase) {
+  const Files files{{"main",
+                     "from data import make\n"
+                     "class Base:\n"
+                     "    def fit(self):\n"
+                     "        show(self.loader)\n"
+                     "class Other(Base):\n"
+                     "    def __init__(self):\n"
+                     "        self.loader = make()\n"
+                     "class Mine(Base):\n"
+                     "    def __init__(self):\n"
+                     "        self.loader = [1, 2]\n"
+                     "Mine().fit()\n"},
+                    {"data", kLoader}};
+  EXPECT_FALSE(files.shows(Api::data_loader));
+}
+
+TEST(ModelOfAttributes, AMethodOfTheBaseCallsTheOverridingOne) {
+  const Files files{{"main",
+                     "class Base:\n"
+                     "    def fit(self):\n"
+                     "        for epoch in range(3):\n"
+                     "            self.step()\n"
+                     "    def step(self):\n"
+                     "        raise NotImplementedError\n"
+                     "class Mine(Base):\n"
+                     "    def step(self):\n"
+                     "        mark()\n"
+                     "Mine().fit()\n"}};
+  const Ref mark = files.program().calls_named("mark").front().ref();
+  EXPECT_EQ(files.program().loops_around(mark).size(), 1U);
+}
+
+TEST(ModelOfAttributes, ClassesThatDeriveFromEachOtherEnd) {
+  const Files files{{"main",
+                     "class A(B):\n"
+                     "    def f(self):\n"
+                     "        show(self.x)\n"
+                     "class B(A):\n"
+                     "    pass\n"}};
+  EXPECT_FALSE(files.shows(Api::data_loader));
+}
+
+TEST(ModelOfAttributes, AnObjectHandsItselfOn) {
+  const Files files{{"main",
+                     "from data import make\n"
+                     "class Loop:\n"
+                     "    def __init__(self, app):\n"
+                     "        self.app = app\n"
+                     "    def run(self):\n"
+                     "        show(self.app.loader)\n"
+                     "class App:\n"
+                     "    def __init__(self):\n"
+                     "        self.loader = make()\n"
+                     "        self.loop = Loop(self)\n"
+                     "App().loop.run()\n"},
+                    {"data", kLoader}};
+  EXPECT_TRUE(files.shows(Api::data_loader));
+}
+
+TEST(ModelOfImports, AStarBringsTheNamesOfAPackage) {
+  const Files files{{"main",
+                     "from parts import *\n"
+                     "show(Trainer().loader)\n"},
+                    {"parts", "from trainer import *\nfrom other import nothing\n"},
+                    {"trainer",
+                     "from data import make\n"
+                     "from parts import *\n"
+                     "class Trainer:\n"
+                     "    def __init__(self):\n"
+                     "        self.loader = make()\n"},
+                    {"data", kLoader}};
+  EXPECT_TRUE(files.shows(Api::data_loader));
+}
+
+TEST(ModelOfAttributes, PropertiesFieldsAndNamespacesCarryObjects) {
+  const char* reads[] = {
+      "class Box:\n"
+      "    def __init__(self, loader):\n"
+      "        self._loader = loader\n"
+      "    @property\n"
+      "    def loader(self):\n"
+      "        return self._loader\n",
+      "from dataclasses import dataclass\n"
+      "@dataclass\n"
+      "class Box:\n"
+      "    loader: object\n"
+      "    epochs: int = 3\n",
+      "from types import SimpleNamespace\n"
+      "def Box(loader):\n"
+      "    return SimpleNamespace(loader=loader, epochs=3)\n"};
+  for (const char* box : reads) {
+    const Files files{{"main",
+                       "from data import make\n"
+                       "from box import Box\n"
+                       "def fit(box):\n"
+                       "    show(box.loader)\n"
+                       "fit(Box(make()))\n"},
+                      {"box", box},
+                      {"data", kLoader}};
+    EXPECT_TRUE(files.shows(Api::data_loader)) << box;
+  }
+}
+
+TEST(ModelOfItems, WhatIsStoredInADictionaryIsReadThroughAnObject) {
+  const char* main =
+      "from data import loaders\n"
+      "class Trainer:\n"
+      "    def __init__(self, loaders):\n"
+      "        self.loaders = loaders\n"
+      "    def fit(self):\n"
+      "        show(self.loaders[\"train\"])\n"
+      "Trainer(loaders()).fit()\n";
+  const auto shows = [&](const std::string& body) {
+    return Files{{"main", main},
+                 {"data", "from torch.utils.data import DataLoader\ndef loaders():\n" + body}}
+        .shows(Api::data_loader);
+  };
+  EXPECT_TRUE(shows("    out = {}\n    out[\"train\"] = DataLoader(d)\n    return out\n"));
+  EXPECT_TRUE(
+      shows("    out = {}\n    for k in d:\n        out[k] = DataLoader(d)\n"
+            "    return out\n"));
+  EXPECT_TRUE(shows("    return dict(train=DataLoader(d))\n"));
+  EXPECT_FALSE(
+      shows("    out = {\"train\": d}\n    out[\"val\"] = DataLoader(d)\n"
+            "    return out\n"));
+}
+
+TEST(ModelOfItems, CollectedKeywordsAndSplattedDictionariesAreArguments) {
+  const char* trainers[] = {
+      "class Trainer:\n"
+      "    def __init__(self, **kwargs):\n"
+      "        self.loader = kwargs[\"loader\"]\n",
+      "class Trainer:\n"
+      "    def __init__(self, **kwargs):\n"
+      "        self.loader = kwargs.get(\"loader\")\n",
+      "class Trainer:\n"
+      "    def __init__(self, loader=None):\n"
+      "        self.loader = loader\n"};
+  const char* parts = "from data import make\ndef parts():\n    return {\"loader\": make()}\n";
+  for (const char* trainer : trainers) {
+    const Files files{{"main",
+                       "from trainer import Trainer\n"
+                       "from parts import parts\n"
+                       "trainer = Trainer(**parts())\n"
+                       "show(trainer.loader)\n"},
+                      {"trainer", trainer},
+                      {"parts", parts},
+                      {"data", kLoader}};
+    EXPECT_TRUE(files.shows(Api::data_loader)) << trainer;
+  }
+}
+
+// Every way through the calls would be more than a million.
+TEST(ModelOfItems, KeywordsThatManyFunctionsHandOnAreFollowedOnce) {
+  constexpr int kFunctions = 20;
+  std::string main;
+  for (int i = 0; i < kFunctions; ++i) {
+    const std::string next = "f" + std::to_string(i + 1) + "(**kwargs)\n";
+    main +=
+        "def f" + std::to_string(i) + "(**kwargs):\n    " + next + "    " + next + "    " + next;
+  }
+  main +=
+      "def f" + std::to_string(kFunctions) + "(loader=None, **kwargs):\n    show(loader)\nf0()\n";
+  const Files files{{"main", main}};
+  EXPECT_FALSE(files.shows(Api::data_loader));
+}
+
+constexpr const char* kRank =
+    "import torch.distributed as dist\n"
+    "def rank():\n"
+    "    return dist.get_rank()\n";
+
+RankTest test_of(const std::string& main) {
+  return Files{{"main", "from comm import rank\n" + main}, {"comm", kRank}}.marked();
+}
+
+TEST(RankTests, AValueThatOneRankAloneHas) {
+  EXPECT_EQ(test_of("log = open(f) if rank() == 0 else None\nif log:\n    mark()\n"),
+            RankTest::main_only);
+  EXPECT_EQ(test_of("log = None\nif rank() == 0:\n    log = open(f)\n"
+                    "if log is not None:\n    mark()\n"),
+            RankTest::main_only);
+  EXPECT_EQ(test_of("log = open(f) if rank() == 0 else None\nif log is None:\n    mark()\n"),
+            RankTest::not_main);
+  EXPECT_EQ(test_of("def f(log):\n    if not log:\n        return\n    mark()\n"
+                    "f(open(n) if not rank() else None)\n"),
+            RankTest::main_only);
+  EXPECT_EQ(test_of("def make(r):\n    if r == 0:\n        return open(f)\n"
+                    "log = make(rank())\nif log:\n    mark()\n"),
+            RankTest::main_only);
+}
+
+TEST(RankTests, AValueThatOthersMayHaveToo) {
+  EXPECT_EQ(test_of("log = open(f) if wanted else None\nif log:\n    mark()\n"), RankTest::none);
+  EXPECT_EQ(test_of("log = open(f) if rank() == 0 else open(g)\nif log:\n    mark()\n"),
+            RankTest::none);
+  EXPECT_EQ(test_of("log = None\nif rank() == 0:\n    log = open(f)\nif other:\n"
+                    "    log = open(g)\nif log:\n    mark()\n"),
+            RankTest::none);
+}
+
+TEST(RankTests, ValuesThatGuardEachOtherEnd) {
+  EXPECT_EQ(test_of("a = None\nb = None\nif a:\n    b = open(f)\nif b:\n    a = open(f)\n"
+                    "if a:\n    mark()\n"),
+            RankTest::none);
+}
+
+TEST(RankTests, FlagsInOptionsUnderAnotherName) {
+  EXPECT_EQ(test_of("def setup(options):\n    options.writes = rank() == 0\n"
+                    "def save(cfg):\n    if not cfg.writes:\n        return\n    mark()\n"
+                    "args = parse()\nsetup(args)\nsave(args)\n"),
+            RankTest::main_only);
+}
+
+}  // namespace
+}  // namespace bench::diagnose
