@@ -1,15 +1,14 @@
 #include "bench/predict/memory_over_time.hpp"
 
-#include "bench/core/units.hpp"
 #include "bench/predict/prediction.hpp"
 #include "report/case_tables.hpp"
+#include "report/charts/axis.hpp"
 #include "report/charts/stacked_areas.hpp"
 #include "report/charts/svg.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace bench {
 namespace {
@@ -18,14 +17,6 @@ constexpr double kNsPerMs = 1e6;
 constexpr std::size_t kBlocks = 60;
 constexpr double kAfterwards = 1.05;  // a little of what stays until the step ends
 constexpr const char* kHeights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-
-std::string format_ms(double ms) {
-  return ms == 0 ? "0" : format_duration_ns(std::llround(ms * kNsPerMs));
-}
-
-std::string format_memory(double bytes) {
-  return bytes == 0 ? "0" : format_bytes(static_cast<std::uint64_t>(bytes));
-}
 
 std::uint64_t most_in_use(const std::vector<profiling::MemorySample>& samples) {
   std::uint64_t most = 0;
@@ -78,14 +69,14 @@ std::string memory_blocks(const Prediction& prediction) {
 }
 
 std::string memory_page(const Prediction& prediction, const std::string& title) {
-  report::StackedAreas areas;
   if (prediction.memory_over_time.empty()) return "";
+  report::StackedAreas areas;
   const double issued_ms =
       static_cast<double>(prediction.memory_over_time.back().time_ns) / kNsPerMs;
   areas.label = "Memory in use on the primary GPU over the step of " + title;
   areas.end = std::min(prediction.step_ms, issued_ms * kAfterwards);
-  areas.format_x = format_ms;
-  areas.format_y = format_memory;
+  areas.format_x = report::axis_ms;
+  areas.format_y = report::axis_bytes;
   for (int i = 0; i < simulator::kMemoryCategoryCount; ++i) {
     const std::string name =
         simulator::memory_category_name(static_cast<simulator::MemoryCategory>(i));
@@ -98,8 +89,8 @@ std::string memory_page(const Prediction& prediction, const std::string& title) 
     }
   }
   return "<h3>" + report::escape_html(title) + "</h3>\n" +
-         fmt::format("<p>It last changes after {} of {}.</p>\n", format_ms(issued_ms),
-                     format_ms(prediction.step_ms)) +
+         fmt::format("<p>It last changes after {} of {}.</p>\n", report::axis_ms(issued_ms),
+                     report::axis_ms(prediction.step_ms)) +
          draw(areas);
 }
 

@@ -1,14 +1,13 @@
 #include "bench/predict/prediction_html.hpp"
 
 #include "bench/core/embedded_text.hpp"
-#include "bench/core/units.hpp"
 #include "bench/predict/prediction_text.hpp"
+#include "report/charts/axis.hpp"
 #include "report/charts/stacked_bars.hpp"
 #include "report/charts/svg.hpp"
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <span>
 
 namespace bench {
@@ -18,12 +17,7 @@ std::span<const EmbeddedText> style_sheets();  // generated from report/style.cs
 
 namespace {
 
-constexpr double kNsPerMs = 1e6;
 constexpr std::size_t kMostMemoryCharts = 8;
-
-std::string format_ms(double ms) {
-  return ms == 0 ? "0" : format_duration_ns(std::llround(ms * kNsPerMs));
-}
 
 std::string chart(const std::vector<Prediction>& predictions, bool with_machine) {
   report::StackedBars bars;
@@ -33,13 +27,13 @@ std::string chart(const std::vector<Prediction>& predictions, bool with_machine)
                  {"exposed copies", "b-copy"},
                  {"host", "b-host"},
                  {"idle", "b-idle"}};
-  bars.format = format_ms;
+  bars.format = report::axis_ms;
   for (const Prediction& p : predictions) {
     if (!p.has_figures()) continue;
     bars.rows.push_back(
         {prediction_label(p, with_machine),
          {p.compute_ms, p.exposed_communication_ms, p.exposed_copy_ms, p.host_ms, p.idle_ms},
-         format_ms(p.step_ms),
+         report::axis_ms(p.step_ms),
          false});
   }
   return bars.rows.empty() ? "" : draw(bars);

@@ -87,9 +87,8 @@ std::vector<ClassRef> Program::derived_in_use(ClassRef base) const {
 
 FunctionRef Program::method(ClassRef owner, std::string_view name) const {
   if (!owner) return {};
-  for (const ClassRef& cls : lineage(owner))
-    if (const Function* found = cls.module->method(*cls.cls, name)) return {cls.module, found};
-  return {};
+  if (const Function* own = owner.module->method(*owner.cls, name)) return {owner.module, own};
+  return inherited_method(owner, name);
 }
 
 FunctionRef Program::inherited_method(ClassRef owner, std::string_view name) const {

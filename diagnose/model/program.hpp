@@ -217,6 +217,7 @@ class Program {
   bool comes_from_rank(Ref subtree) const;  // or of a value that a name in it holds
   bool is_wrapped(Ref expression, Wrapper kind) const;
   const Wrap* wrap_of(Ref expression) const;
+  const Wrap* wrap_made_by(Ref call) const;     // that is the call, as sources() finds it
   bool is_spawned(FunctionRef function) const;  // target of mp.spawn
   bool is_evaluation(Ref node) const;           // in an eval function or under no_grad
 

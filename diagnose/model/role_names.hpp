@@ -16,6 +16,7 @@ constexpr unsigned kWorldSize = 4;
 constexpr unsigned kDeviceCount = 8;
 constexpr unsigned kSpawnRank = 16;
 
+// Lower case, for comparing names.
 std::string lowered(std::string_view text);
 
 unsigned role_of_name(std::string_view name);

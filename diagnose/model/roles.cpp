@@ -187,9 +187,14 @@ bool Program::is_distributed_flag(Ref condition) const {
 const Wrap* Program::wrap_of(Ref expression) const {
   for (const Source& source : module_sources(expression)) {
     if (source.how == Source::How::loop_item) continue;
-    for (const Wrap& wrap : wraps_)
-      if (wrap.call.ref() == source.ref) return &wrap;
+    if (const Wrap* wrap = wrap_made_by(source.ref)) return wrap;
   }
+  return nullptr;
+}
+
+const Wrap* Program::wrap_made_by(Ref call) const {
+  for (const Wrap& wrap : wraps_)
+    if (wrap.call.ref() == call) return &wrap;
   return nullptr;
 }
 

@@ -1,6 +1,7 @@
 // Peak memory of each GPU, stacked by category, DP over DDP.
 #include "bench/core/units.hpp"
 #include "report/case_tables.hpp"
+#include "report/charts/axis.hpp"
 #include "report/charts/focus.hpp"
 #include "report/charts/run_charts.hpp"
 #include "report/charts/stacked_bars.hpp"
@@ -16,10 +17,6 @@ namespace {
 constexpr std::size_t kMaxRows = 8;  // GPUs drawn per case
 // A limit this many times beyond the longest bar would only make the bars short.
 constexpr double kLimitOutOfSight = 4;
-
-std::string format_memory(double bytes) {
-  return bytes == 0 ? "0" : format_bytes(static_cast<std::uint64_t>(bytes));
-}
 
 const char* category_name(int i) {
   return simulator::memory_category_name(static_cast<simulator::MemoryCategory>(i));
@@ -70,7 +67,7 @@ double largest_peak(const std::vector<const CaseResult*>& cases) {
 Chart memory_chart(const RunResult& run, const std::string& model) {
   const Focus focus = focus_of(run, model);
   StackedBars chart;
-  chart.format = format_memory;
+  chart.format = axis_bytes;
   chart.binary_axis = true;
   for (int i = 0; i < simulator::kMemoryCategoryCount; ++i) {
     chart.series.push_back(

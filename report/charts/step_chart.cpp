@@ -1,5 +1,6 @@
 // Where the step of each strategy goes: compute, exposed communication, host, idle.
 #include "bench/core/units.hpp"
+#include "report/charts/axis.hpp"
 #include "report/charts/focus.hpp"
 #include "report/charts/run_charts.hpp"
 #include "report/charts/stacked_bars.hpp"
@@ -18,10 +19,6 @@ struct BarPhase {
   simulator::Phase phase;
   const char* css_class;
 };
-
-std::string format_ms(double ms) {
-  return ms == 0 ? "0" : format_duration_ns(std::llround(ms * 1e6));
-}
 
 // Mean over the GPUs of a case, in the order of the chart's series.
 std::vector<double> mean_breakdown(const CaseResult& result) {
@@ -102,13 +99,13 @@ Chart step_chart(const RunResult& run, const std::string& model) {
                                  [](const CaseResult* r) { return !r->breakdown.empty(); });
   StackedBars chart;
   chart.series = split ? split_series() : phase_series();
-  chart.format = format_ms;
+  chart.format = axis_ms;
   int last_gpus = 0;
   for (const CaseResult* r : cases) {
     BarRow row;
     row.label = row_label(*r, tagged);
     row.values = split ? mean_breakdown(*r) : phases_of(*r);
-    row.total = format_ms(r->metric("step_ms_p50"));
+    row.total = axis_ms(r->metric("step_ms_p50"));
     row.gap_before = last_gpus != 0 && r->work.world_size() != last_gpus;
     last_gpus = r->work.world_size();
     chart.rows.push_back(std::move(row));

@@ -79,19 +79,13 @@ std::vector<CallRef> states_saved(const Program& program) {
   return out;
 }
 
-bool in_one_place(const Program& program, Ref a, Ref b) {
-  const auto here = program.enclosing_function(a);
-  const auto there = program.enclosing_function(b);
-  if (!here || !there) return !here && !there;
-  return here.module == there.module && here.function == there.function;
-}
-
 // model, optimizer = accelerator.prepare(model, optimizer), above the use of the same name.
 CallRef preparation_of(const Program& program, Ref object) {
   for (const CallRef& prepare : program.calls_named("prepare")) {
     const Ref node = prepare.ref();
     const Ref parent = node.with((*node.module)[node.node].parent);
-    if (parent.kind() != diagnose::Kind::assignment || !in_one_place(program, node, object) ||
+    if (parent.kind() != diagnose::Kind::assignment ||
+        program.enclosing_function(node) != program.enclosing_function(object) ||
         !program.runs_before(node, object))
       continue;
     const auto& tree = node.module->tree();

@@ -40,12 +40,6 @@ void add_class(std::vector<ClassRef>& out, ClassRef cls) {
 
 }  // namespace
 
-std::string lowered(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 bool contains(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
@@ -200,11 +194,14 @@ bool computes_global_rank(const Program& program) {
       // A seed is computed alike.
       const Ref whole{module, id};
       const NodeId parent = tree[id].parent;
-      const bool is_rank =
-          contains(lowered(program.assigned_name(whole)), "rank") ||
-          (tree[parent].kind == Kind::keyword_argument && tree.text(parent).starts_with("rank"));
-      if (is_rank && ((is_product(left) && program.is_local_rank(right)) ||
-                      (is_product(right) && program.is_local_rank(left))))
+      const auto is_rank = [&] {
+        return contains(lowered(program.assigned_name(whole)), "rank") ||
+               (tree[parent].kind == Kind::keyword_argument &&
+                tree.text(parent).starts_with("rank"));
+      };
+      if (((is_product(left) && program.is_local_rank(right)) ||
+           (is_product(right) && program.is_local_rank(left))) &&
+          is_rank())
         return true;
     }
   }
@@ -248,14 +245,13 @@ bool starts_on_one_node(const Program& program) {
 }  // namespace
 
 bool is_single_node(const Program& program) {
-  const auto& launches = program.launches();
-  const auto all_are = [&](auto accepts) {
-    return std::all_of(launches.begin(), launches.end(),
-                       [&](const auto& launch) { return accepts(launch.nodes()); });
-  };
-  if (starts_on_one_node(program))
-    return all_are([](auto nodes) { return nodes.value_or(1) == 1; });
-  return !launches.empty() && all_are([](auto nodes) { return nodes.value_or(2) == 1; });
+  bool all_tell = !program.launches().empty();
+  for (const auto& launch : program.launches()) {
+    const auto nodes = launch.nodes();
+    if (nodes.value_or(1) != 1) return false;
+    all_tell = all_tell && nodes.has_value();
+  }
+  return all_tell || starts_on_one_node(program);
 }
 
 bool may_span_nodes(const Program& program) { return !is_single_node(program); }

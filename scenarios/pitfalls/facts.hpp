@@ -1,6 +1,7 @@
 // Facts about a program that several pitfalls need, each a short question to the program model.
 #pragma once
 
+#include "diagnose/model/role_names.hpp"
 #include "scenarios/pitfalls/rule.hpp"
 
 #include <optional>
@@ -10,8 +11,7 @@
 
 namespace bench::pitfalls::facts {
 
-// Lower case, for comparing names.
-std::string lowered(std::string_view text);
+using diagnose::lowered;
 bool contains(std::string_view text, std::string_view word);
 
 // A device written in the program: 1 for "cuda:1", torch.device("cuda", 1) and 1; -1 for "cuda".

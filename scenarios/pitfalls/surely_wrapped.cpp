@@ -22,25 +22,19 @@ bool wraps_wherever_cuda_is(const Program& program, const Wrap& wrap) {
          });
 }
 
-const Wrap* wrap_at(const Program& program, const Source& source) {
-  for (const Wrap& wrap : program.wraps())
-    if (wrap.call.ref() == source.ref) return &wrap;
-  return nullptr;
-}
-
 }  // namespace
 
 bool is_surely_wrapped(const Program& program, Ref object) {
   const auto sources = program.module_sources(object);
   const Wrap* wrapper = nullptr;
   for (const Source& source : sources)
-    if (const Wrap* wrap = wrap_at(program, source)) wrapper = wrap;
+    if (const Wrap* wrap = program.wrap_made_by(source.ref)) wrapper = wrap;
   if (wrapper == nullptr) return false;
   const auto inner = wraps_wherever_cuda_is(program, *wrapper)
                          ? program.module_sources(wrapper->module)
                          : std::vector<Source>{};
   return std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
-    return wrap_at(program, source) != nullptr ||
+    return program.wrap_made_by(source.ref) != nullptr ||
            std::any_of(inner.begin(), inner.end(),
                        [&](const Source& below) { return below.ref == source.ref; });
   });

@@ -22,7 +22,7 @@ Network::Build bert_linear(std::int64_t in, std::int64_t out) {
 
 Network::Build bert_norm(std::int64_t width) { return layer_norm(width, kBertNormEpsilon); }
 
-Network::Build bert_embeddings(const BertOptions& o) {
+Network::Build bert_embeddings(const TransformerOptions& o) {
   return [o](Network& self) -> Network::Forward {
     const Part words =
         self.add("word_embeddings", embedding(o.vocabulary, o.width, kBertDeviation));
@@ -42,7 +42,7 @@ Network::Build bert_embeddings(const BertOptions& o) {
   };
 }
 
-Network::Build bert_heads(const BertOptions& o) {
+Network::Build bert_heads(const TransformerOptions& o) {
   return [o](Network& self) -> Network::Forward {
     const Part query = self.add("query", bert_linear(o.width, o.width));
     const Part key = self.add("key", bert_linear(o.width, o.width));
@@ -81,7 +81,7 @@ torch::Tensor with_residual(const Part& output, const torch::Tensor& x, const to
   return child(output, "LayerNorm")->forward(output->forward(x) + in);
 }
 
-Network::Build bert_attention(const BertOptions& o) {
+Network::Build bert_attention(const TransformerOptions& o) {
   return [o](Network& self) -> Network::Forward {
     const Part heads = self.add("self", bert_heads(o));
     const Part output = self.add("output", bert_output(o.width, o.width));
@@ -101,7 +101,7 @@ Network::Build bert_activated(std::int64_t in, std::int64_t out, const std::stri
   };
 }
 
-Network::Build bert_layer(const BertOptions& o) {
+Network::Build bert_layer(const TransformerOptions& o) {
   return [o](Network& self) -> Network::Forward {
     const std::int64_t wide = 4 * o.width;
     const Part attention = self.add("attention", bert_attention(o));
@@ -115,7 +115,7 @@ Network::Build bert_layer(const BertOptions& o) {
   };
 }
 
-Network::Build bert_encoder(const BertOptions& o) {
+Network::Build bert_encoder(const TransformerOptions& o) {
   return [o](Network& self) -> Network::Forward {
     Chain chain(self);
     chain.then("layer", sequential(std::vector<Network::Build>(static_cast<std::size_t>(o.layers),
@@ -124,7 +124,7 @@ Network::Build bert_encoder(const BertOptions& o) {
   };
 }
 
-Network::Build bert_body(const BertOptions& o) {
+Network::Build bert_body(const TransformerOptions& o) {
   return [o](Network& self) -> Network::Forward {
     Chain chain(self);
     chain.then("embeddings", bert_embeddings(o)).then("encoder", bert_encoder(o));
@@ -133,7 +133,7 @@ Network::Build bert_body(const BertOptions& o) {
 }
 
 // Everything of the output layer but the product with the word embedding.
-Network::Build bert_predictions(const BertOptions& o) {
+Network::Build bert_predictions(const TransformerOptions& o) {
   return [o](Network& self) -> Network::Forward {
     self.parameter("bias", {o.vocabulary}, constant(0));
     const Part transform = self.add("transform", [o](Network& inner) -> Network::Forward {
@@ -148,7 +148,7 @@ Network::Build bert_predictions(const BertOptions& o) {
 
 }  // namespace
 
-Network::Build bert(const BertOptions& o) {
+Network::Build bert(const TransformerOptions& o) {
   return [o](Network& self) -> Network::Forward {
     const Part body = self.add("bert", bert_body(o));
     const Part head = self.add("cls", [o](Network& inner) -> Network::Forward {

@@ -32,24 +32,19 @@ Network::Build densenet(const std::vector<std::int64_t>& blocks, std::int64_t cl
 // mobilenet.cpp
 Network::Build mobilenet_v2(std::int64_t classes);
 
-// gpt2.cpp
-struct Gpt2Options {
-  std::int64_t vocabulary = 50257;
-  std::int64_t positions = 1024;
+// Of a transformer in its base size; vocabulary and positions are its own.
+struct TransformerOptions {
+  std::int64_t vocabulary = 0;
+  std::int64_t positions = 0;
   std::int64_t width = 768;
   std::int64_t layers = 12;
   std::int64_t heads = 12;
 };
-Network::Build gpt2(const Gpt2Options& options);
+
+// gpt2.cpp
+Network::Build gpt2(const TransformerOptions& options);
 
 // bert.cpp
-struct BertOptions {
-  std::int64_t vocabulary = 30522;
-  std::int64_t positions = 512;
-  std::int64_t width = 768;
-  std::int64_t layers = 12;
-  std::int64_t heads = 12;
-};
-Network::Build bert(const BertOptions& options);
+Network::Build bert(const TransformerOptions& options);
 
 }  // namespace bench::training

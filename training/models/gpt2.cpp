@@ -17,11 +17,11 @@ Network::Build gpt2_linear(std::int64_t in, std::int64_t out, double deviation) 
   return linear({in, out, normal(deviation), constant(0)});
 }
 
-double residual_deviation(const Gpt2Options& o) {
+double residual_deviation(const TransformerOptions& o) {
   return kGpt2Deviation / std::sqrt(2.0 * static_cast<double>(o.layers));
 }
 
-Network::Build gpt2_attention(const Gpt2Options& o) {
+Network::Build gpt2_attention(const TransformerOptions& o) {
   return [o](Network& self) -> Network::Forward {
     const Part projections = self.add("c_attn", gpt2_linear(o.width, 3 * o.width, kGpt2Deviation));
     const Part output = self.add("c_proj", gpt2_linear(o.width, o.width, residual_deviation(o)));
@@ -39,7 +39,7 @@ Network::Build gpt2_attention(const Gpt2Options& o) {
   };
 }
 
-Network::Build gpt2_mlp(const Gpt2Options& o) {
+Network::Build gpt2_mlp(const TransformerOptions& o) {
   return [o](Network& self) -> Network::Forward {
     const Part widen = self.add("c_fc", gpt2_linear(o.width, 4 * o.width, kGpt2Deviation));
     const Part output =
@@ -50,7 +50,7 @@ Network::Build gpt2_mlp(const Gpt2Options& o) {
   };
 }
 
-Network::Build gpt2_block(const Gpt2Options& o) {
+Network::Build gpt2_block(const TransformerOptions& o) {
   return [o](Network& self) -> Network::Forward {
     const Part before_attention = self.add("ln_1", layer_norm(o.width));
     const Part attention = self.add("attn", gpt2_attention(o));
@@ -63,13 +63,13 @@ Network::Build gpt2_block(const Gpt2Options& o) {
   };
 }
 
-Network::Build gpt2_blocks(const Gpt2Options& o) {
+Network::Build gpt2_blocks(const TransformerOptions& o) {
   return sequential(std::vector<Network::Build>(static_cast<std::size_t>(o.layers), gpt2_block(o)));
 }
 
 }  // namespace
 
-Network::Build gpt2(const Gpt2Options& o) {
+Network::Build gpt2(const TransformerOptions& o) {
   return [o](Network& self) -> Network::Forward {
     const Part tokens = self.add("wte", embedding(o.vocabulary, o.width, kGpt2Deviation));
     const Part places = self.add("wpe", embedding(o.positions, o.width, kGpt2Deviation));

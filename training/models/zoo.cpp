@@ -84,10 +84,11 @@ Network::Build zoo_resnet(const ZooRequest& request, ResNetOptions full) {
   return resnet(full, request.outputs);
 }
 
-Network::Build zoo_bert(const ZooRequest& request, BertOptions full) {
-  if (request.twin) return bert({request.outputs, request.input_shape[0], 64, 2, 4});
+// Tokens are inputs and outputs. The twin is as long as its sequences.
+TransformerOptions transformer(const ZooRequest& request, TransformerOptions full) {
+  if (request.twin) return {request.outputs, request.input_shape[0], 64, 2, 4};
   full.vocabulary = request.outputs;
-  return bert(full);
+  return full;
 }
 
 constexpr ZooTask kClassification = ZooTask::classification;
@@ -138,13 +139,13 @@ std::span<const ZooEntry> zoo() {
       {"mobilenet_v2", kClassification, kImageNetClasses, kImageNetClasses,
        [](const ZooRequest& r) { return mobilenet_v2(r.outputs); }},
       {"gpt2", ZooTask::language, 50257, 512,
-       [](const ZooRequest& r) {
-         return r.twin ? gpt2({r.outputs, r.input_shape[0], 64, 2, 4}) : gpt2({r.outputs});
-       }},
+       [](const ZooRequest& r) { return gpt2(transformer(r, {.positions = 1024})); }},
       {"bert_base", ZooTask::language, 30522, 512,
-       [](const ZooRequest& r) { return zoo_bert(r, {}); }},
+       [](const ZooRequest& r) { return bert(transformer(r, {.positions = 512})); }},
       {"bert_large", ZooTask::language, 30522, 512,
-       [](const ZooRequest& r) { return zoo_bert(r, {.width = 1024, .layers = 24, .heads = 16}); }},
+       [](const ZooRequest& r) {
+         return bert(transformer(r, {.positions = 512, .width = 1024, .layers = 24, .heads = 16}));
+       }},
   };
   return kZoo;
 }
