@@ -125,6 +125,29 @@ void read_line(std::string_view line, NewestVersions& newest) {
     }
 }
 
+// FROM pytorch/pytorch:1.4-cuda10.1-cudnn7-devel, also in docker run.
+void read_image(std::string_view line, NewestVersions& newest) {
+  constexpr std::string_view kImage = "pytorch/pytorch:";
+  const std::size_t at = line.find(kImage);
+  if (at == std::string_view::npos) return;
+  line.remove_prefix(at + kImage.size());
+  const auto version = take_version(line);
+  if (version && version->parts > 1)
+    newest = merged(newest, {static_cast<std::int16_t>(version->number), kAnyVersion});
+}
+
+bool is_install(std::string_view line) {
+  const auto has = [&](std::string_view word) { return line.find(word) != std::string_view::npos; };
+  return has("install") && (has("pip") || has("conda") || has("mamba") || has("uv "));
+}
+
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
 // What stands from the package's name to the end of its entry in a lock file:
 // "torch": {"hashes": [...], "version": "==1.2.0"} or name = "torch", version = "1.2.0".
 std::optional<int> locked_version(std::string_view entry) {
@@ -170,10 +193,25 @@ NewestVersions merged(const NewestVersions& one, const NewestVersions& other) {
 NewestVersions read_requirements(std::string_view text) {
   NewestVersions newest;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
+    const std::string_view line = take_line(text);
     read_line(line.substr(0, line.find('#')), newest);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    read_image(line, newest);
+  }
+  return newest;
+}
+
+NewestVersions read_installs(std::string_view text) {
+  NewestVersions newest;
+  bool continued = false;  // by a backslash, from an install command
+  while (!text.empty()) {
+    std::string_view line = take_line(text);
+    line = line.substr(0, line.find('#'));
+    const std::size_t end = line.find_last_not_of(" \t\r");
+    const bool goes_on = end != std::string_view::npos && line[end] == '\\';
+    continued = continued || is_install(line);
+    if (continued) read_line(line, newest);
+    continued = continued && goes_on;
+    read_image(line, newest);
   }
   return newest;
 }

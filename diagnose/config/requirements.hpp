@@ -24,6 +24,10 @@ NewestVersions read_requirements(std::string_view text);
 // uv.lock, pdm.lock.
 NewestVersions read_lock(std::string_view text);
 
+// The same for install commands within another text (a shell script, a README): pip install
+// torch==1.4, conda install pytorch=1.4, FROM pytorch/pytorch:1.4-cuda10.1.
+NewestVersions read_installs(std::string_view text);
+
 // The highest bound of two files of one directory, for each package.
 NewestVersions merged(const NewestVersions& one, const NewestVersions& other);
 

@@ -9,7 +9,8 @@ namespace bench::diagnose {
 namespace {
 
 constexpr std::size_t kMaxModules = 32;
-constexpr int kMaxParents = 3;  // directories above the script tried for absolute imports
+constexpr std::size_t kMaxBeside = 32;  // files looked through beside a script
+constexpr int kMaxParents = 3;          // directories above the script tried for absolute imports
 
 // Packages that are never files of the user's own, sorted.
 // clang-format off
@@ -26,15 +27,6 @@ constexpr auto kExternal = std::to_array<std::string_view>({
     "torchvision", "tqdm", "traceback", "transformers", "trl", "types", "typing", "unittest",
     "uuid", "wandb", "warnings", "yaml"});
 // clang-format on
-
-constexpr auto kRequirementFiles = std::to_array<std::string_view>(
-    {"requirements.txt", "requirements.in", "requirement.txt", "environment.yml",
-     "environment.yaml", "env.yml", "env.yaml", "conda.yml", "conda.yaml", "conda_env.yml",
-     "conda_env.yaml", "pytorch_env.yml", "pytorch_env.yaml", "setup.py", "setup.cfg",
-     "pyproject.toml", "Pipfile", "Dockerfile"});
-
-constexpr auto kLockFiles =
-    std::to_array<std::string_view>({"Pipfile.lock", "poetry.lock", "uv.lock", "pdm.lock"});
 
 bool is_external(std::string_view top) {
   return std::binary_search(kExternal.begin(), kExternal.end(), top);
@@ -58,8 +50,8 @@ bool inside(const std::string& directory, const std::string& top) {
   return directory.starts_with(prefix);
 }
 
-// The path is a link, or goes through one, that ends outside of `top`. Files that are not on disk
-// (tests keep theirs in memory) lead nowhere.
+}  // namespace
+
 bool links_out_of(const std::string& path, const std::string& top) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -70,8 +62,6 @@ bool links_out_of(const std::string& path, const std::string& top) {
   const auto [end, rest] = std::mismatch(root.begin(), root.end(), real.begin(), real.end());
   return end != root.end();
 }
-
-}  // namespace
 
 std::vector<std::string> import_candidates(const std::string& importer, const std::string& script,
                                            const std::string& import, const std::string& top) {
@@ -114,18 +104,25 @@ std::vector<std::string> directories_above(const std::string& file, const std::s
   return out;
 }
 
-NewestVersions requirements_in(const std::string& directory, const std::string& top,
-                               const ModuleCache& cache) {
-  NewestVersions out;
-  const auto read = [&](std::string_view name, NewestVersions (*reader)(std::string_view)) {
-    const std::string file = directory + std::string(name);
-    if (links_out_of(file, top)) return;
-    if (const auto text = cache.read(file)) out = merged(out, reader(*text));
-  };
-  for (const std::string_view name : kRequirementFiles) read(name, read_requirements);
-  for (const std::string_view name : kLockFiles) read(name, read_lock);
-  return out;
+namespace {
+
+// Other Python files in the script's directory, a bounded number of them, until one is accepted.
+bool any_beside(const std::string& script, const std::string& top, const Lister& list,
+                const ModuleCache& cache,
+                const std::function<bool(std::string_view text)>& accepts) {
+  std::size_t left = kMaxBeside;
+  const std::string directory = directory_of(script);
+  for (const DirectoryEntry& entry : list(directory)) {
+    const std::string path = directory + entry.name;
+    if (entry.is_directory || path == script || type_of(path) != FileType::python) continue;
+    if (left-- == 0) return false;
+    if (entry.is_link && links_out_of(path, top)) continue;
+    if (const auto text = cache.read(path); text && accepts(*text)) return true;
+  }
+  return false;
 }
+
+}  // namespace
 
 AssembledProgram assemble(const std::string& script, const ProgramContext& context,
                           ModuleCache& cache) {
@@ -137,6 +134,11 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
   input.newest = context.newest;
   input.gpus = context.gpus;
   input.is_notebook = script.ends_with(".ipynb");
+  if (context.list)
+    input.any_beside = [script, top = context.top, list = context.list,
+                        &cache](const auto& accepts) {
+      return any_beside(script, top, list, cache, accepts);
+    };
   std::deque<std::shared_ptr<const Module>> pending{root};
   const auto known = [&](const Module* module) {
     return std::find(input.modules.begin(), input.modules.end(), module) != input.modules.end();

@@ -2,6 +2,7 @@
 // of them and never outside the tree the user named.
 #pragma once
 
+#include "diagnose/driver/directory.hpp"
 #include "diagnose/driver/module_cache.hpp"
 #include "diagnose/model/program.hpp"
 
@@ -22,14 +23,15 @@ struct ProgramContext {
   std::vector<LaunchLine> launches;
   NewestVersions newest;
   std::optional<int> gpus;
+  Lister list;  // of directories, for questions about files beside the script
 };
 
 // Directories from the file's own up to `top`, nearest first.
 std::vector<std::string> directories_above(const std::string& file, const std::string& top);
 
-// What the requirement files of one directory allow.
-NewestVersions requirements_in(const std::string& directory, const std::string& top,
-                               const ModuleCache& cache);
+// The path is a link, or goes through one, that ends outside of `top`. Files that are not on disk
+// (tests keep theirs in memory) lead nowhere.
+bool links_out_of(const std::string& path, const std::string& top);
 
 AssembledProgram assemble(const std::string& script, const ProgramContext& context,
                           ModuleCache& cache);

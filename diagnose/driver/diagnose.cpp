@@ -3,15 +3,18 @@
 #include "bench/core/error.hpp"
 #include "diagnose/config/config_entry.hpp"
 #include "diagnose/driver/assemble.hpp"
+#include "diagnose/driver/directory.hpp"
 #include "diagnose/driver/finisher.hpp"
+#include "diagnose/driver/launch_table.hpp"
+#include "diagnose/driver/project_requirements.hpp"
 #include "diagnose/driver/source_files.hpp"
-#include "diagnose/launch/shell_script.hpp"
+#include "diagnose/launch/launch_documents.hpp"
+#include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/registry.hpp"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <filesystem>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -51,11 +54,12 @@ void sort_and_merge(std::vector<Finding>& findings) {
 
 std::vector<Finding> run_rules(const Program& program, const Selection& selection) {
   std::vector<Finding> found;
+  pitfalls::facts::Doubts doubts(program);
   for (const pitfalls::Rule& rule : pitfalls::all_rules()) {
     if (rule.check == nullptr || !selection.wants(rule)) continue;
     pitfalls::Report report(rule, found);
     rule.check(program, report);
-    report.settle(program);
+    report.settle(doubts);
   }
   return found;
 }
@@ -67,8 +71,11 @@ struct Task {
 
 class Session {
  public:
-  Session(const DiagnoseOptions& options, Reader reader)
-      : options_(options), cache_(std::move(reader), options.parse_limit) {
+  Session(const DiagnoseOptions& options, Reader reader, Lister list)
+      : options_(options),
+        cache_(std::move(reader), options.parse_limit),
+        list_(std::move(list)),
+        launches_(cache_, list_) {
     if (options.launch) {
       auto launch = parse_launch(*options.launch);
       if (!launch)
@@ -116,18 +123,7 @@ class Session {
     visit(Program(std::move(input)));
   }
 
-  void note_shell_scripts(const std::vector<SourceFile>& files) {
-    for (const SourceFile& file : files) paths_.insert(file.path);
-    for (const SourceFile& file : files) {
-      if (file.type != FileType::shell) continue;
-      const auto text = cache_.read(file.path);
-      if (!text || !is_relevant_launch(*text)) continue;
-      for (LaunchLine& launch : read_shell_script(file.path, *text)) {
-        const std::string script = launch.script.text.substr(launch.script.text.rfind('/') + 1);
-        launches_[script].push_back(std::move(launch));
-      }
-    }
-  }
+  void note_files(const std::vector<SourceFile>& files) { launches_.note_files(files); }
 
   bool covered(const std::string& path) {
     const std::lock_guard lock(mutex_);
@@ -194,52 +190,41 @@ class Session {
     return "line " + std::to_string(at.line) + ", column " + std::to_string(at.column) + " ";
   }
 
-  static bool is_relevant_launch(std::string_view text) {
-    return text.find("python") != std::string_view::npos || is_relevant(text) ||
-           text.find("mpirun") != std::string_view::npos;
-  }
-
-  // Among several scripts of one name: the one at the path that the launch line gives, from its own
-  // folder; where none is there, those in folders below or above.
-  bool may_start(const LaunchLine& launch, const std::string& script) const {
-    namespace fs = std::filesystem;
-    const fs::path folder = fs::path(launch.file).parent_path();
-    const std::string beside = (folder / launch.script.text).lexically_normal().string();
-    if (paths_.contains(beside)) return beside == script;
-    const auto holds = [](const fs::path& outer, const fs::path& inner) {
-      return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first ==
-             outer.end();
-    };
-    const fs::path home = fs::path(script).parent_path();
-    return holds(folder, home) || holds(home, folder);
-  }
-
   ProgramContext context_of(const SourceFile& file) {
     ProgramContext context;
     context.top = file.top;
     context.newest = requirements_of(file);
     context.gpus = options_.gpus;
+    context.list = list_;
     if (given_launch_) context.launches.push_back(*given_launch_);
-    const auto launched = launches_.find(file.path.substr(file.path.rfind('/') + 1));
-    if (launched == launches_.end() || given_launch_) return context;
-    for (const LaunchLine& launch : launched->second)
-      if (may_start(launch, file.path)) context.launches.push_back(launch);
+    if (!given_launch_) context.launches = launches_.lines_of(file);
     return context;
   }
 
   // The nearest directory that bounds a package counts.
   NewestVersions requirements_of(const SourceFile& file) {
     NewestVersions out;
-    for (const std::string& directory : directories_above(file.path, file.top)) {
+    const auto narrow = [&](const std::string& directory, const std::string& top) {
       const std::lock_guard lock(mutex_);
       auto known = requirements_.find(directory);
       if (known == requirements_.end())
         known =
-            requirements_.emplace(directory, requirements_in(directory, file.top, cache_)).first;
+            requirements_.emplace(directory, requirements_in(directory, top, cache_, list_)).first;
       if (out.torch == kAnyVersion) out.torch = known->second.torch;
       if (out.lightning == kAnyVersion) out.lightning = known->second.lightning;
-    }
+    };
+    for (const std::string& directory : directories_above(file.path, file.top))
+      narrow(directory, file.top);
+    if (!file.is_named) return out;
+    const auto above = launches_.directories_above_given(file.path);
+    for (const std::string& directory : above) narrow(directory, above.back());
     return out;
+  }
+
+  std::vector<Finding> checked(const Program& program) {
+    std::vector<Finding> found = run_rules(program, options_.selection);
+    std::erase_if(found, [&](const Finding& each) { return launches_.is_evidence(each.file); });
+    return Finisher(cache_, options_.selection).finish(program, std::move(found));
   }
 
   std::vector<Finding> run_script(const SourceFile& file) {
@@ -255,22 +240,15 @@ class Session {
       const std::lock_guard lock(mutex_);
       for (const auto& module : assembled.keep_alive) covered_.insert(module->path());
     }
-    return Finisher(cache_, options_.selection)
-        .finish(*assembled.program, run_rules(*assembled.program, options_.selection));
+    return checked(*assembled.program);
   }
 
   std::vector<Finding> run_launches(const SourceFile& file) {
-    const auto text = read(file, is_relevant_launch);
+    const auto text = read(file, may_hold_launches);
     if (!text) return {};
-    std::vector<LaunchLine> launches = read_shell_script(file.path, *text);
-    // The other nodes of a job may have shell scripts of their own.
-    std::set<std::string> scripts;
-    for (const LaunchLine& launch : launches)
-      scripts.insert(launch.script.text.substr(launch.script.text.rfind('/') + 1));
-    for (const std::string& script : scripts)
-      if (const auto known = launches_.find(script); known != launches_.end())
-        std::copy_if(known->second.begin(), known->second.end(), std::back_inserter(launches),
-                     [&](const LaunchLine& launch) { return launch.file != file.path; });
+    std::vector<LaunchLine> launches = read_launch_document(file.path, *text);
+    for (LaunchLine& launch : launches_.lines_beside(launches, file.path))
+      launches.push_back(std::move(launch));
     return run_without_script(file, std::move(launches), {});
   }
 
@@ -292,16 +270,14 @@ class Session {
     input.configs = std::move(configs);
     input.newest = requirements_of(file);
     input.gpus = options_.gpus;
-    const Program program(std::move(input));
-    return Finisher(cache_, options_.selection)
-        .finish(program, run_rules(program, options_.selection));
+    return checked(Program(std::move(input)));
   }
 
   const DiagnoseOptions& options_;
   ModuleCache cache_;
+  Lister list_;
+  LaunchTable launches_;
   std::optional<LaunchLine> given_launch_;
-  std::map<std::string, std::vector<LaunchLine>> launches_;  // by the script's file name
-  std::set<std::string> paths_;
   std::mutex mutex_;
   std::set<std::string> covered_;
   std::map<std::string, Notice> notices_;               // by file
@@ -341,6 +317,7 @@ std::vector<Task> plan_tasks(const std::vector<SourceFile>& files, ModuleCache& 
       if (text->find("__main__") != std::string::npos) runnable.insert(file.path);
     }
   for (const SourceFile& file : files) {
+    if (file.type == FileType::other) continue;  // evidence only
     const bool is_module = imported.contains(file.path) && !runnable.contains(file.path);
     (is_module ? modules : scripts).push_back({file, !is_module});
   }
@@ -355,6 +332,10 @@ Reader reader_of(const std::map<std::string, std::string>& files) {
   };
 }
 
+Lister lister_of(const std::map<std::string, std::string>& files) {
+  return [&files](const std::string& directory) { return list_texts(files, directory); };
+}
+
 }  // namespace
 
 DiagnoseResult diagnose(const DiagnoseOptions& options) { return diagnose(options, read_source); }
@@ -362,11 +343,11 @@ DiagnoseResult diagnose(const DiagnoseOptions& options) { return diagnose(option
 DiagnoseResult diagnose(const DiagnoseOptions& options, const Reader& reader) {
   check_selection(options.selection);
   const std::vector<SourceFile> files = find_sources(options.paths);
-  Session session(options, reader);
-  session.note_shell_scripts(files);
+  Session session(options, reader, list_directory);
+  session.note_files(files);
   const std::vector<Task> tasks = plan_tasks(files, session.cache());
   DiagnoseResult result;
-  result.files = files.size();
+  result.files = tasks.size();
   std::mutex mutex;
   const auto run_range = [&](std::atomic<std::size_t>& next, std::size_t end) {
     for (std::size_t i = next++; i < end; i = next++) {
@@ -400,17 +381,18 @@ DiagnoseResult diagnose(const DiagnoseOptions& options, const Reader& reader) {
 void for_each_program(const DiagnoseOptions& options,
                       const std::function<void(const Program& program)>& visit) {
   const std::vector<SourceFile> files = find_sources(options.paths);
-  Session session(options, read_source);
-  session.note_shell_scripts(files);
-  for (const SourceFile& file : files) session.visit(file, visit);
+  Session session(options, read_source, list_directory);
+  session.note_files(files);
+  for (const SourceFile& file : files)
+    if (file.type != FileType::other) session.visit(file, visit);
 }
 
 std::vector<Finding> diagnose_texts(const std::map<std::string, std::string>& files,
                                     const std::string& script, const DiagnoseOptions& options) {
-  Session session(options, reader_of(files));
+  Session session(options, reader_of(files), lister_of(files));
   std::vector<SourceFile> sources;
   for (const auto& [path, text] : files) sources.push_back({path, type_of(path), "."});
-  session.note_shell_scripts(sources);
+  session.note_files(sources);
   std::vector<Finding> found = session.run_file({script, type_of(script), "."});
   sort_and_merge(found);
   return found;
@@ -419,7 +401,7 @@ std::vector<Finding> diagnose_texts(const std::map<std::string, std::string>& fi
 void for_each_program_of_texts(const std::map<std::string, std::string>& files,
                                const std::string& script, const DiagnoseOptions& options,
                                const std::function<void(const Program& program)>& visit) {
-  Session(options, reader_of(files)).visit({script, type_of(script), "."}, visit);
+  Session(options, reader_of(files), lister_of(files)).visit({script, type_of(script), "."}, visit);
 }
 
 }  // namespace bench::diagnose

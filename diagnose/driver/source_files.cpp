@@ -1,6 +1,7 @@
 #include "diagnose/driver/source_files.hpp"
 
 #include "bench/core/error.hpp"
+#include "diagnose/launch/launch_documents.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -38,7 +39,8 @@ void walk(const fs::path& top, std::vector<SourceFile>& out) {
     if (!fs::is_regular_file(status)) continue;
     const std::string path = at->path().lexically_normal().string();
     const FileType type = type_of(path);
-    if (type != FileType::other) out.push_back({path, type, top.string()});
+    if (type != FileType::other || launch_document(path) != LaunchDocument::none)
+      out.push_back({path, type, top.string()});
   }
 }
 
@@ -78,14 +80,15 @@ std::vector<SourceFile> find_sources(const std::vector<std::string>& paths) {
     FileType type = type_of(path);
     if (type == FileType::other) type = FileType::python;  // named on purpose, as in scripts/train
     std::string top = fs::path(path).parent_path().string();
-    out.push_back({path, type, top.empty() ? "." : top});
+    out.push_back({path, type, top.empty() ? "." : top, true});
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
   out.erase(std::unique(out.begin(), out.end(),
                         [](const SourceFile& a, const SourceFile& b) { return a.path == b.path; }),
             out.end());
-  if (out.empty())
+  const auto is_source = [](const SourceFile& file) { return file.type != FileType::other; };
+  if (std::none_of(out.begin(), out.end(), is_source))
     throw UsageError((paths.empty() ? std::string("bench diagnose") : paths.front()) +
                      ": holds no script, notebook, shell script or config file");
   return out;

@@ -19,10 +19,12 @@ FileType type_of(const std::string& path);
 struct SourceFile {
   std::string path;  // as the user would write it
   FileType type = FileType::other;
-  std::string top;  // the tree it was found in; imports are not followed out of it
+  std::string top;        // the tree it was found in; imports are not followed out of it
+  bool is_named = false;  // itself on the command line, not found in a directory
 };
 
-// Throws UsageError for a path that does not exist or cannot be read.
+// Throws UsageError for a path that does not exist or cannot be read. Of a directory also what may
+// hold launch lines (a README, a Makefile), as FileType::other.
 std::vector<SourceFile> find_sources(const std::vector<std::string>& paths);
 
 // Nothing when the file is too large, unreadable or not a regular file.

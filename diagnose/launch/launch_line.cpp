@@ -26,7 +26,7 @@ std::string_view base_name(std::string_view path) { return path.substr(path.rfin
 bool is_python(std::string_view word) {
   const std::string_view name = base_name(word);
   return name.starts_with("python") || name == "ipython" || name == "$PYTHON" ||
-         name == "${PYTHON}";
+         name == "${PYTHON}" || name == "$(PYTHON)";
 }
 
 // Launcher flags that stand alone; every other flag takes the next word when it has no '='.
@@ -49,10 +49,37 @@ bool is_switch(std::string_view flag) {
   return std::find(std::begin(kSwitches), std::end(kSwitches), flag) != std::end(kSwitches);
 }
 
+// Modules that are launchers themselves, wherever -m names them.
+std::optional<Launcher> launcher_module(std::string_view module) {
+  if (module == "torch.distributed.launch") return Launcher::launch_module;
+  if (module == "torch.distributed.run" || module == "torch.distributed.torchrun")
+    return Launcher::torchrun;
+  if (module == "accelerate.commands.launch") return Launcher::accelerate;
+  return std::nullopt;
+}
+
 std::string spelt_with_dashes(std::string_view flag) {
   std::string out(flag.substr(std::min(flag.find_first_not_of('-'), flag.size())));
   std::replace(out.begin(), out.end(), '_', '-');
   return out;
+}
+
+// A script that starts its own processes is told of other nodes by its arguments.
+bool speaks_of_nodes(const std::vector<LaunchWord>& arguments) {
+  static constexpr std::string_view kNames[] = {"nnodes",       "num-nodes",        "nodes",
+                                                "n-nodes",      "node-rank",        "num-machines",
+                                                "machine-rank", "trainer.num-nodes"};
+  bool has_rank = false;
+  bool has_size = false;
+  for (const LaunchWord& argument : arguments) {
+    if (!argument.text.starts_with("-")) continue;
+    const std::string name =
+        spelt_with_dashes(std::string_view(argument.text).substr(0, argument.text.find('=')));
+    if (std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames)) return true;
+    has_rank = has_rank || name == "rank";
+    has_size = has_size || name == "world-size";
+  }
+  return has_rank && has_size;
 }
 
 class LaunchParser {
@@ -66,6 +93,7 @@ class LaunchParser {
     if (!read_launcher()) return std::nullopt;
     if (line_.launcher != Launcher::python) read_flags();
     read_launcher_within_srun();
+    read_launcher_as_module();
     if (!read_script()) return std::nullopt;
     for (; at_ < words_.size(); ++at_) line_.script_arguments.push_back(words_[at_]);
     if (line_.launcher == Launcher::launch_module && line_.flags.contains("use-env"))
@@ -112,12 +140,20 @@ class LaunchParser {
     while (word() == "-u" || word() == "-O" || word() == "-W") ++at_;
     if (word() != "-m") return launcher(Launcher::python);
     ++at_;
-    const std::string_view module = word();
-    if (module == "torch.distributed.launch") return ++at_, launcher(Launcher::launch_module);
-    if (module == "torch.distributed.run" || module == "torch.distributed.torchrun")
-      return ++at_, launcher(Launcher::torchrun);
-    if (module == "accelerate.commands.launch") return ++at_, launcher(Launcher::accelerate);
+    if (const auto kind = launcher_module(word())) return ++at_, launcher(*kind);
+    line_.is_module = true;
     return launcher(Launcher::python);  // python -m package.train
+  }
+
+  // torchrun -m torch.distributed.launch ...: the launcher that is started last starts the ranks.
+  void read_launcher_as_module() {
+    if (!line_.flags.contains("m") && !line_.flags.contains("module")) return;
+    const auto kind = launcher_module(word());
+    if (!kind) return;
+    ++at_;
+    line_.launcher = *kind;
+    line_.flags.clear();
+    read_flags();
   }
 
   // srun torchrun ... starts torchrun on every node, and that one's flags decide.
@@ -167,16 +203,19 @@ class LaunchParser {
       } else if (is_python(word())) {
         ++at_;
         while (word() == "-u" || word() == "-O") ++at_;
-        if (word() == "-m") ++at_;
+        if (word() != "-m") continue;
+        ++at_;
+        line_.is_module = true;
       } else {
         break;
       }
     }
     if (at_ >= words_.size()) return false;
     line_.script = words_[at_++];
+    line_.is_module =
+        line_.is_module || line_.flags.contains("m") || line_.flags.contains("module");
     const std::string_view script = line_.script.text;
-    return script.ends_with(".py") || line_.launcher != Launcher::srun ||
-           line_.flags.contains("m") || line_.flags.contains("module");
+    return script.ends_with(".py") || line_.launcher != Launcher::srun || line_.is_module;
   }
 
   const std::vector<LaunchWord>& words_;
@@ -185,6 +224,18 @@ class LaunchParser {
 };
 
 }  // namespace
+
+std::string LaunchLine::script_path() const {
+  std::string path = script.text;
+  if (!is_module || path.ends_with(".py")) return path;
+  std::replace(path.begin(), path.end(), '.', '/');
+  return path + ".py";
+}
+
+std::string LaunchLine::script_name() const {
+  const std::string path = script_path();
+  return path.substr(path.rfind('/') + 1);
+}
 
 std::optional<std::string> LaunchLine::flag(std::string_view name) const {
   const auto found = flags.find(std::string(name));
@@ -223,7 +274,8 @@ std::optional<std::int64_t> LaunchLine::processes_per_node() const {
 }
 
 std::optional<std::int64_t> LaunchLine::nodes() const {
-  if (launcher == Launcher::python) return 1;
+  if (launcher == Launcher::python)
+    return speaks_of_nodes(script_arguments) ? std::nullopt : std::optional<std::int64_t>(1);
   for (const char* name : {"nnodes", "num-machines", "nodes", "N"})
     if (flags.contains(name)) {
       const auto text = flag(name);
@@ -241,6 +293,25 @@ std::optional<std::int64_t> LaunchLine::visible_devices() const {
     return std::count(text->begin(), text->end(), ',') + 1;
   return static_cast<std::int64_t>(parse_visible_devices(*text).ids.size());
 }
+
+namespace {
+
+// Behind what a command substitution takes: $(dirname "$0") or `hostname`; one character else.
+std::size_t end_of_substitution(std::string_view line, std::size_t at) {
+  if (line[at] == '`') {
+    const std::size_t close = line.find('`', at + 1);
+    return close == std::string_view::npos ? at + 1 : close + 1;
+  }
+  if (at + 1 >= line.size() || line[at + 1] != '(') return at + 1;
+  int open = 0;
+  for (std::size_t i = at + 1; i < line.size(); ++i) {
+    if (line[i] == '(') ++open;
+    if (line[i] == ')' && --open == 0) return i + 1;
+  }
+  return at + 1;
+}
+
+}  // namespace
 
 std::vector<LaunchWord> split_words(std::string_view line, std::uint32_t line_number) {
   std::vector<LaunchWord> words;
@@ -277,7 +348,13 @@ std::vector<LaunchWord> split_words(std::string_view line, std::uint32_t line_nu
       current.text += line[++i];
       continue;
     }
-    if ((c == '$' || c == '`') && quote != '\'') current.literal = false;
+    if ((c == '$' || c == '`') && quote != '\'') {
+      current.literal = false;
+      const std::size_t end = end_of_substitution(line, i);
+      current.text += line.substr(i, end - i);
+      i = end - 1;
+      continue;
+    }
     current.text += c;
   }
   close();

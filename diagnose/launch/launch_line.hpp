@@ -35,8 +35,14 @@ struct LaunchLine {
   std::map<std::string, LaunchWord> flags;  // launcher flags, spelt with dashes and no leading ones
   LaunchWord command;                       // the first word of the launcher
   LaunchWord script;
+  bool is_example = false;  // stands in a README, where nothing runs it
+  bool is_module = false;   // the script is named as a module: python -m package.train
+  std::string folder;       // where a `cd` above the command went, relative; empty without one
   std::vector<LaunchWord> script_arguments;
 
+  // The script as a path: package/train.py for -m package.train.
+  std::string script_path() const;
+  std::string script_name() const;  // its last component
   std::optional<std::int64_t> integer_flag(std::string_view name) const;
   std::optional<std::string> flag(std::string_view name) const;  // literal values only
   std::optional<std::string> variable(std::string_view name) const;
@@ -46,7 +52,8 @@ struct LaunchLine {
   std::optional<std::int64_t> visible_devices() const;
 };
 
-// Splits a line into words as a shell would (quotes, backslashes, # comments).
+// Splits a line into words as a shell would (quotes, backslashes, # comments); what stands in
+// $(...) or between backquotes is part of one word.
 std::vector<LaunchWord> split_words(std::string_view line, std::uint32_t line_number = 1);
 
 // Understands one command; nothing when it does not start a Python training script.

@@ -16,11 +16,12 @@ bool is_name(std::string_view text) {
 
 class ShellReader {
  public:
-  ShellReader(const std::string& file, std::string_view text) : file_(file), text_(text) {}
+  ShellReader(const std::string& file, std::string_view text, std::uint32_t first_line)
+      : file_(file), text_(text), first_line_(first_line) {}
 
   std::vector<LaunchLine> read() {
     std::size_t at = 0;
-    std::uint32_t number = 1;
+    std::uint32_t number = first_line_;
     while (at < text_.size()) {
       const std::size_t end = std::min(text_.find('\n', at), text_.size());
       std::string_view line = text_.substr(at, end - at);
@@ -112,13 +113,30 @@ class ShellReader {
       for (std::size_t i = first; i < words.size(); ++i) assign(words[i], exports);
       return;
     }
+    note_folder(words);
     auto launch = parse_launch(words);
     if (!launch) return;
     launch->file = file_;
+    launch->folder = folder_;
     for (const auto& [name, value] : exported_) launch->environment.try_emplace(name, value);
     if (launch->launcher == Launcher::srun)
       for (const auto& [name, value] : batch_) launch->flags.try_emplace(name, value);
     out_.push_back(std::move(*launch));
+  }
+
+  // cd tools, from a folder that is known. A clone is where this file is; where a path of another
+  // machine leads is not known.
+  void note_folder(const std::vector<LaunchWord>& words) {
+    const std::string& last = words.back().text;
+    if (words.size() > 2 && words[0].text == "git" && words[1].text == "clone") {
+      cloned_ = last.substr(last.rfind('/') + 1);
+      cloned_ = cloned_.substr(0, cloned_.rfind(".git"));
+    }
+    if (words.front().text != "cd" || words.size() != 2 || !words[1].literal) return;
+    if (last.starts_with('/') || last.starts_with('~'))
+      folder_.clear();
+    else if (last != cloned_)
+      folder_ += last + '/';
   }
 
   void assign(LaunchWord word, bool exports) {
@@ -132,6 +150,9 @@ class ShellReader {
 
   const std::string& file_;
   std::string_view text_;
+  std::uint32_t first_line_;
+  std::string cloned_;  // the folder that `git clone` makes
+  std::string folder_;  // of the last `cd` to a place that is written out
   std::vector<LaunchWord> words_;
   std::map<std::string, LaunchWord> variables_;
   std::map<std::string, LaunchWord> exported_;
@@ -141,8 +162,9 @@ class ShellReader {
 
 }  // namespace
 
-std::vector<LaunchLine> read_shell_script(const std::string& file, std::string_view text) {
-  return ShellReader(file, text).read();
+std::vector<LaunchLine> read_shell_script(const std::string& file, std::string_view text,
+                                          std::uint32_t first_line) {
+  return ShellReader(file, text, first_line).read();
 }
 
 }  // namespace bench::diagnose

@@ -10,6 +10,8 @@
 
 namespace bench::diagnose {
 
-std::vector<LaunchLine> read_shell_script(const std::string& file, std::string_view text);
+// The text may be a part of the file that begins at `first_line`.
+std::vector<LaunchLine> read_shell_script(const std::string& file, std::string_view text,
+                                          std::uint32_t first_line = 1);
 
 }  // namespace bench::diagnose

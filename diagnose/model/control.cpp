@@ -150,23 +150,13 @@ RankTest Program::guarded_by_rank(Ref node, int depth) const {
     agreed = test;
   }
   if (agreed.value_or(RankTest::none) == RankTest::none) return RankTest::none;
-  const Ref argument = handed_on(function);
-  return argument && guarded_by_rank(argument, depth + 1) != *agreed ? RankTest::none : *agreed;
-}
-
-// The first place where a function of its module's own is an argument: study.optimize(objective).
-// Whoever is given it may call it, too.
-Ref Program::handed_on(FunctionRef function) const {
-  if (function.function->owner_class != kNoNode || is_spawned(function)) return {};
-  const SyntaxTree& tree = function.module->tree();
-  for (const Call& call : function.module->calls()) {
-    const NodeId arguments = tree.child(call.node, Field::arguments);
-    if (arguments == kNoNode) continue;
-    for (NodeId at = tree[arguments].first_child; at != kNoNode; at = tree[at].next_sibling)
-      if (tree[at].kind == Kind::identifier && tree.text(at) == function.function->name)
-        return {function.module, at};
-  }
-  return {};
+  // Whoever is given the function may call it, too: study.optimize(objective).
+  if (function.function->owner_class != kNoNode || is_spawned(function)) return *agreed;
+  const auto places = handed_on(function);
+  const bool same = std::all_of(places.begin(), places.end(), [&](const Ref& place) {
+    return guarded_by_rank(place, depth + 1) == *agreed;
+  });
+  return same ? *agreed : RankTest::none;
 }
 
 bool Program::before_ranks(Ref node) const { return before_ranks(node, 0); }

@@ -17,6 +17,8 @@ constexpr std::pair<std::string_view, std::string_view> kStarNames[] = {
     {"DistributedSampler", "torch.utils.data.distributed.DistributedSampler"},
     {"DataLoader", "torch.utils.data.DataLoader"},
     {"init_process_group", "torch.distributed.init_process_group"},
+    {"mp", "torch.multiprocessing"},
+    {"dist", "torch.distributed"},
 };
 
 // An argument that stands in the call itself.

@@ -100,6 +100,7 @@ class Module {
 
   // Imported modules as dotted names, with leading dots for relative ones.
   const std::vector<std::string>& imports() const { return imports_; }
+  bool has_star_imports() const { return !star_imports_.empty(); }
   bool imports_top_level(std::string_view package) const;
   // Dotted name behind an identifier at module level: "nn" -> "torch.nn". Empty when not imported.
   std::string_view import_path(std::string_view name) const;

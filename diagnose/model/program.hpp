@@ -116,6 +116,8 @@ struct ProgramInput {
   std::optional<int> gpus;
   bool is_notebook = false;
   NewestVersions newest;  // of frameworks, by the project's requirement files
+  // Whether another Python file in the script's directory has a text that is accepted.
+  std::function<bool(const std::function<bool(std::string_view text)>& accepts)> any_beside;
 };
 
 class Program {
@@ -130,6 +132,11 @@ class Program {
   // The newest versions of frameworks that the project's requirements allow.
   const NewestVersions& newest() const { return input_.newest; }
   bool is_notebook() const { return input_.is_notebook; }
+  // Another script in the same directory, which this one does not import, has such a text. Files
+  // are read for it: a question for findings, not for every program.
+  bool any_beside(const std::function<bool(std::string_view text)>& accepts) const {
+    return input_.any_beside && input_.any_beside(accepts);
+  }
 
   // --- tables
   std::span<const CallRef> calls(Api api) const;
@@ -162,6 +169,9 @@ class Program {
   // The def that gives `name` to the call's result: model in model = DDP(...). Empty otherwise.
   std::string_view assigned_name(Ref call) const;
   const std::vector<FunctionRef>& functions() const { return functions_; }
+  // Where the name of a function or class stands for the thing itself (handed_on.cpp).
+  std::vector<Ref> handed_on(FunctionRef function) const;
+  std::vector<Ref> handed_on(ClassRef cls) const;
   // Same variable: same text, and for plain names the same function or module scope.
   bool same_variable(Ref a, Ref b) const;
 
@@ -236,7 +246,9 @@ class Program {
   RankTest comparison_rank_test(Ref comparison) const;
   RankTest presence_test(Ref value) const;
   RankTest guarded_by_rank(Ref node, int depth) const;
-  Ref handed_on(FunctionRef function) const;
+  void index_values() const;
+  std::vector<Ref> values_of(std::string_view name, const Module& home, NodeId definition,
+                             bool is_method) const;
   bool before_ranks(Ref node, int depth) const;
   bool runs_before(Ref first, Ref second, int depth) const;
   unsigned roles(Ref expression, int depth) const;
@@ -260,6 +272,8 @@ class Program {
   mutable std::unordered_map<const Class*, std::vector<ClassRef>> derived_;
   mutable bool derived_known_ = false;
   mutable std::optional<std::vector<ForwardCall>> forward_calls_;
+  mutable std::unordered_map<std::string_view, std::vector<Ref>> values_;  // by the name they are
+  mutable bool values_known_ = false;
   bool framework_distributes_ = false;
   bool has_ddp_ = false;
   bool has_data_parallel_ = false;

@@ -89,30 +89,12 @@ bool is_entry(const Program& program, FunctionRef function) {
          is_worker(program, function);
 }
 
-// The name stands for the function itself: an argument, a value, no call and no definition of it.
-bool is_handed_on(const diagnose::SyntaxTree& tree, NodeId id, FunctionRef function) {
-  using diagnose::Field;
-  NodeId at = id;
-  const bool is_attribute = tree[at].field == Field::attribute;
-  if (is_attribute != (function.function->owner_class != kNoNode)) return false;
-  if (is_attribute) at = tree[at].parent;
-  if (tree.ancestor(at, Kind::import_from) != kNoNode) return false;
-  const Field field = tree[at].field;
-  return field != Field::function && field != Field::name && field != Field::left &&
-         field != Field::object && !tree.contains(function.function->node, at);
-}
-
 // Where the function is handed on: Process(target=work), fire.Fire(train), step = left or right.
 Certainty certainty_of_handing_on(const Program& program, FunctionRef function, int depth) {
   Certainty best = Certainty::no;
-  for (const diagnose::Module* module : program.modules()) {
-    if (function.function->owner_class != kNoNode && module != function.module) continue;
-    const auto& tree = module->tree();
-    for (NodeId id = 0; id < tree.size() && best != Certainty::certain; ++id)
-      if (tree[id].kind == Kind::identifier && tree.text(id) == function.function->name &&
-          (module == function.module || !module->import_path(function.function->name).empty()) &&
-          is_handed_on(tree, id, function))
-        best = std::max(best, reach(program, {module, id}, depth + 1));
+  for (const Ref& place : program.handed_on(function)) {
+    if (best == Certainty::certain) break;
+    best = std::max(best, reach(program, place, depth + 1));
   }
   return best;
 }
@@ -237,21 +219,29 @@ Certainty certainty_of_ranks(const Program& program) {
   return always_in_a_group(program) ? Certainty::certain : best;
 }
 
-std::string doubt_about(const Program& program, const Rule& rule, Ref where) {
-  if (rule.id.starts_with("DP")) {
-    const auto& wraps = program.wraps();
-    const bool made = std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
-      return reach(program, wrap.call.ref(), 0) == Certainty::certain;
-    });
-    return made || wraps.empty() ? "" : "no call that can be followed makes the wrapper";
-  }
+bool Doubts::starts_ranks() {
+  if (!ranks_) ranks_ = certainty_of_ranks(program_) == Certainty::certain;
+  return *ranks_;
+}
+
+bool Doubts::makes_wrapper() {
+  if (wrapper_) return *wrapper_;
+  const auto& wraps = program_.wraps();
+  wrapper_ = wraps.empty() || std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+               return reach(program_, wrap.call.ref(), 0) == Certainty::certain;
+             });
+  return *wrapper_;
+}
+
+std::string Doubts::about(const Rule& rule, Ref where) {
+  if (rule.id.starts_with("DP"))
+    return makes_wrapper() ? "" : "no call that can be followed makes the wrapper";
   if (!needs_ranks(rule)) return {};
-  const bool any_wrapper = is_listed(kOfWrapper, rule.id) && program.has_data_parallel();
-  if (!any_wrapper && certainty_of_ranks(program) != Certainty::certain)
-    return "nothing here shows that several processes run it";
-  if (certainty_of_reach(program, where) != Certainty::certain)
+  const bool any_wrapper = is_listed(kOfWrapper, rule.id) && program_.has_data_parallel();
+  if (!any_wrapper && !starts_ranks()) return "nothing here shows that several processes run it";
+  if (certainty_of_reach(program_, where) != Certainty::certain)
     return "no call that can be followed leads here";
-  if (is_listed(kOfEveryRank, rule.id) && some_caller_tests_rank(program, where, 0))
+  if (is_listed(kOfEveryRank, rule.id) && some_caller_tests_rank(program_, where, 0))
     return "one of its callers tests the rank";
   return {};
 }

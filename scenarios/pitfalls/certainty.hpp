@@ -6,6 +6,8 @@
 
 #include "scenarios/pitfalls/rule.hpp"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace bench::pitfalls::facts {
@@ -20,8 +22,23 @@ Certainty certainty_of_reach(const Program& program, Ref node);
 // starts several, or it calls, whatever its options are, what works in a process group only.
 Certainty certainty_of_ranks(const Program& program);
 
-// What is not known although the finding of the rule at `where` rests on it, as half a sentence;
-// empty where all is known, and for rules that need no ranks.
-std::string doubt_about(const Program& program, const Rule& rule, Ref where);
+// What is not known of one program although findings rest on it; what holds for the whole program
+// is found out once.
+class Doubts {
+ public:
+  explicit Doubts(const Program& program) : program_(program) {}
+
+  // About the rule's finding at `where`, as half a sentence; empty where all is known, and for
+  // rules that need no ranks.
+  std::string about(const Rule& rule, Ref where);
+
+ private:
+  bool starts_ranks();
+  bool makes_wrapper();
+
+  const Program& program_;
+  std::optional<bool> ranks_;
+  std::optional<bool> wrapper_;
+};
 
 }  // namespace bench::pitfalls::facts

@@ -2,7 +2,6 @@
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 namespace bench::pitfalls::facts {
 
@@ -17,40 +16,12 @@ namespace {
 
 constexpr int kCalls = 5;
 
-// The name stands as an argument or a value: (train), (train, or =train, and is not called there.
-bool is_handed_on(std::string_view text, std::string_view name) {
-  const auto is_word = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-  };
-  for (std::size_t at = text.find(name); at != std::string_view::npos;
-       at = text.find(name, at + 1)) {
-    const char before = at == 0 ? ' ' : text[at - 1];
-    const char after = at + name.size() < text.size() ? text[at + name.size()] : '\n';
-    if (before == '=' && !is_word(after) && after != '(' && after != '.') return true;
-    if (before == '(' && (after == ')' || after == ',')) return true;
-  }
-  return false;
-}
-
-// The name stands in a table of functions: {"cifar10": make_cifar10, "svhn": make_svhn}.
-bool is_in_table(std::string_view text, std::string_view name) {
-  for (std::size_t at = text.find(name); at != std::string_view::npos;
-       at = text.find(name, at + 1)) {
-    const std::size_t before = at == 0 ? at : text.find_last_not_of(" \n", at - 1);
-    const std::size_t after = at + name.size();
-    if (before == std::string_view::npos || before == 0 || after >= text.size()) continue;
-    const bool keyed = text[before] == ':' && (text[before - 1] == '"' || text[before - 1] == '\'');
-    if (keyed && (text[after] == ',' || text[after] == '}' || text[after] == '\n')) return true;
-  }
-  return false;
-}
-
 // An object of the class, or of one derived from it, is made in the program.
 bool is_made(const Program& program, ClassRef cls) {
   if (!program.calls_named(cls.cls->name).empty()) return true;
   for (const ClassRef& derived : program.derived_of(cls))
     if (!program.calls_named(derived.cls->name).empty()) return true;
-  return is_handed_on(cls.module->tree().source(), cls.cls->name);
+  return !program.handed_on(cls).empty();
 }
 
 bool made_on_one_rank(const Program& program, ClassRef cls) {
@@ -93,14 +64,9 @@ bool is_reached(const Program& program, Ref node, int depth) {
                is_reached(program, site.ref(), depth + 1);
       }))
     return true;
-  const std::string_view name =
-      function.function->name == "__init__" && owner ? owner.cls->name : function.function->name;
   // Called in a way that is not seen: as a thread's target, a callback, fire.Fire(train).
-  return std::any_of(program.modules().begin(), program.modules().end(),
-                     [&](const diagnose::Module* module) {
-                       const std::string_view source = module->tree().source();
-                       return is_handed_on(source, name) || is_in_table(source, name);
-                     });
+  return function.function->name == "__init__" && owner ? !program.handed_on(owner).empty()
+                                                        : !program.handed_on(function).empty();
 }
 
 }  // namespace

@@ -44,11 +44,11 @@ Finding& Report::at(Ref where, Confidence confidence, std::string message) {
   return finding;
 }
 
-void Report::settle(const Program& program) {
+void Report::settle(facts::Doubts& doubts) {
   for (const auto& [index, where] : places_) {
     Finding& finding = out_[index];
     if (finding.severity == Severity::info) continue;
-    const std::string doubt = facts::doubt_about(program, rule_, where);
+    const std::string doubt = doubts.about(rule_, where);
     if (doubt.empty()) continue;
     tell_as_note(finding);
     finding.message += " (check: " + doubt + ")";

@@ -27,6 +27,9 @@ enum class Evidence : std::uint8_t { none, partial, full };
 struct Rule;
 class RunEvidence;
 class RunReport;
+namespace facts {
+class Doubts;
+}
 
 // What may be no mistake, or none yet, is told as a note to check.
 void tell_as_note(Finding& finding);
@@ -40,7 +43,7 @@ class Report {
   Finding& at_word(const std::string& file, const diagnose::LaunchWord& word, Confidence confidence,
                    std::string message);
   // Once the rule is done: findings that rest on more than is known become notes that say so.
-  void settle(const Program& program);
+  void settle(facts::Doubts& doubts);
 
  private:
   Finding& add(Confidence confidence, std::string message);

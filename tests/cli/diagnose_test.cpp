@@ -100,6 +100,29 @@ TEST(Diagnose, DoesNotFollowImportsThroughLinksOutOfTheTree) {
   EXPECT_EQ(answer.out.find("loop"), std::string::npos) << answer.out;
 }
 
+TEST(Diagnose, ReadsWhatLiesBesideOneScript) {
+  const Workspace here;
+  std::filesystem::create_directory(here.path() / "tools");
+  here.write("setup.py", "");
+  here.write("tools/train.py",
+             "import argparse\nimport torch.distributed as dist\n"
+             "parser = argparse.ArgumentParser()\n"
+             "parser.add_argument('--local_rank', type=int)\n"
+             "dist.init_process_group('nccl')\nprint(parser.parse_args().local_rank)\n");
+  const auto severity = [&] {
+    const Answer answer = here.bench({"diagnose", "tools/train.py", "--select", "LAU002,LAU003"});
+    EXPECT_EQ(answer.out.find("README"), std::string::npos) << answer.out;
+    return answer.out;
+  };
+  EXPECT_NE(severity().find("warning LAU003"), std::string::npos) << severity();
+  here.write("README.md", "```\npython -m torch.distributed.launch tools/train.py\n```\n");
+  EXPECT_NE(severity().find("error LAU003"), std::string::npos) << severity();
+  here.write("requirements.txt", "torch==1.9.0\n");
+  EXPECT_NE(severity().find("info LAU003"), std::string::npos) << severity();
+  here.write("README.md", "    torchrun --nproc-per-node 4 tools/train.py\n");
+  EXPECT_NE(severity().find("error LAU002"), std::string::npos) << severity();
+}
+
 TEST(Diagnose, NeverCallsAnUncheckedFileClean) {
   const Workspace here;
   std::filesystem::create_directory(here.path() / "tree");

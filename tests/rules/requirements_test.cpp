@@ -80,6 +80,39 @@ version = "0.6"
   EXPECT_EQ(poetry.torch, kAnyVersion);
 }
 
+TEST(Requirements, InstallCommandsPinToo) {
+  const struct {
+    std::string_view text;
+    int torch;
+  } cases[] = {
+      {"pip install torch==1.4.0 torchvision==0.5\n", 104},
+      {"RUN pip3 install \\\n    numpy \\\n    torch==1.7.1\n", 107},
+      {"conda install pytorch=1.6 torchvision -c pytorch\n", 106},
+      {"Run `conda install pytorch==1.0.0 -c pytorch` first.\n", 100},
+      {"FROM pytorch/pytorch:1.9.0-cuda11.1-cudnn8-runtime\n", 109},
+      {"# pip install torch==1.4\n", kAnyVersion},
+      {"We compare with torch==1.4.\n", kAnyVersion},
+      {"pip install torch\nTORCH = torch==1.4\n", kAnyVersion},
+      {"FROM pytorch/pytorch:latest\n", kAnyVersion},
+  };
+  for (const auto& each : cases) EXPECT_EQ(read_installs(each.text).torch, each.torch) << each.text;
+}
+
+TEST(Requirements, DeclaredOnesComeBeforeInstallCommands) {
+  const auto severity = [](std::map<std::string, std::string> files) {
+    files["train.py"] = "import pytorch_lightning as pl\npl.Trainer(gpus=2, strategy='ddp')\n";
+    DiagnoseOptions options;
+    options.selection.select = {"LIT001"};
+    const auto found = diagnose_texts(files, "train.py", options);
+    EXPECT_EQ(found.size(), 1U);
+    return found.empty() ? Severity::info : found.front().severity;
+  };
+  const std::string install = "pip install pytorch-lightning==1.4\n";
+  EXPECT_EQ(severity({{"install.sh", install}}), Severity::info);
+  EXPECT_EQ(severity({{"install.sh", install}, {"requirements.txt", "pytorch-lightning==2.1\n"}}),
+            Severity::error);
+}
+
 TEST(Requirements, TheNearestDirectoryCounts) {
   const std::map<std::string, std::string> files{
       {"new/train.py", "import pytorch_lightning as pl\npl.Trainer(gpus=2, strategy='ddp')\n"},

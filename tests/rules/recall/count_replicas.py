@@ -12,7 +12,7 @@ from asteroids import Asteroids
 
 
 def make_loader(data, rank, batch_size):
-    sampler = DistributedSampler(data, num_replicas=torch.cuda.device_count(), rank=rank)  # expect: DDP020
+    sampler = DistributedSampler(data, num_replicas=torch.cuda.device_count(), rank=rank)
     return DataLoader(data, batch_size=batch_size, sampler=sampler, num_workers=2, pin_memory=True)
 
 

@@ -16,7 +16,7 @@ def get_loaders(batch_size):
     valid_set = TensorDataset(x[8000:], y[8000:])
     local_rank = int(os.environ["LOCAL_RANK"])
     world_size = int(os.environ["WORLD_SIZE"])
-    train_sampler = DistributedSampler(train_set, num_replicas=world_size, rank=local_rank)  # expect: DDP020
+    train_sampler = DistributedSampler(train_set, num_replicas=world_size, rank=local_rank)
     train_loader = DataLoader(train_set, batch_size=batch_size, shuffle=True,  # expect: DDP019
                               sampler=train_sampler, num_workers=1)
     valid_loader = DataLoader(valid_set, batch_size=batch_size, shuffle=False)

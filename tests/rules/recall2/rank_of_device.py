@@ -24,7 +24,7 @@ def main():
     rank = torch.cuda.current_device()  # expect: DDP042
     device = torch.cuda.current_device()
     data = Noise()
-    sampler = DistributedSampler(data, num_replicas=torch.cuda.device_count(),  # expect: DDP020
+    sampler = DistributedSampler(data, num_replicas=torch.cuda.device_count(),
                                  rank=dist.get_rank())
     loader = DataLoader(data, batch_size=100, sampler=sampler)
     net = nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Flatten(), nn.Linear(28800, 10))

@@ -1,0 +1,62 @@
+#include "diagnose/driver/directory.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace bench::diagnose {
+namespace {
+
+// A folder with more files than this is a store of data.
+constexpr std::size_t kMaxEntries = 20'000;
+
+bool by_name(const DirectoryEntry& a, const DirectoryEntry& b) { return a.name < b.name; }
+
+// Some file systems do not tell the type with the name.
+void look_up_type(DIR* directory, DirectoryEntry& entry) {
+  struct stat status {};
+  if (::fstatat(::dirfd(directory), entry.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  entry.is_directory = S_ISDIR(status.st_mode);
+  entry.is_link = S_ISLNK(status.st_mode);
+}
+
+}  // namespace
+
+std::vector<DirectoryEntry> list_directory(const std::string& directory) {
+  std::vector<DirectoryEntry> out;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(
+      ::opendir(directory.empty() ? "." : directory.c_str()), ::closedir);
+  if (!open) return out;
+  while (const dirent* each = ::readdir(open.get())) {
+    DirectoryEntry entry;
+    entry.name = each->d_name;
+    if (entry.name == "." || entry.name == "..") continue;
+    if (out.size() >= kMaxEntries) break;
+    entry.is_directory = each->d_type == DT_DIR;
+    entry.is_link = each->d_type == DT_LNK;
+    if (each->d_type == DT_UNKNOWN) look_up_type(open.get(), entry);
+    out.push_back(std::move(entry));
+  }
+  std::sort(out.begin(), out.end(), by_name);
+  return out;
+}
+
+std::vector<DirectoryEntry> list_texts(const std::map<std::string, std::string>& files,
+                                       const std::string& directory) {
+  std::vector<DirectoryEntry> out;
+  for (auto at = files.lower_bound(directory); at != files.end(); ++at) {
+    if (!at->first.starts_with(directory)) break;
+    const std::string rest = at->first.substr(directory.size());
+    const std::size_t slash = rest.find('/');
+    std::string name = rest.substr(0, slash);
+    if (name.empty() || (!out.empty() && out.back().name == name)) continue;
+    out.push_back({std::move(name), slash != std::string::npos, false});
+  }
+  std::sort(out.begin(), out.end(), by_name);
+  return out;
+}
+
+}  // namespace bench::diagnose

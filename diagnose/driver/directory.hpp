@@ -1,0 +1,25 @@
+// What one directory holds, read once: names, and which of them are directories or links.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace bench::diagnose {
+
+struct DirectoryEntry {
+  std::string name;
+  bool is_directory = false;
+  bool is_link = false;  // of either kind; what it leads to may lie elsewhere
+};
+
+// Entries of a directory by name, sorted; none where it cannot be read. Tests list files in memory.
+// A directory is written with a slash at its end, the current one as an empty text.
+using Lister = std::function<std::vector<DirectoryEntry>(const std::string& directory)>;
+
+std::vector<DirectoryEntry> list_directory(const std::string& directory);
+std::vector<DirectoryEntry> list_texts(const std::map<std::string, std::string>& files,
+                                       const std::string& directory);
+
+}  // namespace bench::diagnose

@@ -1,0 +1,103 @@
+#include "diagnose/driver/launch_table.hpp"
+
+#include "diagnose/launch/launch_documents.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+
+namespace bench::diagnose {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The tree that was given as the beginning of the paths in it: "src/", or nothing for ".".
+std::string prefix_of(const std::string& top) {
+  const std::string folder = fs::path(top).lexically_normal().string();
+  if (folder == "." || folder == "./" || folder.empty()) return {};
+  return folder.ends_with('/') ? folder : folder + '/';
+}
+
+}  // namespace
+
+void LaunchTable::note_files(const std::vector<SourceFile>& files) {
+  std::set<std::string> given;
+  for (const SourceFile& file : files) {
+    paths_.insert(file.path);
+    std::error_code error;
+    if (file.is_named) given.insert(fs::absolute(file.path, error).lexically_normal().string());
+  }
+  surroundings_.set_given(std::move(given));
+  for (const SourceFile& file : files) note_file(file);
+}
+
+void LaunchTable::note_file(const SourceFile& file) {
+  const bool is_document = file.type == FileType::other;
+  if (!is_document && file.type != FileType::shell) return;
+  const auto text = cache_.read(file.path);
+  if (!text || !may_hold_launches(*text)) return;
+  if (is_document) documents_.insert(file.path);
+  for (LaunchLine& launch : read_launch_document(file.path, *text)) {
+    const std::string script = launch.script_name();
+    launches_[script].push_back(std::move(launch));
+  }
+}
+
+// Among several scripts of one name: the one at the path that the launch line gives, from its own
+// folder; where none is there, those in folders below or above.
+bool LaunchTable::may_start(const LaunchLine& launch, const SourceFile& script) const {
+  const auto is_given = [&](const std::string& path) { return paths_.contains(path); };
+  if (names_script(launch, script.path, prefix_of(script.top), is_given)) return true;
+  // A README speaks of many scripts; only a path that leads to this one is about it.
+  if (documents_.contains(launch.file)) return false;
+  const fs::path folder = fs::path(launch.file).parent_path();
+  for (const fs::path& start : {folder / launch.folder, folder}) {
+    const std::string named = (start / launch.script_path()).lexically_normal().string();
+    if (paths_.contains(named)) return named == script.path;
+  }
+  const auto holds = [](const fs::path& outer, const fs::path& inner) {
+    return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first ==
+           outer.end();
+  };
+  const fs::path home = fs::path(script.path).parent_path();
+  return holds(folder, home) || holds(home, folder);
+}
+
+std::vector<LaunchLine> LaunchTable::lines_of(const SourceFile& script) {
+  std::vector<LaunchLine> out;
+  const auto launched = launches_.find(script.path.substr(script.path.rfind('/') + 1));
+  if (launched != launches_.end())
+    std::copy_if(launched->second.begin(), launched->second.end(), std::back_inserter(out),
+                 [&](const LaunchLine& launch) { return may_start(launch, script); });
+  if (!script.is_named) return out;
+  for (LaunchLine& launch : surroundings_.launches_of(script.path))
+    out.push_back(std::move(launch));
+  return out;
+}
+
+std::vector<LaunchLine> LaunchTable::lines_beside(const std::vector<LaunchLine>& launches,
+                                                  const std::string& file) const {
+  std::set<std::string> scripts;
+  for (const LaunchLine& launch : launches) scripts.insert(launch.script_name());
+  std::vector<LaunchLine> out;
+  for (const std::string& script : scripts)
+    if (const auto known = launches_.find(script); known != launches_.end())
+      std::copy_if(known->second.begin(), known->second.end(), std::back_inserter(out),
+                   [&](const LaunchLine& launch) {
+                     return launch.file != file && !documents_.contains(launch.file);
+                   });
+  return out;
+}
+
+bool LaunchTable::is_evidence(const std::string& file) const {
+  return documents_.contains(file) || surroundings_.holds(file);
+}
+
+std::vector<std::string> LaunchTable::directories_above_given(const std::string& script) {
+  ProjectAround project = surroundings_.project_of(script);
+  if (!project.has_root || project.directories.empty()) return {};
+  project.directories.erase(project.directories.begin());
+  return project.directories;
+}
+
+}  // namespace bench::diagnose

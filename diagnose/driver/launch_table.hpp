@@ -1,0 +1,46 @@
+// The launch lines of a session, by the script that they start: from the shell scripts and
+// documents among the given files, and for a script that was given alone from what lies beside it.
+#pragma once
+
+#include "diagnose/driver/module_cache.hpp"
+#include "diagnose/driver/source_files.hpp"
+#include "diagnose/driver/surroundings.hpp"
+#include "diagnose/launch/launch_line.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace bench::diagnose {
+
+class LaunchTable {
+ public:
+  LaunchTable(const ModuleCache& cache, Lister list) : cache_(cache), surroundings_(cache, list) {}
+
+  // Before any question; the files stay the same from then on.
+  void note_files(const std::vector<SourceFile>& files);
+
+  // The lines that start a script. Safe to call from several threads.
+  std::vector<LaunchLine> lines_of(const SourceFile& script);
+  // Lines of other files that start the scripts which these start: other nodes of a job may have
+  // shell scripts of their own.
+  std::vector<LaunchLine> lines_beside(const std::vector<LaunchLine>& launches,
+                                       const std::string& file) const;
+  // The file is evidence only: no finding about it is wanted.
+  bool is_evidence(const std::string& file) const;
+  // Directories of the project around a script that was given alone, above its own.
+  std::vector<std::string> directories_above_given(const std::string& script);
+
+ private:
+  void note_file(const SourceFile& file);
+  bool may_start(const LaunchLine& launch, const SourceFile& script) const;
+
+  const ModuleCache& cache_;
+  Surroundings surroundings_;
+  std::map<std::string, std::vector<LaunchLine>> launches_;  // by the script's file name
+  std::set<std::string> paths_;
+  std::set<std::string> documents_;  // that are evidence only
+};
+
+}  // namespace bench::diagnose

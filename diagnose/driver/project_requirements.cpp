@@ -1,0 +1,72 @@
+#include "diagnose/driver/project_requirements.hpp"
+
+#include "diagnose/driver/assemble.hpp"
+#include "diagnose/launch/launch_documents.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace bench::diagnose {
+namespace {
+
+// Files of one directory that are read for install commands.
+constexpr int kMaxInstallFiles = 16;
+
+// clang-format off
+constexpr auto kRequirementFiles = std::to_array<std::string_view>({
+    "Dockerfile", "Pipfile", "conda.yaml", "conda.yml", "conda_env.yaml", "conda_env.yml",
+    "env.yaml", "env.yml", "environment.yaml", "environment.yml", "pyproject.toml",
+    "pytorch_env.yaml", "pytorch_env.yml", "requirement.txt", "requirements.in",
+    "requirements.txt", "setup.cfg", "setup.py"});
+// clang-format on
+
+constexpr auto kLockFiles =
+    std::to_array<std::string_view>({"Pipfile.lock", "pdm.lock", "poetry.lock", "uv.lock"});
+
+using ReadVersions = NewestVersions (*)(std::string_view);
+
+ReadVersions reader_of(std::string_view name) {
+  if (std::binary_search(kRequirementFiles.begin(), kRequirementFiles.end(), name))
+    return read_requirements;
+  if (std::binary_search(kLockFiles.begin(), kLockFiles.end(), name)) return read_lock;
+  return nullptr;
+}
+
+ReadVersions installs_of(std::string_view name) {
+  switch (launch_document(name)) {
+    case LaunchDocument::shell:
+    case LaunchDocument::readme:
+    case LaunchDocument::makefile:
+    case LaunchDocument::dockerfile:
+      return read_installs;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+NewestVersions requirements_in(const std::string& directory, const std::string& top,
+                               const ModuleCache& cache, const Lister& list) {
+  NewestVersions declared;
+  NewestVersions installed;
+  int left = kMaxInstallFiles;
+  for (const DirectoryEntry& entry : list(directory)) {
+    if (entry.is_directory) continue;
+    const ReadVersions declares = reader_of(entry.name);
+    const ReadVersions installs = declares == nullptr ? installs_of(entry.name) : nullptr;
+    if (declares == nullptr && (installs == nullptr || left-- <= 0)) continue;
+    const std::string file = directory + entry.name;
+    if (entry.is_link && links_out_of(file, top)) continue;
+    const auto text = cache.read(file);
+    if (!text) continue;
+    if (declares != nullptr) declared = merged(declared, declares(*text));
+    if (installs != nullptr) installed = merged(installed, installs(*text));
+  }
+  if (declared.torch == kAnyVersion) declared.torch = installed.torch;
+  if (declared.lightning == kAnyVersion) declared.lightning = installed.lightning;
+  return declared;
+}
+
+}  // namespace bench::diagnose

@@ -1,0 +1,17 @@
+// Which versions of frameworks a directory asks for: its requirement and lock files, and, where
+// they leave it open, the install commands of its shell scripts, Dockerfiles and README.
+#pragma once
+
+#include "diagnose/config/requirements.hpp"
+#include "diagnose/driver/directory.hpp"
+#include "diagnose/driver/module_cache.hpp"
+
+#include <string>
+
+namespace bench::diagnose {
+
+// The directory is read once; links out of `top` are not followed.
+NewestVersions requirements_in(const std::string& directory, const std::string& top,
+                               const ModuleCache& cache, const Lister& list);
+
+}  // namespace bench::diagnose

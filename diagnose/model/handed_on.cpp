@@ -1,0 +1,87 @@
+// Where the program hands a function or a class on instead of calling it: Process(target=work),
+// fire.Fire(train), {"cifar10": make_cifar10}. All rules ask here; the places are found once.
+#include "diagnose/model/program.hpp"
+
+#include <algorithm>
+
+namespace bench::diagnose {
+namespace {
+
+// The identifier stands for the value of its name: no call of it, no definition, no import.
+bool is_value(const SyntaxTree& tree, NodeId id) {
+  const NodeId at = tree[id].field == Field::attribute ? tree[id].parent : id;
+  const Field field = tree[at].field;
+  if (field == Field::function || field == Field::name || field == Field::left ||
+      field == Field::object)
+    return false;
+  return tree.ancestor(at, Kind::import_from) == kNoNode;
+}
+
+// A class in isinstance(x, Net), in bases or in an annotation is not there to be made.
+bool may_be_made(Ref place) {
+  const SyntaxTree& tree = place.module->tree();
+  const NodeId parent = tree[place.node].parent;
+  switch (tree[parent].kind) {
+    case Kind::argument_list:
+      return tree[parent].field != Field::superclasses &&
+             !tree.text(tree[parent].parent).starts_with("is");  // isinstance, issubclass
+    case Kind::keyword_argument:
+    case Kind::assignment:
+    case Kind::pair:
+    case Kind::list:
+    case Kind::tuple:
+    case Kind::return_statement:
+    case Kind::conditional:
+    case Kind::boolean:
+    case Kind::default_parameter:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void Program::index_values() const {
+  values_known_ = true;
+  for (const Module* module : modules()) {
+    const SyntaxTree& tree = module->tree();
+    for (NodeId id = 0; id < tree.size(); ++id) {
+      if (tree[id].kind != Kind::identifier) continue;
+      const auto known = functions_by_name_.find(tree.text(id));
+      if (known != functions_by_name_.end() && is_value(tree, id))
+        values_[known->first].push_back({module, id});
+    }
+  }
+}
+
+std::vector<Ref> Program::values_of(std::string_view name, const Module& home, NodeId definition,
+                                    bool is_method) const {
+  if (!values_known_) index_values();
+  std::vector<Ref> out;
+  const auto found = values_.find(name);
+  if (found == values_.end()) return out;
+  for (const Ref& place : found->second) {
+    const SyntaxTree& tree = place.module->tree();
+    if ((tree[place.node].field == Field::attribute) != is_method) continue;
+    if (place.module == &home ? tree.contains(definition, place.node)
+                              : is_method || (place.module->import_path(name).empty() &&
+                                              !place.module->has_star_imports()))
+      continue;
+    out.push_back(place);
+  }
+  return out;
+}
+
+std::vector<Ref> Program::handed_on(FunctionRef function) const {
+  return values_of(function.function->name, *function.module, function.function->node,
+                   function.function->owner_class != kNoNode);
+}
+
+std::vector<Ref> Program::handed_on(ClassRef cls) const {
+  std::vector<Ref> out = values_of(cls.cls->name, *cls.module, cls.cls->node, false);
+  std::erase_if(out, [](Ref place) { return !may_be_made(place); });
+  return out;
+}
+
+}  // namespace bench::diagnose
