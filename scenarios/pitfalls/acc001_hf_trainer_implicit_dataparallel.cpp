@@ -30,7 +30,8 @@ bool is_spread_over_gpus(const Program& program) {
 void check_hf_trainer_implicit_dataparallel(const Program& program, Report& report) {
   if (!program.uses(Api::hf_trainer) || is_spread_over_gpus(program)) return;
   for (const LaunchLine& launch : program.launches()) {
-    if (launch.launcher != Launcher::python) continue;
+    // What a README shows first is often the command for a machine with one GPU.
+    if (launch.launcher != Launcher::python || launch.is_example) continue;
     const auto visible = launch.visible_devices();
     if ((visible && *visible <= 1) || (program.gpus() && *program.gpus() <= 1)) continue;
     const CallRef call = program.calls(Api::hf_trainer).front();

@@ -18,8 +18,12 @@ void check_sampler_rank_is_local_rank(const Program& program, Report& report) {
     return rank && program.is_local_rank(rank) &&
            (!program.is_rank(rank) || (spans && program.is_spawn_rank(rank)));
   };
+  // On one node the local rank is the rank, and nothing may ever have run on a second one.
+  const bool nodes = spans || facts::expects_nodes(program);
   const auto flag = [&](Ref where, std::string message, std::string help) {
-    report.at(where, Confidence::likely, std::move(message)).help = std::move(help);
+    Finding& finding = report.at(where, Confidence::likely, std::move(message));
+    finding.help = std::move(help);
+    if (!nodes) tell_as_note(finding);
   };
   for (const CallRef& sampler : program.calls(Api::distributed_sampler)) {
     const Ref rank = sampler.argument(2, "rank");

@@ -8,6 +8,18 @@ using diagnose::Value;
 using diagnose::Wrap;
 using diagnose::Wrapper;
 
+namespace {
+
+// Where the backend is written: the argument itself, or in another file the value it is given.
+Ref written_backend(const Program& program, Ref backend) {
+  const auto sources = program.sources(backend);
+  if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value) return backend;
+  const Ref value = sources.front().ref;
+  return value.module != backend.module && value.kind() == diagnose::Kind::string ? value : backend;
+}
+
+}  // namespace
+
 void check_backend_device_mismatch(const Program& program, Report& report) {
   if (!program.has_ddp()) return;
   for (const CallRef& init : program.calls(Api::init_process_group)) {
@@ -30,7 +42,7 @@ void check_backend_device_mismatch(const Program& program, Report& report) {
     });
     if (name.string == "gloo" && on_gpu && !chosen) {
       Finding& finding =
-          report.at(backend, Confidence::likely,
+          report.at(written_backend(program, backend), Confidence::likely,
                     "gloo moves GPU tensors through host memory: NCCL is several times faster");
       // A toy without data to train on shows a mechanism, not speed.
       if (!program.uses(Api::data_loader)) finding.severity = Severity::info;
@@ -39,7 +51,7 @@ void check_backend_device_mismatch(const Program& program, Report& report) {
     if (name.string == "nccl" && !facts::uses_cuda(program) && !program.uses(Api::set_device) &&
         !on_gpu && !program.mentions("cuda") && !program.mentions(".to("))
       report
-          .at(backend, Confidence::likely,
+          .at(written_backend(program, backend), Confidence::likely,
               "nccl needs GPUs, and nothing in this program uses one: \"ProcessGroupNCCL is only "
               "supported with GPUs\"")
           .help = "Use backend=\"gloo\" on the CPU.";

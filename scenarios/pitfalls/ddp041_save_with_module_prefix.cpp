@@ -170,6 +170,16 @@ void check_prepared_saves(const Program& program, Report& report) {
     }
 }
 
+// A script beside this one, which does not train itself, wraps its model and then loads a state
+// into it: test.py of train.py.
+bool is_loaded_beside(const Program& program) {
+  return program.any_beside([](std::string_view text) {
+    const std::size_t load = text.find(".load_state_dict(");
+    const std::size_t wrap = std::min(text.find("DataParallel("), text.find("DDP("));
+    return load != std::string_view::npos && wrap < load && !facts::contains(text, ".backward(");
+  });
+}
+
 }  // namespace
 
 void check_save_with_module_prefix(const Program& program, Report& report) {
@@ -187,6 +197,10 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
           "the wrapper's state_dict has 'module.' before every key: a bare model finds missing and "
           "unexpected keys");
       finding.help = "Save model.module.state_dict().";
+      if (is_loaded_beside(program)) {
+        tell_as_note(finding);
+        finding.message += " (check: a script beside this one wraps its model too, and loads)";
+      }
       const std::string receiver(state.receiver().text());
       replace(state.receiver(), receiver + ".module", "Save the wrapped model", finding);
       break;

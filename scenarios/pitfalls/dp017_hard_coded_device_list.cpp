@@ -1,10 +1,37 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Wrap;
 using diagnose::Wrapper;
+
+namespace {
+
+// A file of settings, or a class of them: what its user is told to edit is no part of the script.
+bool is_setting(const Program& program, Ref value) {
+  if (!value) return false;
+  const std::string& path = value.module->path();
+  std::vector<std::string> names{path.substr(path.rfind('/') + 1)};
+  if (const auto owner = program.enclosing_class(value); owner) names.emplace_back(owner.cls->name);
+  for (const std::string& name : names)
+    for (const std::string_view word : {"config", "cfg", "setting", "option", "param", "const"})
+      if (facts::contains(facts::lowered(name), word)) return true;
+  const bool only_values = value.module->functions().empty() && value.module->classes().empty() &&
+                           value.module->calls().empty();
+  return only_values && value.module != &program.root();
+}
+
+bool comes_from_settings(const Program& program, Ref list) {
+  const auto sources = program.sources(list);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    return is_setting(program, source.ref);
+  });
+}
+
+}  // namespace
 
 void check_hard_coded_device_list(const Program& program, Report& report) {
   for (const Wrap& wrap : program.wraps()) {
@@ -13,14 +40,15 @@ void check_hard_coded_device_list(const Program& program, Report& report) {
     if (!ids) continue;
     const auto list = facts::device_ids(program, wrap.call);
     if (list.size() < 2) continue;
-    report
-        .at(ids, Confidence::certain,
-            "the list of " + std::to_string(list.size()) +
-                " devices is written into the script: it fails on a machine with fewer GPUs and "
-                "leaves the rest of a larger one idle")
-        .help =
+    Finding& finding =
+        report.at(ids, Confidence::certain,
+                  "the list of " + std::to_string(list.size()) +
+                      " devices is written into the script: it fails on a machine with fewer GPUs "
+                      "and leaves the rest of a larger one idle");
+    finding.help =
         "Leave device_ids out, or use list(range(torch.cuda.device_count())); choose devices "
         "with CUDA_VISIBLE_DEVICES.";
+    if (comes_from_settings(program, ids)) tell_as_note(finding);
   }
 }
 

@@ -254,6 +254,15 @@ bool is_single_node(const Program& program) {
   return all_tell || starts_on_one_node(program);
 }
 
+bool expects_nodes(const Program& program) {
+  for (const auto& launch : program.launches())
+    if (launch.nodes().value_or(1) > 1) return true;
+  for (const char* word : {"nnodes", "num_nodes", "node_rank", "n_nodes", "SLURM", "slurm",
+                           "submitit", "--nodes", "% torch.cuda.device_count()"})
+    if (program.mentions(word)) return true;
+  return false;
+}
+
 bool may_span_nodes(const Program& program) { return !is_single_node(program); }
 
 bool only_without_distribution(const Program& program, Ref node) {

@@ -42,6 +42,9 @@ const diagnose::TrainingLoop* training_loop_of(const Program& program, Ref node)
 bool may_span_nodes(const Program& program);
 bool is_single_node(const Program& program);
 
+// Something in the program or its launch lines speaks of a second node.
+bool expects_nodes(const Program& program);
+
 // The program computes the rank of the job from the node's and the one within the node.
 bool computes_global_rank(const Program& program);
 

@@ -34,7 +34,9 @@ void check_horovod_launch(const Program& program, Report& report) {
     return;
   for (const LaunchLine& launch : program.launches()) {
     if (launch.launcher != Launcher::python && launch.launcher != Launcher::torchrun) continue;
-    if (launch.launcher == Launcher::python && has_horovod_line(program, launch.file)) continue;
+    if (launch.launcher == Launcher::python &&
+        (launch.is_example || has_horovod_line(program, launch.file)))
+      continue;
     report
         .at(init.ref(), Confidence::certain,
             launch.launcher == Launcher::python

@@ -41,11 +41,13 @@ void check_env_init_without_launcher(const Program& program, Report& report) {
           init.module->tree().ancestor(init.call->node, Kind::try_statement) != kNoNode;
       if (init.keyword("store") || guarded || caught || !facts::is_reachable(program, init.ref()))
         continue;
-      report
-          .at(init.ref(), Confidence::certain,
-              "started with plain python there is no RANK in the environment: ValueError, "
-              "environment variable RANK expected, but not set")
-          .help = "Launch with torchrun --nproc-per-node=N " + launch.script.text + ".";
+      Finding& finding =
+          report.at(init.ref(), Confidence::certain,
+                    "started with plain python there is no RANK in the environment: ValueError, "
+                    "environment variable RANK expected, but not set");
+      // A README often shows the run of one process, with options that this one does not follow.
+      if (launch.is_example) tell_as_note(finding);
+      finding.help = "Launch with torchrun --nproc-per-node=N " + launch.script.text + ".";
       return;
     }
     for (const Module* module : program.modules())
@@ -56,10 +58,11 @@ void check_env_init_without_launcher(const Program& program, Report& report) {
             module->tree().ancestor(node, Kind::try_statement) != kNoNode ||
             !facts::is_reachable(program, {module, node}))
           continue;
-        report
-            .at({module, node}, Confidence::certain,
-                "started with plain python there is no " + name + " in the environment: KeyError")
-            .help = "Launch with torchrun --nproc-per-node=N " + launch.script.text + ".";
+        Finding& finding = report.at(
+            {module, node}, Confidence::certain,
+            "started with plain python there is no " + name + " in the environment: KeyError");
+        if (launch.is_example) tell_as_note(finding);
+        finding.help = "Launch with torchrun --nproc-per-node=N " + launch.script.text + ".";
         return;
       }
   }

@@ -12,16 +12,6 @@ using diagnose::Wrapper;
 
 namespace {
 
-// Something in the program or its launch lines speaks of a second node.
-bool expects_nodes(const Program& program) {
-  for (const auto& launch : program.launches())
-    if (launch.nodes().value_or(1) > 1) return true;
-  for (const char* word : {"nnodes", "num_nodes", "node_rank", "n_nodes", "SLURM", "slurm",
-                           "submitit", "--nodes", "% torch.cuda.device_count()"})
-    if (program.mentions(word)) return true;
-  return false;
-}
-
 // The script reads the local rank too, so it knows that the two differ; or its name for the value
 // says that it ought to be the local one.
 bool tells_ranks_apart(const Program& program, Ref rank) {
@@ -73,7 +63,7 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
                                  "the global rank is used as a device index: on the second node "
                                  "there is no such GPU (invalid device ordinal)");
     if (facts::is_single_node(program) ||
-        (!expects_nodes(program) && !tells_ranks_apart(program, where)))
+        (!facts::expects_nodes(program) && !tells_ranks_apart(program, where)))
       finding.severity = Severity::info;
     finding.help =
         "Use the local rank: int(os.environ[\"LOCAL_RANK\"]), or rank % torch.cuda.device_count().";
