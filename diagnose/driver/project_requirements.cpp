@@ -1,5 +1,6 @@
 #include "diagnose/driver/project_requirements.hpp"
 
+#include "diagnose/config/readme_versions.hpp"
 #include "diagnose/driver/assemble.hpp"
 #include "diagnose/launch/launch_documents.hpp"
 
@@ -33,10 +34,16 @@ ReadVersions reader_of(std::string_view name) {
   return nullptr;
 }
 
+// Install commands, and versions that the text names: "PyTorch 1.9.0".
+NewestVersions read_whole_readme(std::string_view text) {
+  return merged(read_installs(text), read_readme(text));
+}
+
 ReadVersions installs_of(std::string_view name) {
   switch (launch_document(name)) {
-    case LaunchDocument::shell:
     case LaunchDocument::readme:
+      return read_whole_readme;
+    case LaunchDocument::shell:
     case LaunchDocument::makefile:
     case LaunchDocument::dockerfile:
       return read_installs;

@@ -37,6 +37,21 @@ bool routes_here(const Program& program, Ref node, const CallRef& made) {
                      [&](const CallRef& prepare) { return is_in_use(program, node, prepare); });
 }
 
+// The data set picks its own part by the rank of the process: `idx % accelerator.num_processes`.
+bool is_split_by_hand(const Program& program, const CallRef& loader) {
+  const Ref dataset = loader.argument(0, "dataset");
+  if (!dataset) return false;
+  const auto tells_ranks = [](std::string_view text) {
+    return facts::contains(text, "process_index") || facts::contains(text, "get_rank(") ||
+           facts::contains(text, "split_dataset_by_node");
+  };
+  const diagnose::ClassRef cls = program.class_of(dataset);
+  if (cls && tells_ranks(cls.module->text(cls.cls->node))) return true;
+  const auto calls = facts::calls_behind(program, dataset);
+  return std::any_of(calls.begin(), calls.end(),
+                     [&](const Ref& call) { return tells_ranks(call.text()); });
+}
+
 }  // namespace
 
 void check_accelerate_step_not_routed(const Program& program, Report& report) {
@@ -61,7 +76,12 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
                 std::string(accelerator) + ".backward(" + std::string(receiver) + ")",
                 "Route it through Accelerate", finding);
     }
-    if (!program.calls_named("prepare").empty())
+    // A loop beside it whose backward pass is PyTorch's own is no business of Accelerate.
+    const bool steps_with_it =
+        std::any_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& backward) {
+          return backward.positional(0) || routes_here(program, backward.ref(), made);
+        });
+    if (steps_with_it && !program.calls_named("prepare").empty())
       for (const CallRef& loader : loaders_of(program, loop.iterable)) {
         const std::string_view name = program.assigned_name(loader.ref());
         bool prepared = false;
@@ -74,7 +94,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
                 prepared = prepared || source.ref == loader.ref() ||
                            (name.empty() && source.how != Source::How::value);
             }
-        if (prepared) continue;
+        if (prepared || is_split_by_hand(program, loader)) continue;
         report
             .at(loader.ref(), Confidence::likely,
                 "the training loader is not passed to accelerator.prepare(): every process reads "

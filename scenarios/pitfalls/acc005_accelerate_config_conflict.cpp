@@ -96,6 +96,8 @@ void check_accelerate_config_conflict(const Program& program, Report& report) {
     // device_map = {"": local_rank} if ddp: what a name holds may be decided further down.
     if (!map || program.string(map).value_or("") != "auto" || program.sources(map).size() != 1)
       continue;
+    // A pipeline of diffusers draws pictures; it has no weights of its own to train.
+    if (facts::contains(load.receiver().text(), "Pipeline")) continue;
     if (!runs_in_several_processes(program) || !is_trained(program, load)) continue;
     report
         .at(map, Confidence::likely,

@@ -107,6 +107,27 @@ Certainty certainty_of_start(const Program& program, int depth) {
   return best;
 }
 
+// The node stands under `if create:` and the call says create=False.
+bool is_switched_off_by(const Program& program, FunctionRef function, Ref node,
+                        const CallRef& site) {
+  const auto& parameters = function.function->parameters;
+  const auto guards = program.guards(node);
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    if (guard.condition.kind() != Kind::identifier) return false;
+    const auto named = std::find_if(parameters.begin(), parameters.end(), [&](const auto& each) {
+      return each.name == guard.condition.text();
+    });
+    if (named == parameters.end()) return false;
+    const bool is_method = function.function->owner_class != kNoNode;
+    const auto index = static_cast<std::size_t>(named - parameters.begin());
+    if (is_method && index == 0) return false;
+    const Ref given = site.argument(index - (is_method ? 1 : 0), named->name);
+    if (!given) return false;
+    const diagnose::Value value = program.evaluate(given);
+    return !value.is_default && (guard.holds ? value.is_false() : value.is_true());
+  });
+}
+
 Certainty reach(const Program& program, Ref node, int depth) {
   if (node.module != &program.root() && node.module->under_main_guard(node.node))
     return Certainty::no;
@@ -116,7 +137,9 @@ Certainty reach(const Program& program, Ref node, int depth) {
   if (program.is_spawned(function)) return certainty_of_start(program, depth);
   Certainty best = is_reachable(program, node) ? Certainty::perhaps : Certainty::no;
   for (const CallRef& site : program.call_sites(function)) {
-    if (program.enclosing_function(site.ref()) == function) continue;
+    if (program.enclosing_function(site.ref()) == function ||
+        is_switched_off_by(program, function, node, site))
+      continue;
     best = std::max(best, reach(program, site.ref(), depth + 1));
     if (best == Certainty::certain) return best;
   }
@@ -192,6 +215,20 @@ bool some_caller_tests_rank(const Program& program, Ref node, int depth) {
   });
 }
 
+// A program that trains, joins a group only where the environment tells of one, and has nothing
+// that would combine what its processes learn: it is run as one.
+bool shares_nothing(const Program& program) {
+  if (program.training_loops().empty() || program.has_ddp() || program.framework_distributes() ||
+      program.uses(Api::hvd_init) || program.uses(Api::spawn))
+    return false;
+  const auto& launches = program.launches();
+  if (std::any_of(launches.begin(), launches.end(), starts_several)) return false;
+  for (const char* word : {".grad", "FSDP", "FullyShardedDataParallel", "deepspeed",
+                           "DistributedDataParallel", "LocalSGD", "parallelize"})
+    if (program.mentions(word)) return false;
+  return true;
+}
+
 }  // namespace
 
 Certainty certainty_of_reach(const Program& program, Ref node) { return reach(program, node, 0); }
@@ -237,6 +274,8 @@ std::string Doubts::about(const Rule& rule, Ref where) {
   if (rule.id.starts_with("DP"))
     return makes_wrapper() ? "" : "no call that can be followed makes the wrapper";
   if (!needs_ranks(rule)) return {};
+  if (is_listed(kOfEveryRank, rule.id) && shares_nothing(program_))
+    return "nothing here shares gradients between processes";
   const bool any_wrapper = is_listed(kOfWrapper, rule.id) && program_.has_data_parallel();
   if (!any_wrapper && !starts_ranks()) return "nothing here shows that several processes run it";
   if (certainty_of_reach(program_, where) != Certainty::certain)

@@ -28,6 +28,8 @@ class Doubts {
  public:
   explicit Doubts(const Program& program) : program_(program) {}
 
+  const Program& program() const { return program_; }
+
   // About the rule's finding at `where`, as half a sentence; empty where all is known, and for
   // rules that need no ranks.
   std::string about(const Rule& rule, Ref where);

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trainer.hpp"
 
 #include <algorithm>
 
@@ -104,6 +105,18 @@ bool is_accelerate_collective(const Program& program, std::string_view name) {
          (name == "save_state" && save_state_communicates(program));
 }
 
+// The Trainer is given what 2.0 took away, so the project runs with an older Lightning.
+bool is_of_lightning_one(const Program& program) {
+  if (program.mentions("DDPPlugin")) return true;
+  const auto uses = trainer::uses(program);
+  return std::any_of(uses.begin(), uses.end(), [](const trainer::Use& use) {
+    for (const char* name :
+         {"gpus", "checkpoint_callback", "terminate_on_nan", "resume_from_checkpoint"})
+      if (use.find(name) != nullptr) return true;
+    return false;
+  });
+}
+
 }  // namespace
 
 void check_rank_conditional_collective(const Program& program, Report& report) {
@@ -136,10 +149,10 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
       for (const auto& call : module->calls())
         if (is_accelerate_collective(program, call.name))
           flag({module, &call}, std::string(call.name));
-  // Before 1.5 the Trainer wrote without waiting for the other ranks.
-  constexpr int kWaitingTrainer = 105;
+  // Before 2.1 the Trainer wrote without waiting for the other ranks.
+  constexpr int kWaitingTrainer = 201;
   if ((program.imports("pytorch_lightning") || program.imports("lightning")) &&
-      program.newest().lightning >= kWaitingTrainer)
+      program.newest().lightning >= kWaitingTrainer && !is_of_lightning_one(program))
     for (const CallRef& call : program.calls_named("save_checkpoint"))
       if (call.receiver() && facts::contains(call.receiver().text(), "trainer"))
         flag(call, "save_checkpoint");

@@ -64,8 +64,23 @@ bool trains_unwrapped(const Program& program, const TrainingLoop& loop) {
 
 }  // namespace
 
+namespace {
+
+// DistributedSampler(loader.dataset): loaders are made anew from those that stand here.
+bool makes_loaders_anew(const Program& program) {
+  const auto samplers = program.calls(diagnose::Api::distributed_sampler);
+  return std::any_of(samplers.begin(), samplers.end(), [](const CallRef& sampler) {
+    return sampler.argument(0, "dataset").text().ends_with(".dataset") &&
+           !sampler.argument(0, "dataset").text().starts_with("self.");
+  });
+}
+
+}  // namespace
+
 void check_data_not_sharded(const Program& program, Report& report) {
-  if (!program.has_ddp() || program.framework_distributes() || shards_elsewhere(program)) return;
+  if (!program.has_ddp() || program.framework_distributes() || shards_elsewhere(program) ||
+      makes_loaders_anew(program))
+    return;
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& loader : loaders_of(program, loop.iterable)) {
       if (has_some_sampler(program, loader) || dataset_knows_rank(program, loader) ||

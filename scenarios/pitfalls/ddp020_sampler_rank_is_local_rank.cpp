@@ -10,6 +10,15 @@ namespace bench::pitfalls {
 
 using diagnose::Api;
 
+namespace {
+
+// The script knows the rank of the job as well: os.environ["RANK"].
+bool reads_rank(const Program& program) {
+  return program.mentions("\"RANK\"") || program.mentions("'RANK'");
+}
+
+}  // namespace
+
 void check_sampler_rank_is_local_rank(const Program& program, Report& report) {
   if (facts::is_single_node(program)) return;
   // The index that mp.spawn hands out is a rank of the job on one node only.
@@ -19,7 +28,8 @@ void check_sampler_rank_is_local_rank(const Program& program, Report& report) {
            (!program.is_rank(rank) || (spans && program.is_spawn_rank(rank)));
   };
   // On one node the local rank is the rank, and nothing may ever have run on a second one.
-  const bool nodes = spans || facts::expects_nodes(program);
+  const bool nodes =
+      spans || facts::expects_nodes(program) || program.uses(Api::hvd_rank) || reads_rank(program);
   const auto flag = [&](Ref where, std::string message, std::string help) {
     Finding& finding = report.at(where, Confidence::likely, std::move(message));
     finding.help = std::move(help);

@@ -107,6 +107,23 @@ bool is_reduced(const Program& program, Ref loop, const std::vector<Reduction>& 
   });
 }
 
+// The evaluation writes what it found into a file for each rank and waits for the others: one rank
+// reads all of them.
+bool goes_through_files(const Program& program, Ref loop) {
+  const FunctionRef function = program.enclosing_function(loop);
+  if (!function) return false;
+  const Ref body{function.module, function.function->body};
+  const auto calls = facts::calls_in(body);
+  const bool waits = std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    return call.call->api == Api::barrier || call.call->name == "synchronize";
+  });
+  const bool writes = std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    const std::string_view name = call.call->name;
+    return name == "savetxt" || name == "save" || name == "savez" || name == "dump";
+  });
+  return waits && writes && program.comes_from_rank(body);
+}
+
 // A value that is accumulated in the loop: total += ..., losses.append(...).
 bool accumulates(const Program& program, Ref loop) {
   const auto& tree = loop.module->tree();
@@ -149,7 +166,7 @@ void check_metric_not_reduced(const Program& program, Report& report) {
       if (loop.kind() != Kind::for_statement || !accumulates(program, loop)) continue;
       for (const CallRef& loader : loaders_of(program, loop.child(Field::right))) {
         if (!sampler_of(program, loader) || !is_evaluation_loader(program, loader) ||
-            is_reduced(program, loop, reductions))
+            is_reduced(program, loop, reductions) || goes_through_files(program, loop))
           continue;
         report
             .at(loop, Confidence::likely,

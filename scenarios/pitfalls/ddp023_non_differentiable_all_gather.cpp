@@ -20,6 +20,18 @@ bool puts_own_tensor_back(Ref list) {
   return false;
 }
 
+// Numbers put into a fresh tensor, as the sizes of what follows: there is no gradient to lose.
+bool is_fresh(const Program& program, Ref tensor) {
+  const auto sources = program.sources(tensor);
+  if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value) return false;
+  const CallRef made = program.as_call(sources.front().ref);
+  if (!made || made.call->api != Api::tensor_factory) return false;
+  const std::string prefix = std::string(tensor.text()) + "[";  // filled with something afterwards
+  for (const Def& def : tensor.module->defs())
+    if (def.name.starts_with(prefix)) return false;
+  return true;
+}
+
 // The helper is called under no_grad somewhere, as for the keys of MoCo.
 bool called_without_grad(const Program& program, Ref node, int depth) {
   constexpr int kCalls = 3;
@@ -39,6 +51,8 @@ void check_non_differentiable_all_gather(const Program& program, Report& report)
     const Ref list = gather.positional(0);
     if (!list || list.kind() != Kind::identifier || gather.call->name == "all_gather_object")
       continue;
+    const Ref tensor = gather.argument(1, "tensor");
+    if (tensor && is_fresh(program, tensor)) continue;
     if (program.under_no_grad(gather.ref()) || called_without_grad(program, gather.ref(), 0) ||
         puts_own_tensor_back(list))
       continue;

@@ -28,7 +28,8 @@ void check_reentrant_checkpoint(const Program& program, Report& report) {
     if (!flag && call.has_splat() && !call.positional(0)) continue;
     // An option decides, and it may be off.
     const bool optional = program.under(call.ref(), [](Ref condition, bool holds) {
-      return holds && condition.text().find("checkpoint") != std::string_view::npos;
+      const std::string_view text = condition.text();
+      return holds && text != "self.training" && !text.starts_with("torch.is_grad_enabled");
     });
     const bool unused =
         searches_for_unused(program) && !optional && !facts::only_evaluates(program);

@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -29,20 +31,25 @@ void check_autocast_dtype_lost_in_replicas(const Program& program, Report& repor
   for (const auto& forward : program.forward_calls()) {
     if (forward.wrap->kind != Wrapper::data_parallel) continue;
     if (facts::device_ids(program, forward.wrap->call).size() == 1) continue;
+    bool other_dtypes = false;  // of other values of an option
     const Ref with = program.enclosing_with(forward.call.ref(), [&](Ref item) {
       const CallRef call = program.as_call(item);
       if (!call || call.call->api != Api::autocast) return false;
       const Ref dtype = call.keyword("dtype") ? call.keyword("dtype") : call.positional(1);
-      for (const Source& source : program.sources(dtype))
-        if (program.qualified(source.ref) == "torch.bfloat16") return true;
-      return false;
+      const auto sources = program.sources(dtype);
+      const auto is_bfloat16 = [&](const Source& source) {
+        return program.qualified(source.ref) == "torch.bfloat16";
+      };
+      other_dtypes = !std::all_of(sources.begin(), sources.end(), is_bfloat16);
+      return std::any_of(sources.begin(), sources.end(), is_bfloat16);
     });
     if (!with || forward_sets_autocast(program, *forward.wrap)) continue;
-    report
-        .at(forward.call.ref(), Confidence::certain,
-            "autocast's bfloat16 does not reach DataParallel's threads: with two or more GPUs "
-            "they compute in float16")
-        .help =
+    Finding& finding = report.at(
+        forward.call.ref(), Confidence::certain,
+        "autocast's bfloat16 does not reach DataParallel's threads: with two or more GPUs "
+        "they compute in float16");
+    if (other_dtypes) tell_as_note(finding);
+    finding.help =
         "Put torch.autocast(\"cuda\", dtype=torch.bfloat16) inside forward, or use "
         "DistributedDataParallel.";
   }

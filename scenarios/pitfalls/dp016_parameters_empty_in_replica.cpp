@@ -34,6 +34,18 @@ bool is_handed_on(const Program& program, const CallRef& call) {
          std::find(kLookInto.begin(), kLookInto.end(), taker.call->name) == kLookInto.end();
 }
 
+// device or next(self.parameters()).device: only where the caller gives none.
+bool is_fallback(const CallRef& call) {
+  const auto& tree = call.module->tree();
+  for (NodeId at = call.call->node; at != diagnose::kNoNode; at = tree[at].parent) {
+    if (tree[at].kind == Kind::boolean || tree[at].kind == Kind::conditional) return true;
+    if (tree[at].kind == Kind::assignment || tree[at].kind == Kind::expression_statement ||
+        tree[at].kind == Kind::block)
+      return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 void check_parameters_empty_in_replica(const Program& program, Report& report) {
@@ -54,7 +66,7 @@ void check_parameters_empty_in_replica(const Program& program, Report& report) {
     }
     for (const FunctionRef& method : methods)
       for (const CallRef& call : facts::calls_in({method.module, method.function->body}))
-        if (asks_for_own_parameters(call) && !is_handed_on(program, call))
+        if (asks_for_own_parameters(call) && !is_handed_on(program, call) && !is_fallback(call))
           report
               .at(call.ref(), Confidence::certain,
                   "self." + std::string(call.call->name) +

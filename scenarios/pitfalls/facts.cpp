@@ -51,8 +51,11 @@ std::optional<int> cuda_index(const Program& program, Ref device) {
     if (const CallRef call = program.as_call(source.ref);
         call && call.call->api == Api::torch_device) {
       auto index = cuda_index(program, call.positional(0));
-      if (const auto second = program.integer(call.positional(1)); second && index)
-        index = static_cast<int>(*second);
+      if (const Ref second = call.positional(1); second && index) {
+        const Value number = program.evaluate(second);
+        if (!number.is_integer() || number.is_default) return std::nullopt;
+        index = static_cast<int>(number.integer);
+      }
       if (index) found = index;
       continue;
     }

@@ -1,10 +1,27 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
 using diagnose::Guard;
+
+namespace {
+
+// The gradients are computed under the same condition as the step: nothing is added up.
+bool guards_backward(const Program& program, const CallRef& step, const Guard& guard) {
+  const auto& backwards = facts::training_loop_of(program, step.ref())->backwards;
+  return std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+    const auto guards = program.guards(backward.ref());
+    return std::any_of(guards.begin(), guards.end(), [&](const Guard& other) {
+      return other.condition == guard.condition && other.holds == guard.holds;
+    });
+  });
+}
+
+}  // namespace
 
 void check_horovod_accumulation_and_clip(const Program& program, Report& report) {
   if (!program.uses(Api::hvd_optimizer)) return;
@@ -29,7 +46,8 @@ void check_horovod_accumulation_and_clip(const Program& program, Report& report)
           facts::contains(step.receiver().text(), "sched"))
         continue;
       for (const Guard& guard : program.guards(step.ref())) {
-        if (!facts::contains(guard.condition.text(), "%")) continue;
+        if (!facts::contains(guard.condition.text(), "%") || guards_backward(program, step, guard))
+          continue;
         report
             .at(made.ref(), Confidence::likely,
                 "gradients are accumulated but backward_passes_per_step is not set: "

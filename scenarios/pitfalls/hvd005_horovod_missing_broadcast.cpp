@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -19,7 +21,12 @@ void check_horovod_missing_broadcast(const Program& program, Report& report) {
   if (program.uses(Api::hvd_broadcast_optimizer_state) ||
       program.mentions("broadcast_optimizer_state"))
     return;
-  if (program.calls_named("load_state_dict").empty()) return;
+  // Where every rank reads the same file there is nothing to broadcast.
+  const auto loads = program.calls_named("load_state_dict");
+  if (std::none_of(loads.begin(), loads.end(), [&](const CallRef& load) {
+        return program.guarded_by_rank(load.ref()) == diagnose::RankTest::main_only;
+      }))
+    return;
   Finding& finding =
       report.at(optimizer.ref(), Confidence::likely,
                 "a checkpoint is loaded, but the optimizer's state is never broadcast from rank 0");

@@ -69,11 +69,15 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
                                  "PyTorch 2.0: this parser exits with unrecognized arguments");
     if (!old_launcher) finding.severity = Severity::warning;
     // An option that is never read is a leftover: torchrun starts such scripts, and passes nothing.
-    const bool is_read = program.mentions(".local_rank") || program.mentions("[\"local_rank\"]") ||
-                         program.mentions("['local_rank']") || program.mentions("vars(") ||
+    const bool is_read = (program.mentions(".local_rank") &&
+                          !program.mentions("JobEnvironment")) ||  // submitit's has one too
+                         program.mentions("[\"local_rank\"]") ||
+                         program.mentions("['local_rank']") ||
                          program.mentions("distributed.launch") ||
                          program.mentions("--launcher");  // launch with a flag for it
-    if (program.newest().torch < kDashVersion ||
+    // A comment says how the script is started.
+    const bool says_torchrun = !old_launcher && program.mentions("torchrun --");
+    if (program.newest().torch < kDashVersion || says_torchrun ||
         (!old_launcher && !is_read)) {  // nothing fails before the upgrade
       tell_as_note(finding);
     }

@@ -10,6 +10,22 @@ using diagnose::Launcher;
 using diagnose::LaunchLine;
 using diagnose::Wrap;
 
+namespace {
+
+// Every Trainer asks for GPUs: accelerator="gpu", gpus=1.
+bool only_on_gpus(const Program& program) {
+  const auto uses = trainer::uses(program);
+  return std::all_of(uses.begin(), uses.end(), [](const trainer::Use& use) {
+    const auto* gpus = use.find("gpus");
+    const auto* accelerator = use.find("accelerator");
+    if (accelerator != nullptr && accelerator->value.is_string())
+      return accelerator->value.string == "gpu" || accelerator->value.string == "cuda";
+    return gpus != nullptr && gpus->value.is_integer() && gpus->value.integer != 0;
+  });
+}
+
+}  // namespace
+
 void check_lightning_double_distribution(const Program& program, Report& report) {
   const auto inside_lightning = [&](Ref node) {
     const ClassRef cls = program.enclosing_class(node);
@@ -31,9 +47,12 @@ void check_lightning_double_distribution(const Program& program, Report& report)
     if (!step || !move.receiver() || !inside_lightning(move.ref())) continue;
     Finding& finding =
         report.at(move.ref(), Confidence::likely,
-                  ".cuda() inside a Lightning step: it ignores the Trainer's devices");
-    // A forward pass also serves programs without a Trainer.
-    if (function.function->name == "forward") finding.severity = Severity::info;
+                  ".cuda() inside a Lightning step: it asks for a GPU whatever the Trainer uses");
+    // A forward pass also serves programs without a Trainer; and the Trainer sets the current
+    // device, so the tensor goes to the right GPU where there is one for certain.
+    finding.severity = function.function->name == "forward" || only_on_gpus(program)
+                           ? Severity::info
+                           : Severity::warning;
     finding.help = "Use self.device, or type_as(batch).";
   }
   bool has_sampler = program.uses(Api::distributed_sampler);

@@ -105,7 +105,14 @@ bool is_evaluation_loader(const Program& program, const CallRef& loader) {
   const Ref dataset = loader.argument(0, "dataset");
   if (dataset && says_evaluation(dataset.text())) return true;
   const auto function = program.enclosing_function(loader.ref());
-  return function && says_evaluation(function.function->name);
+  if (function && says_evaluation(function.function->name)) return true;
+  // The other branch of `if tag == "train"`.
+  return program.under(loader.ref(), [](Ref condition, bool holds) {
+    const std::string_view text = condition.text();
+    const bool same = facts::contains(text, "==");
+    const bool quoted = facts::contains(text, "'train") || facts::contains(text, "\"train");
+    return quoted && ((same && !holds) || (facts::contains(text, "!=") && holds));
+  });
 }
 
 std::optional<std::int64_t> epoch_count(const Program& program, Ref loop) {

@@ -44,6 +44,20 @@ Finding& Report::at(Ref where, Confidence confidence, std::string message) {
   return finding;
 }
 
+namespace {
+
+// Under `if 0:` or `if False:`, which is never run.
+bool is_switched_off(const Program& program, Ref where) {
+  const auto guards = program.guards(where);
+  return std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+    const std::string_view condition = guard.condition.text();
+    return (guard.holds && (condition == "0" || condition == "False")) ||
+           (!guard.holds && (condition == "1" || condition == "True"));
+  });
+}
+
+}  // namespace
+
 void Report::settle(facts::Doubts& doubts) {
   for (const auto& [index, where] : places_) {
     Finding& finding = out_[index];
@@ -53,6 +67,11 @@ void Report::settle(facts::Doubts& doubts) {
     tell_as_note(finding);
     finding.message += " (check: " + doubt + ")";
   }
+  // From the last on, so that what stands before keeps its index.
+  for (auto place = places_.rbegin(); place != places_.rend(); ++place)
+    if (is_switched_off(doubts.program(), place->second))
+      out_.erase(out_.begin() + static_cast<std::ptrdiff_t>(place->first));
+  places_.clear();
 }
 
 Finding& Report::at_word(const std::string& file, const diagnose::LaunchWord& word,

@@ -1,6 +1,7 @@
 // The newest versions that requirement files allow, in the ways people write them.
 #include "diagnose/config/requirements.hpp"
 
+#include "diagnose/config/readme_versions.hpp"
 #include "diagnose/driver/diagnose.hpp"
 
 #include <gtest/gtest.h>
@@ -55,6 +56,34 @@ TEST(Requirements, SayNothingWithoutAnUpperBound) {
     EXPECT_EQ(std::min(read_requirements(text).torch, read_requirements(text).lightning),
               kAnyVersion)
         << text;
+}
+
+TEST(Requirements, ReadmesNameTheVersionsOfTheProject) {
+  const struct {
+    std::string_view text;
+    int torch;
+    int lightning;
+  } cases[] = {
+      {"- PyTorch 1.9.0, torchvision 0.10", 109, kAnyVersion},
+      {"* `Pytorch==1.8.0` and `torchvision==0.9.0`", 108, kAnyVersion},
+      {"Tested with PyTorch version 1.7 (CUDA 11)", 107, kAnyVersion},
+      {"| PyTorch | v1.4 |", kAnyVersion, kAnyVersion},
+      {"pip install torch==1.10.1+cu111", 110, kAnyVersion},
+      {"conda install pytorch torchvision cudatoolkit=11.3 -c pytorch", 113, kAnyVersion},
+      {"PyTorch Lightning 1.5.4", kAnyVersion, 105},
+      {"FROM pytorch/pytorch:1.9.0-cuda11.1", 109, kAnyVersion},
+      {"PyTorch 1.8+", kAnyVersion, kAnyVersion},
+      {"PyTorch 1.8 or newer", kAnyVersion, kAnyVersion},
+      {"PyTorch >= 1.7", kAnyVersion, kAnyVersion},
+      {"PyTorch 1.7-1.9", kAnyVersion, kAnyVersion},
+      {"PyTorch implementation of a paper, version 1.2", kAnyVersion, kAnyVersion},
+      {"pytorch-image-models 0.4.12", kAnyVersion, kAnyVersion},
+      {"PyTorch 1.9, later checked with PyTorch 2.1", 201, kAnyVersion},
+  };
+  for (const auto& each : cases) {
+    EXPECT_EQ(read_readme(each.text).torch, each.torch) << each.text;
+    EXPECT_EQ(read_readme(each.text).lightning, each.lightning) << each.text;
+  }
 }
 
 TEST(Requirements, LockFilesSayWhatIsInstalled) {
