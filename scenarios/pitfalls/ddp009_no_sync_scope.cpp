@@ -24,6 +24,26 @@ Ref synced_model(const Program& program, Ref context) {
   return {};
 }
 
+// if last: out = run() beside else: with model.no_sync(): out = run(), or a context that is chosen:
+// the last micro-batch reduces what the others have summed up, wherever backward() stands.
+bool last_pass_syncs(const Program& program, Ref with, Ref context, Ref body) {
+  for (const diagnose::Source& source : program.sources(context))
+    if (const CallRef call = program.as_call(source.ref); call && call.call->name != "no_sync")
+      return true;
+  const auto& tree = with.module->tree();
+  const NodeId choosing = tree.ancestor(with.node, Kind::if_statement);
+  if (choosing == kNoNode) return false;
+  const Ref choice = with.with(choosing);
+  for (const Field side : {Field::consequence, Field::alternative}) {
+    const Ref other = choice.child(side);
+    if (!other || tree.contains(other.node, with.node)) continue;
+    for (const CallRef& synced : facts::calls_in(other))
+      for (const CallRef& call : facts::calls_in(body))
+        if (synced.ref().text() == call.ref().text()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void check_no_sync_scope(const Program& program, Report& report) {
@@ -70,7 +90,7 @@ void check_no_sync_scope(const Program& program, Report& report) {
                 "forward, "
                 "so the gradients are reduced all the same")
             .severity = Severity::warning;
-      if (forward && !backward)
+      if (forward && !backward && !last_pass_syncs(program, with, with.with(context), body))
         report
             .at(with, Confidence::likely,
                 "no_sync() covers the forward pass but not the backward: those gradients are never "
