@@ -81,6 +81,30 @@ bool is_read_elsewhere(const Program& program, const std::vector<FunctionRef>& p
   return false;
 }
 
+// A method beside the pass stores the attribute too, and parts of the model call it: the state of a
+// sequence that begins anew within each pass, as that of a spiking neuron.
+bool is_begun_anew(const Program& program, const std::vector<FunctionRef>& pass,
+                   const ClassRef& cls, std::string_view name) {
+  const Module& module = *cls.module;
+  const std::vector<ClassRef> bases = program.bases_of(cls);
+  for (const std::uint32_t index : module.defs_of(name, true)) {
+    const Def& def = module.defs()[index];
+    const ClassRef owner = program.enclosing_class({&module, def.target});
+    const bool own = owner == cls || std::find(bases.begin(), bases.end(), owner) != bases.end();
+    if (def.kind == DefKind::augmented || !own) continue;
+    const FunctionRef method = program.enclosing_function({&module, def.target});
+    if (!method || method.function->name == "__init__" || method.function->name == "forward")
+      continue;
+    for (const CallRef& call : program.calls_named(method.function->name)) {
+      const FunctionRef caller = program.enclosing_function(call.ref());
+      if (caller && program.enclosing_class(call.ref()) && call.receiver().text() != "self" &&
+          std::find(pass.begin(), pass.end(), caller) == pass.end())
+        return true;
+    }
+  }
+  return false;
+}
+
 void check_forward_stores(const Program& program, const std::vector<FunctionRef>& pass,
                           const FunctionRef& storing, Report& report) {
   const Module& module = *storing.module;
@@ -97,6 +121,8 @@ void check_forward_stores(const Program& program, const std::vector<FunctionRef>
         }))
       continue;
     if (augmented && is_buffer(program, def.name)) continue;
+    if (is_begun_anew(program, pass, program.enclosing_class({&module, def.target}), def.name))
+      continue;
     if (!augmented && !is_read_elsewhere(program, pass, storing, def)) continue;
     Finding& finding =
         report.at({&module, def.target}, Confidence::likely,
@@ -119,7 +145,10 @@ void check_state_mutated_in_forward(const Program& program, Report& report) {
       for (const CallRef& call : facts::calls_in({method.module, method.function->body})) {
         if (call.call->name != "append" && call.call->name != "extend") continue;
         const Ref list = call.receiver();
-        if (!list || !list.text().starts_with("self.")) continue;
+        if (!list || !list.text().starts_with("self.") ||
+            is_begun_anew(program, pass, program.enclosing_class(call.ref()),
+                          list.text().substr(std::string_view("self.").size())))
+          continue;
         report
             .at(call.ref(), Confidence::likely,
                 "forward appends to " + std::string(list.text()) +
