@@ -17,8 +17,12 @@ constexpr std::pair<std::string_view, std::string_view> kStarNames[] = {
     {"DistributedSampler", "torch.utils.data.distributed.DistributedSampler"},
     {"DataLoader", "torch.utils.data.DataLoader"},
     {"init_process_group", "torch.distributed.init_process_group"},
-    {"mp", "torch.multiprocessing"},
+    {"torch", "torch"},
+    {"nn", "torch.nn"},
+    {"optim", "torch.optim"},
     {"dist", "torch.distributed"},
+    {"mp", "torch.multiprocessing"},
+    {"os", "os"},
 };
 
 // An argument that stands in the call itself.

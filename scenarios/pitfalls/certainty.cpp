@@ -204,6 +204,26 @@ bool always_in_a_group(const Program& program) {
   });
 }
 
+// utils.init_distributed_mode(args), of a file that is not there: it joins a group by its name.
+bool is_named_joining(std::string_view name) {
+  const std::string plain = lowered(name);
+  const bool starts = contains(plain, "init") || contains(plain, "setup");
+  return starts && plain != "setup_for_distributed" &&
+         (contains(plain, "distributed") || contains(plain, "process_group") ||
+          plain == "init_dist" || plain == "setup_dist" || plain == "dist_init" ||
+          plain == "setup_ddp" || plain == "ddp_setup" || plain == "init_ddp");
+}
+
+bool joins_out_of_sight(const Program& program) {
+  if (!program.has_ddp()) return false;
+  const auto& calls = program.root().calls();
+  return std::any_of(calls.begin(), calls.end(), [&](const diagnose::Call& each) {
+    const CallRef call{&program.root(), &each};
+    return each.api == Api::none && is_named_joining(each.name) && !program.callee(call) &&
+           reach(program, call.ref(), 0) == Certainty::certain;
+  });
+}
+
 // Some ways to the node test the rank and others do not.
 bool some_caller_tests_rank(const Program& program, Ref node, int depth) {
   const FunctionRef function = program.enclosing_function(node);
@@ -253,7 +273,7 @@ Certainty certainty_of_ranks(const Program& program) {
   }
   if (best == Certainty::certain) return best;
   if (alone) return Certainty::no;
-  return always_in_a_group(program) ? Certainty::certain : best;
+  return always_in_a_group(program) || joins_out_of_sight(program) ? Certainty::certain : best;
 }
 
 bool Doubts::starts_ranks() {

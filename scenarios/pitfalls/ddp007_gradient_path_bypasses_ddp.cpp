@@ -1,3 +1,4 @@
+#include "scenarios/pitfalls/bypass.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -68,6 +69,50 @@ bool is_handed_bare(const Program& program, Ref function, const Wrap& wrap) {
   });
 }
 
+// losses(ddp_model, x): what is called runs the wrapper.
+bool is_handed_wrapper(const Program& program, const CallRef& call) {
+  for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
+    if (program.is_wrapped(argument, Wrapper::ddp)) return true;
+  return false;
+}
+
+// Nothing that trains goes through the wrapper, anywhere in the program.
+bool never_trains_through(const Program& program, const Wrap& wrap) {
+  const auto& forwards = program.forward_calls();
+  return std::none_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
+    return forward.wrap == &wrap && !program.under_no_grad(forward.call.ref()) &&
+           !program.is_evaluation(forward.call.ref());
+  });
+}
+
+// flow.model = ddp_model: the object is given the wrapper later.
+bool is_given_something(Ref object) {
+  const std::string prefix = std::string(object.text()) + ".";
+  const auto& defs = object.module->defs();
+  return std::any_of(defs.begin(), defs.end(), [&](const diagnose::Def& def) {
+    return def.is_attribute && object.module->text(def.target).starts_with(prefix);
+  });
+}
+
+// loss = flow(x) or flow.loss(x) after flow = Flow(net), where net is wrapped only below: the
+// object keeps the bare model, and nothing else trains.
+bool keeps_bare_model(const Program& program, const CallRef& call, const Wrap& wrap) {
+  Ref object{call.module, call.call->function};
+  if (const Ref receiver = call.receiver()) object = receiver;
+  if (object.text() == "self" || !wrap.module || program.wrap_of(object) != nullptr) return false;
+  const auto sources = program.sources(object);
+  if (sources.size() != 1 || is_given_something(object)) return false;
+  const CallRef made = program.as_call(sources.front().ref);
+  if (!made || sources.front().how != diagnose::Source::How::value || program.callee(made) ||
+      made.call->api != diagnose::Api::none || !program.runs_before(made.ref(), wrap.call.ref()) ||
+      program.runs_before(wrap.call.ref(), made.ref()))
+    return false;
+  const Ref given = made.positional(0);
+  return given && program.same_variable(given, wrap.module) &&
+         !program.comes_from(wrap.module, diagnose::Api::optimizer) &&
+         never_trains_through(program, wrap);
+}
+
 }  // namespace
 
 void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
@@ -80,7 +125,11 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
         return forward.wrap == &wrap && !program.under_no_grad(forward.call.ref());
       });
     };
-    for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward))) {
+    const auto behind = facts::calls_behind(program, facts::loss_of(backward));
+    const bool hands_on = std::any_of(behind.begin(), behind.end(), [&](const Ref& node) {
+      return is_handed_wrapper(program, program.as_call(node));
+    });
+    for (const Ref& node : behind) {
       const CallRef call = program.as_call(node);
       if (program.under_no_grad(node) || runs_without_grad(program, call)) continue;
       std::string_view how;
@@ -88,8 +137,15 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
       const Wrap* wrapped = object ? program.wrap_of(object) : nullptr;
       if (wrapped != nullptr && wrapped->kind == Wrapper::ddp && !prepares(*wrapped))
         how = "the forward pass goes through .module";
+      const Wrap* round = wrapper_gone_round(program, call);
+      if (round != nullptr && !hands_on && never_trains_through(program, *round))
+        how = "the forward pass goes through .module";
       for (const Wrap& wrap : program.wraps()) {
         const Ref function{call.module, call.call->function};
+        if (wrap.kind == Wrapper::ddp && !hands_on && keeps_bare_model(program, call, wrap))
+          how =
+              "the forward pass goes through an object that was given the model before it was "
+              "wrapped";
         if (wrap.kind != Wrapper::ddp || !wrap.module ||
             (!program.same_variable(function, wrap.module) &&
              !is_handed_bare(program, function, wrap)))

@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,72 +18,75 @@ using diagnose::Wrap;
 namespace {
 
 bool is_wrapper_api(std::string_view name) {
-  static constexpr auto kNames = std::to_array<std::string_view>({"add_module",
-                                                                  "apply",
-                                                                  "bfloat16",
-                                                                  "buffers",
-                                                                  "children",
-                                                                  "compile",
-                                                                  "cpu",
-                                                                  "cuda",
-                                                                  "device",
-                                                                  "device_ids",
-                                                                  "dim",
-                                                                  "double",
-                                                                  "eval",
-                                                                  "extra_repr",
-                                                                  "find_unused_parameters",
-                                                                  "float",
-                                                                  "forward",
-                                                                  "get_buffer",
-                                                                  "get_extra_state",
-                                                                  "get_parameter",
-                                                                  "get_submodule",
-                                                                  "half",
-                                                                  "ipu",
-                                                                  "join",
-                                                                  "load_state_dict",
-                                                                  "logger",
-                                                                  "modules",
-                                                                  "named_buffers",
-                                                                  "named_children",
-                                                                  "named_modules",
-                                                                  "named_parameters",
-                                                                  "no_sync",
-                                                                  "module",
-                                                                  "output_device",
-                                                                  "parameters",
-                                                                  "process_group",
-                                                                  "reducer",
-                                                                  "register_backward_hook",
-                                                                  "register_buffer",
-                                                                  "register_comm_hook",
-                                                                  "register_forward_hook",
-                                                                  "register_forward_pre_hook",
-                                                                  "register_full_backward_hook",
-                                                                  "register_module",
-                                                                  "register_parameter",
-                                                                  "register_state_dict_pre_hook",
-                                                                  "require_backward_grad_sync",
-                                                                  "requires_grad_",
-                                                                  "scatter",
-                                                                  "gather",
-                                                                  "replicate",
-                                                                  "parallel_apply",
-                                                                  "set_extra_state",
-                                                                  "share_memory",
-                                                                  "state_dict",
-                                                                  "static_graph",
-                                                                  "to",
-                                                                  "to_empty",
-                                                                  "train",
-                                                                  "training",
-                                                                  "type",
-                                                                  "xpu",
-                                                                  "zero_grad",
-                                                                  "src_device_obj",
-                                                                  "is_multi_device_module",
-                                                                  "broadcast_buffers"});
+  static constexpr auto kNames =
+      std::to_array<std::string_view>({"add_module",
+                                       "apply",
+                                       "bfloat16",
+                                       "buffers",
+                                       "children",
+                                       "compile",
+                                       "cpu",
+                                       "cuda",
+                                       "device",
+                                       "device_ids",
+                                       "dim",
+                                       "double",
+                                       "eval",
+                                       "extra_repr",
+                                       "find_unused_parameters",
+                                       "float",
+                                       "forward",
+                                       "get_buffer",
+                                       "get_extra_state",
+                                       "get_parameter",
+                                       "get_submodule",
+                                       "half",
+                                       "ipu",
+                                       "join",
+                                       "load_checkpoint",  // of DeepSpeed's engine
+                                       "load_state_dict",
+                                       "logger",
+                                       "modules",
+                                       "named_buffers",
+                                       "named_children",
+                                       "named_modules",
+                                       "named_parameters",
+                                       "no_sync",
+                                       "module",
+                                       "output_device",
+                                       "parameters",
+                                       "process_group",
+                                       "reducer",
+                                       "register_backward_hook",
+                                       "register_buffer",
+                                       "register_comm_hook",
+                                       "register_forward_hook",
+                                       "register_forward_pre_hook",
+                                       "register_full_backward_hook",
+                                       "register_module",
+                                       "register_parameter",
+                                       "register_state_dict_pre_hook",
+                                       "require_backward_grad_sync",
+                                       "requires_grad_",
+                                       "save_checkpoint",
+                                       "scatter",
+                                       "gather",
+                                       "replicate",
+                                       "parallel_apply",
+                                       "set_extra_state",
+                                       "share_memory",
+                                       "state_dict",
+                                       "static_graph",
+                                       "to",
+                                       "to_empty",
+                                       "train",
+                                       "training",
+                                       "type",
+                                       "xpu",
+                                       "zero_grad",
+                                       "src_device_obj",
+                                       "is_multi_device_module",
+                                       "broadcast_buffers"});
   return name.starts_with("_") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
@@ -117,8 +121,27 @@ bool stands_above(const Program& program, Ref use, Ref object) {
 
 }  // namespace
 
+namespace {
+
+// torch.save(model, path) of a model that Accelerate has prepared.
+void check_prepared_pickles(const Program& program, Report& report) {
+  for (const CallRef& save : program.calls(Api::torch_save))
+    if (save.positional(0) && save.positional(0).kind() != Kind::call &&
+        preparation_of_model(program, save.positional(0)))
+      report
+          .at(save.ref(), Confidence::likely,
+              "accelerator.prepare() has wrapped what is pickled: on several GPUs loading it needs "
+              "a process group")
+          .help = "Save accelerator.unwrap_model(model).state_dict().";
+}
+
+}  // namespace
+
 void check_wrapper_indirection(const Program& program, Report& report) {
-  if (program.wraps().empty()) return;
+  if (program.wraps().empty()) {
+    check_prepared_pickles(program, report);
+    return;
+  }
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
     for (NodeId id = 0; id < tree.size(); ++id) {

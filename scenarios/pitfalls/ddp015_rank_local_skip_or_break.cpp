@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/loaders.hpp"
 
 #include <algorithm>
 
@@ -16,6 +17,8 @@ using diagnose::RankTest;
 using diagnose::TrainingLoop;
 
 namespace {
+
+constexpr std::string_view kOnMetric = "on a metric of this rank";
 
 bool depends_on_local_data(std::string_view condition) {
   const std::string text = facts::lowered(condition);
@@ -98,6 +101,51 @@ bool catches_out_of_memory(Ref statement) {
                                 facts::contains(tree.text(handler), "OutOfMemory"));
 }
 
+// A break that only some ranks come to, and none of the same loop that the others come to.
+bool leaves_on_some_ranks(const Program& program, const Guard& guard, Ref statement, Ref round) {
+  const auto tested = [&](const Guard& each) {
+    const RankTest test = program.rank_test(each.condition);
+    if (test == RankTest::none || each.holds) return test;
+    return test == RankTest::main_only ? RankTest::not_main : RankTest::main_only;
+  };
+  const RankTest here = tested(guard);
+  if (statement.kind() != Kind::break_statement || here == RankTest::none) return false;
+  const auto& breaks = statement.module->nodes_of(Kind::break_statement);
+  return std::none_of(breaks.begin(), breaks.end(), [&](NodeId other) {
+    if (program.innermost_loop(statement.with(other)) != round) return false;
+    const auto guards = program.guards(statement.with(other));
+    return std::any_of(guards.begin(), guards.end(), [&](const Guard& each) {
+      return tested(each) != RankTest::none && tested(each) != here;
+    });
+  });
+}
+
+// Every rank evaluates the whole validation set with the same weights, and so comes to the same
+// figure: the loaders of the round's evaluations are known and have no sampler.
+bool evaluates_whole_sets(const Program& program, Ref round) {
+  // Losses differ in their last digits, and those of a model that draws numbers by more.
+  for (const NodeId node : round.module->nodes_of(Kind::if_statement)) {
+    const Ref decision = round.with(node).child(diagnose::Field::condition);
+    if (round.module->tree().contains(round.node, node) && decision &&
+        facts::contains(facts::lowered(decision.text()), "loss"))
+      return false;
+  }
+  bool any = false;
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->loops()) {
+      const Ref loop{module, node};
+      if (loop.kind() != Kind::for_statement) continue;
+      for (const CallRef& loader : loaders_of(program, loop.child(diagnose::Field::right))) {
+        if (!is_evaluation_loader(program, loader)) continue;
+        const auto around = program.loops_around(loop);
+        if (std::find(around.begin(), around.end(), round) == around.end()) continue;
+        if (has_some_sampler(program, loader)) return false;
+        any = true;
+      }
+    }
+  return any;
+}
+
 }  // namespace
 
 void check_rank_local_skip_or_break(const Program& program, Report& report) {
@@ -110,6 +158,7 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
           const Ref around = program.innermost_loop(statement);
           if (around != loop.epochs && !steps_in(loop, around)) continue;
           std::string why;
+          bool some_ranks = false;
           if (catches_out_of_memory(statement)) why = "after running out of memory";
           for (const Guard& guard : program.guards(statement)) {
             const NodeId test = (*module)[guard.condition.node].parent;
@@ -127,16 +176,20 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
             }
             if (around == loop.epochs && stops_early(guard.condition.text()) &&
                 program.guarded_by_rank(statement) == RankTest::none)
-              why = "on a metric of this rank";
+              why = kOnMetric;
+            if (leaves_on_some_ranks(program, guard, statement, around)) some_ranks = true;
           }
-          if (why.empty() || agrees_between_ranks(program, statement, around)) continue;
-          report
-              .at(statement, Confidence::likely,
-                  std::string(kind == Kind::continue_statement ? "continue " : "break ") + why +
-                      ": the other ranks go on, so collectives pair up one step off or hang")
-              .help =
+          if (some_ranks) why = "under a test of the rank";
+          if (why.empty() || (!some_ranks && agrees_between_ranks(program, statement, around)))
+            continue;
+          Finding& finding = report.at(
+              statement, Confidence::likely,
+              std::string(kind == Kind::continue_statement ? "continue " : "break ") + why +
+                  ": the other ranks go on, so collectives pair up one step off or hang");
+          finding.help =
               "All-reduce the condition first, so that every rank decides alike; or zero the loss "
               "and call backward all the same.";
+          if (why == kOnMetric && evaluates_whole_sets(program, around)) tell_as_note(finding);
         }
 }
 

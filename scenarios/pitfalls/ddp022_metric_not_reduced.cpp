@@ -182,7 +182,8 @@ void check_metric_not_reduced(const Program& program, Report& report) {
       const Ref loop{module, node};
       if (loop.kind() != Kind::for_statement || !accumulates(program, loop)) continue;
       for (const CallRef& loader : loaders_of(program, loop.child(Field::right))) {
-        if (!sampler_of(program, loader) || !is_evaluation_loader(program, loader) ||
+        if (!sampler_of(program, loader) ||
+            (!is_evaluation_loader(program, loader) && !is_evaluation_loop(program, loop)) ||
             is_reduced(program, loop, reductions) || goes_through_files(program, loop))
           continue;
         report

@@ -88,6 +88,26 @@ bool sees_one_gpu(const Program& program) {
 
 }  // namespace
 
+namespace {
+
+// model.cuda() above set_device(gpu): a context and a copy of the model on GPU 0 first.
+bool stands_above_binding(const Program& program, const CallRef& placement) {
+  const auto bindings = program.calls(Api::set_device);
+  if (bindings.empty() || program.uses(Api::device_context) || !visible_devices(program).empty())
+    return false;
+  for (const CallRef& init : program.calls(Api::init_process_group))
+    if (init.keyword("device_id")) return false;
+  const auto function = program.enclosing_function(placement.ref());
+  if (!function || facts::only_before_ranks(program, placement.ref())) return false;
+  return std::all_of(bindings.begin(), bindings.end(), [&](const CallRef& binding) {
+    return program.enclosing_function(binding.ref()) == function &&
+           program.runs_before(placement.ref(), binding.ref()) &&
+           !program.runs_before(binding.ref(), placement.ref());
+  });
+}
+
+}  // namespace
+
 void check_device_not_bound_to_rank(const Program& program, Report& report) {
   if (!program.has_ddp() || !program.uses(Api::init_process_group) ||
       program.framework_distributes() || sees_one_gpu(program) || !facts::is_distributed(program))
@@ -107,13 +127,16 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
     }
     for (const CallRef& call : facts::placements(program, wrap)) {
       const auto index = placed_on(program, call);
-      if (!index || (bound && *index < 0) || facts::only_without_distribution(program, call.ref()))
-        continue;
+      if (!index || facts::only_without_distribution(program, call.ref())) continue;
+      const bool late = bound && *index < 0 && stands_above_binding(program, call);
+      if (bound && *index < 0 && !late) continue;
       report
           .at(call.ref(), Confidence::likely,
-              *index < 0 ? "every rank puts the model on the current device, GPU 0: no rank was "
-                           "given a device of its own"
-                         : "every rank puts the model on GPU " + std::to_string(*index))
+              late         ? "every rank puts the model on GPU 0 first: its own device is set only "
+                             "below"
+              : *index < 0 ? "every rank puts the model on the current device, GPU 0: no rank was "
+                             "given a device of its own"
+                           : "every rank puts the model on GPU " + std::to_string(*index))
           .help = "Call torch.cuda.set_device(local_rank) before anything touches CUDA.";
       return;
     }

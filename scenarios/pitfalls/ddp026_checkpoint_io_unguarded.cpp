@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 namespace bench::pitfalls {
 
@@ -13,8 +14,29 @@ using diagnose::RankTest;
 
 namespace {
 
-bool is_torchvision_dataset(const CallRef& call) {
-  return call.module->qualified(call.call->function).starts_with("torchvision.datasets.");
+bool is_of_torchvision(Ref cls) {
+  return cls.module->qualified(cls.node).starts_with("torchvision.datasets.");
+}
+
+// datasets.CIFAR10(...), a class that derives from it, and source(...) after source =
+// datasets.CIFAR10; of classes whose file is not there those that are called as its data sets are:
+// with the directory, and with the wish to download.
+bool is_torchvision_dataset(const Program& program, const CallRef& call) {
+  const Ref callee{call.module, call.call->function};
+  if (is_of_torchvision(callee)) return true;
+  if (const diagnose::ClassRef cls = program.class_of_call(call)) {
+    const auto& bases = cls.cls->bases;
+    return std::any_of(bases.begin(), bases.end(), [&](diagnose::NodeId base) {
+      return is_of_torchvision({cls.module, base});
+    });
+  }
+  const auto sources = program.sources(callee);
+  if (std::any_of(sources.begin(), sources.end(),
+                  [](const diagnose::Source& source) { return is_of_torchvision(source.ref); }))
+    return true;
+  const std::string_view name = call.call->name;
+  return !program.callee(call) && call.keyword("root") && !name.empty() &&
+         std::isupper(static_cast<unsigned char>(name.front())) != 0;
 }
 
 // The first rank has fetched the same data set before, so that the others find it.
@@ -45,13 +67,26 @@ bool under_lock(const Program& program, Ref node) {
       node, [](Ref item) { return facts::contains(facts::lowered(item.text()), "lock"); }));
 }
 
+// num_nodes = int(os.environ["WORLD_SIZE"]): by the program's own words a process is a node, with a
+// disk of its own.
+bool is_process_a_node(const Program& program) {
+  for (const diagnose::Module* module : program.modules())
+    for (const std::string_view name : {"num_nodes", "n_nodes", "nnodes", "num_machines"})
+      for (const std::uint32_t index : module->defs_of(name, false)) {
+        const Ref value{module, module->defs()[index].value};
+        if (value && program.is_world_size(value)) return true;
+      }
+  return false;
+}
+
 void find_downloads(const Program& program, Report& report) {
-  if (!program.imports("torchvision")) return;
+  if (!program.imports("torchvision") || is_process_a_node(program)) return;
   for (const diagnose::Module* module : program.modules())
     for (const auto& each : module->calls()) {
       const CallRef load{module, &each};
       const Ref download = load.keyword("download");
-      if (!download || download.text() != "True" || !is_torchvision_dataset(load)) continue;
+      if (!download || download.text() != "True" || !is_torchvision_dataset(program, load))
+        continue;
       if (program.guarded_by_rank(load.ref()) != RankTest::none ||
           under_lock(program, load.ref()) || first_rank_downloads(program, load) ||
           facts::rank_goes_first(program, load.ref()) ||

@@ -2,6 +2,8 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -11,6 +13,31 @@ using diagnose::RankTest;
 using diagnose::Wrap;
 using diagnose::Wrapper;
 
+namespace {
+
+// The wrapper of which load_state_dict() is called, or of the model inside; null where it is none.
+const Wrap* wrapper_loaded(const Program& program, const CallRef& load) {
+  Ref model = load.receiver();
+  if (!model) return nullptr;
+  if (model.kind() == Kind::attribute && model.child(Field::attribute).text() == "module")
+    model = model.child(Field::object);
+  const Wrap* wrap = program.wrap_of(model);
+  return wrap != nullptr && wrap->kind == Wrapper::ddp ? wrap : nullptr;
+}
+
+// The other ranks load as well: if rank == 0: load, and if rank != 0: load in the same function.
+bool others_load(const Program& program, const CallRef& load, const Wrap* wrap) {
+  const RankTest here = program.guarded_by_rank(load.ref());
+  const auto loads = program.calls_named("load_state_dict");
+  return std::any_of(loads.begin(), loads.end(), [&](const CallRef& other) {
+    const RankTest there = program.guarded_by_rank(other.ref());
+    return there != RankTest::none && there != here && wrapper_loaded(program, other) == wrap &&
+           program.enclosing_function(other.ref()) == program.enclosing_function(load.ref());
+  });
+}
+
+}  // namespace
+
 void check_one_rank_state_change(const Program& program, Report& report) {
   if (!program.has_ddp()) return;
   for (const CallRef& load : program.calls_named("load_state_dict")) {
@@ -18,12 +45,9 @@ void check_one_rank_state_change(const Program& program, Report& report) {
     if (!receiver || program.guarded_by_rank(load.ref()) == RankTest::none) continue;
     // The averaged copy that one rank keeps for evaluation.
     if (receiver.text().find("ema") != std::string_view::npos) continue;
-    Ref model = receiver;
-    if (model.kind() == Kind::attribute && model.child(Field::attribute).text() == "module")
-      model = model.child(Field::object);
-    const Wrap* wrap = program.wrap_of(model);
-    if (wrap == nullptr || wrap->kind != Wrapper::ddp ||
-        !program.runs_before(wrap->call.ref(), load.ref()))
+    const Wrap* wrap = wrapper_loaded(program, load);
+    if (wrap == nullptr || !program.runs_before(wrap->call.ref(), load.ref()) ||
+        others_load(program, load, wrap))
       continue;
     report
         .at(load.ref(), Confidence::certain,

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
@@ -71,9 +72,31 @@ bool trains_for_the_user(const Program& program) {
          program.imports("accelerate") || program.imports("ray");
 }
 
+// Accelerate guards only what its own helpers save. torch.save of a prepared model, or of its
+// state, is the script's own.
+void check_saves_of_prepared(const Program& program, Report& report) {
+  for (const CallRef& save : program.calls(Api::torch_save)) {
+    Ref saved = save.argument(0, "obj");
+    if (const CallRef state = program.as_call(saved); state && state.call->name == "state_dict")
+      saved = state.receiver();
+    if (!saved || !preparation_of_model(program, saved)) continue;
+    if (program.guarded_by_rank(save.ref()) != RankTest::none ||
+        is_file_of_its_own(program, save) || facts::rank_goes_first(program, save.ref()) ||
+        !facts::is_reachable(program, save.ref()))
+      continue;
+    report
+        .at(save.ref(), Confidence::likely,
+            "every process of accelerate launch writes the same file: the last one wins, and a "
+            "reader may find a torn file")
+        .help = "Save with accelerator.save(), or under if accelerator.is_main_process.";
+  }
+}
+
 }  // namespace
 
 void check_save_on_every_rank(const Program& program, Report& report) {
+  if (program.wraps().empty() && program.uses(Api::accelerator))
+    check_saves_of_prepared(program, report);
   const bool horovod = program.uses(Api::hvd_init) && !trains_for_the_user(program);
   if (!horovod && (!facts::is_distributed(program) || program.framework_distributes())) return;
   for (const CallRef& save : saves_of(program)) {

@@ -96,12 +96,24 @@ bool is_restored(const Program& program, const CallRef& load) {
     return std::any_of(sources.begin(), sources.end(),
                        [&](const Source& source) { return source.ref == load.ref(); });
   };
-  const std::string_view name = program.assigned_name(load.ref());
+  std::string_view name = program.assigned_name(load.ref());
+  const diagnose::NodeId named =
+      load.module->tree().ancestor(load.call->node, diagnose::Kind::assignment);
+  if (name.empty() && named != diagnose::kNoNode)  // loaded = torch.load(path)["model"]
+    name = load.ref().with(load.module->tree().child(named, diagnose::Field::left)).text();
+  // own[key] = loaded["module." + key] fills the dictionary that is restored.
+  const auto is_filled = [&](Ref state) {
+    const auto& items = state.module->item_defs_of(state.text());
+    return !name.empty() && std::any_of(items.begin(), items.end(), [&](std::uint32_t index) {
+      const diagnose::NodeId value = state.module->defs()[index].value;
+      return value != diagnose::kNoNode && state.module->text(value).starts_with(name);
+    });
+  };
   for (const std::string_view restore : {"load_state_dict", "load_params", "load_model"})
     for (const CallRef& call : program.calls_named(restore)) {
       const Ref state = call.positional(0);
       if (!state) continue;
-      if (holds(state)) return true;
+      if (holds(state) || is_filled(state)) return true;
       if (!name.empty() && state.module == load.module && facts::contains(state.text(), name))
         return true;
     }

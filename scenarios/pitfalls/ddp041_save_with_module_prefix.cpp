@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
@@ -32,11 +33,6 @@ bool hands_wrapper_to_loader(const Program& program) {
         if (program.wrap_of(argument) != nullptr) return true;
     }
   return false;
-}
-
-// self._load(path) above self.model = DDP(self.model): the bare model is restored.
-bool only_runs_before(const Program& program, Ref load, Ref wrap) {
-  return program.runs_before(load, wrap) && !program.runs_before(wrap, load);
 }
 
 // The checkpoint goes back into a wrapper of this program, so prefixes agree.
@@ -79,50 +75,6 @@ std::vector<CallRef> states_saved(const Program& program) {
   return out;
 }
 
-// model, optimizer = accelerator.prepare(model, optimizer), above the use of the same name.
-CallRef preparation_of(const Program& program, Ref object) {
-  for (const CallRef& prepare : program.calls_named("prepare")) {
-    const Ref node = prepare.ref();
-    const Ref parent = node.with((*node.module)[node.node].parent);
-    if (parent.kind() != diagnose::Kind::assignment ||
-        program.enclosing_function(node) != program.enclosing_function(object) ||
-        !program.runs_before(node, object))
-      continue;
-    const auto& tree = node.module->tree();
-    const Ref target = parent.with(tree.child(parent.node, diagnose::Field::left));
-    if (!target || !facts::contains(target.text(), object.text())) continue;
-    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
-      if (argument.text() == object.text()) return prepare;
-  }
-  return {};
-}
-
-// Optimizers, loaders and schedulers come back from prepare() too, and have no prefix.
-bool is_used_as_module(const Program& program, Ref object) {
-  if (facts::contains(facts::lowered(object.text()), "optim")) return false;
-  for (const char* method : {"eval", "parameters"})
-    for (const CallRef& call : program.calls_named(method))
-      if (call.receiver() && call.receiver().text() == object.text()) return true;
-  return false;
-}
-
-// The model is prepared here, or in every caller, which hands it on under the same name.
-CallRef preparation_behind(const Program& program, Ref object) {
-  if (const CallRef here = preparation_of(program, object)) return here;
-  const auto function = program.enclosing_function(object);
-  if (!function || object.kind() != diagnose::Kind::identifier) return {};
-  CallRef found;
-  for (const CallRef& site : program.call_sites(function)) {
-    found = {};
-    for (std::size_t i = 0; const Ref argument = site.positional(i); ++i)
-      if (argument.text() == object.text()) found = preparation_of(program, argument);
-    if (const Ref named = site.keyword(object.text()); named && named.text() == object.text())
-      found = preparation_of(program, named);
-    if (!found) return {};
-  }
-  return found;
-}
-
 bool is_restored_after(const Program& program, Ref object, const CallRef& prepare) {
   for (const CallRef& load : program.calls_named("load_state_dict"))
     if (load.receiver() && load.receiver().text() == object.text() &&
@@ -131,20 +83,9 @@ bool is_restored_after(const Program& program, Ref object, const CallRef& prepar
   return false;
 }
 
-// DeepSpeed and FSDP keep the states of their own engines; extract_model is unwrap_model's kin.
-bool prepare_wraps_in_ddp(const Program& program) {
-  if (!program.uses(Api::accelerator)) return false;
-  for (const std::string_view word : {".module", "unwrap", "extract_model", "deepspeed",
-                                      "DeepSpeed", "fsdp", "FSDP", "FullySharded"})
-    if (program.mentions(word)) return false;
-  return true;
-}
-
 bool is_surely_prepared(const Program& program, Ref object) {
-  if (!prepare_wraps_in_ddp(program)) return false;
-  const CallRef prepare = preparation_behind(program, object);
-  return prepare && is_used_as_module(program, object) &&
-         !is_restored_after(program, object, prepare);
+  const CallRef prepare = preparation_of_model(program, object);
+  return prepare && !is_restored_after(program, object, prepare);
 }
 
 std::vector<CallRef> states_in(const Program& program, Ref saved) {

@@ -115,6 +115,12 @@ bool is_evaluation_loader(const Program& program, const CallRef& loader) {
   });
 }
 
+bool is_evaluation_loop(const Program& program, Ref loop) {
+  if (loop.kind() != Kind::for_statement) return false;
+  const Ref iterable = program.strip_iterable(loop.child(Field::right));
+  return iterable && says_evaluation(iterable.text());
+}
+
 std::optional<std::int64_t> epoch_count(const Program& program, Ref loop) {
   if (!loop || loop.kind() != Kind::for_statement) return std::nullopt;
   const CallRef range = program.as_call(program.strip_iterable(loop.child(Field::right)));

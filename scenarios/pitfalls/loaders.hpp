@@ -24,6 +24,9 @@ bool reads_iterable_dataset(const Program& program, const CallRef& loader);
 // Its name, dataset or place says that it serves validation or testing.
 bool is_evaluation_loader(const Program& program, const CallRef& loader);
 
+// What the loop goes over has a name that says so, whoever made it.
+bool is_evaluation_loop(const Program& program, Ref loop);
+
 // Number of rounds of `for epoch in range(n)`, when it is a literal.
 std::optional<std::int64_t> epoch_count(const Program& program, Ref loop);
 

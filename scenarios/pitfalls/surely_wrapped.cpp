@@ -22,6 +22,45 @@ bool wraps_wherever_cuda_is(const Program& program, const Wrap& wrap) {
          });
 }
 
+// Only some runs come by the node: a flag, a test of the type, or a choice within the expression.
+bool is_conditional(const Program& program, Ref node) {
+  const auto& tree = node.module->tree();
+  if (tree.ancestor(node.node, diagnose::Kind::conditional) != diagnose::kNoNode) return true;
+  const diagnose::NodeId attempt = tree.ancestor(node.node, diagnose::Kind::try_statement);
+  if (attempt != diagnose::kNoNode)
+    for (const std::string_view caught : {"except:", "AttributeError", "except Exception"})
+      if (contains(tree.text(attempt), caught)) return true;
+  const auto guards = program.guards(node);
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    if (program.rank_test(guard.condition) != diagnose::RankTest::none) return false;
+    if (program.is_distributed_flag(guard.condition)) return true;
+    const std::string text = lowered(guard.condition.text());
+    for (const std::string_view word : {"hasattr", "isinstance", "type(", "parallel", "ddp", "gpu",
+                                        "module", "distributed", "multi", "world_size"})
+      if (contains(text, word)) return true;
+    return false;
+  });
+}
+
+// model.module.state_dict() and model.no_sync() without a condition: the program takes the model
+// for a wrapper, and a run without one stops there.
+bool is_taken_for_wrapper(const Program& program, const Wrap& wrap) {
+  for (const std::string_view name : {"state_dict", "load_state_dict", "no_sync"})
+    for (const CallRef& call : program.calls_named(name)) {
+      Ref object = call.receiver();
+      if (!object) continue;
+      if (name != "no_sync") {
+        if (object.kind() != diagnose::Kind::attribute ||
+            object.child(diagnose::Field::attribute).text() != "module")
+          continue;
+        object = object.child(diagnose::Field::object);
+      }
+      if (program.wrap_of(object) == &wrap && !is_conditional(program, call.ref()))
+        return !program.mentions("deepspeed");  // whose engine has a module as well
+    }
+  return false;
+}
+
 }  // namespace
 
 bool is_surely_wrapped(const Program& program, Ref object) {
@@ -30,9 +69,9 @@ bool is_surely_wrapped(const Program& program, Ref object) {
   for (const Source& source : sources)
     if (const Wrap* wrap = program.wrap_made_by(source.ref)) wrapper = wrap;
   if (wrapper == nullptr) return false;
-  const auto inner = wraps_wherever_cuda_is(program, *wrapper)
-                         ? program.module_sources(wrapper->module)
-                         : std::vector<Source>{};
+  const bool always =
+      wraps_wherever_cuda_is(program, *wrapper) || is_taken_for_wrapper(program, *wrapper);
+  const auto inner = always ? program.module_sources(wrapper->module) : std::vector<Source>{};
   return std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     return program.wrap_made_by(source.ref) != nullptr ||
            std::any_of(inner.begin(), inner.end(),

@@ -1,0 +1,12 @@
+// Calls that go round a DDP wrapper: of the model inside, which a name holds.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+// The wrapper that raw(x) or raw.step(x) goes round after raw = model.module, also where that is
+// one of two choices; null where the call does no such thing.
+const diagnose::Wrap* wrapper_gone_round(const Program& program, const CallRef& call);
+
+}  // namespace bench::pitfalls

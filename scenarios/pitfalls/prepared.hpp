@@ -1,0 +1,16 @@
+// Models that Accelerate has prepared: accelerator.prepare() wraps them in DDP wherever several
+// processes run, so what holds for a wrapper holds for them.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+// The prepare() call that gave the object its value, where the object is used as a model and no
+// other engine (DeepSpeed, FSDP) keeps its state; empty otherwise.
+CallRef preparation_of_model(const Program& program, Ref object);
+
+// `first` runs before `second`, and never after it.
+bool only_runs_before(const Program& program, Ref first, Ref second);
+
+}  // namespace bench::pitfalls
