@@ -16,7 +16,7 @@ constexpr int kMaxParents = 3;          // directories above the script tried fo
 // clang-format off
 constexpr auto kExternal = std::to_array<std::string_view>({
     "PIL", "__future__", "abc", "accelerate", "albumentations", "apex", "argparse", "ast",
-    "collections", "contextlib", "copy", "csv", "cv2", "dataclasses", "datasets", "datetime",
+    "collections", "contextlib", "copy", "csv", "cv2", "dataclasses", "datetime",
     "deepspeed", "einops", "enum", "functools", "gc", "glob", "h5py", "horovod",
     "huggingface_hub", "hydra", "importlib", "inspect", "io", "itertools", "json", "lightning",
     "logging", "math", "matplotlib", "multiprocessing", "numpy", "omegaconf", "os", "pandas",

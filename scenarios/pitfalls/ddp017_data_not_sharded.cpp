@@ -92,6 +92,12 @@ void check_data_not_sharded(const Program& program, Report& report) {
           }))
         continue;
       if (facts::only_without_distribution(program, loader.ref())) continue;
+      // The other branch of `if train_sampler:`.
+      if (program.under(loader.ref(), [](Ref condition, bool holds) {
+            const bool absent = facts::contains(condition.text(), "is None");
+            return facts::contains(condition.text(), "sampler") && holds == absent;
+          }))
+        continue;
       bool trains_wrapped = false;
       for (const auto& forward : program.forward_calls())
         trains_wrapped = trains_wrapped || forward.wrap->kind == Wrapper::ddp;
