@@ -12,6 +12,7 @@ const std::vector<NodeId> kNoNodes;
 
 // Names distinctive enough to be recognised after `from mine import *`.
 constexpr std::pair<std::string_view, std::string_view> kStarNames[] = {
+    {"nn", "torch.nn"},
     {"DistributedDataParallel", "torch.nn.parallel.DistributedDataParallel"},
     {"DataParallel", "torch.nn.DataParallel"},
     {"DistributedSampler", "torch.utils.data.distributed.DistributedSampler"},

@@ -23,6 +23,21 @@ bool contains_word(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
 
+// The word stands in the source, and not in a comment alone.
+bool says(const SyntaxTree& tree, std::string_view word) {
+  const std::string_view source = tree.source();
+  const auto& comments = tree.comments();
+  for (std::size_t at = source.find(word); at != std::string_view::npos;
+       at = source.find(word, at + 1)) {
+    const auto next = std::upper_bound(comments.begin(), comments.end(), at,
+                                       [](std::size_t offset, const SyntaxTree::Comment& comment) {
+                                         return offset < comment.begin;
+                                       });
+    if (next == comments.begin() || at >= std::prev(next)->end) return true;
+  }
+  return false;
+}
+
 std::string_view last_name(std::string_view dotted) { return dotted.substr(dotted.rfind('.') + 1); }
 
 }  // namespace
@@ -86,9 +101,8 @@ bool Program::imports(std::string_view package) const {
 }
 
 bool Program::mentions(std::string_view word) const {
-  return std::any_of(modules().begin(), modules().end(), [&](const Module* module) {
-    return contains_word(module->tree().source(), word);
-  });
+  return std::any_of(modules().begin(), modules().end(),
+                     [&](const Module* module) { return says(module->tree(), word); });
 }
 
 void Program::find_wraps() {
@@ -205,9 +219,17 @@ void Program::find_training_loops() {
   const auto is_counter = [&](Ref loop) {
     if (loop.kind() == Kind::while_statement) return true;
     Ref iterable = strip_iterable(loop.child(Field::right));
-    const CallRef call = as_call(iterable);
-    return call && (call.call->name == "range" || call.call->name == "trange" ||
-                    call.call->name == "count");
+    const auto counts = [&](const CallRef& call) {
+      return call && (call.call->name == "range" || call.call->name == "trange" ||
+                      call.call->name == "count");
+    };
+    if (counts(as_call(iterable))) return true;
+    // bar = range(n), and on one rank bar = tqdm(bar).
+    const auto behind =
+        iterable.kind() == Kind::identifier ? sources(iterable) : std::vector<Source>{};
+    return std::any_of(behind.begin(), behind.end(), [&](const Source& source) {
+      return source.how == Source::How::value && counts(as_call(source.ref));
+    });
   };
   for (const CallRef& backward : calls_named("backward")) {
     const Ref receiver = backward.receiver();

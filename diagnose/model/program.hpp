@@ -150,7 +150,7 @@ class Program {
   const std::vector<ForwardCall>& forward_calls() const;  // of wrapped models, in source order
   bool has_ddp() const { return has_ddp_; }
   bool has_data_parallel() const { return has_data_parallel_; }
-  bool mentions(std::string_view text) const;  // a word anywhere in the sources of the program
+  bool mentions(std::string_view text) const;  // a word in the sources, outside of comments
 
   // --- where values come from (resolve.cpp)
   std::vector<Source> sources(Ref expression) const;

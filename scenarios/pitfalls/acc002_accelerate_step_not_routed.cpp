@@ -52,6 +52,75 @@ bool is_split_by_hand(const Program& program, const CallRef& loader) {
                      [&](const Ref& call) { return tells_ranks(call.text()); });
 }
 
+// optimizer = AdamW(model.parameters()), where the optimizer is prepared and the model nowhere.
+Ref unprepared_model(const Program& program, const CallRef& prepare) {
+  const auto is_given = [&](std::string_view name) {
+    for (const char* method : {"prepare", "prepare_model"})
+      for (const CallRef& each : program.calls_named(method))
+        for (std::size_t i = 0; const Ref argument = each.positional(i); ++i)
+          if (argument.kind() != Kind::identifier || argument.text() == name) return true;
+    return false;
+  };
+  for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+    for (const Source& source : program.sources(argument)) {
+      const CallRef optimizer = program.as_call(source.ref);
+      const CallRef parameters = optimizer ? program.as_call(optimizer.positional(0)) : CallRef{};
+      if (!parameters || parameters.call->name != "parameters" ||
+          parameters.receiver().kind() != Kind::identifier ||
+          program.enclosing_function(optimizer.ref()) != program.enclosing_function(prepare.ref()))
+        continue;
+      if (!is_given(parameters.receiver().text())) return argument;
+    }
+  return {};
+}
+
+// train_loader, val_loader = make(config) of a file that is not at hand: one is prepared, and the
+// loop reads the other.
+CallRef preparation_of_sibling(const Program& program, Ref iterable) {
+  const Ref loader = program.strip_iterable(iterable);
+  for (const Source& mine : program.sources(loader)) {
+    if (mine.how != Source::How::element || program.callee(program.as_call(mine.ref))) continue;
+    CallRef sibling;
+    for (const CallRef& prepare : program.calls_named("prepare"))
+      for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i) {
+        if (argument.kind() != Kind::identifier || argument.text() == loader.text()) return {};
+        for (const Source& other : program.sources(argument)) {
+          if (other.ref != mine.ref || other.how != Source::How::element) continue;
+          if (other.element == mine.element) return {};
+          sibling = prepare;
+        }
+      }
+    if (sibling) return sibling;
+  }
+  return {};
+}
+
+void check_sibling_of_prepared(const Program& program, Ref iterable, Report& report) {
+  const CallRef prepare = preparation_of_sibling(program, iterable);
+  if (!prepare) return;
+  report
+      .at(prepare.ref(), Confidence::likely,
+          "the loader beside the training loader is passed to accelerator.prepare(), the training "
+          "loader is not: every process reads all the data")
+      .help = "Pass it to prepare() with the model and the optimizer.";
+}
+
+// The model is trained through Accelerate, which has not seen it: gradients are not reduced.
+void check_unprepared_model(const Program& program, Report& report) {
+  if (program.training_loops().empty()) return;
+  for (const CallRef& prepare : program.calls_named("prepare")) {
+    if (!prepare.receiver() || !facts::contains(facts::lowered(prepare.receiver().text()), "accel"))
+      continue;
+    const Ref optimizer = unprepared_model(program, prepare);
+    if (!optimizer) continue;
+    report
+        .at(prepare.ref(), Confidence::likely,
+            "the optimizer is passed to accelerator.prepare() and its model is not: gradients are "
+            "not reduced, and every process trains a model of its own")
+        .help = "Pass the model to prepare() too, and use what it returns.";
+  }
+}
+
 }  // namespace
 
 void check_accelerate_step_not_routed(const Program& program, Report& report) {
@@ -81,6 +150,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
         std::any_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& backward) {
           return backward.positional(0) || routes_here(program, backward.ref(), made);
         });
+    if (steps_with_it) check_sibling_of_prepared(program, loop.iterable, report);
     if (steps_with_it && !program.calls_named("prepare").empty())
       for (const CallRef& loader : loaders_of(program, loop.iterable)) {
         const std::string_view name = program.assigned_name(loader.ref());
@@ -102,6 +172,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
             .help = "Pass it to prepare() with the model and the optimizer.";
       }
   }
+  check_unprepared_model(program, report);
   const auto steps = program.integer(made.keyword("gradient_accumulation_steps"));
   // DeepSpeed's engine counts the steps itself.
   const bool engine = made.keyword("deepspeed_plugin") || program.mentions("DeepSpeedPlugin");

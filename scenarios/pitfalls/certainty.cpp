@@ -83,6 +83,7 @@ bool is_worker(const Program& program, FunctionRef function) {
 // The script's own entry that no call leads to: @app.command(), an entry point "main", or a worker
 // that a file beside the script starts.
 bool is_entry(const Program& program, FunctionRef function) {
+  if (is_offered(program, function)) return true;
   if (function.module != &program.root() || function.function->owner_class != kNoNode) return false;
   if (function.function->name == "main" || is_decorated(function)) return true;
   return program.call_sites(function).empty() && !function.module->has_main_guard() &&
@@ -131,8 +132,6 @@ bool is_switched_off_by(const Program& program, FunctionRef function, Ref node,
 Certainty reach(const Program& program, Ref node, int depth) {
   if (node.module != &program.root() && node.module->under_main_guard(node.node))
     return Certainty::no;
-  // A table of lambdas: which of them is called, and where, is not followed.
-  if (node.module->tree().ancestor(node.node, Kind::lambda) != kNoNode) return Certainty::perhaps;
   const FunctionRef function = program.enclosing_function(node);
   if (!function || is_entry(program, function)) return Certainty::certain;
   if (depth > kFollowedCalls) return Certainty::perhaps;
@@ -186,6 +185,22 @@ bool is_group_of_one(const CallRef& init) {
   const Ref rank = init.keyword("rank");
   return (size.kind() == Kind::integer && size.text() == "1") ||
          (!size && rank.kind() == Kind::integer && rank.text() == "0");
+}
+
+// launch(main, num_gpus, num_machines, machine_rank, url): a library's launcher, which is not at
+// hand, is given a function of the program and the numbers that start its ranks.
+bool launches_ranks(const Program& program) {
+  for (const CallRef& call : program.calls_named("launch")) {
+    const auto handed = program.sources(call.positional(0));
+    const bool starts = std::any_of(handed.begin(), handed.end(), [](const auto& source) {
+      return source.ref.kind() == Kind::function;
+    });
+    if (!starts || program.callee(call) || reach(program, call.ref(), 0) != Certainty::certain)
+      continue;
+    for (std::size_t i = 1; const Ref argument = call.positional(i); ++i)
+      if (contains(lowered(argument.text()), "machine_rank")) return true;
+  }
+  return false;
 }
 
 // A call that fails outside of a process group, and that no option can switch off.
@@ -275,6 +290,7 @@ Certainty certainty_of_ranks(const Program& program) {
   }
   if (best == Certainty::certain) return best;
   if (alone) return Certainty::no;
+  if (launches_ranks(program)) return Certainty::certain;
   return always_in_a_group(program) || joins_out_of_sight(program) ? Certainty::certain : best;
 }
 

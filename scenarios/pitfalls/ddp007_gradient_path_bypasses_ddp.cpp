@@ -27,6 +27,38 @@ Ref bypassed(const CallRef& call) {
   return {};
 }
 
+bool is_module_of(const Program& program, Ref value) {
+  if (value.kind() != Kind::attribute || value.child(Field::attribute).text() != "module")
+    return false;
+  const Wrap* wrap = program.wrap_of(value.child(Field::object));
+  return wrap != nullptr && wrap->kind == Wrapper::ddp;
+}
+
+// raw(x) after raw = ddp.module if distributed else model, a name that never holds the wrapper:
+// ddp; empty when it is anything else.
+Ref held_below(const Program& program, const CallRef& call) {
+  const Ref name{call.module, call.call->function};
+  const auto function = program.enclosing_function(name);
+  if (name.kind() != Kind::identifier) return {};
+  if (function &&
+      std::any_of(function.function->parameters.begin(), function.function->parameters.end(),
+                  [&](const auto& each) { return each.name == name.text(); }))
+    return {};
+  for (const diagnose::Source& source : program.sources(name))
+    if (is_module_of(program, source.ref) && source.ref.child(Field::object).text() != name.text())
+      return source.ref.child(Field::object);
+  return {};
+}
+
+// diffusion.training_losses(ddp.module, x): a library's loss runs the forward pass of what it is
+// given. Empty where it is given the wrapper.
+Ref handed_to_library(const Program& program, const CallRef& call) {
+  if (program.callee(call) || program.class_of_call(call)) return {};
+  for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
+    if (is_module_of(program, argument)) return argument.child(Field::object);
+  return {};
+}
+
 // A method of that name is decorated with no_grad.
 bool runs_without_grad(const Program& program, const CallRef& call) {
   for (const auto& function : program.functions())
@@ -120,12 +152,12 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
   for (const CallRef& backward : backwards_of(program)) {
     // After a forward of the wrapper its hooks reduce every gradient, wherever it comes from.
     const auto forwards = facts::forwards_behind(program, facts::loss_of(backward));
+    const auto behind = facts::calls_behind(program, facts::loss_of(backward));
     const auto prepares = [&](const Wrap& wrap) {
       return std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
         return forward.wrap == &wrap && !program.under_no_grad(forward.call.ref());
       });
     };
-    const auto behind = facts::calls_behind(program, facts::loss_of(backward));
     const bool hands_on = std::any_of(behind.begin(), behind.end(), [&](const Ref& node) {
       return is_handed_wrapper(program, program.as_call(node));
     });
@@ -139,6 +171,11 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
         how = "the forward pass goes through .module";
       const Wrap* round = wrapper_gone_round(program, call);
       if (round != nullptr && !hands_on && never_trains_through(program, *round))
+        how = "the forward pass goes through .module";
+      Ref below = object ? Ref{} : held_below(program, call);
+      if (!object && !below) below = handed_to_library(program, call);
+      if (below && !hands_on && !facts::only_without_distribution(program, node) &&
+          !prepares(*program.wrap_of(below)))
         how = "the forward pass goes through .module";
       for (const Wrap& wrap : program.wraps()) {
         const Ref function{call.module, call.call->function};

@@ -9,6 +9,24 @@ namespace bench::pitfalls {
 using diagnose::TrainingLoop;
 using diagnose::Wrapper;
 
+namespace {
+
+// loss after loss = other + part: what flows through `part` flows back a second time.
+bool is_addend(const Program& program, Ref part, Ref loss) {
+  if (part.kind() != diagnose::Kind::identifier) return false;
+  for (const diagnose::Source& source : program.sources(loss)) {
+    if (source.ref.kind() != diagnose::Kind::binary) continue;
+    const auto& tree = source.ref.module->tree();
+    for (auto at = source.ref.node; at < tree[source.ref.node].last; ++at)
+      if (tree[at].kind == diagnose::Kind::identifier && tree.text(at) == part.text() &&
+          tree[tree[at].parent].kind == diagnose::Kind::binary)
+        return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void check_second_backward_unsynchronised(const Program& program, Report& report) {
   if (!program.has_ddp()) return;
   for (const TrainingLoop& loop : program.training_loops())
@@ -38,7 +56,8 @@ void check_second_backward_unsynchronised(const Program& program, Report& report
           return std::none_of(before.begin(), before.end(),
                               [&](const auto& a) { return a.call.ref() == b.call.ref(); });
         });
-        if (through_another) tell_as_note(finding);
+        if (through_another && !is_addend(program, facts::loss_of(first), facts::loss_of(second)))
+          tell_as_note(finding);
         j = i;
       }
     }

@@ -119,6 +119,49 @@ bool stands_above(const Program& program, Ref use, Ref object) {
          !program.innermost_loop(use);
 }
 
+// args.optimizer == "sgd" has nothing to do with the option that wraps: it speaks neither of that
+// nor of devices.
+bool is_another_option(Ref condition, const std::vector<diagnose::Guard>& around) {
+  const std::string text = facts::lowered(condition.text());
+  for (const std::string_view word :
+       {"attr", "isinstance", "dist", "parallel", "gpu", "cuda", "device", "rank", "world", "dp",
+        "multi", "single", "module", "wrap"})
+    if (facts::contains(text, word)) return false;
+  const auto& tree = condition.module->tree();
+  for (NodeId at = condition.node; at < tree[condition.node].last; ++at) {
+    if (tree[at].kind != Kind::identifier || tree[at].field == Field::object) continue;
+    for (const diagnose::Guard& other : around)
+      if (facts::contains(other.condition.text(), tree.text(at))) return false;
+  }
+  return true;
+}
+
+// Below `if distributed: model = DDP(model)` in one function, under no test of that kind and with
+// no new value between: in the runs that wrap, the name holds the wrapper.
+bool is_wrapped_above(const Program& program, Ref use, Ref object) {
+  const Wrap* wrap = program.wrap_of(object);
+  if (wrap == nullptr || object.kind() != Kind::identifier || wrap->call.module != use.module ||
+      use.node < wrap->call.call->node ||
+      program.assigned_name(wrap->call.ref()) != object.text() ||
+      program.enclosing_function(use) != program.enclosing_function(wrap->call.ref()) ||
+      facts::exclusive(use, wrap->call.ref()))
+    return false;
+  const auto around = program.guards(wrap->call.ref());
+  for (const diagnose::Guard& guard : program.guards(use))
+    if (!is_another_option(guard.condition, around) &&
+        std::none_of(around.begin(), around.end(), [&](const diagnose::Guard& other) {
+          return other.condition == guard.condition && other.holds == guard.holds;
+        }))
+      return false;
+  const Module& module = *use.module;
+  const auto& defs = module.defs_of(object.text(), false);
+  return std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const NodeId target = module.defs()[index].target;
+    return target > wrap->call.call->node && target < use.node &&
+           module.function_of(target) == module.function_of(use.node);
+  });
+}
+
 }  // namespace
 
 namespace {
@@ -150,7 +193,9 @@ void check_wrapper_indirection(const Program& program, Report& report) {
       const Ref object{module, tree.child(id, Field::object)};
       if (!attribute || !object || is_wrapper_api(attribute.text())) continue;
       if (object.kind() != Kind::identifier && !object.text().starts_with("self.")) continue;
-      if (!facts::is_surely_wrapped(program, object) || is_stored(program, attribute.text()))
+      if ((!facts::is_surely_wrapped(program, object) &&
+           !is_wrapped_above(program, {module, id}, object)) ||
+          is_stored(program, attribute.text()))
         continue;
       if (tree.ancestor(id, Kind::try_statement) != kNoNode || is_tested(program, {module, id}) ||
           stands_above(program, {module, id}, object))

@@ -62,18 +62,28 @@ bool one_rank_hands_over_wrapper(const Program& program, const CallRef& forward)
          });
 }
 
+// The function whose parameter the called name is: of a nested function, perhaps one around it.
+diagnose::FunctionRef given_to(const Program& program, Ref callee) {
+  for (auto at = program.enclosing_function(callee); at;
+       at = program.enclosing_function({at.module, at.function->node})) {
+    const auto& parameters = at.function->parameters;
+    if (std::any_of(parameters.begin(), parameters.end(),
+                    [&](const auto& each) { return each.name == callee.text(); }))
+      return at;
+    if (at.function->node == 0) break;
+  }
+  return {};
+}
+
 // Calls by which one rank enters, with the wrapper, a function that all ranks run as well.
 std::vector<CallRef> entries_of_one_rank(const Program& program, const CallRef& forward) {
   std::vector<CallRef> out;
   const Ref callee{forward.module, forward.call->function};
-  const auto function = program.enclosing_function(forward.ref());
-  if (!function || callee.kind() != diagnose::Kind::identifier) return out;
-  const auto& parameters = function.function->parameters;
+  if (callee.kind() != diagnose::Kind::identifier) return out;
+  const auto function = given_to(program, callee);
+  if (!function) return out;
   const auto& sites = program.call_sites(function);
-  if (sites.size() < 2 || std::none_of(parameters.begin(), parameters.end(), [&](const auto& each) {
-        return each.name == callee.text();
-      }))
-    return out;
+  if (sites.size() < 2) return out;
   std::copy_if(sites.begin(), sites.end(), std::back_inserter(out), [&](const CallRef& site) {
     return is_given_wrapper(program, site) && !is_for_one_process(program, site.ref()) &&
            program.guarded_by_rank(site.ref()) == RankTest::main_only;
@@ -92,8 +102,20 @@ Ref tested_call(const Program& program, Ref call) {
   return call;
 }
 
+// self.register_buffer(...) in a class that is wrapped or built by one, whatever the options are.
+bool registers_buffer(const Program& program, const Wrap& wrap) {
+  if (wrap.classes.empty()) return false;
+  const auto classes = facts::wrapped_classes(program, wrap.kind);
+  for (const CallRef& call : program.calls_named("register_buffer"))
+    if (program.guards(call.ref()).empty() &&
+        std::find(classes.begin(), classes.end(), program.enclosing_class(call.ref())) !=
+            classes.end())
+      return true;
+  return false;
+}
+
 void report_forward(const Program& program, const Wrap& wrap, Ref where, Report& report) {
-  const bool buffers = facts::has_batch_norm(program, wrap);
+  const bool buffers = facts::has_batch_norm(program, wrap) || registers_buffer(program, wrap);
   Finding& finding = report.at(
       where, buffers ? Confidence::certain : Confidence::likely,
       "one rank alone calls the DDP model: a forward broadcasts the buffers, and the other ranks "

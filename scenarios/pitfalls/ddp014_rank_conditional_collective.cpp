@@ -65,10 +65,16 @@ bool always_calls(const Program& program, const CallRef& collective) {
 std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collective) {
   std::vector<CallRef> out;
   const auto helper = program.enclosing_function(collective.ref());
-  if (!helper || helper.function->owner_class != diagnose::kNoNode ||
-      !always_calls(program, collective))
-    return out;
+  if (!helper || !always_calls(program, collective)) return out;
   const auto& sites = program.call_sites(helper);
+  // meter.all_reduce(): of objects of that class only, not of whatever has such a method.
+  const diagnose::ClassRef owner = helper.function->owner_class == diagnose::kNoNode
+                                       ? diagnose::ClassRef{}
+                                       : program.enclosing_class(collective.ref());
+  if (owner && std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+        return !site.receiver() || program.class_of(site.receiver()) != owner;
+      }))
+    return out;
   for (const CallRef& site : sites) {
     const RankTest mine = program.guarded_by_rank(site.ref());
     if (mine == RankTest::none || !program.rank_guard(site.ref())) continue;
@@ -100,9 +106,12 @@ bool save_state_communicates(const Program& program) {
   return false;
 }
 
-bool is_accelerate_collective(const Program& program, std::string_view name) {
-  return name == "wait_for_everyone" || name == "gather_for_metrics" ||
-         (name == "save_state" && save_state_communicates(program));
+bool is_accelerate_collective(const Program& program, const CallRef& call) {
+  const std::string_view name = call.call->name;
+  if (name == "wait_for_everyone" || name == "gather_for_metrics") return true;
+  if (name == "save_state") return save_state_communicates(program);
+  return (name == "gather" || name == "reduce" || name == "pad_across_processes") &&
+         call.receiver() && call.receiver().text().ends_with("accelerator");
 }
 
 // The Trainer is given what 2.0 took away, so the project runs with an older Lightning.
@@ -147,7 +156,7 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
   if (program.imports("accelerate"))
     for (const Module* module : program.modules())
       for (const auto& call : module->calls())
-        if (is_accelerate_collective(program, call.name))
+        if (is_accelerate_collective(program, {module, &call}))
           flag({module, &call}, std::string(call.name));
   // Before 2.1 the Trainer wrote without waiting for the other ranks.
   constexpr int kWaitingTrainer = 201;

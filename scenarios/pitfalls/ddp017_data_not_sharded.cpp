@@ -25,10 +25,26 @@ bool shards_elsewhere(const Program& program) {
   return false;
 }
 
+// Dataset(files, device=device), where the device is the rank's: no share of the samples. Every
+// argument of the data set but its device is looked at.
+bool made_from_rank(const Program& program, Ref dataset) {
+  if (!program.comes_from_rank(dataset)) return false;
+  for (const diagnose::Source& source : program.sources(dataset)) {
+    const CallRef made = program.as_call(source.ref);
+    if (!made || source.how != diagnose::Source::How::value || !made.keyword("device")) return true;
+    const auto& tree = made.module->tree();
+    const auto list = tree.child(made.call->node, diagnose::Field::arguments);
+    for (auto at = tree[list].first_child; at != diagnose::kNoNode; at = tree[at].next_sibling)
+      if (!tree.text(at).starts_with("device=") && program.comes_from_rank({made.module, at}))
+        return true;
+  }
+  return false;
+}
+
 bool dataset_knows_rank(const Program& program, const CallRef& loader) {
   const Ref dataset = loader.argument(0, "dataset");
   if (!dataset) return true;
-  if (program.comes_from_rank(dataset)) return true;
+  if (made_from_rank(program, dataset)) return true;
   // Made by a function of another file, which knows how many ranks there are.
   for (const diagnose::Source& source : program.sources(dataset))
     if (source.ref.module != loader.module &&

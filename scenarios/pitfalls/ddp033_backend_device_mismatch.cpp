@@ -33,7 +33,8 @@ void check_backend_device_mismatch(const Program& program, Report& report) {
       on_gpu = on_gpu || static_cast<bool>(wrap.call.argument(1, "device_ids"));
       for (const CallRef& call : facts::placements(program, wrap))
         on_gpu = on_gpu || call.call->name == "cuda" ||
-                 facts::cuda_index(program, call.argument(0, "device"));
+                 facts::cuda_index(program, call.argument(0, "device")) ||
+                 program.comes_from(call.argument(0, "device"), Api::current_device);
     }
     // Another group of the same program has another backend: this one has its purpose.
     const auto inits = program.calls(Api::init_process_group);

@@ -61,6 +61,8 @@ bool is_training_state(const Program& program, const CallRef& save) {
   if (!saved || tells(saved.text())) return true;
   if (const Ref path = save.argument(1, "f"); path && tells(path.text())) return true;
   if (program.derives_from(program.class_of(saved), Api::module_class)) return true;
+  for (const Ref item : facts::items_stored_in(saved))
+    if (tells(item.text())) return true;
   const auto sources = program.sources(saved);
   return std::any_of(sources.begin(), sources.end(),
                      [&](const Source& source) { return tells(source.ref.text()); });
@@ -72,16 +74,31 @@ bool trains_for_the_user(const Program& program) {
          program.imports("accelerate") || program.imports("ray");
 }
 
-// Accelerate guards only what its own helpers save. torch.save of a prepared model, or of its
-// state, is the script's own.
-void check_saves_of_prepared(const Program& program, Report& report) {
-  for (const CallRef& save : program.calls(Api::torch_save)) {
-    Ref saved = save.argument(0, "obj");
-    if (const CallRef state = program.as_call(saved); state && state.call->name == "state_dict")
-      saved = state.receiver();
-    if (!saved || !preparation_of_model(program, saved)) continue;
+// unwrapped.save_pretrained(path) after unwrapped = accelerator.unwrap_model(model), told nothing
+// about the process that writes.
+bool saves_unwrapped(const Program& program, const CallRef& save) {
+  if (!save.receiver() || save.keyword("is_main_process") || save.has_splat()) return false;
+  const auto sources = program.sources(save.receiver());
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    return made && made.call->name == "unwrap_model";
+  });
+}
+
+// Accelerate leaves torch.save to the script, in every process.
+void check_saves_beside_accelerate(const Program& program, Report& report) {
+  if (!program.uses(Api::accelerator) || program.calls_named("prepare").empty() ||
+      program.mentions("DeepSpeedPlugin") || program.mentions("FullyShardedDataParallelPlugin"))
+    return;
+  std::vector<CallRef> saves;
+  for (const CallRef& save : saves_of(program))
+    if (is_training_state(program, save) && !is_file_of_its_own(program, save))
+      saves.push_back(save);
+  for (const CallRef& save : program.calls_named("save_pretrained"))
+    if (saves_unwrapped(program, save)) saves.push_back(save);
+  for (const CallRef& save : saves) {
     if (program.guarded_by_rank(save.ref()) != RankTest::none ||
-        is_file_of_its_own(program, save) || facts::rank_goes_first(program, save.ref()) ||
+        facts::rank_goes_first(program, save.ref()) || facts::in_dataset(program, save.ref()) ||
         !facts::is_reachable(program, save.ref()))
       continue;
     report
@@ -95,8 +112,7 @@ void check_saves_of_prepared(const Program& program, Report& report) {
 }  // namespace
 
 void check_save_on_every_rank(const Program& program, Report& report) {
-  if (program.wraps().empty() && program.uses(Api::accelerator))
-    check_saves_of_prepared(program, report);
+  if (program.wraps().empty()) check_saves_beside_accelerate(program, report);
   const bool horovod = program.uses(Api::hvd_init) && !trains_for_the_user(program);
   if (!horovod && (!facts::is_distributed(program) || program.framework_distributes())) return;
   for (const CallRef& save : saves_of(program)) {

@@ -10,6 +10,9 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::NodeId;
 using diagnose::Source;
 using diagnose::Wrap;
 
@@ -39,7 +42,9 @@ bool hands_wrapper_to_loader(const Program& program) {
 bool loads_into_wrapper(const Program& program) {
   for (const CallRef& load : program.calls_named("load_state_dict")) {
     const Ref object = load.receiver();
-    if (!object || facts::contains(object.text(), ".module")) continue;
+    if (!object || facts::contains(object.text(), ".module") ||
+        facts::only_without_distribution(program, load.ref()))
+      continue;
     if (const Wrap* wrap = program.wrap_of(object);
         wrap != nullptr && !only_runs_before(program, load.ref(), wrap->call.ref()))
       return true;
@@ -58,6 +63,53 @@ bool loads_below_wrapper(const Program& program) {
   const auto loads = program.calls_named("load_state_dict");
   return std::any_of(loads.begin(), loads.end(), [](const CallRef& load) {
     return load.receiver() && facts::contains(load.receiver().text(), ".module");
+  });
+}
+
+// raw = model.module if distributed else model: the program looks below a wrapper of its own.
+std::vector<Ref> modules_taken(const Program& program) {
+  std::vector<Ref> out;
+  for (const diagnose::Module* module : program.modules())
+    for (NodeId node = 0; node < module->tree().size(); ++node) {
+      const Ref attribute{module, node};
+      if (attribute.kind() == Kind::attribute &&
+          attribute.child(Field::attribute).text() == "module" &&
+          program.wrap_of(attribute.child(Field::object)) != nullptr)
+        out.push_back(attribute);
+    }
+  return out;
+}
+
+bool takes_module(const Program& program) { return !modules_taken(program).empty(); }
+
+// The model is restored under its name before anything is wrapped.
+bool restores_bare(const Program& program, Ref object) {
+  const Wrap* wrap = program.wrap_of(object);
+  for (const CallRef& load : program.calls_named("load_state_dict"))
+    if (load.receiver() && wrap->module && program.same_variable(load.receiver(), wrap->module) &&
+        only_runs_before(program, load.ref(), wrap->call.ref()))
+      return true;
+  return false;
+}
+
+// The wrapper in the runs that make one, and nothing else there: no name that may hold
+// model.module, no branch of the runs that do not wrap, none beside one that saves what is below.
+bool is_wrapped_in_some_runs(const Program& program, const CallRef& state) {
+  const Ref object = state.receiver();
+  if (program.wrap_of(object) == nullptr || facts::only_without_distribution(program, state.ref()))
+    return false;
+  for (const Source& source : program.module_sources(object))
+    if (source.ref.text().ends_with(".module")) return false;
+  const auto guards = program.guards(state.ref());
+  if (std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+        return facts::contains(guard.condition.text(), "module") ||
+               facts::contains(guard.condition.text(), "isinstance");
+      }))
+    return false;
+  const auto taken = modules_taken(program);
+  return std::none_of(taken.begin(), taken.end(), [&](Ref attribute) {
+    return facts::exclusive(state.ref(), attribute) ||
+           (object.kind() == Kind::identifier && program.assigned_name(attribute) == object.text());
   });
 }
 
@@ -88,16 +140,23 @@ bool is_surely_prepared(const Program& program, Ref object) {
   return prepare && !is_restored_after(program, object, prepare);
 }
 
-std::vector<CallRef> states_in(const Program& program, Ref saved) {
-  std::vector<CallRef> states = facts::calls_in(saved);
-  for (const Source& source : program.sources(saved))
-    for (const CallRef& call : facts::calls_in(source.ref)) states.push_back(call);
+// What is saved: the first argument of torch.save; of a helper, whichever holds a state.
+std::vector<CallRef> states_in(const Program& program, const CallRef& save) {
+  std::vector<CallRef> states;
+  for (std::size_t i = 0; const Ref saved = save.positional(i); ++i) {
+    for (const CallRef& call : facts::calls_in(saved)) states.push_back(call);
+    for (const Ref item : facts::items_stored_in(saved))
+      for (const CallRef& call : facts::calls_in(item)) states.push_back(call);
+    for (const Source& source : program.sources(saved))
+      for (const CallRef& call : facts::calls_in(source.ref)) states.push_back(call);
+    if (save.call->api == Api::torch_save) break;
+  }
   return states;
 }
 
 void check_prepared_saves(const Program& program, Report& report) {
   for (const CallRef& save : states_saved(program))
-    for (const CallRef& state : states_in(program, save.positional(0))) {
+    for (const CallRef& state : states_in(program, save)) {
       if (state.call->name != "state_dict" || !state.receiver() ||
           !is_surely_prepared(program, state.receiver()))
         continue;
@@ -127,11 +186,13 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
   if (program.wraps().empty() && !handles_prefix(program)) check_prepared_saves(program, report);
   if (program.wraps().empty() || handles_prefix(program) || loads_into_wrapper(program)) return;
   for (const CallRef& save : states_saved(program)) {
-    for (const CallRef& state : states_in(program, save.positional(0))) {
+    for (const CallRef& state : states_in(program, save)) {
       if (state.call->name != "state_dict" || !state.receiver()) continue;
-      // Where only some runs wrap, a load without the wrapper says what the keys should be.
+      // Where only some runs wrap, what the program does elsewhere says what the keys should be.
       const bool wrapped = facts::is_surely_wrapped(program, state.receiver()) ||
-                           (loads_below_wrapper(program) && program.wrap_of(state.receiver()));
+                           (is_wrapped_in_some_runs(program, state) &&
+                            (loads_below_wrapper(program) ||
+                             restores_bare(program, state.receiver()) || takes_module(program)));
       if (!wrapped) continue;
       Finding& finding = report.at(
           state.ref(), Confidence::likely,

@@ -53,6 +53,29 @@ bool makes_items(const Program& program, Ref comprehension) {
   return false;
 }
 
+// What a loader gives: the item of a loop or of next(...), moved or not.
+bool is_batch(const Program& program, Ref value, int depth = 0) {
+  constexpr int kMoves = 3;  // images = Variable(images.cuda())
+  if (!value || depth > kMoves) return false;
+  const auto sources = program.sources(value);
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef call = program.as_call(source.ref);
+    if (call && call.call->name == "next") return true;
+    if (source.how == Source::How::loop_item || source.how == Source::How::element)
+      return is_of_statement(source.ref);
+    if (!call || source.how != Source::How::value) return false;
+    if (call.call->name == "Variable") return is_batch(program, call.positional(0), depth + 1);
+    const bool moves = call.call->name == "to" || call.call->name == "cuda";
+    return moves && is_batch(program, call.receiver(), depth + 1);
+  });
+}
+
+// list(images): the rows of what a loader gives, whether that is a tensor or already a list.
+bool lists_rows(const Program& program, const CallRef& call) {
+  const Ref listed = call.positional(0);
+  return listed.kind() == Kind::identifier && !call.positional(1) && is_batch(program, listed);
+}
+
 bool is_list_of_items(const Program& program, Ref argument) {
   for (const Source& source : program.sources(argument)) {
     if (source.how != Source::How::value) continue;
@@ -62,9 +85,9 @@ bool is_list_of_items(const Program& program, Ref argument) {
       return true;
     if (kind == Kind::list && holds_plain_values(source.ref)) return true;
     const CallRef call = program.as_call(source.ref);
-    if (call && call.call->name == "list" && !call.receiver() && call.positional(0) &&
-        call.positional(0).kind() == Kind::comprehension &&
-        makes_items(program, call.positional(0)))
+    if (!call || call.call->name != "list" || call.receiver() || !call.positional(0)) continue;
+    if (call.positional(0).kind() == Kind::comprehension ? makes_items(program, call.positional(0))
+                                                         : lists_rows(program, call))
       return true;
   }
   return false;

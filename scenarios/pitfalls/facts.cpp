@@ -142,6 +142,18 @@ std::vector<CallRef> calls_in(Ref subtree) {
   return out;
 }
 
+std::vector<Ref> items_stored_in(Ref name) {
+  std::vector<Ref> out;
+  if (!name || name.kind() != Kind::identifier) return out;
+  for (const std::uint32_t index : name.module->item_defs_of(name.text())) {
+    const auto& def = name.module->defs()[index];
+    if (def.value != diagnose::kNoNode &&
+        name.module->function_of(def.target) == name.module->function_of(name.node))
+      out.push_back(name.with(def.value));
+  }
+  return out;
+}
+
 std::vector<CallRef> placements(const Program& program, const Wrap& wrap) {
   std::vector<CallRef> out;
   const std::string_view wrapped_name = program.assigned_name(wrap.call.ref());
@@ -181,92 +193,6 @@ const TrainingLoop* training_loop_of(const Program& program, Ref node) {
       if (training.batches == loop) return &training;
   return nullptr;
 }
-
-// rank = node_rank * gpus + local_rank: the program is made for several machines.
-bool computes_global_rank(const Program& program) {
-  for (const auto* module : program.modules()) {
-    const auto& tree = module->tree();
-    for (NodeId id = 0; id < tree.size(); ++id) {
-      if (tree[id].kind != Kind::binary || tree[id].op != diagnose::Op::add) continue;
-      const Ref left = Ref{module, id}.child(Field::left);
-      const Ref right = Ref{module, id}.child(Field::right);
-      const auto is_product = [](Ref part) {
-        return part && part.kind() == Kind::binary &&
-               part.module->tree()[part.node].op == diagnose::Op::multiply;
-      };
-      // A seed is computed alike.
-      const Ref whole{module, id};
-      const NodeId parent = tree[id].parent;
-      const auto is_rank = [&] {
-        return contains(lowered(program.assigned_name(whole)), "rank") ||
-               (tree[parent].kind == Kind::keyword_argument &&
-                tree.text(parent).starts_with("rank"));
-      };
-      if (((is_product(left) && program.is_local_rank(right)) ||
-           (is_product(right) && program.is_local_rank(left))) &&
-          is_rank())
-        return true;
-    }
-  }
-  return false;
-}
-
-namespace {
-
-// The script itself says that all ranks share one machine: a rendezvous on the loopback address, as
-// many ranks as GPUs here, or ranks that are the indices mp.spawn hands out.
-bool starts_on_one_node(const Program& program) {
-  // An option's default, or an index of this machine, says nothing where ranks of several are told.
-  const bool spans = computes_global_rank(program);
-  for (const CallRef& init : program.calls(Api::init_process_group)) {
-    const Ref method = init.argument(1, "init_method");
-    for (const Source& source : program.sources(method))
-      for (const std::string_view host : {"tcp://127.0.0.1", "tcp://localhost"})
-        if (contains(source.ref.text(), host) && !(spans && source.how == Source::How::argument))
-          return true;
-    if (program.comes_from(init.keyword("world_size"), Api::device_count)) return true;
-    const Ref rank = init.keyword("rank");
-    if (!spans && rank && rank.kind() == Kind::identifier && program.is_spawn_rank(rank))
-      return true;
-  }
-  for (const auto* module : program.modules())
-    for (const NodeId node : module->nodes_of(Kind::assignment)) {
-      const Ref assignment{module, node};
-      if (program.environment_name(assignment.child(Field::left)) != "MASTER_ADDR") continue;
-      const Value given = program.evaluate(assignment.child(Field::right));
-      if (spans && given.is_default) continue;
-      const std::string address = given.is_string() ? given.string : std::string();
-      const auto guards = program.guards(assignment);
-      const bool always = std::none_of(
-          guards.begin(), guards.end(),
-          [](const diagnose::Guard& guard) { return contains(guard.condition.text(), "environ"); });
-      if (always && (address == "localhost" || address == "127.0.0.1")) return true;
-    }
-  return false;
-}
-
-}  // namespace
-
-bool is_single_node(const Program& program) {
-  bool all_tell = !program.launches().empty();
-  for (const auto& launch : program.launches()) {
-    const auto nodes = launch.nodes();
-    if (nodes.value_or(1) != 1) return false;
-    all_tell = all_tell && nodes.has_value();
-  }
-  return all_tell || starts_on_one_node(program);
-}
-
-bool expects_nodes(const Program& program) {
-  for (const auto& launch : program.launches())
-    if (launch.nodes().value_or(1) > 1) return true;
-  for (const char* word : {"nnodes", "num_nodes", "node_rank", "n_nodes", "SLURM", "slurm",
-                           "submitit", "--nodes", "% torch.cuda.device_count()"})
-    if (program.mentions(word)) return true;
-  return false;
-}
-
-bool may_span_nodes(const Program& program) { return !is_single_node(program); }
 
 bool only_without_distribution(const Program& program, Ref node) {
   return program.under(node, [&](Ref condition, bool holds) {
@@ -476,10 +402,24 @@ bool in_dataset(const Program& program, Ref node) {
   return cls && (program.method(cls, "__getitem__") || program.method(cls, "__iter__"));
 }
 
+namespace {
+
+// models.__dict__[name](...), where models is torchvision's.
+bool picks_torchvision_model(const CallRef& call) {
+  const Ref function{call.module, call.call->function};
+  if (function.kind() != Kind::subscript) return false;
+  const Ref table = function.child(Field::value);
+  return table.kind() == Kind::attribute && table.child(Field::attribute).text() == "__dict__" &&
+         table.module->qualified(table.child(Field::object).node) == "torchvision.models";
+}
+
+}  // namespace
+
 bool has_batch_norm(const Program& program, const Wrap& wrap) {
   for (const Source& source : program.module_sources(wrap.module)) {
     const CallRef call = program.as_call(source.ref);
-    if (call && call.call->api == Api::torchvision_model) return true;
+    if (call && (call.call->api == Api::torchvision_model || picks_torchvision_model(call)))
+      return true;
   }
   if (wrap.classes.empty()) return false;
   std::vector<ClassRef> classes = wrapped_classes(program, wrap.kind);

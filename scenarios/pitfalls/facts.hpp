@@ -32,11 +32,17 @@ std::vector<diagnose::ClassRef> wrapped_classes(const Program& program, diagnose
 // Calls inside a subtree of one module.
 std::vector<CallRef> calls_in(Ref subtree);
 
+// What is stored under the keys of a dictionary that has this name: state["model"] = value.
+std::vector<Ref> items_stored_in(Ref name);
+
 // .to(...) and .cuda(...) calls that place what the wrapper wraps, or the wrapper itself.
 std::vector<CallRef> placements(const Program& program, const diagnose::Wrap& wrap);
 
 // The training loop whose batches hold the node, also through calls.
 const diagnose::TrainingLoop* training_loop_of(const Program& program, Ref node);
+
+// The word stands anywhere in the sources: comments hold the launch lines that people use.
+bool speaks_of(const Program& program, std::string_view word);
 
 // More than one node is possible: no launch line says that there is a single one.
 bool may_span_nodes(const Program& program);
@@ -69,6 +75,11 @@ std::vector<diagnose::ForwardCall> forwards_behind(const Program& program, Ref v
 // The program runs the node: its function is called from somewhere that runs, and it does not stand
 // under the __main__ guard of a file that the script only imports (reachability.cpp).
 bool is_reachable(const Program& program, Ref node);
+
+// The function belongs to a file that is looked at alone and runs nothing itself, and it stands
+// beside a wrapper: in the same class, or it makes one. Whatever uses the file runs it
+// (offered.cpp).
+bool is_offered(const Program& program, diagnose::FunctionRef function);
 
 // All that runs the node runs it once, in the process that starts the ranks afterwards.
 bool only_before_ranks(const Program& program, Ref node);

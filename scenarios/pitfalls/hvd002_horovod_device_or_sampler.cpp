@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -36,20 +38,24 @@ std::vector<CallRef> placed_on_current(const Program& program) {
   return out;
 }
 
+// A run puts something on the current device: on GPU 0 in every rank.
+bool places_on_current(const Program& program) {
+  const auto placed = placed_on_current(program);
+  return std::any_of(placed.begin(), placed.end(),
+                     [&](const CallRef& call) { return facts::is_reachable(program, call.ref()); });
+}
+
 }  // namespace
 
 void check_horovod_device_or_sampler(const Program& program, Report& report) {
   if (!program.uses(Api::hvd_init)) return;
   if (!program.uses(Api::set_device) && !program.uses(Api::device_context) &&
       !program.mentions("set_device") && !sees_own_gpu(program)) {
-    for (const CallRef& call : placed_on_current(program)) {
-      if (!facts::is_reachable(program, call.ref())) continue;
+    if (places_on_current(program))
       report
-          .at(call.ref(), Confidence::likely,
+          .at(program.calls(Api::hvd_init).front().ref(), Confidence::likely,
               "no rank was given a device of its own: all use GPU 0")
-          .help = "Call torch.cuda.set_device(hvd.local_rank()) first.";
-      break;
-    }
+          .help = "Call torch.cuda.set_device(hvd.local_rank()) next.";
   }
   if (program.uses(Api::init_process_group)) return;
   for (const CallRef& sampler : program.calls(Api::distributed_sampler))

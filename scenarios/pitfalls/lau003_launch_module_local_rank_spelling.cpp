@@ -73,10 +73,10 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
                           !program.mentions("JobEnvironment")) ||  // submitit's has one too
                          program.mentions("[\"local_rank\"]") ||
                          program.mentions("['local_rank']") ||
-                         program.mentions("distributed.launch") ||
+                         facts::speaks_of(program, "distributed.launch") ||
                          program.mentions("--launcher");  // launch with a flag for it
     // A comment says how the script is started.
-    const bool says_torchrun = !old_launcher && program.mentions("torchrun --");
+    const bool says_torchrun = !old_launcher && facts::speaks_of(program, "torchrun --");
     if (program.newest().torch < kDashVersion || says_torchrun ||
         (!old_launcher && !is_read)) {  // nothing fails before the upgrade
       tell_as_note(finding);

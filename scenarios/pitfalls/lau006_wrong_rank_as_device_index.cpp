@@ -29,11 +29,21 @@ bool is_global(const Program& program, Ref rank) {
          !program.is_spawn_rank(rank);
 }
 
+// In one branch of several the index is SLURM_PROCID itself, which counts the tasks of all nodes.
+bool is_task_of_job(const Program& program, Ref index) {
+  if (index.kind() != Kind::identifier && index.kind() != Kind::attribute) return false;
+  const auto sources = program.sources(index);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    return source.how == diagnose::Source::How::value &&
+           program.environment_name(source.ref) == "SLURM_PROCID";
+  });
+}
+
 // The global rank in rank, f"cuda:{rank}" or torch.device("cuda", rank), or in what a name holds.
 Ref global_rank_in(const Program& program, Ref device, int depth = 0) {
   constexpr int kSteps = 3;  // device -> torch.device(...) -> f"cuda:{rank}"
   if (!device || depth > kSteps) return {};
-  if (is_global(program, device)) return device;
+  if (is_global(program, device) || is_task_of_job(program, device)) return device;
   if (device.kind() == Kind::string) {
     const auto& tree = device.module->tree();
     for (auto at = tree[device.node].first_child; at != diagnose::kNoNode;

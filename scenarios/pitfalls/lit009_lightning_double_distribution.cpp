@@ -55,6 +55,14 @@ void check_lightning_double_distribution(const Program& program, Report& report)
                            : Severity::warning;
     finding.help = "Use self.device, or type_as(batch).";
   }
+  for (const CallRef& sampler : program.calls(Api::distributed_sampler))
+    if (inside_lightning(sampler.ref()) &&
+        sampler.argument(2, "rank").kind() == diagnose::Kind::integer)
+      report
+          .at(sampler.ref(), Confidence::certain,
+              "the sampler is made by hand with one rank for all: every process reads the same "
+              "shard")
+          .help = "Leave the sampler to the Trainer, which makes one for each rank.";
   bool has_sampler = program.uses(Api::distributed_sampler);
   for (const trainer::Use& use : trainer::uses(program)) {
     for (const std::string_view name : {"use_distributed_sampler", "replace_sampler_ddp"}) {

@@ -12,14 +12,28 @@ bool only_runs_before(const Program& program, Ref first, Ref second) {
 
 namespace {
 
+// The function has a variable or parameter of that name.
+bool is_bound_in(diagnose::FunctionRef function, Ref name) {
+  for (const auto& parameter : function.function->parameters)
+    if (parameter.name == name.text()) return true;
+  for (const std::uint32_t index : function.module->defs_of(name.text(), false))
+    if (function.module->tree().contains(function.function->body,
+                                         function.module->defs()[index].target))
+      return true;
+  return false;
+}
+
 // model, optimizer = accelerator.prepare(model, optimizer), above the use of the same name.
 CallRef preparation_of(const Program& program, Ref object) {
   for (const CallRef& prepare : program.calls_named("prepare")) {
     const Ref node = prepare.ref();
     const Ref parent = node.with((*node.module)[node.node].parent);
+    const auto here = program.enclosing_function(object);
+    const bool of_file = !program.enclosing_function(node) && here && here.module == node.module &&
+                         !is_bound_in(here, object);
     if (parent.kind() != diagnose::Kind::assignment ||
-        program.enclosing_function(node) != program.enclosing_function(object) ||
-        !program.runs_before(node, object))
+        (!of_file &&
+         (program.enclosing_function(node) != here || !program.runs_before(node, object))))
       continue;
     const auto& tree = node.module->tree();
     const Ref target = parent.with(tree.child(parent.node, diagnose::Field::left));

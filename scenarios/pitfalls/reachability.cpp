@@ -43,7 +43,7 @@ bool runs_in_program(const Program& program, Ref node) {
 bool is_reached(const Program& program, Ref node, int depth) {
   if (!runs_in_program(program, node)) return false;
   const FunctionRef function = program.enclosing_function(node);
-  if (!function || depth > kCalls) return true;
+  if (!function || depth > kCalls || is_offered(program, function)) return true;
   const auto& sites = program.call_sites(function);
   const ClassRef owner = program.enclosing_class(node);
   if (function.function->name == "__init__" && sites.empty())

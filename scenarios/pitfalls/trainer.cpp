@@ -83,12 +83,21 @@ const Argument* Use::find(std::string_view name) const {
 
 namespace {
 
+// LIGHTNING_V2, IS_LIGHTNING_V_1_5; neither LIGHTNING_VANILLA nor lightning_val.
+bool names_version(std::string_view text) {
+  for (std::size_t at = text.find("_v"); at != std::string_view::npos; at = text.find("_v", at + 1))
+    if (at + 2 >= text.size() || text[at + 2] == '_' ||
+        (text[at + 2] >= '0' && text[at + 2] <= '9'))
+      return true;
+  return false;
+}
+
 // if LIGHTNING_VERSION < 2: the script knows that versions differ.
 bool is_for_one_version(const Program& program, const CallRef& call) {
   return program.under(call.ref(), [](Ref condition, bool) {
     const std::string text = facts::lowered(condition.text());
     return facts::contains(text, "version") ||
-           (facts::contains(text, "lightning") && facts::contains(text, "_v"));
+           (facts::contains(text, "lightning") && names_version(text));
   });
 }
 

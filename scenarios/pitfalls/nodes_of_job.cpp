@@ -1,0 +1,137 @@
+// Whether a job has one node or several, as far as its script and its launch lines tell.
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls::facts {
+
+using diagnose::Api;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::NodeId;
+using diagnose::Source;
+using diagnose::Value;
+
+namespace {
+
+// args.rank = node * gpus, and in the worker args.rank += gpu.
+bool adds_local_rank(const Program& program) {
+  for (const auto* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::augmented_assignment)) {
+      const Ref sum{module, node};
+      const std::string name = lowered(sum.child(Field::left).text());
+      if (!name.ends_with("rank") || !program.is_local_rank(sum.child(Field::right))) continue;
+      for (const Source& source : program.sources(sum.child(Field::left)))
+        if (source.ref.kind() == Kind::binary &&
+            source.ref.module->tree()[source.ref.node].op == diagnose::Op::multiply)
+          return true;
+    }
+  return false;
+}
+
+}  // namespace
+
+// rank = node_rank * gpus + local_rank: the program is made for several machines.
+bool computes_global_rank(const Program& program) {
+  if (adds_local_rank(program)) return true;
+  for (const auto* module : program.modules()) {
+    const auto& tree = module->tree();
+    for (NodeId id = 0; id < tree.size(); ++id) {
+      if (tree[id].kind != Kind::binary || tree[id].op != diagnose::Op::add) continue;
+      const Ref left = Ref{module, id}.child(Field::left);
+      const Ref right = Ref{module, id}.child(Field::right);
+      const auto is_product = [](Ref part) {
+        return part && part.kind() == Kind::binary &&
+               part.module->tree()[part.node].op == diagnose::Op::multiply;
+      };
+      // A seed is computed alike.
+      const Ref whole{module, id};
+      const NodeId parent = tree[id].parent;
+      const auto is_rank = [&] {
+        return contains(lowered(program.assigned_name(whole)), "rank") ||
+               (tree[parent].kind == Kind::keyword_argument &&
+                tree.text(parent).starts_with("rank"));
+      };
+      if (((is_product(left) && program.is_local_rank(right)) ||
+           (is_product(right) && program.is_local_rank(left))) &&
+          is_rank())
+        return true;
+    }
+  }
+  return false;
+}
+
+namespace {
+
+// The script itself says that all ranks share one machine: a rendezvous on the loopback address, as
+// many ranks as GPUs here, or ranks that are the indices mp.spawn hands out.
+bool starts_on_one_node(const Program& program) {
+  // An option's default, or an index of this machine, says nothing where ranks of several are told.
+  const bool spans = computes_global_rank(program);
+  for (const CallRef& init : program.calls(Api::init_process_group)) {
+    // One address of several is that of the runs on one node.
+    const auto methods = program.sources(init.argument(1, "init_method"));
+    if (!methods.empty() && std::all_of(methods.begin(), methods.end(), [&](const Source& source) {
+          return (contains(source.ref.text(), "tcp://127.0.0.1") ||
+                  contains(source.ref.text(), "tcp://localhost")) &&
+                 !(spans && source.how == Source::How::argument);
+        }))
+      return true;
+    const auto sizes = program.sources(init.keyword("world_size"));
+    if (!sizes.empty() && std::all_of(sizes.begin(), sizes.end(), [&](const Source& source) {
+          const CallRef call = program.as_call(source.ref);
+          return call && call.call->api == Api::device_count;
+        }))
+      return true;
+    const Ref rank = init.keyword("rank");
+    if (!spans && rank && rank.kind() == Kind::identifier && program.is_spawn_rank(rank))
+      return true;
+  }
+  for (const auto* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::assignment)) {
+      const Ref assignment{module, node};
+      if (program.environment_name(assignment.child(Field::left)) != "MASTER_ADDR") continue;
+      const Value given = program.evaluate(assignment.child(Field::right));
+      if (spans && given.is_default) continue;
+      const std::string address = given.is_string() ? given.string : std::string();
+      const auto guards = program.guards(assignment);
+      const bool always = std::none_of(
+          guards.begin(), guards.end(),
+          [](const diagnose::Guard& guard) { return contains(guard.condition.text(), "environ"); });
+      if (always && (address == "localhost" || address == "127.0.0.1")) return true;
+    }
+  return false;
+}
+
+}  // namespace
+
+bool speaks_of(const Program& program, std::string_view word) {
+  const auto& modules = program.modules();
+  return std::any_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
+    return contains(module->tree().source(), word);
+  });
+}
+
+bool is_single_node(const Program& program) {
+  bool all_tell = !program.launches().empty();
+  for (const auto& launch : program.launches()) {
+    const auto nodes = launch.nodes();
+    if (nodes.value_or(1) != 1) return false;
+    all_tell = all_tell && nodes.has_value();
+  }
+  return all_tell || starts_on_one_node(program);
+}
+
+bool expects_nodes(const Program& program) {
+  for (const auto& launch : program.launches())
+    if (launch.nodes().value_or(1) > 1) return true;
+  for (const char* word :
+       {"nnodes", "num_nodes", "node_rank", "n_nodes", "SLURM", "slurm", "HOSTFILE", "PBS_NODEFILE",
+        "submitit", "--nodes", "% torch.cuda.device_count()"})
+    if (speaks_of(program, word)) return true;
+  return false;
+}
+
+bool may_span_nodes(const Program& program) { return !is_single_node(program); }
+
+}  // namespace bench::pitfalls::facts
