@@ -132,6 +132,8 @@ bool is_switched_off_by(const Program& program, FunctionRef function, Ref node,
 Certainty reach(const Program& program, Ref node, int depth) {
   if (node.module != &program.root() && node.module->under_main_guard(node.node))
     return Certainty::no;
+  // A table of lambdas: which of them is called, and where, is not followed.
+  if (node.module->tree().ancestor(node.node, Kind::lambda) != kNoNode) return Certainty::perhaps;
   const FunctionRef function = program.enclosing_function(node);
   if (!function || is_entry(program, function)) return Certainty::certain;
   if (depth > kFollowedCalls) return Certainty::perhaps;
