@@ -27,6 +27,19 @@ bool depends_on_local_data(std::string_view condition) {
   return false;
 }
 
+// mask.sum() == 0, after mask = ~torch.isnan(batch), found in the same round.
+bool reads_local_data(const Program& program, Ref condition, Ref round) {
+  const auto& tree = condition.module->tree();
+  for (NodeId id = condition.node; id < tree[condition.node].last; ++id) {
+    if (tree[id].kind != Kind::identifier) continue;
+    for (const diagnose::Source& source : program.sources(condition.with(id)))
+      if (source.how == diagnose::Source::How::value && source.ref.module == round.module &&
+          tree.contains(round.node, source.ref.node) && depends_on_local_data(source.ref.text()))
+        return true;
+  }
+  return false;
+}
+
 bool stops_early(std::string_view condition) {
   const std::string text = facts::lowered(condition);
   for (const std::string_view word :
@@ -146,10 +159,53 @@ bool evaluates_whole_sets(const Program& program, Ref round) {
   return any;
 }
 
+Finding& tell(Ref statement, std::string_view why, Report& report) {
+  const bool skips = statement.kind() == Kind::continue_statement;
+  Finding& finding =
+      report.at(statement, Confidence::likely,
+                std::string(skips ? "continue " : "break ") + std::string(why) +
+                    ": the other ranks go on, so collectives pair up one step off or hang");
+  finding.help =
+      "All-reduce the condition first, so that every rank decides alike; or zero the loss "
+      "and call backward all the same.";
+  return finding;
+}
+
+// Every rank hands the wrapped model to a function of a file that is not here, whose name says that
+// it trains.
+bool trains_elsewhere(const Program& program, Ref round) {
+  const auto calls = facts::calls_in(round);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    const std::string name = facts::lowered(call.call->name);
+    const Ref model = call.positional(0);
+    return name.starts_with("train") && !call.receiver() && model &&
+           program.is_wrapped(model, diagnose::Wrapper::ddp) &&
+           program.guarded_by_rank(call.ref()) == RankTest::none;
+  });
+}
+
+// Epochs whose steps are in a file that is not here: no training loop, but a break is seen.
+void check_epochs_of_a_helper(const Program& program, Report& report) {
+  if (!program.training_loops().empty()) return;
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::break_statement)) {
+      const Ref statement{module, node};
+      const Ref round = program.innermost_loop(statement);
+      if (!round || !trains_elsewhere(program, round)) continue;
+      const auto guards = program.guards(statement);
+      if (std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+            return module->tree().contains(round.node, guard.condition.node) &&
+                   leaves_on_some_ranks(program, guard, statement, round);
+          }))
+        tell(statement, "under a test of the rank", report);
+    }
+}
+
 }  // namespace
 
 void check_rank_local_skip_or_break(const Program& program, Report& report) {
   if (!program.has_ddp() || program.framework_distributes()) return;
+  check_epochs_of_a_helper(program, report);
   for (const TrainingLoop& loop : program.training_loops())
     for (const Kind kind : {Kind::continue_statement, Kind::break_statement})
       for (const Module* module : program.modules())
@@ -171,7 +227,8 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
               why = "on a loss that only this rank sees";
             if (around != loop.epochs && program.guarded_by_rank(statement) == RankTest::none) {
               if (reads_the_clock(program, guard.condition)) why = "on the clock of this rank";
-              if (reads_an_output(program, guard.condition))
+              if (reads_an_output(program, guard.condition) ||
+                  reads_local_data(program, guard.condition, around))
                 why = "on a value that only this rank computes";
             }
             if (around == loop.epochs && stops_early(guard.condition.text()) &&
@@ -182,13 +239,7 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
           if (some_ranks) why = "under a test of the rank";
           if (why.empty() || (!some_ranks && agrees_between_ranks(program, statement, around)))
             continue;
-          Finding& finding = report.at(
-              statement, Confidence::likely,
-              std::string(kind == Kind::continue_statement ? "continue " : "break ") + why +
-                  ": the other ranks go on, so collectives pair up one step off or hang");
-          finding.help =
-              "All-reduce the condition first, so that every rank decides alike; or zero the loss "
-              "and call backward all the same.";
+          Finding& finding = tell(statement, why, report);
           if (why == kOnMetric && evaluates_whole_sets(program, around)) tell_as_note(finding);
         }
 }

@@ -20,14 +20,15 @@ std::optional<std::string> problem_of(const std::string& devices) {
 }
 
 // Calls that initialise CUDA in this process; is_available() counts devices in the driver, which
-// reads the variable once.
+// reads the variable once. DataParallel compares the devices' memory when it is built.
 bool starts_cuda(const CallRef& call) {
   if (call.call->name == "is_available" &&
       call.module->qualified(call.call->function) == "torch.cuda.is_available")
     return true;
   if (call.call->name == "cuda" && call.receiver()) return true;
   const Api api = call.call->api;
-  return api == Api::set_device || api == Api::current_device || api == Api::cuda_synchronize;
+  return api == Api::set_device || api == Api::current_device || api == Api::cuda_synchronize ||
+         api == Api::data_parallel;
 }
 
 }  // namespace
