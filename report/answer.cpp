@@ -1,6 +1,7 @@
 #include "report/answer.hpp"
 
 #include "bench/core/metric_catalog.hpp"
+#include "bench/core/strategy.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,7 @@
 #include "report/headline.hpp"
 
+#include "bench/core/strategy.hpp"
+
 #include <algorithm>
 #include <map>
 #include <tuple>

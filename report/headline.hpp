@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bench/core/case_result.hpp"
+#include "bench/core/strategy.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,7 @@
 #include "simulator/error_band.hpp"
 
+#include "bench/core/strategy.hpp"
+
 #include <algorithm>
 
 namespace bench::simulator {

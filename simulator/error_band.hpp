@@ -2,6 +2,7 @@
 // (docs/accuracy.md), widened by collectives whose own figures are worse than that.
 #pragma once
 
+#include "bench/core/strategy.hpp"
 #include "simulator/engine.hpp"
 #include "simulator/simulate.hpp"
 

@@ -1,5 +1,6 @@
 #include "simulator/ratio_replay.hpp"
 
+#include "bench/core/strategy.hpp"
 #include "simulator/anchor.hpp"
 #include "simulator/published_csv.hpp"
 #include "simulator/replay.hpp"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bench/core/case.hpp"
+#include "bench/core/strategy.hpp"
 #include "simulator/operation_graph.hpp"
 
 #include <cmath>

@@ -1,5 +1,6 @@
 #include "simulator/replay.hpp"
 
+#include "bench/core/strategy.hpp"
 #include "simulator/graph_edit.hpp"
 #include "simulator/published_csv.hpp"
 

@@ -5,6 +5,7 @@
 #include "bench/cli/help.hpp"
 #include "bench/cli/worker_lookup.hpp"
 #include "bench/core/error.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/core/utc_time.hpp"
 #include "bench/harness/simulated_runner.hpp"
 #include "bench/launch/job_runner.hpp"

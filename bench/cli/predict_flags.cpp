@@ -2,6 +2,7 @@
 
 #include "bench/cli/run_flags.hpp"
 #include "bench/core/error.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/plan/setting_table.hpp"
 
 #include <charconv>

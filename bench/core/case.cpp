@@ -1,5 +1,7 @@
 #include "bench/core/case.hpp"
 
+#include "bench/core/strategy.hpp"
+
 #include <array>
 
 namespace bench {
@@ -44,6 +46,8 @@ std::optional<E> value_of(const Table& table, const std::string& text) {
 
 }  // namespace
 
+static_assert(Strategy{} == Strategy::single, "the default of Case::strategy");
+
 const char* strategy_name(Strategy strategy) { return name_of(kStrategies, strategy); }
 const char* execute_name(Execute execute) { return name_of(kExecutes, execute); }
 const char* device_kind_name(DeviceKind kind) { return name_of(kDeviceKinds, kind); }
@@ -67,6 +71,8 @@ std::optional<DataKind> parse_data_kind(const std::string& text) {
 std::optional<HostProfile> parse_host_profile(const std::string& text) {
   return value_of<HostProfile>(kHostProfiles, text);
 }
+
+int Case::process_count() const { return strategy == Strategy::distributed ? world_size() : 1; }
 
 std::string Case::name() const {
   std::string text = scenario + "/";

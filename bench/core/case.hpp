@@ -10,7 +10,7 @@
 
 namespace bench {
 
-enum class Strategy { single, data_parallel, libtorch_data_parallel, distributed };
+enum class Strategy : int;  // bench/core/strategy.hpp: only what decides by its values needs them
 enum class Execute { numeric, shape };  // virtual GPUs only; cuda and cpu are always numeric
 enum class DeviceKind { cuda, vgpu, cpu };
 enum class DataKind { synthetic, fashion_mnist };
@@ -57,7 +57,7 @@ struct OptimizerSpec {
 struct Case {
   std::string scenario;
   ModelSpec model;
-  Strategy strategy = Strategy::single;
+  Strategy strategy{};       // single
   std::vector<int> gpus{0};  // device indices; gpus[0] is the primary device
   std::int64_t batch = 0;    // samples per optimizer step over all GPUs (global batch)
   int accumulation = 1;      // micro-batches per optimizer step
@@ -83,7 +83,7 @@ struct Case {
   std::string pitfall;
 
   int world_size() const { return static_cast<int>(gpus.size()); }
-  int process_count() const { return strategy == Strategy::distributed ? world_size() : 1; }
+  int process_count() const;  // distributed: one a GPU; else 1
   // <scenario>/model:<m>/strategy:<s>/gpus:<n>/batch:<b>[/<key>:<value>...], or
   // <scenario>/<pitfall>[/<key>:<value>...]
   std::string name() const;

@@ -1,5 +1,7 @@
 #include "bench/core/relative_metrics.hpp"
 
+#include "bench/core/strategy.hpp"
+
 #include <cmath>
 
 namespace bench {

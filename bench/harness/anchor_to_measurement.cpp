@@ -1,6 +1,7 @@
 #include "bench/harness/anchor_to_measurement.hpp"
 
 #include "bench/core/error.hpp"
+#include "bench/core/strategy.hpp"
 #include "simulator/graph_io.hpp"
 
 #include <string>

@@ -1,5 +1,6 @@
 #include "bench/harness/case_findings.hpp"
 
+#include "bench/core/strategy.hpp"
 #include "bench/harness/verification.hpp"
 
 namespace bench {

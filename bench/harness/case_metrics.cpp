@@ -1,6 +1,7 @@
 #include "bench/harness/case_metrics.hpp"
 
 #include "bench/core/communication_sample.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/harness/measured_communication.hpp"
 #include "bench/harness/sample_summary.hpp"
 #include "simulator/graph_io.hpp"

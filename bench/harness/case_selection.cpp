@@ -1,6 +1,7 @@
 #include "bench/harness/case_selection.hpp"
 
 #include "bench/core/error.hpp"
+#include "bench/core/strategy.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,6 @@
 #include "bench/harness/measured_runner.hpp"
 
+#include "bench/core/strategy.hpp"
 #include "bench/harness/case_metrics.hpp"
 #include "bench/harness/max_batch.hpp"
 #include "bench/harness/verification.hpp"

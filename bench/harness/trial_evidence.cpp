@@ -1,5 +1,6 @@
 #include "bench/harness/trial_evidence.hpp"
 
+#include "bench/core/strategy.hpp"
 #include "report/run_files.hpp"
 
 #include <fstream>

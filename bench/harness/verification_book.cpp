@@ -1,6 +1,7 @@
 #include "bench/harness/verification_book.hpp"
 
 #include "bench/core/case_json.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/harness/verification.hpp"
 
 #include <utility>

@@ -1,5 +1,6 @@
 #include "bench/launch/mock_calibration.hpp"
 
+#include "bench/core/strategy.hpp"
 #include "simulator/host_costs.hpp"
 #include "simulator/kernel_time.hpp"
 

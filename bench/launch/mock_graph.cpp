@@ -1,5 +1,6 @@
 #include "bench/launch/mock_graph.hpp"
 
+#include "bench/core/strategy.hpp"
 #include "bench/launch/mock_worker.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "bench/launch/mock_worker.hpp"
 
 #include "bench/core/error.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/launch/mock_calibration.hpp"
 #include "bench/launch/mock_graph.hpp"
 #include "bench/launch/worker_protocol.hpp"

@@ -1,6 +1,7 @@
 // What a whole answer of `bench predict` costs when the step is recorded: machine description, two
 // graphs from disk, the single-device step, the job at its scale, memory through the allocator's
 // model, and the text.
+#include "bench/core/strategy.hpp"
 #include "bench/micro/layered_graph.hpp"
 #include "bench/predict/prediction_text.hpp"
 #include "simulator/graph_io.hpp"

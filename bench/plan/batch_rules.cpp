@@ -1,5 +1,7 @@
 #include "bench/plan/batch_rules.hpp"
 
+#include "bench/core/strategy.hpp"
+
 namespace bench {
 namespace {
 

@@ -1,5 +1,7 @@
 #include "bench/plan/ddp_sweep.hpp"
 
+#include "bench/core/strategy.hpp"
+
 #include <cstdio>
 
 namespace bench {

@@ -1,6 +1,7 @@
 #include "bench/plan/expand.hpp"
 
 #include "bench/core/error.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/plan/batch_rules.hpp"
 #include "bench/plan/ddp_sweep.hpp"
 #include "bench/plan/model_choice.hpp"

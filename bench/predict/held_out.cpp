@@ -1,4 +1,5 @@
 // Leave-one-machine-out: the constants that published rows set, fitted again without one machine.
+#include "bench/core/strategy.hpp"
 #include "bench/predict/validation.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,7 @@
 #include "bench/predict/prediction.hpp"
 
 #include "bench/core/case_json.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/predict/recorded_step.hpp"
 #include "simulator/rank_jitter.hpp"
 

@@ -1,5 +1,6 @@
 #include "bench/predict/prediction_text.hpp"
 
+#include "bench/core/strategy.hpp"
 #include "bench/core/units.hpp"
 #include "report/text_table.hpp"
 

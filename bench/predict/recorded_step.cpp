@@ -1,5 +1,6 @@
 #include "bench/predict/recorded_step.hpp"
 
+#include "bench/core/strategy.hpp"
 #include "simulator/accumulation_edit.hpp"
 #include "simulator/buffer_edit.hpp"
 #include "simulator/reducer_edit.hpp"

@@ -3,6 +3,7 @@
 #include "bench/core/case_json.hpp"
 #include "bench/core/error.hpp"
 #include "bench/core/fnv_hash.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/harness/simulated_runner.hpp"
 #include "bench/predict/recorded_batch.hpp"
 #include "simulator/graph_io.hpp"

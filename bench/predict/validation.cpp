@@ -1,6 +1,7 @@
 #include "bench/predict/validation.hpp"
 
 #include "bench/core/model_catalog.hpp"
+#include "bench/core/strategy.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,6 @@
 #include "bench/predict/validation_text.hpp"
 
+#include "bench/core/strategy.hpp"
 #include "report/text_table.hpp"
 #include "simulator/collective_check.hpp"
 

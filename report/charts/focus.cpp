@@ -1,5 +1,7 @@
 #include "report/charts/focus.hpp"
 
+#include "bench/core/strategy.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

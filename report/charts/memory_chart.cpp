@@ -1,4 +1,5 @@
 // Peak memory of each GPU, stacked by category, DP over DDP.
+#include "bench/core/strategy.hpp"
 #include "bench/core/units.hpp"
 #include "report/case_tables.hpp"
 #include "report/charts/axis.hpp"

@@ -1,4 +1,5 @@
 // Throughput of a model over what its run varies: GPU counts, batches, the scenario's own axis.
+#include "bench/core/strategy.hpp"
 #include "report/charts/focus.hpp"
 #include "report/charts/line_chart.hpp"
 #include "report/charts/run_charts.hpp"

@@ -2,6 +2,7 @@
 // fails. BENCH_UPDATE_GOLDEN=1 rewrites them.
 #include "bench/cli/predict_flags.hpp"
 #include "bench/cli/run_flags.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/plan/expand.hpp"
 #include "bench/plan/scenario_file.hpp"
 #include "bench/plan/setting_table.hpp"

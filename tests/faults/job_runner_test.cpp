@@ -2,6 +2,7 @@
 // whatever the worker does.
 #include "bench/launch/job_runner.hpp"
 
+#include "bench/core/strategy.hpp"
 #include "bench/launch/mock_worker.hpp"
 
 #include <gtest/gtest.h>

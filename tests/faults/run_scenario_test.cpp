@@ -4,6 +4,7 @@
 
 #include "bench/core/error.hpp"
 #include "bench/core/run_json.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/launch/interrupt.hpp"
 #include "bench/launch/mock_worker.hpp"
 

@@ -1,6 +1,7 @@
 // The file that `bench calibrate` writes: its text, and that it is a machine like any other.
 #include "bench/calibrate/machine_text.hpp"
 #include "bench/core/error.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/launch/mock_calibration.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 #include "tests/golden/sample_run.hpp"
 
 #include "bench/core/relative_metrics.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/core/units.hpp"
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 // Both DataParallels on virtual GPUs: chunks, groups of the coalesced collectives, and training
 // against the single-device run.
+#include "bench/core/strategy.hpp"
+
 #include "training/devices/vgpu.hpp"
 #include "training/strategies/coalesced.hpp"
 #include "training/strategies/replicas.hpp"

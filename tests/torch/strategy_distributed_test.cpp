@@ -1,5 +1,7 @@
 // DistributedDataParallel against the single-device run on the same global batch, under every
 // option it has, on the CPU and on virtual GPUs.
+#include "bench/core/strategy.hpp"
+
 #include "training/strategies/distributed.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,7 @@
 #include "tests/torch/strategy_harness.hpp"
 
+#include "bench/core/strategy.hpp"
+
 #include "training/devices/vgpu.hpp"
 #include "training/strategies/rendezvous.hpp"
 

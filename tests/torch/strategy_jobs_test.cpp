@@ -1,5 +1,6 @@
 // Jobs as the parent sees them: recordings, skips, failures; and a user's TorchScript file under
 // every strategy.
+#include "bench/core/strategy.hpp"
 #include "simulator/graph_io.hpp"
 
 #include "training/jobs/job_runner.hpp"

@@ -1,5 +1,7 @@
 // The distributed strategy against Python's DistributedDataParallel: the same losses step by step
 // on the same weights and batches, and the same buckets.
+#include "bench/core/strategy.hpp"
+
 #include "training/strategies/distributed.hpp"
 #include "training/strategies/optimizer.hpp"
 

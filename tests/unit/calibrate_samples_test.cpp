@@ -1,6 +1,7 @@
 // Samples as they travel from the worker to the parent.
 #include "bench/calibrate/samples.hpp"
 #include "bench/core/error.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/launch/mock_calibration.hpp"
 
 #include <gtest/gtest.h>

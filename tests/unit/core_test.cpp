@@ -1,5 +1,6 @@
 #include "bench/core/case_json.hpp"
 #include "bench/core/error.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/core/units.hpp"
 
 #include <gtest/gtest.h>

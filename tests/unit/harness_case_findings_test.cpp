@@ -1,4 +1,5 @@
 // What the rules of the pitfalls find in the cases of an ordinary scenario.
+#include "bench/core/strategy.hpp"
 #include "bench/harness/case_findings.hpp"
 
 #include <gtest/gtest.h>

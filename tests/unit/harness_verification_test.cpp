@@ -1,6 +1,7 @@
 // Verification must accept rounding and refuse every mistake that data-parallel code makes. The
 // fingerprints come from a small real training in float32, so the tolerance is tested against
 // arithmetic and not against numbers made up to pass.
+#include "bench/core/strategy.hpp"
 #include "bench/harness/verification.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 #include "bench/core/case_json.hpp"
 #include "bench/core/error.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/launch/worker_protocol.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // Settings and devices become cases: which combinations exist, in which order, with which skips.
 #include "bench/core/error.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/plan/batch_rules.hpp"
 #include "bench/plan/expand.hpp"
 #include "bench/plan/scenario_file.hpp"

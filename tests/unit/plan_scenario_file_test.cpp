@@ -1,4 +1,5 @@
 #include "bench/core/error.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/plan/scenario_catalog.hpp"
 #include "bench/plan/scenario_file.hpp"
 

@@ -1,5 +1,6 @@
 // What a run answers: which comparison leads, which sentences follow, which hints fire.
 #include "bench/core/relative_metrics.hpp"
+#include "bench/core/strategy.hpp"
 #include "bench/core/units.hpp"
 #include "report/answer.hpp"
 #include "report/case_tables.hpp"

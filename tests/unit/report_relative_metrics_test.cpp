@@ -1,4 +1,5 @@
 #include "bench/core/relative_metrics.hpp"
+#include "bench/core/strategy.hpp"
 
 #include <gtest/gtest.h>
 

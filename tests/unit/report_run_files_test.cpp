@@ -1,5 +1,6 @@
 // Files of a run: atomic, compressed the same every time, and readable again.
 #include "bench/core/error.hpp"
+#include "bench/core/strategy.hpp"
 #include "report/run_files.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 #include "bench/core/error.hpp"
 #include "bench/core/run_json.hpp"
+#include "bench/core/strategy.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

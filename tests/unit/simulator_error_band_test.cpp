@@ -1,4 +1,5 @@
 // Error bands: wider without an anchor, wider where collectives are worse known.
+#include "bench/core/strategy.hpp"
 #include "bench/micro/layered_graph.hpp"
 #include "simulator/error_band.hpp"
 

@@ -1,5 +1,6 @@
 // The published steps that ship with the program, the edits that make a recording comparable with
 // them, and the arithmetic of the summary.
+#include "bench/core/strategy.hpp"
 #include "bench/micro/layered_graph.hpp"
 #include "simulator/graph_edit.hpp"
 #include "simulator/graph_io.hpp"

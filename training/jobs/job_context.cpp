@@ -1,6 +1,7 @@
 #include "training/jobs/job_context.hpp"
 
 #include "bench/core/error.hpp"
+#include "bench/core/strategy.hpp"
 
 #include "training/data/batch_source.hpp"
 #include "training/devices/vgpu.hpp"

@@ -1,6 +1,7 @@
 #include "training/jobs/job_runner.hpp"
 
 #include "bench/core/error.hpp"
+#include "bench/core/strategy.hpp"
 
 #include <torch/version.h>
 

@@ -1,5 +1,6 @@
 // record: warm up on virtual GPUs until a step is like every later one, then record one step as an
 // operation graph for the simulator.
+#include "bench/core/strategy.hpp"
 #include "simulator/graph_io.hpp"
 
 #include "training/devices/memory_ledger.hpp"

@@ -1,5 +1,7 @@
 #include "training/strategies/trainer.hpp"
 
+#include "bench/core/strategy.hpp"
+
 #include "training/devices/recorder.hpp"
 #include "training/devices/vgpu.hpp"
 #include "training/strategies/chunked_reference.hpp"
