@@ -141,6 +141,15 @@ bool goes_through_files(const Program& program, Ref loop) {
          });
 }
 
+// One rank evaluates, over a loader that a helper makes with and without a sampler: it may well see
+// all the data.
+bool one_rank_may_see_all(const Program& program, Ref loop, const CallRef& loader) {
+  if (program.guarded_by_rank(loop) != diagnose::RankTest::main_only) return false;
+  const auto samplers = program.sources(loader.keyword("sampler"));
+  return std::any_of(samplers.begin(), samplers.end(),
+                     [](const diagnose::Source& source) { return source.ref.text() == "None"; });
+}
+
 // A value that is accumulated in the loop: total += ..., losses.append(...).
 bool accumulates(const Program& program, Ref loop) {
   const auto& tree = loop.module->tree();
@@ -247,7 +256,8 @@ void check_metric_not_reduced(const Program& program, Report& report) {
           check_forgotten_meters(program, outermost_function(program, loop), methods, report);
         if (!sampler_of(program, loader) ||
             (!is_evaluation_loader(program, loader) && !is_evaluation_loop(program, loop)) ||
-            is_reduced(program, loop, reductions) || goes_through_files(program, loop))
+            is_reduced(program, loop, reductions) || goes_through_files(program, loop) ||
+            one_rank_may_see_all(program, loop, loader))
           continue;
         report
             .at(loop, Confidence::likely,
