@@ -26,7 +26,21 @@ constexpr std::int64_t kMostGpus = 64;
 
 }  // namespace
 
+namespace {
+
+// Every launch line there is starts one process a GPU: the branch with DataParallel is not taken.
+bool only_started_as_several(const Program& program) {
+  const auto& launches = program.launches();
+  return !launches.empty() && std::none_of(launches.begin(), launches.end(), [](const auto& line) {
+    return line.launcher == diagnose::Launcher::python ||
+           line.launcher == diagnose::Launcher::srun || line.launcher == diagnose::Launcher::other;
+  });
+}
+
+}  // namespace
+
 void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
+  if (only_started_as_several(program)) return;
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::data_parallel) continue;
     const auto ids = facts::device_ids(program, wrap.call);
@@ -35,7 +49,8 @@ void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
     if (!gpus && !wrap.call.argument(1, "device_ids")) gpus = facts::visible_gpus(program);
     if (!gpus || *gpus < 2 || *gpus > kMostGpus) continue;
     for (const CallRef& loader : program.calls(Api::data_loader)) {
-      if (is_evaluation_loader(program, loader)) continue;
+      // A sampler for ranks: this loader is of the runs with DistributedDataParallel.
+      if (is_evaluation_loader(program, loader) || sampler_of(program, loader)) continue;
       const Ref argument = loader.argument(1, "batch_size");
       const Value batch = program.evaluate(argument);
       if (!batch.is_integer() || batch.integer <= 0 || batch.integer % *gpus == 0) continue;
