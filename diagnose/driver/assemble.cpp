@@ -8,8 +8,8 @@
 namespace bench::diagnose {
 namespace {
 
-// Of one program. A cut one lacks calls whose absence rules speak of, so this bounds work and is not
-// meant to be met: a model zoo easily brings 60 files before the trainer's helpers.
+// Of one program. A cut one lacks calls whose absence rules speak of, so this bounds work and is
+// not meant to be met: a model zoo easily brings 60 files before the trainer's helpers.
 constexpr std::size_t kMaxModules = 96;
 constexpr std::size_t kMaxBeside = 32;  // files looked through beside a script
 constexpr int kMaxParents = 3;          // directories above the script tried for absolute imports

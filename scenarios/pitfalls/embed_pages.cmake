@@ -7,13 +7,15 @@ foreach(page IN LISTS PAGES)
   get_filename_component(stem "${page}" NAME_WE)
   string(REGEX REPLACE "_.*" "" id "${stem}")
   string(TOUPPER "${id}" id)
-  string(APPEND rows "    {\"${id}\", R\"bench_page(${text})bench_page\"},\n")
+  string(APPEND rows "    {\"${id}\", R\"bench_page(${text})bench_page\"sv},\n")
 endforeach()
 set(code "// Generated from scenarios/pitfalls/*.md.
 #include \"scenarios/pitfalls/rule.hpp\"
 
 namespace bench::pitfalls {
 namespace {
+
+using namespace std::string_view_literals;  // lengths come with them: clang gives up counting megabytes
 
 struct Page {
   std::string_view id;
