@@ -110,13 +110,28 @@ bool is_toggled(const Program& program, const diagnose::CallRef& call) {
   });
 }
 
+// Wrapped with all parameters trainable and a search for unused ones, DDP bears that they are
+// frozen and unfrozen later: it has a bucket for each and marks those without a gradient.
+bool bears_freezing(const Program& program, const Wrap& wrap) {
+  if (!program.is_literal_true(wrap.call.keyword("find_unused_parameters"))) return false;
+  for (const Module* module : program.modules())
+    for (const std::uint32_t index : module->defs_of("requires_grad", true))
+      if (program.runs_before({module, module->defs()[index].target}, wrap.call.ref()))
+        return false;
+  const auto calls = program.calls_named("requires_grad_");
+  return std::none_of(calls.begin(), calls.end(), [&](const diagnose::CallRef& call) {
+    return program.runs_before(call.ref(), wrap.call.ref());
+  });
+}
+
 }  // namespace
 
 void check_parameters_changed_after_wrap(const Program& program, Report& report) {
   if (!program.has_ddp()) return;
-  const auto flag = [&](Ref where, Ref object, std::string message) {
+  const auto flag = [&](Ref where, Ref object, std::string message, bool freezes = false) {
     const Wrap* wrap = changed_wrap(program, object, where);
     if (wrap == nullptr || !is_trained(program, *wrap)) return;
+    if (freezes && bears_freezing(program, *wrap)) return;
     // A GAN switches the other network off and on in every step; DDP of that network is then
     // unused.
     const auto* loop = facts::training_loop_of(program, where);
@@ -135,7 +150,8 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
       flag(target, target.child(Field::object),
            "requires_grad changes after the model was wrapped: DDP keeps the list it saw when it "
            "was "
-           "built, so unfrozen parameters are never synchronised");
+           "built, so unfrozen parameters are never synchronised",
+           true);
     }
     for (const Def& def : module->defs()) {
       if (!def.is_attribute || def.kind != DefKind::assign || def.value == kNoNode) continue;
@@ -158,7 +174,8 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
       flag(call.ref(), call.receiver(),
            "requires_grad_ is called after the model was wrapped: DDP keeps the list of parameters "
            "it "
-           "saw when it was built");
+           "saw when it was built",
+           true);
 }
 
 namespace {
