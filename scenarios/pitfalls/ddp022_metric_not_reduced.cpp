@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/forgotten_number.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
@@ -227,6 +228,62 @@ void check_forgotten_meters(const Program& program, FunctionRef evaluation,
   }
 }
 
+// What reductions of the function, and helpers it calls that reduce, are given and return.
+VariableNames reduced_in(const Program& program, FunctionRef function,
+                         const std::vector<Reduction>& reductions) {
+  VariableNames out;
+  const Ref body{function.module, function.function->body};
+  const auto& tree = body.module->tree();
+  const auto add = [&](Ref value) {
+    if (value) out.merge(variables_in(value));
+  };
+  std::vector<NodeId> places;
+  for (const Reduction& reduction : reductions)
+    if (program.enclosing_function(reduction.call) == function) {
+      add(reduction.value);
+      places.push_back(reduction.call.node);
+    }
+  for (const CallRef& call : facts::calls_in(body)) {
+    const FunctionRef helper = program.callee(call);
+    if (!helper || helper == function ||
+        std::none_of(reductions.begin(), reductions.end(), [&](const Reduction& reduction) {
+          const FunctionRef there = program.enclosing_function(reduction.call);
+          return there == helper || enters(program, helper, there);
+        }))
+      continue;
+    add(call.ref().child(Field::arguments));
+    add(call.receiver());
+    places.push_back(call.call->node);
+  }
+  for (const diagnose::Def& def : function.module->defs())
+    if (def.value != diagnose::kNoNode && tree.contains(body.node, def.target) &&
+        std::any_of(places.begin(), places.end(),
+                    [&](NodeId place) { return tree.contains(def.value, place); }))
+      add(body.with(def.target));
+  return out;
+}
+
+// dist.all_reduce(correct), and loss / n is returned beside it.
+bool tells_forgotten_number(const Program& program, Ref loop,
+                            const std::vector<Reduction>& reductions, Report& report) {
+  const FunctionRef function = program.enclosing_function(loop);
+  if (!function || program.mentions("torchmetrics")) return false;
+  for (const Reduction& reduction : reductions) {
+    const FunctionRef there = program.enclosing_function(reduction.call);
+    const bool inside = there == function || enters(program, function, there);
+    if (inside ? !reduction.value : serves(program, reduction, function, 0)) return false;
+  }
+  const ForgottenNumber found =
+      forgotten_number(program, loop, reduced_in(program, function, reductions));
+  if (!found) return false;
+  report
+      .at(found.use, Confidence::likely,
+          "'" + found.name + "' is that of one rank's part of the data: '" + found.reduced +
+              "' beside it is reduced and it is not")
+      .help = "Reduce '" + found.name + "' too.";
+  return true;
+}
+
 }  // namespace
 
 void check_metric_not_reduced(const Program& program, Report& report) {
@@ -254,6 +311,10 @@ void check_metric_not_reduced(const Program& program, Report& report) {
       for (const CallRef& loader : loaders_of(program, loop.child(Field::right))) {
         if (sampler_of(program, loader) && is_evaluation_loader(program, loader))
           check_forgotten_meters(program, outermost_function(program, loop), methods, report);
+        if (sampler_of(program, loader) && is_evaluation_loader(program, loader) &&
+            !goes_through_files(program, loop) && !one_rank_may_see_all(program, loop, loader) &&
+            tells_forgotten_number(program, loop, reductions, report))
+          break;
         if (!sampler_of(program, loader) ||
             (!is_evaluation_loader(program, loader) && !is_evaluation_loop(program, loop)) ||
             is_reduced(program, loop, reductions) || goes_through_files(program, loop) ||
