@@ -34,11 +34,6 @@ bool is_external(std::string_view top) {
   return std::binary_search(kExternal.begin(), kExternal.end(), top);
 }
 
-std::string directory_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
-}
-
 std::string parent_of(const std::string& directory) {
   if (directory.empty()) return {};
   const std::size_t slash = directory.rfind('/', directory.size() - 2);

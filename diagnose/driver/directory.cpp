@@ -25,6 +25,8 @@ void look_up_type(DIR* directory, DirectoryEntry& entry) {
 
 }  // namespace
 
+std::string directory_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
+
 std::vector<DirectoryEntry> list_directory(const std::string& directory) {
   std::vector<DirectoryEntry> out;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(

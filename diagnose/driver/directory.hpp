@@ -18,6 +18,9 @@ struct DirectoryEntry {
 // A directory is written with a slash at its end, the current one as an empty text.
 using Lister = std::function<std::vector<DirectoryEntry>(const std::string& directory)>;
 
+// "tools/" of "tools/train.py"; empty for a file of the current directory.
+std::string directory_of(const std::string& path);
+
 std::vector<DirectoryEntry> list_directory(const std::string& directory);
 std::vector<DirectoryEntry> list_texts(const std::map<std::string, std::string>& files,
                                        const std::string& directory);

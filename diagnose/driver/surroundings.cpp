@@ -31,8 +31,6 @@ std::string absolute(const std::string& path) {
   return (error ? fs::path(path) : full).lexically_normal().string();
 }
 
-std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
-
 std::string above(const std::string& directory) {
   return directory.size() < 2 ? std::string()
                               : directory.substr(0, directory.rfind('/', directory.size() - 2) + 1);
@@ -55,7 +53,7 @@ std::string behind_variables(const LaunchLine& launch) {
 
 ProjectAround project_around(const std::string& script, const Lister& list) {
   ProjectAround out;
-  std::string directory = folder_of(absolute(script));
+  std::string directory = directory_of(absolute(script));
   for (int level = 0; level < kMaxLevels && directory.size() > 1; ++level) {
     out.directories.push_back(directory);
     const auto entries = list(directory);
@@ -74,7 +72,8 @@ bool names_script(const LaunchLine& launch, const std::string& script, const std
   if (path.empty() || path.substr(path.rfind('/') + 1) != script.substr(script.rfind('/') + 1))
     return false;
   if (path.starts_with('/')) return path == script;
-  for (std::string base = folder_of(launch.file); base.size() >= root.size(); base = above(base)) {
+  for (std::string base = directory_of(launch.file); base.size() >= root.size();
+       base = above(base)) {
     // `cd project` leads into the folder that the file itself is in.
     const bool stays = launch.folder.empty() || base.ends_with('/' + launch.folder);
     const std::string named = joined(stays ? base : joined(base, launch.folder), path);
@@ -86,7 +85,7 @@ bool names_script(const LaunchLine& launch, const std::string& script, const std
 }
 
 ProjectAround Surroundings::project_of(const std::string& script) {
-  const std::string directory = folder_of(absolute(script));
+  const std::string directory = directory_of(absolute(script));
   const std::lock_guard lock(mutex_);
   auto known = projects_.find(directory);
   if (known == projects_.end())

@@ -92,12 +92,7 @@ bool freezes_all(const Program& program, const Def& def, const Module& module) {
 
 // def requires_grad(model, flag): what a helper sets is switched off and on again by its callers.
 bool is_switch(const Program& program, const Def& def, const Module& module) {
-  if (def.value == kNoNode) return false;
-  const Ref value{&module, def.value};
-  const auto function = program.enclosing_function(value);
-  if (!function || value.kind() != Kind::identifier) return false;
-  return std::any_of(function.function->parameters.begin(), function.function->parameters.end(),
-                     [&](const auto& parameter) { return parameter.name == value.text(); });
+  return def.value != kNoNode && facts::is_parameter(program, {&module, def.value});
 }
 
 // requires_grad_(False) here and requires_grad_(True) on the same name there: phases of training.

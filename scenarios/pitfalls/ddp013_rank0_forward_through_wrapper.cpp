@@ -49,12 +49,7 @@ bool is_given_wrapper(const Program& program, const CallRef& site) {
 bool one_rank_hands_over_wrapper(const Program& program, const CallRef& forward) {
   const Ref callee{forward.module, forward.call->function};
   const auto function = program.enclosing_function(forward.ref());
-  if (!function || callee.kind() != diagnose::Kind::identifier || program.rank_guard(forward.ref()))
-    return true;
-  const auto& parameters = function.function->parameters;
-  if (std::none_of(parameters.begin(), parameters.end(),
-                   [&](const auto& parameter) { return parameter.name == callee.text(); }))
-    return true;
+  if (!facts::is_parameter(program, callee) || program.rank_guard(forward.ref())) return true;
   const auto sites = program.call_sites(function);
   return sites.size() < 2 || std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
            return is_given_wrapper(program, site) && !is_for_one_process(program, site.ref()) &&

@@ -15,16 +15,6 @@ using diagnose::NodeId;
 
 namespace {
 
-// set_epoch in a helper that takes the loader: which calls reach it is not always known, so it may
-// be called for any of them.
-bool is_parameter(const Program& program, Ref object) {
-  const auto function = program.enclosing_function(object);
-  if (!function || object.kind() != Kind::identifier) return false;
-  const auto& parameters = function.function->parameters;
-  return std::any_of(parameters.begin(), parameters.end(),
-                     [&](const auto& parameter) { return parameter.name == object.text(); });
-}
-
 // The samplers that set_epoch is called on: sampler.set_epoch(e), loader.sampler.set_epoch(e).
 // Empty where one of them cannot be told.
 std::vector<CallRef> samplers_set(const Program& program, const CallRef& set) {
@@ -34,7 +24,9 @@ std::vector<CallRef> samplers_set(const Program& program, const CallRef& set) {
   const bool of_loader =
       object.kind() == Kind::attribute && object.child(Field::attribute).text() == "sampler";
   if (of_loader) {
-    if (is_parameter(program, object.child(Field::object))) return out;
+    // A helper that takes the loader: which calls reach it is not always known, so it may be called
+    // for any of them.
+    if (facts::is_parameter(program, object.child(Field::object))) return out;
     for (const CallRef& loader : loaders_of(program, object.child(Field::object)))
       if (const CallRef sampler = sampler_of(program, loader)) out.push_back(sampler);
     if (!out.empty()) return out;

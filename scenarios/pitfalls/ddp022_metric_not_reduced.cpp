@@ -147,8 +147,9 @@ bool goes_through_files(const Program& program, Ref loop) {
 bool one_rank_may_see_all(const Program& program, Ref loop, const CallRef& loader) {
   if (program.guarded_by_rank(loop) != diagnose::RankTest::main_only) return false;
   const auto samplers = program.sources(loader.keyword("sampler"));
-  return std::any_of(samplers.begin(), samplers.end(),
-                     [](const diagnose::Source& source) { return source.ref.text() == "None"; });
+  return std::any_of(samplers.begin(), samplers.end(), [](const diagnose::Source& source) {
+    return source.ref.kind() == Kind::none_literal;
+  });
 }
 
 // A value that is accumulated in the loop: total += ..., losses.append(...).

@@ -83,6 +83,14 @@ std::optional<std::int64_t> visible_gpus(const Program& program) {
   return std::nullopt;
 }
 
+bool is_parameter(const Program& program, Ref name) {
+  const auto function = program.enclosing_function(name);
+  if (!function || name.kind() != Kind::identifier) return false;
+  const auto& parameters = function.function->parameters;
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [&](const auto& parameter) { return parameter.name == name.text(); });
+}
+
 std::vector<std::int64_t> device_ids(const Program& program, const CallRef& wrap) {
   std::vector<std::int64_t> out;
   const Value list = program.evaluate(wrap.argument(1, "device_ids"));

@@ -41,6 +41,9 @@ std::vector<CallRef> placements(const Program& program, const diagnose::Wrap& wr
 // The training loop whose batches hold the node, also through calls.
 const diagnose::TrainingLoop* training_loop_of(const Program& program, Ref node);
 
+// The name is a parameter of the function that it stands in.
+bool is_parameter(const Program& program, Ref name);
+
 // The word stands anywhere in the sources: comments hold the launch lines that people use.
 bool speaks_of(const Program& program, std::string_view word);
 
