@@ -26,6 +26,18 @@ bool is_function(const Program& program, Ref name) {
                      [](const Source& source) { return source.ref.kind() == Kind::function; });
 }
 
+// rank = 0, once and under no condition: a number by that name, the same in every process.
+bool is_written_out(const Program& program, Ref name) {
+  if (name.kind() != Kind::identifier) return false;
+  const Module& module = *name.module;
+  const auto& defs = module.defs_of(name.text(), false);
+  if (defs.size() != 1) return false;
+  const Ref value{&module, module.defs()[defs.front()].value};
+  const FunctionRef function = program.enclosing_function(name);
+  return function && value.kind() == Kind::integer &&
+         program.enclosing_function(value) == function && program.guards(value).empty();
+}
+
 }  // namespace
 
 // writer = SummaryWriter() if rank == 0 else None: on other ranks there is nothing.
@@ -70,6 +82,7 @@ RankTest Program::comparison_rank_test(Ref at) const {
     return absent ? flip(present) : present;
   }
   const auto ranked = [&](Ref expression) {
+    if (is_written_out(*this, expression)) return false;
     if ((roles(expression, 0) & (kRank | kLocalRank)) != 0) return true;
     // With one device for each rank of a node, as good or bad as the local rank.
     if (comes_from(expression, Api::current_device)) return true;

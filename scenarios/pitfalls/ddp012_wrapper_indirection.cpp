@@ -111,6 +111,17 @@ bool is_tested(const Program& program, Ref use) {
   });
 }
 
+// if has_method(model, "update"): model.update(); or a test of how Accelerate distributes:
+// if accelerator.distributed_type == DistributedType.XLA: model.tie_weights()
+bool is_asked_for(const Program& program, Ref use, std::string_view attribute) {
+  return program.under(use, [&](Ref condition, bool) {
+    const std::string_view text = condition.text();
+    return facts::contains(text, "\"" + std::string(attribute) + "\"") ||
+           facts::contains(text, "'" + std::string(attribute) + "'") ||
+           facts::contains(text, "distributed_type") || facts::contains(text, "num_processes");
+  });
+}
+
 // Used above the line that wraps it, in the same function and outside of loops.
 bool stands_above(const Program& program, Ref use, Ref object) {
   const Wrap* wrap = program.wrap_of(object);
@@ -178,10 +189,49 @@ void check_prepared_pickles(const Program& program, Report& report) {
           .help = "Save accelerator.unwrap_model(model).state_dict().";
 }
 
+// Names that accelerator.prepare() is given.
+bool is_prepared_name(const Program& program, std::string_view name) {
+  for (const CallRef& prepare : program.calls_named("prepare"))
+    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+      if (argument.text() == name) return true;
+  return false;
+}
+
+// model.predict(x) of a model that Accelerate has prepared, told once for each attribute.
+void check_prepared_attributes(const Program& program, Report& report) {
+  std::vector<std::string> told;
+  for (const Module* module : program.modules()) {
+    const auto& tree = module->tree();
+    for (NodeId id = 0; id < tree.size(); ++id) {
+      if (tree[id].kind != Kind::attribute) continue;
+      const Ref use{module, id};
+      const Ref attribute = use.child(Field::attribute);
+      const Ref object = use.child(Field::object);
+      if (!attribute || object.kind() != Kind::identifier || is_wrapper_api(attribute.text()) ||
+          !is_prepared_name(program, object.text()) || !preparation_of_wrapper(program, object))
+        continue;
+      if (is_stored(program, attribute.text()) || is_tested(program, use) ||
+          is_asked_for(program, use, attribute.text()) ||
+          tree.ancestor(id, Kind::try_statement) != kNoNode ||
+          std::find(told.begin(), told.end(), use.text()) != told.end())
+        continue;
+      told.emplace_back(use.text());
+      Finding& finding = report.at(use, Confidence::likely,
+                                   "accelerator.prepare() has wrapped the model: on several GPUs "
+                                   "the wrapper has no attribute '" +
+                                       std::string(attribute.text()) + "', AttributeError");
+      finding.severity = Severity::warning;
+      finding.help = "Use accelerator.unwrap_model(" + std::string(object.text()) + ")." +
+                     std::string(attribute.text()) + ".";
+    }
+  }
+}
+
 }  // namespace
 
 void check_wrapper_indirection(const Program& program, Report& report) {
   if (program.wraps().empty()) {
+    if (program.uses(Api::accelerator)) check_prepared_attributes(program, report);
     check_prepared_pickles(program, report);
     return;
   }

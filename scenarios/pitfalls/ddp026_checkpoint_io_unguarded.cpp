@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/own_ranks.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -88,8 +89,8 @@ void find_downloads(const Program& program, Report& report) {
       if (!download || download.text() != "True" || !is_torchvision_dataset(program, load))
         continue;
       if (program.guarded_by_rank(load.ref()) != RankTest::none ||
-          under_lock(program, load.ref()) || first_rank_downloads(program, load) ||
-          facts::rank_goes_first(program, load.ref()) ||
+          under_lock(program, load.ref()) || program.comes_from_rank(load.argument(0, "root")) ||
+          first_rank_downloads(program, load) || facts::rank_goes_first(program, load.ref()) ||
           facts::only_before_ranks(program, load.ref()) ||
           !facts::is_reachable(program, load.ref()) || others_wait(program, load.ref()) ||
           facts::only_without_distribution(program, load.ref()))
@@ -104,7 +105,7 @@ void find_downloads(const Program& program, Report& report) {
 }  // namespace
 
 void check_checkpoint_io_unguarded(const Program& program, Report& report) {
-  if (!facts::is_distributed(program) || program.framework_distributes()) return;
+  if (!has_ranks_of_its_own(program)) return;
   find_downloads(program, report);
   for (const CallRef& load : program.calls(Api::torch_load)) {
     if (program.guarded_by_rank(load.ref()) != RankTest::none) continue;

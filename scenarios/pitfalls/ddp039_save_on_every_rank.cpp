@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
@@ -39,6 +40,8 @@ bool is_file_of_its_own(const Program& program, const CallRef& save) {
   if (facts::contains(text, "rank") || facts::contains(text, "buffer") ||
       facts::contains(text, "bytesio"))
     return true;
+  // A process that has a run at all has a directory for it.
+  if (facts::contains(text, "wandb.run.dir")) return true;
   for (const Source& source : program.sources(path)) {
     const CallRef call = program.as_call(source.ref);
     if (call && (call.call->name == "BytesIO" || call.call->name == "NamedTemporaryFile"))
@@ -66,12 +69,6 @@ bool is_training_state(const Program& program, const CallRef& save) {
   const auto sources = program.sources(saved);
   return std::any_of(sources.begin(), sources.end(),
                      [&](const Source& source) { return tells(source.ref.text()); });
-}
-
-// A framework that guards what it saves.
-bool trains_for_the_user(const Program& program) {
-  return program.imports("pytorch_lightning") || program.imports("lightning") ||
-         program.imports("accelerate") || program.imports("ray");
 }
 
 // unwrapped.save_pretrained(path) after unwrapped = accelerator.unwrap_model(model), told nothing
@@ -113,8 +110,7 @@ void check_saves_beside_accelerate(const Program& program, Report& report) {
 
 void check_save_on_every_rank(const Program& program, Report& report) {
   if (program.wraps().empty()) check_saves_beside_accelerate(program, report);
-  const bool horovod = program.uses(Api::hvd_init) && !trains_for_the_user(program);
-  if (!horovod && (!facts::is_distributed(program) || program.framework_distributes())) return;
+  if (!has_ranks_of_its_own(program)) return;
   for (const CallRef& save : saves_of(program)) {
     if (program.guarded_by_rank(save.ref()) != RankTest::none || is_file_of_its_own(program, save))
       continue;

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
@@ -131,7 +132,7 @@ bool without_gpu(const Program& program, Ref node) {
 }  // namespace
 
 void check_load_without_map_location(const Program& program, Report& report) {
-  if (!facts::is_distributed(program) || program.framework_distributes()) return;
+  if (!has_ranks_of_its_own(program)) return;
   if (!program.mentions("cuda") && !program.uses(Api::set_device) && !facts::uses_nccl(program))
     return;
   for (const CallRef& load : program.calls(Api::torch_load)) {

@@ -395,9 +395,11 @@ std::string main_rank_condition(const Program& program, Ref node) {
   for (const std::string_view name : {"rank", "global_rank", "local_rank"})
     for (const std::uint32_t index : module.defs_of(name, false)) {
       const auto& def = module.defs()[index];
+      if (Ref{&module, def.value}.kind() == Kind::integer) continue;  // rank = 0, until it is known
       if (def.target < node.node && (def.scope == 0 || def.scope == module.function_of(node.node)))
         return std::string(name) + " == 0";
     }
+  if (module.import_path("hvd") == "horovod.torch") return "hvd.rank() == 0";
   for (const std::string_view alias : {"dist", "distributed"})
     if (module.import_path(alias) == "torch.distributed")
       return std::string(alias) + ".get_rank() == 0";

@@ -33,7 +33,9 @@ void check_horovod_accumulation_and_clip(const Program& program, Report& report)
           (call.module == clip.module && call.call->node < clip.call->node &&
            program.enclosing_function(call.ref()) == program.enclosing_function(clip.ref()) &&
            call.call->api == Api::none);
-    if (synchronised || facts::training_loop_of(program, clip.ref()) == nullptr) continue;
+    if (synchronised || facts::training_loop_of(program, clip.ref()) == nullptr ||
+        !facts::is_reachable(program, clip.ref()))
+      continue;
     report
         .at(clip.ref(), Confidence::certain,
             "gradients are clipped before Horovod has reduced them: each rank clips its own")

@@ -2,6 +2,8 @@
 
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -21,6 +23,17 @@ bool is_bound_in(diagnose::FunctionRef function, Ref name) {
                                          function.module->defs()[index].target))
       return true;
   return false;
+}
+
+// What decides whether `first` runs has decided the same where `second` stands.
+bool runs_wherever(const Program& program, Ref first, Ref second) {
+  const auto there = program.guards(second);
+  const auto here = program.guards(first);
+  return std::all_of(here.begin(), here.end(), [&](const diagnose::Guard& guard) {
+    return std::any_of(there.begin(), there.end(), [&](const diagnose::Guard& other) {
+      return other.holds == guard.holds && other.condition.text() == guard.condition.text();
+    });
+  });
 }
 
 // model, optimizer = accelerator.prepare(model, optimizer), above the use of the same name.
@@ -70,19 +83,38 @@ CallRef preparation_behind(const Program& program, Ref object) {
   return found;
 }
 
-// DeepSpeed and FSDP keep the states of their own engines; extract_model is unwrap_model's kin.
+// DeepSpeed and FSDP keep the states of their own engines, and hand on attributes.
 bool prepare_wraps_in_ddp(const Program& program) {
   if (!program.uses(Api::accelerator)) return false;
-  for (const std::string_view word : {".module", "unwrap", "extract_model", "deepspeed",
-                                      "DeepSpeed", "fsdp", "FSDP", "FullySharded"})
+  for (const std::string_view word :
+       {".module", "extract_model", "deepspeed", "DeepSpeed", "fsdp", "FSDP", "FullySharded"})
     if (program.mentions(word)) return false;
   return true;
 }
 
+// model = accelerator.unwrap_model(model): from there on the name is the bare model's.
+bool is_unwrapped_into(const Program& program, std::string_view name) {
+  const auto unwraps = program.calls_named("unwrap_model");
+  return std::any_of(unwraps.begin(), unwraps.end(), [&](const CallRef& unwrap) {
+    return program.assigned_name(unwrap.ref()) == name;
+  });
+}
+
 }  // namespace
 
+CallRef preparation_of_wrapper(const Program& program, Ref object) {
+  if (object.kind() != diagnose::Kind::identifier || !prepare_wraps_in_ddp(program) ||
+      is_unwrapped_into(program, object.text()) || !is_used_as_module(program, object))
+    return {};
+  const CallRef prepare = preparation_behind(program, object);
+  return prepare && runs_wherever(program, prepare.ref(), object) ? prepare : CallRef{};
+}
+
 CallRef preparation_of_model(const Program& program, Ref object) {
-  if (!prepare_wraps_in_ddp(program) || !is_used_as_module(program, object)) return {};
+  // extract_model is unwrap_model's kin.
+  if (program.mentions("unwrap") || !prepare_wraps_in_ddp(program) ||
+      !is_used_as_module(program, object))
+    return {};
   return preparation_behind(program, object);
 }
 

@@ -10,6 +10,10 @@ namespace bench::pitfalls {
 // other engine (DeepSpeed, FSDP) keeps its state; empty otherwise.
 CallRef preparation_of_model(const Program& program, Ref object);
 
+// The same for a name through which the wrapper is used; that the program unwraps it elsewhere, to
+// save it, does not matter.
+CallRef preparation_of_wrapper(const Program& program, Ref object);
+
 // `first` runs before `second`, and never after it.
 bool only_runs_before(const Program& program, Ref first, Ref second);
 

@@ -18,6 +18,8 @@ constexpr SignatureEntry kSignature[] = {
     {"auto_select_gpus", kFirst, 200,
      "devices=find_usable_cuda_devices(n) from lightning.pytorch.accelerators, or "
      "devices=\"auto\""},
+    {"automatic_optimization", kFirst, 103,
+     "self.automatic_optimization = False in the LightningModule"},
     {"log_gpu_memory", kFirst, 107, "callbacks=[DeviceStatsMonitor()]"},
     {"replace_sampler_ddp", kFirst, 200, "use_distributed_sampler"},
     {"amp_backend", kFirst, 200, "precision=\"16-mixed\""},

@@ -1,0 +1,15 @@
+#include "scenarios/pitfalls/own_ranks.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+
+namespace bench::pitfalls {
+
+bool has_ranks_of_its_own(const Program& program) {
+  if (!program.uses(diagnose::Api::hvd_init))
+    return facts::is_distributed(program) && !program.framework_distributes();
+  for (const std::string_view package : {"pytorch_lightning", "lightning", "accelerate", "ray"})
+    if (program.imports(package)) return false;
+  return true;
+}
+
+}  // namespace bench::pitfalls
