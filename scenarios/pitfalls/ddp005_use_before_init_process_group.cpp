@@ -47,6 +47,41 @@ bool joins_twice(const Program& program, const CallRef& first, const CallRef& se
   });
 }
 
+// The parent of the ranks joins a group, whatever it is asked for, and nobody else does.
+bool only_the_parent_joins(const Program& program) {
+  const auto is_main_guard = [](Ref condition) {
+    return facts::contains(condition.text(), "__name__");
+  };
+  const auto inits = program.calls(Api::init_process_group);
+  return std::all_of(inits.begin(), inits.end(), [&](const CallRef& init) {
+    return facts::only_before_ranks(program, init.ref()) &&
+           !program.under(init.ref(),
+                          [&](Ref condition, bool) { return !is_main_guard(condition); });
+  });
+}
+
+// mp.spawn starts new processes: a group that their parent joined is not theirs.
+void check_spawned_without_group(const Program& program, Report& report) {
+  if (!program.uses(Api::spawn) || !only_the_parent_joins(program)) return;
+  for (const CallRef& spawn : program.calls(Api::spawn))
+    if (!facts::is_reachable(program, spawn.ref())) return;
+  for (const diagnose::FunctionRef& worker : program.functions()) {
+    if (!program.is_spawned(worker)) continue;
+    const auto reached = program.reached({worker.module, worker.function->body});
+    for (const CallRef& use : program.calls(Api::ddp)) {
+      const auto here = program.enclosing_function(use.ref());
+      if (here != worker && std::find(reached.begin(), reached.end(), here) == reached.end())
+        continue;
+      report
+          .at(use.ref(), Confidence::likely,
+              "only the process that starts this one has joined the process group: ValueError "
+              "\"Default process group has not been initialized\"")
+          .help = "Call init_process_group in the function that mp.spawn starts.";
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 void check_use_before_init_process_group(const Program& program, Report& report) {
@@ -83,6 +118,7 @@ void check_use_before_init_process_group(const Program& program, Report& report)
                 "the process group is initialised a second time: ValueError \"trying to initialize "
                 "the default process group twice!\"")
             .help = "Initialise it once; guard with dist.is_initialized().";
+  check_spawned_without_group(program, report);
 }
 
 }  // namespace bench::pitfalls

@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/early_return.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
@@ -126,6 +127,29 @@ bool is_of_lightning_one(const Program& program) {
   });
 }
 
+// if args.eval: if rank == 0: evaluate(); return, above building DDP: the others build it.
+void check_early_returns(const Program& program, Report& report) {
+  std::vector<Ref> told;
+  const auto flag = [&](const CallRef& call, std::string_view what) {
+    if (program.guarded_by_rank(call.ref()) != RankTest::none) return;
+    const Ref leaving = return_of_some_ranks(program, call.ref());
+    if (!leaving || std::find(told.begin(), told.end(), leaving) != told.end() ||
+        !facts::is_reachable(program, leaving))
+      return;
+    told.push_back(leaving);
+    report
+        .at(leaving, Confidence::likely,
+            "some ranks return here, and the others go on to " + std::string(what) +
+                ", where they wait for them until the time-out")
+        .help = "Let every rank return: move it out of the test of the rank.";
+  };
+  for (const Wrap& wrap : program.wraps())
+    if (wrap.kind == Wrapper::ddp) flag(wrap.call, "build DistributedDataParallel");
+  for (const Api api : {Api::barrier, Api::all_reduce, Api::all_gather, Api::broadcast})
+    for (const CallRef& call : program.calls(api))
+      if (!in_sub_group(program, call)) flag(call, call.call->name);
+}
+
 }  // namespace
 
 void check_rank_conditional_collective(const Program& program, Report& report) {
@@ -165,6 +189,7 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
     for (const CallRef& call : program.calls_named("save_checkpoint"))
       if (call.receiver() && facts::contains(call.receiver().text(), "trainer"))
         flag(call, "save_checkpoint");
+  check_early_returns(program, report);
 }
 
 namespace {

@@ -45,6 +45,40 @@ bool places_on_current(const Program& program) {
                      [&](const CallRef& call) { return facts::is_reachable(program, call.ref()); });
 }
 
+// The model: what is asked for its parameters.
+bool is_module(const Program& program, std::string_view name) {
+  if (name.empty()) return false;
+  for (const char* method : {"parameters", "named_parameters", "state_dict"})
+    for (const CallRef& call : program.calls_named(method))
+      if (call.receiver().text() == name) return true;
+  return false;
+}
+
+// model.cuda() above set_device(hvd.local_rank()): a context and the model on GPU 0 in every rank.
+void check_late_binding(const Program& program, Report& report) {
+  const auto bindings = program.calls(Api::set_device);
+  if (bindings.empty() || program.uses(Api::device_context) ||
+      program.mentions("CUDA_VISIBLE_DEVICES"))
+    return;
+  for (const CallRef& placed : placed_on_current(program)) {
+    const std::string_view receiver = placed.receiver().text();
+    if (!is_module(program, receiver) && !is_module(program, program.assigned_name(placed.ref())))
+      continue;
+    const bool above = std::all_of(bindings.begin(), bindings.end(), [&](const CallRef& binding) {
+      return program.enclosing_function(binding.ref()) ==
+                 program.enclosing_function(placed.ref()) &&
+             binding.module == placed.module && program.runs_before(placed.ref(), binding.ref()) &&
+             !program.runs_before(binding.ref(), placed.ref());
+    });
+    if (!above || !facts::is_reachable(program, placed.ref())) continue;
+    report
+        .at(placed.ref(), Confidence::likely,
+            "every rank puts the model on GPU 0: its own device is set only below")
+        .help = "Call torch.cuda.set_device(hvd.local_rank()) right after hvd.init().";
+    return;
+  }
+}
+
 }  // namespace
 
 void check_horovod_device_or_sampler(const Program& program, Report& report) {
@@ -57,6 +91,7 @@ void check_horovod_device_or_sampler(const Program& program, Report& report) {
               "no rank was given a device of its own: all use GPU 0")
           .help = "Call torch.cuda.set_device(hvd.local_rank()) next.";
   }
+  check_late_binding(program, report);
   if (program.uses(Api::init_process_group)) return;
   for (const CallRef& sampler : program.calls(Api::distributed_sampler))
     if (!sampler.argument(1, "num_replicas") || !sampler.argument(2, "rank"))

@@ -21,10 +21,49 @@ bool guards_backward(const Program& program, const CallRef& step, const Guard& g
   });
 }
 
+// optimizer.step(), or scaler.step(optimizer): the optimizer.
+Ref stepped(const CallRef& step) {
+  const Ref given = step.positional(0);
+  return given && facts::contains(facts::lowered(step.receiver().text()), "scal") ? given
+                                                                                  : step.receiver();
+}
+
+// step() waits for the gradients' reductions itself. With nothing left to wait for, synchronize()
+// reduces all of them once more, and so does a step() below it that is not told to skip.
+void check_synchronised_twice(const Program& program, Report& report) {
+  for (const CallRef& step : program.calls_named("step")) {
+    const Ref optimizer = stepped(step);
+    if (!optimizer || !program.comes_from(optimizer, Api::hvd_optimizer)) continue;
+    const bool skips = static_cast<bool>(program.enclosing_with(
+        step.ref(), [](Ref item) { return facts::contains(item.text(), "skip_synchronize"); }));
+    for (const CallRef& wait : program.calls_named("synchronize")) {
+      if (skips || !wait.receiver() || wait.receiver().text() != optimizer.text() ||
+          wait.module != step.module || !facts::is_reachable(program, wait.ref()) ||
+          program.innermost_loop(wait.ref()) != program.innermost_loop(step.ref()) ||
+          program.enclosing_function(wait.ref()) != program.enclosing_function(step.ref()) ||
+          facts::exclusive(wait.ref(), step.ref()))
+        continue;
+      const bool below = step.call->node < wait.call->node;
+      Finding& finding =
+          report.at(below ? wait.ref() : step.ref(), Confidence::likely,
+                    below ? "step() above has reduced the gradients: synchronize() reduces all of "
+                            "them a second time"
+                          : "synchronize() above has reduced the gradients: step() reduces all of "
+                            "them a second time");
+      finding.severity = Severity::warning;
+      finding.help =
+          "synchronize() first, then step() under `with optimizer.skip_synchronize():`; or step() "
+          "alone.";
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 void check_horovod_accumulation_and_clip(const Program& program, Report& report) {
   if (!program.uses(Api::hvd_optimizer)) return;
+  check_synchronised_twice(program, report);
   for (const CallRef& clip : program.calls(Api::clip_grad)) {
     bool synchronised = false;
     for (const CallRef& call : program.calls_named("synchronize"))

@@ -26,13 +26,42 @@ CallRef local_rank_option(const Program& program) {
   return {};
 }
 
+// if args.local_rank in [-1, 0]: accelerate launch fills the environment alone, so the option keeps
+// its default in every process.
+void check_beside_accelerate(const Program& program, Report& report) {
+  if (!program.uses(diagnose::Api::accelerator) || facts::speaks_of(program, "distributed.launch"))
+    return;
+  for (const Module* module : program.modules())
+    if (!module->defs_of("local_rank", true).empty()) return;
+  for (const LaunchLine& launch : program.launches())
+    if (launch.launcher == Launcher::launch_module || launch.launcher == Launcher::deepspeed)
+      return;
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::comparison)) {
+      const Ref test{module, node};
+      const Ref left = test.with(module->tree().child_at(node, 0));
+      if (left.kind() != Kind::attribute || left.child(Field::attribute).text() != "local_rank" ||
+          left.child(Field::object).kind() != Kind::identifier ||
+          program.rank_test(test) == diagnose::RankTest::none ||
+          !facts::is_reachable(program, test))
+        continue;
+      Finding& finding =
+          report.at(test, Confidence::likely,
+                    "accelerate launch passes no --local_rank: every process keeps the default, "
+                    "and all take the same side here");
+      finding.severity = Severity::warning;
+      finding.help = "Ask accelerator.is_main_process or accelerator.local_process_index.";
+      return;
+    }
+}
+
 }  // namespace
 
 void check_torchrun_with_args_local_rank(const Program& program, Report& report) {
   const CallRef option = local_rank_option(program);
-  if (!option || reads_environment(program) || program.imports("deepspeed") ||
-      program.framework_distributes())
-    return;
+  if (!option || reads_environment(program) || program.imports("deepspeed")) return;
+  check_beside_accelerate(program, report);
+  if (program.framework_distributes()) return;
   bool torchrun = false;
   for (const LaunchLine& launch : program.launches()) {
     torchrun = torchrun || launch.launcher == Launcher::torchrun;

@@ -1,0 +1,100 @@
+#include "scenarios/pitfalls/early_return.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Field;
+using diagnose::Guard;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::NodeId;
+using diagnose::RankTest;
+
+namespace {
+
+// The if statement whose body is left by it and whose condition tests the rank alone.
+NodeId lone_branch(const Program& program, Ref leaving) {
+  const auto& tree = leaving.module->tree();
+  const NodeId block = tree[leaving.node].parent;
+  const NodeId branch = tree[block].parent;
+  if (tree[branch].kind != Kind::if_statement || tree[block].field != Field::consequence ||
+      tree.child(branch, Field::alternative) != kNoNode)
+    return kNoNode;
+  for (NodeId at = tree[branch].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::elif_clause) return kNoNode;
+  const Ref condition = leaving.with(tree.child(branch, Field::condition));
+  return program.rank_test(condition) != RankTest::none ? branch : kNoNode;
+}
+
+bool leaves(Ref node) {
+  switch (node.kind()) {
+    case Kind::return_statement:
+    case Kind::raise_statement:
+    case Kind::continue_statement:
+    case Kind::break_statement:
+      return true;
+    case Kind::call:
+      return node.text().starts_with("sys.exit(") || node.text().starts_with("exit(") ||
+             node.text().starts_with("quit(") || node.text().starts_with("os._exit(");
+    default:
+      return false;
+  }
+}
+
+// From the branch, the other ranks come to the block that holds the collective.
+bool others_go_on(Ref branch, Ref collective) {
+  const auto& tree = branch.module->tree();
+  NodeId outer = branch.node;
+  while (!tree.contains(tree[outer].parent, collective.node)) {
+    outer = tree[outer].parent;
+    const Kind kind = tree[outer].kind;
+    if (outer == kNoNode || kind == Kind::function || kind == Kind::for_statement ||
+        kind == Kind::while_statement)
+      return false;
+  }
+  // Directly in that block the test guards the collective itself.
+  if (outer == branch.node) return false;
+  for (NodeId at = tree[branch.node].last; at < tree[outer].last; ++at)
+    if (leaves(branch.with(at))) return false;
+  return true;
+}
+
+// What must hold for the collective holds at the return too, or says that there are ranks.
+bool comes_to(const Program& program, Ref leaving, Ref collective) {
+  const auto there = program.guards(leaving);
+  const auto& tree = collective.module->tree();
+  for (const Guard& guard : program.guards(collective)) {
+    const NodeId owner = tree[guard.condition.node].parent;
+    const bool passed = !guard.holds && !tree.contains(owner, collective.node);
+    if (passed || program.is_distributed_flag(guard.condition)) continue;
+    if (std::none_of(there.begin(), there.end(), [&](const Guard& other) {
+          return other.holds == guard.holds && other.condition.text() == guard.condition.text();
+        }))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Ref return_of_some_ranks(const Program& program, Ref collective) {
+  const auto function = program.enclosing_function(collective);
+  if (!function) return {};
+  for (const NodeId node : collective.module->nodes_of(Kind::return_statement)) {
+    const Ref leaving{collective.module, node};
+    if (node > collective.node || program.enclosing_function(leaving) != function) continue;
+    const NodeId branch = lone_branch(program, leaving);
+    if (branch == kNoNode || !others_go_on(leaving.with(branch), collective) ||
+        facts::exclusive(leaving, collective) ||
+        facts::only_without_distribution(program, leaving) ||
+        !comes_to(program, leaving, collective))
+      continue;
+    return leaving;
+  }
+  return {};
+}
+
+}  // namespace bench::pitfalls
