@@ -1,9 +1,10 @@
 #include "diagnose/config/readme_versions.hpp"
 
+#include "diagnose/config/version_text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <optional>
 #include <string>
 
@@ -11,22 +12,6 @@ namespace bench::diagnose {
 namespace {
 
 constexpr std::int16_t kLastWithCudatoolkit = 113;  // conda's packages of 2.0 ask for pytorch-cuda
-constexpr int kMinors = 100;                        // minor versions below one major version
-
-struct SpokenName {
-  std::string_view written;
-  std::int16_t NewestVersions::*package;
-};
-
-// The longer name first: "pytorch lightning" is not PyTorch.
-constexpr auto kNames = std::to_array<SpokenName>({
-    {"pytorch lightning", &NewestVersions::lightning},
-    {"pytorch-lightning", &NewestVersions::lightning},
-    {"pytorch_lightning", &NewestVersions::lightning},
-    {"lightning", &NewestVersions::lightning},
-    {"pytorch", &NewestVersions::torch},
-    {"torch", &NewestVersions::torch},
-});
 
 constexpr auto kLeast = std::to_array<std::string_view>(
     {"+", "~", "- ", "or ", "to ", "and above", "and higher", "and later", "and newer", "and up",
@@ -36,17 +21,20 @@ bool is_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-void skip(std::string_view& text, std::string_view characters) {
-  text.remove_prefix(std::min(text.find_first_not_of(characters), text.size()));
-}
-
-std::optional<int> take_number(std::string_view& text) {
-  int number = 0;
-  if (text.empty() || !is_digit(text.front())) return std::nullopt;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || number >= kMinors) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return number;
+// Takes ", 3.7, 3.8" or "/3.7" behind a version and gives the highest of all; what else stands
+// there is another thing and stays.
+int take_list(std::string_view& text, int first) {
+  int newest = first;
+  while (true) {
+    std::string_view rest = text;
+    skip(rest, " \t`*|/,&");
+    if (rest.size() == text.size() || rest.empty() || !is_digit(rest.front())) return newest;
+    const auto version = take_version(rest);
+    if (!version || version->parts < 2 || version->number / kMinors > first / kMinors + 1)
+      return newest;
+    newest = std::max(newest, version->number);
+    text = rest;
+  }
 }
 
 // " version 1.9.0", ": v1.7", "==1.7.1" behind a package's name; nothing where it is the least.
@@ -60,21 +48,16 @@ std::optional<int> version_behind(std::string_view text) {
       skip(text, " \t:=.");
       break;
     }
-  const auto major = take_number(text);
-  if (!major || !text.starts_with('.')) return std::nullopt;
-  text.remove_prefix(1);
-  const auto minor = take_number(text);
-  if (!minor) return std::nullopt;
-  while (text.size() > 1 && text.front() == '.') {
-    text.remove_prefix(1);
-    if (!take_number(text)) break;
-  }
-  if (text.starts_with("+cu")) return *major * kMinors + *minor;  // a build, not "or newer"
-  skip(text, " \t`*)]");
+  const auto version = take_version(text);
+  if (!version || version->parts < 2) return std::nullopt;
+  if (text.starts_with("+cu")) return version->number;  // a build, not "or newer"
+  skip(text, "x");                                      // 3.6.x
+  const int newest = take_list(text, version->number);
+  skip(text, " \t`*()],");
   if (text.size() > 1 && text[0] == '-' && is_digit(text[1])) return std::nullopt;  // 1.7-1.9
   for (const std::string_view word : kLeast)
     if (text.starts_with(word)) return std::nullopt;
-  return *major * kMinors + *minor;
+  return newest;
 }
 
 NewestVersions read_line(std::string_view line) {
@@ -82,13 +65,13 @@ NewestVersions read_line(std::string_view line) {
   std::size_t from = 0;
   while (from < line.size()) {
     std::size_t next = line.size();
-    for (const SpokenName& name : kNames) {
+    for (const PackageName& name : known_packages()) {
       const std::size_t at = line.find(name.written, from);
       if (at >= next) continue;
       next = at;
     }
     if (next == line.size()) break;
-    for (const SpokenName& name : kNames) {
+    for (const PackageName& name : known_packages()) {
       if (!line.substr(next).starts_with(name.written)) continue;
       from = next + name.written.size();
       const bool whole = next == 0 || (!is_letter(line[next - 1]) && line[next - 1] != '-');

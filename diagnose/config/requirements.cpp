@@ -1,67 +1,24 @@
 #include "diagnose/config/requirements.hpp"
 
+#include "diagnose/config/environment_names.hpp"
+#include "diagnose/config/version_text.hpp"
+
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <charconv>
 #include <optional>
 #include <string>
 
 namespace bench::diagnose {
 namespace {
 
-struct PackageName {
-  std::string_view written;
-  std::int16_t NewestVersions::*package;
-};
-
-constexpr auto kPackages = std::to_array<PackageName>({
-    {"pytorch-lightning", &NewestVersions::lightning},
-    {"pytorch_lightning", &NewestVersions::lightning},
-    {"lightning", &NewestVersions::lightning},
-    {"pytorch", &NewestVersions::torch},
-    {"torch", &NewestVersions::torch},
-});
-
-constexpr int kMinors = 100;  // minor versions that fit below one major version
-
 bool in_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
 }
 
-void skip(std::string_view& text, std::string_view characters) {
-  text.remove_prefix(std::min(text.find_first_not_of(characters), text.size()));
-}
-
-struct Version {
-  int number = 0;
-  int parts = 0;
-  bool has_patch = false;  // 1.9.1: a bound within the minor version
-};
-
-// Reads 1.5.10 and leaves what follows; nothing where no number stands.
-std::optional<Version> take_version(std::string_view& text) {
-  std::array<int, 3> parts{};
-  Version out;
-  while (out.parts < static_cast<int>(parts.size())) {
-    if (text.starts_with('-')) break;
-    int& part = parts.at(static_cast<std::size_t>(out.parts));
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), part);
-    if (error != std::errc()) break;
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    ++out.parts;
-    if (!text.starts_with('.')) break;
-    text.remove_prefix(1);
-  }
-  if (out.parts == 0 || parts[0] >= kMinors || parts[1] >= kMinors) return std::nullopt;
-  out.number = parts[0] * kMinors + parts[1];
-  out.has_patch = parts[2] > 0;
-  return out;
-}
-
 // The newest version that one constraint allows; nothing for >= and its kin.
-std::optional<int> upper_bound(std::string_view op, const Version& version) {
+std::optional<int> upper_bound(std::string_view op, const Version& version, bool has_star) {
   const int end_of_major = version.number / kMinors * kMinors + kMinors - 1;
+  if (version.parts == 1 && (has_star || op == "=")) return end_of_major;  // =1, ==2.*
   if (op == "==" || op == "===" || op == "=" || op == "<=") return version.number;
   if (op == "<") return version.has_patch ? version.number : version.number - 1;
   if (op == "~=") return version.parts > 2 ? version.number : end_of_major;
@@ -87,7 +44,7 @@ std::optional<int> newest_allowed(std::string_view text) {
     }
     const auto version = op.empty() ? std::nullopt : take_version(text);
     if (!version) return newest;
-    if (const auto bound = upper_bound(op, *version))
+    if (const auto bound = upper_bound(op, *version, text.starts_with('*')))
       newest = std::min(newest.value_or(*bound), *bound);
     text.remove_prefix(
         std::min(text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789*+."), text.size()));
@@ -110,42 +67,71 @@ std::optional<int> fetched_version(std::string_view text) {
   return version && version->parts > 1 ? std::optional(version->number) : std::nullopt;
 }
 
+bool is_install(std::string_view line) {
+  const auto has = [&](std::string_view word) { return line.find(word) != std::string_view::npos; };
+  const bool conda = has("conda") || has("mamba");
+  return (has("install") && (has("pip") || conda || has("uv "))) || (has("create") && conda);
+}
+
+// Python is bounded by an entry of its own ("- python=3.7") or by an install command; elsewhere
+// the word is a condition on another package: {version = "1.2", python = "<3.8"}.
+bool is_entry(std::string_view line, std::size_t at) {
+  if (is_install(line)) return true;
+  const std::string_view before = line.substr(0, at);
+  return before.find_first_not_of(" \t-*`\"'") == std::string_view::npos || before.ends_with("::");
+}
+
+// "Any Python 3", as in python = "^3.7", is no bound.
+void note(VersionOf package, std::optional<int> allowed, NewestVersions& newest) {
+  const bool any_python =
+      package == &NewestVersions::python && allowed.value_or(0) % kMinors == kMinors - 1;
+  if (!allowed || any_python) return;
+  NewestVersions here;
+  here.*package = static_cast<std::int16_t>(*allowed);
+  newest = merged(newest, here);
+}
+
 void read_line(std::string_view line, NewestVersions& newest) {
-  for (const PackageName& name : kPackages)
+  for (const PackageName& name : known_packages())
     for (std::size_t at = line.find(name.written); at != std::string_view::npos;
          at = line.find(name.written, at + 1)) {
       const std::size_t end = at + name.written.size();
       if ((at > 0 && in_name(line[at - 1])) || (end < line.size() && in_name(line[end]))) continue;
+      if (name.package == &NewestVersions::python && !is_entry(line, at)) continue;
       const auto tag = fetched_version(line.substr(end));
       const auto allowed = tag ? tag : newest_allowed(line.substr(end));
       if (!tag && at > 0 && line.find("git+") < at) continue;  // the name within the address
-      NewestVersions here;
-      here.*name.package = static_cast<std::int16_t>(allowed.value_or(kAnyVersion));
-      newest = merged(newest, here);
+      note(name.package, allowed, newest);
     }
 }
 
-// FROM pytorch/pytorch:1.4-cuda10.1-cudnn7-devel, also in docker run.
+// python_requires=">=3.6,<3.8", requires-python = "<3.8", and python_version = "3.7" of a Pipfile;
+// a marker of that name stands behind a requirement.
+void read_python_keys(std::string_view line, bool in_requires, NewestVersions& newest) {
+  for (const std::string_view key :
+       {"python_requires", "requires-python", "python_version", "python_full_version"}) {
+    const std::size_t at = line.find(key);
+    if (at == std::string_view::npos) continue;
+    if (key.starts_with("python_") && key != "python_requires" && (!in_requires || at > 0))
+      continue;
+    note(&NewestVersions::python, newest_allowed(line.substr(at + key.size())), newest);
+  }
+}
+
+// FROM pytorch/pytorch:1.4-cuda10.1-cudnn7-devel, also in docker run, and FROM python:3.7-slim.
 void read_image(std::string_view line, NewestVersions& newest) {
-  constexpr std::string_view kImage = "pytorch/pytorch:";
-  const std::size_t at = line.find(kImage);
-  if (at == std::string_view::npos) return;
-  line.remove_prefix(at + kImage.size());
-  const auto version = take_version(line);
-  if (version && version->parts > 1)
-    newest = merged(newest, {static_cast<std::int16_t>(version->number), kAnyVersion});
-}
-
-bool is_install(std::string_view line) {
-  const auto has = [&](std::string_view word) { return line.find(word) != std::string_view::npos; };
-  return has("install") && (has("pip") || has("conda") || has("mamba") || has("uv "));
-}
-
-std::string_view take_line(std::string_view& text) {
-  const std::size_t end = std::min(text.find('\n'), text.size());
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return line;
+  constexpr struct {
+    std::string_view name;
+    VersionOf package;
+  } kImages[] = {{"pytorch/pytorch:", &NewestVersions::torch},
+                 {"FROM python:", &NewestVersions::python}};
+  for (const auto& image : kImages) {
+    const std::size_t at = line.find(image.name);
+    if (at == std::string_view::npos) continue;
+    std::string_view tag = line.substr(at + image.name.size());
+    const auto version = take_version(tag);
+    if (version && version->parts > 1) note(image.package, version->number, newest);
+  }
 }
 
 // What stands from the package's name to the end of its entry in a lock file:
@@ -164,7 +150,7 @@ std::optional<int> locked_version(std::string_view entry) {
 
 NewestVersions read_lock(std::string_view text) {
   NewestVersions newest;
-  for (const PackageName& name : kPackages) {
+  for (const PackageName& name : known_packages()) {
     const std::string quoted = '"' + std::string(name.written) + '"';
     for (std::size_t at = text.find(quoted); at != std::string_view::npos;
          at = text.find(quoted, at + 1)) {
@@ -173,29 +159,32 @@ NewestVersions read_lock(std::string_view text) {
       const bool toml = text.substr(0, at).ends_with("name = ");
       if (!json && !toml) continue;
       const auto version = locked_version(rest.substr(0, rest.find(json ? "}" : "\n[")));
-      if (!version) continue;
-      NewestVersions here;
-      here.*name.package = static_cast<std::int16_t>(*version);
-      newest = merged(newest, here);
+      note(name.package, version, newest);
     }
   }
   return newest;
 }
 
-NewestVersions merged(const NewestVersions& one, const NewestVersions& other) {
-  const auto highest = [](std::int16_t a, std::int16_t b) {
-    if (a == kAnyVersion || b == kAnyVersion) return std::min(a, b);  // not bounded there
-    return std::max(a, b);
-  };
-  return {highest(one.torch, other.torch), highest(one.lightning, other.lightning)};
-}
-
 NewestVersions read_requirements(std::string_view text) {
   NewestVersions newest;
+  bool in_requires = false;  // the section of a Pipfile
   while (!text.empty()) {
-    const std::string_view line = take_line(text);
-    read_line(line.substr(0, line.find('#')), newest);
+    std::string_view line = take_line(text);
+    if (line.starts_with('[')) in_requires = line.starts_with("[requires]");
     read_image(line, newest);
+    line = line.substr(0, line.find('#'));
+    read_line(line, newest);
+    read_python_keys(line, in_requires, newest);
+  }
+  return newest;
+}
+
+NewestVersions read_python_version(std::string_view text) {
+  NewestVersions newest;
+  while (!text.empty()) {
+    std::string_view line = take_line(text);
+    const auto version = take_version(line);
+    if (version && version->parts > 1) note(&NewestVersions::python, version->number, newest);
   }
   return newest;
 }
@@ -212,6 +201,7 @@ NewestVersions read_installs(std::string_view text) {
     if (continued) read_line(line, newest);
     continued = continued && goes_on;
     read_image(line, newest);
+    newest = merged(newest, read_environment(line));
   }
   return newest;
 }

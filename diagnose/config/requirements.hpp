@@ -1,20 +1,13 @@
 // What requirement files (requirements.txt, environment.yml, setup.py, pyproject.toml ...) say of
-// the versions of PyTorch and Lightning: the newest that they allow. Rules about what a newer
-// version removed are notes for a project that stays below it.
+// the versions of PyTorch, Lightning and what they depend on: the newest that they allow. Rules
+// about what a newer version removed are notes for a project that stays below it.
 #pragma once
 
-#include <cstdint>
+#include "diagnose/config/newest_versions.hpp"
+
 #include <string_view>
 
 namespace bench::diagnose {
-
-inline constexpr std::int16_t kAnyVersion = 9999;
-
-// As numbers that compare: 1.4 is 104; "below 2.0" is 199.
-struct NewestVersions {
-  std::int16_t torch = kAnyVersion;
-  std::int16_t lightning = kAnyVersion;
-};
 
 // What the text of a requirement file says. Where it bounds one package several times, the highest
 // bound counts.
@@ -25,10 +18,11 @@ NewestVersions read_requirements(std::string_view text);
 NewestVersions read_lock(std::string_view text);
 
 // The same for install commands within another text (a shell script, a README): pip install
-// torch==1.4, conda install pytorch=1.4, FROM pytorch/pytorch:1.4-cuda10.1.
+// torch==1.4, conda install pytorch=1.4, FROM pytorch/pytorch:1.4-cuda10.1; and for the names of
+// environments that it enters: conda activate py37.
 NewestVersions read_installs(std::string_view text);
 
-// The highest bound of two files of one directory, for each package.
-NewestVersions merged(const NewestVersions& one, const NewestVersions& other);
+// The same for .python-version of pyenv.
+NewestVersions read_python_version(std::string_view text);
 
 }  // namespace bench::diagnose

@@ -119,6 +119,16 @@ bool any_beside(const std::string& script, const std::string& top, const Lister&
   return false;
 }
 
+// What the project asks for, where the program itself can run with it.
+NewestVersions lowest(NewestVersions out, const std::vector<const Module*>& modules,
+                      ModuleCache& cache) {
+  for (const Module* module : modules) {
+    const NewestVersions here = cache.versions_of(*module);
+    for (const VersionOf field : kVersionFields) out.*field = std::min(out.*field, here.*field);
+  }
+  return out;
+}
+
 }  // namespace
 
 AssembledProgram assemble(const std::string& script, const ProgramContext& context,
@@ -128,7 +138,6 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
   if (!root) return out;
   ProgramInput input;
   input.launches = context.launches;
-  input.newest = context.newest;
   input.gpus = context.gpus;
   input.is_notebook = script.ends_with(".ipynb");
   if (context.list)
@@ -163,6 +172,7 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
       }
     }
   }
+  input.newest = with_implied(lowest(context.newest, input.modules, cache));
   out.program = std::make_unique<Program>(std::move(input));
   return out;
 }

@@ -193,12 +193,20 @@ class Session {
   ProgramContext context_of(const SourceFile& file) {
     ProgramContext context;
     context.top = file.top;
-    context.newest = requirements_of(file);
     context.gpus = options_.gpus;
     context.list = list_;
     if (given_launch_) context.launches.push_back(*given_launch_);
     if (!given_launch_) context.launches = launches_.lines_of(file);
+    context.newest = versions_of(file, context.launches);
     return context;
+  }
+
+  NewestVersions versions_of(const SourceFile& file, const std::vector<LaunchLine>& launches) {
+    NewestVersions out = requirements_of(file);
+    const NewestVersions entered = environments_of(launches, cache_);
+    out.python = std::min(out.python, entered.python);
+    fill_open(out, entered);
+    return out;
   }
 
   // The nearest directory that bounds a package counts.
@@ -210,8 +218,7 @@ class Session {
       if (known == requirements_.end())
         known =
             requirements_.emplace(directory, requirements_in(directory, top, cache_, list_)).first;
-      if (out.torch == kAnyVersion) out.torch = known->second.torch;
-      if (out.lightning == kAnyVersion) out.lightning = known->second.lightning;
+      fill_open(out, known->second);
     };
     for (const std::string& directory : directories_above(file.path, file.top))
       narrow(directory, file.top);
@@ -268,7 +275,7 @@ class Session {
     input.modules.push_back(&empty);
     input.launches = std::move(launches);
     input.configs = std::move(configs);
-    input.newest = requirements_of(file);
+    input.newest = with_implied(versions_of(file, input.launches));
     input.gpus = options_.gpus;
     return checked(Program(std::move(input)));
   }

@@ -1,6 +1,7 @@
 #include "diagnose/driver/module_cache.hpp"
 
 #include "diagnose/driver/notebook.hpp"
+#include "diagnose/model/lost_names.hpp"
 
 namespace bench::diagnose {
 
@@ -15,6 +16,17 @@ std::optional<SourceText> ModuleCache::source(const std::string& path) const {
 std::optional<std::string> ModuleCache::read(const std::string& path) const {
   auto found = source(path);
   return found ? std::optional(std::move(found->text)) : std::nullopt;
+}
+
+NewestVersions ModuleCache::versions_of(const Module& module) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = versions_.find(module.path());
+    if (known != versions_.end()) return known->second;
+  }
+  const NewestVersions found = versions_by_names(module);
+  const std::lock_guard lock(mutex_);
+  return versions_.try_emplace(module.path(), found).first->second;
 }
 
 bool ModuleCache::is_decoded(const std::string& path) const {

@@ -2,6 +2,7 @@
 // threads; what it holds is bounded, and a module stays alive as long as a program uses it.
 #pragma once
 
+#include "diagnose/config/newest_versions.hpp"
 #include "diagnose/driver/source_text.hpp"
 #include "diagnose/model/module.hpp"
 
@@ -29,6 +30,8 @@ class ModuleCache {
   // As UTF-8, whatever the file's encoding; nothing when there is no such file.
   std::optional<SourceText> source(const std::string& path) const;
   std::optional<std::string> read(const std::string& path) const;
+  // versions_by_names() of a module that came from here, worked out once for each file.
+  NewestVersions versions_of(const Module& module);
   // Whether the module's text has other offsets than its file, so that no edit fits the file.
   bool is_decoded(const std::string& path) const;
 
@@ -41,6 +44,7 @@ class ModuleCache {
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;
   std::unordered_set<std::string> decoded_;
+  std::unordered_map<std::string, NewestVersions> versions_;
   std::size_t bytes_ = 0;
 };
 

@@ -31,6 +31,7 @@ ReadVersions reader_of(std::string_view name) {
   if (std::binary_search(kRequirementFiles.begin(), kRequirementFiles.end(), name))
     return read_requirements;
   if (std::binary_search(kLockFiles.begin(), kLockFiles.end(), name)) return read_lock;
+  if (name == ".python-version") return read_python_version;
   return nullptr;
 }
 
@@ -54,6 +55,19 @@ ReadVersions installs_of(std::string_view name) {
 
 }  // namespace
 
+NewestVersions environments_of(const std::vector<LaunchLine>& launches, const ModuleCache& cache) {
+  NewestVersions out;
+  for (const LaunchLine& launch : launches) {
+    const ReadVersions installs = installs_of(launch.file);
+    const auto text = installs == nullptr ? std::nullopt : cache.read(launch.file);
+    if (!text) return {};
+    NewestVersions here = read_installs(*text);
+    if (here.python == kAnyVersion && here.torch == kAnyVersion) return {};
+    out = merged(out, here);
+  }
+  return out;
+}
+
 NewestVersions requirements_in(const std::string& directory, const std::string& top,
                                const ModuleCache& cache, const Lister& list) {
   NewestVersions declared;
@@ -71,8 +85,7 @@ NewestVersions requirements_in(const std::string& directory, const std::string& 
     if (declares != nullptr) declared = merged(declared, declares(*text));
     if (installs != nullptr) installed = merged(installed, installs(*text));
   }
-  if (declared.torch == kAnyVersion) declared.torch = installed.torch;
-  if (declared.lightning == kAnyVersion) declared.lightning = installed.lightning;
+  fill_open(declared, installed);
   return declared;
 }
 

@@ -5,13 +5,19 @@
 #include "diagnose/config/requirements.hpp"
 #include "diagnose/driver/directory.hpp"
 #include "diagnose/driver/module_cache.hpp"
+#include "diagnose/launch/launch_line.hpp"
 
 #include <string>
+#include <vector>
 
 namespace bench::diagnose {
 
 // The directory is read once; links out of `top` are not followed.
 NewestVersions requirements_in(const std::string& directory, const std::string& top,
                                const ModuleCache& cache, const Lister& list);
+
+// What the files with the launch lines say of the environments they enter. One that says nothing
+// may enter any.
+NewestVersions environments_of(const std::vector<LaunchLine>& launches, const ModuleCache& cache);
 
 }  // namespace bench::diagnose

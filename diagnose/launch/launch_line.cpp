@@ -282,6 +282,13 @@ std::optional<std::int64_t> LaunchLine::nodes() const {
       if (!text) return std::nullopt;
       return to_integer(std::string_view(*text).substr(text->rfind(':') + 1));
     }
+  // deepspeed without a file of hosts starts processes here; --num_gpus and --include say how many.
+  if (launcher == Launcher::deepspeed && !flags.contains("hostfile") && !flags.contains("H")) {
+    const auto include = flag("include");
+    if (flags.contains("num-gpus") ||
+        (include && include->starts_with("localhost:") && include->find('@') == std::string::npos))
+      return 1;
+  }
   const bool torch = launcher == Launcher::torchrun || launcher == Launcher::launch_module;
   return torch || launcher == Launcher::accelerate ? std::optional<std::int64_t>(1) : std::nullopt;
 }

@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -25,6 +27,22 @@ bool is_spread_over_gpus(const Program& program) {
   return false;
 }
 
+// With DeepSpeed the Trainer runs one process per GPU and takes one, whatever started it.
+bool runs_deepspeed(const Program& program, const LaunchLine& launch) {
+  const auto& arguments = launch.script_arguments;
+  if (std::any_of(arguments.begin(), arguments.end(), [](const diagnose::LaunchWord& argument) {
+        return argument.text == "--deepspeed" || argument.text.starts_with("--deepspeed=");
+      }))
+    return true;
+  for (const std::string_view name : {"TrainingArguments", "Seq2SeqTrainingArguments"})
+    for (const CallRef& call : program.calls_named(name)) {
+      const Ref config = call.keyword("deepspeed");
+      if (config && (config.kind() == Kind::string || config.kind() == Kind::dictionary))
+        return true;
+    }
+  return false;
+}
+
 }  // namespace
 
 void check_hf_trainer_implicit_dataparallel(const Program& program, Report& report) {
@@ -32,6 +50,7 @@ void check_hf_trainer_implicit_dataparallel(const Program& program, Report& repo
   for (const LaunchLine& launch : program.launches()) {
     // What a README shows first is often the command for a machine with one GPU.
     if (launch.launcher != Launcher::python || launch.is_example) continue;
+    if (runs_deepspeed(program, launch)) continue;
     const auto visible = launch.visible_devices();
     if ((visible && *visible <= 1) || (program.gpus() && *program.gpus() <= 1)) continue;
     const CallRef call = program.calls(Api::hf_trainer).front();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 namespace bench::pitfalls::facts {
 
@@ -50,7 +51,14 @@ bool is_called_unseen(std::string_view name) {
          name.starts_with("configure_") || name == "setup" || name == "prepare_data";
 }
 
-Certainty reach(const Program& program, Ref node, int depth);
+// A parameter that must be true, or false, for a node to be reached: `if create:` around it.
+struct Switch {
+  std::string_view parameter;
+  bool on = true;
+};
+using Switches = std::vector<Switch>;
+
+Certainty reach(const Program& program, Ref node, int depth, Switches switches = {});
 
 // An object of the class, or of one derived from it, is made where the program comes by.
 Certainty certainty_of_object(const Program& program, ClassRef cls, int depth) {
@@ -108,28 +116,64 @@ Certainty certainty_of_start(const Program& program, int depth) {
   return best;
 }
 
-// The node stands under `if create:` and the call says create=False.
-bool is_switched_off_by(const Program& program, FunctionRef function, Ref node,
-                        const CallRef& site) {
+std::size_t index_of(FunctionRef function, std::string_view name) {
   const auto& parameters = function.function->parameters;
-  const auto guards = program.guards(node);
-  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
-    if (guard.condition.kind() != Kind::identifier) return false;
-    const auto named = std::find_if(parameters.begin(), parameters.end(), [&](const auto& each) {
-      return each.name == guard.condition.text();
-    });
-    if (named == parameters.end()) return false;
-    const bool is_method = function.function->owner_class != kNoNode;
-    const auto index = static_cast<std::size_t>(named - parameters.begin());
-    if (is_method && index == 0) return false;
-    const Ref given = site.argument(index - (is_method ? 1 : 0), named->name);
-    if (!given) return false;
-    const diagnose::Value value = program.evaluate(given);
-    return !value.is_default && (guard.holds ? value.is_false() : value.is_true());
+  return static_cast<std::size_t>(
+      std::find_if(parameters.begin(), parameters.end(),
+                   [&](const auto& each) { return each.name == name; }) -
+      parameters.begin());
+}
+
+// A parameter that the function gives no other value itself.
+bool is_kept_parameter(FunctionRef function, Ref name) {
+  if (name.kind() != Kind::identifier ||
+      index_of(function, name.text()) >= function.function->parameters.size())
+    return false;
+  const auto& defs = function.module->defs_of(name.text(), false);
+  return std::none_of(defs.begin(), defs.end(), [&](const auto index) {
+    const auto& def = function.module->defs()[index];
+    return def.scope == function.function->node && def.kind != diagnose::DefKind::parameter;
   });
 }
 
-Certainty reach(const Program& program, Ref node, int depth) {
+Switches switches_around(const Program& program, FunctionRef function, Ref node) {
+  Switches out;
+  for (const diagnose::Guard& guard : program.guards(node))
+    if (is_kept_parameter(function, guard.condition))
+      out.push_back({guard.condition.text(), guard.holds});
+  return out;
+}
+
+// What the call gives for the parameter, or the default where it gives nothing.
+Ref given_for(FunctionRef function, std::string_view name, const CallRef& site) {
+  const std::size_t index = index_of(function, name);
+  const bool is_method = function.function->owner_class != kNoNode;
+  if (is_method && index == 0) return {};
+  if (const Ref given = site.argument(index - (is_method ? 1 : 0), name)) return given;
+  const NodeId value = function.function->parameters[index].default_value;
+  return site.has_splat() || value == kNoNode ? Ref{} : Ref{function.module, value};
+}
+
+// Whether the call leaves the switches so that the node is not reached. A parameter of the caller
+// that is handed on is a switch of the caller, put into `outer`.
+bool is_switched_off_by(const Program& program, FunctionRef function, const Switches& switches,
+                        const CallRef& site, Switches& outer) {
+  const FunctionRef caller = program.enclosing_function(site.ref());
+  for (const Switch& each : switches) {
+    const Ref given = given_for(function, each.parameter, site);
+    if (!given) continue;
+    if (caller && given.module == site.module && is_kept_parameter(caller, given)) {
+      outer.push_back({given.text(), each.on});
+      continue;
+    }
+    const diagnose::Value value = program.evaluate(given);
+    const bool is_off = value.is_false() || value.type == diagnose::Value::Type::none;
+    if (!value.is_default && (each.on ? is_off : value.is_true())) return true;
+  }
+  return false;
+}
+
+Certainty reach(const Program& program, Ref node, int depth, Switches switches) {
   if (node.module != &program.root() && node.module->under_main_guard(node.node))
     return Certainty::no;
   // A table of lambdas: which of them is called, and where, is not followed.
@@ -139,11 +183,13 @@ Certainty reach(const Program& program, Ref node, int depth) {
   if (depth > kFollowedCalls) return Certainty::perhaps;
   if (program.is_spawned(function)) return certainty_of_start(program, depth);
   Certainty best = is_reachable(program, node) ? Certainty::perhaps : Certainty::no;
+  for (const Switch& each : switches_around(program, function, node)) switches.push_back(each);
   for (const CallRef& site : program.call_sites(function)) {
+    Switches outer;
     if (program.enclosing_function(site.ref()) == function ||
-        is_switched_off_by(program, function, node, site))
+        is_switched_off_by(program, function, switches, site, outer))
       continue;
-    best = std::max(best, reach(program, site.ref(), depth + 1));
+    best = std::max(best, reach(program, site.ref(), depth + 1, std::move(outer)));
     if (best == Certainty::certain) return best;
   }
   const ClassRef owner = program.enclosing_class(node);
@@ -268,6 +314,16 @@ bool shares_nothing(const Program& program) {
   return true;
 }
 
+// All launch lines that are known start one process, by a launcher that could start several.
+bool starts_one_process(const Program& program) {
+  const auto& launches = program.launches();
+  return !launches.empty() &&
+         std::all_of(launches.begin(), launches.end(), [](const diagnose::LaunchLine& launch) {
+           return launch.launcher != diagnose::Launcher::python &&
+                  launch.processes_per_node() == 1 && launch.nodes() == 1;
+         });
+}
+
 }  // namespace
 
 Certainty certainty_of_reach(const Program& program, Ref node) { return reach(program, node, 0); }
@@ -316,6 +372,8 @@ std::string Doubts::about(const Rule& rule, Ref where) {
   if (!needs_ranks(rule)) return {};
   if (is_listed(kOfEveryRank, rule.id) && shares_nothing(program_))
     return "nothing here shares gradients between processes";
+  if (is_listed(kOfEveryRank, rule.id) && starts_one_process(program_))
+    return "its launch line starts one process";
   const bool any_wrapper = is_listed(kOfWrapper, rule.id) && program_.has_data_parallel();
   if (!any_wrapper && !starts_ranks()) return "nothing here shows that several processes run it";
   if (certainty_of_reach(program_, where) != Certainty::certain)

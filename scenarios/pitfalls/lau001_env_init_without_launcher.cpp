@@ -25,6 +25,23 @@ bool works_alone(const Program& program) {
   return false;
 }
 
+// The variable that is missing where the group is joined; nothing where none is read. Who gives
+// rank and world size needs the first node's address alone, and none with an address of his own.
+std::string_view missing_variable(const Program& program, const CallRef& init,
+                                  const LaunchLine& launch) {
+  const Ref rank = init.argument(4, "rank");
+  const Ref world_size = init.argument(3, "world_size");
+  const auto is_given = [&](Ref value) {
+    return value && program.environment_name(value).empty() &&
+           program.integer(value).value_or(0) >= 0;
+  };
+  if (!is_given(rank) || !is_given(world_size)) return "RANK";
+  const Ref method = init.argument(1, "init_method");
+  const bool is_env = !method || method.kind() == Kind::none_literal ||
+                      program.string(method).value_or("").starts_with("env://");
+  return is_env && !launch.environment.contains("MASTER_ADDR") ? "MASTER_ADDR" : "";
+}
+
 }  // namespace
 
 void check_env_init_without_launcher(const Program& program, Report& report) {
@@ -41,10 +58,12 @@ void check_env_init_without_launcher(const Program& program, Report& report) {
           init.module->tree().ancestor(init.call->node, Kind::try_statement) != kNoNode;
       if (init.keyword("store") || guarded || caught || !facts::is_reachable(program, init.ref()))
         continue;
-      Finding& finding =
-          report.at(init.ref(), Confidence::certain,
-                    "started with plain python there is no RANK in the environment: ValueError, "
-                    "environment variable RANK expected, but not set");
+      const std::string variable(missing_variable(program, init, launch));
+      if (variable.empty()) continue;
+      Finding& finding = report.at(init.ref(), Confidence::certain,
+                                   "started with plain python there is no " + variable +
+                                       " in the environment: ValueError, environment variable " +
+                                       variable + " expected, but not set");
       // A README often shows the run of one process, with options that this one does not follow.
       if (launch.is_example) tell_as_note(finding);
       finding.help = "Launch with torchrun --nproc-per-node=N " + launch.script.text + ".";

@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -29,6 +31,30 @@ bool starts_cuda(const CallRef& call) {
   const Api api = call.call->api;
   return api == Api::set_device || api == Api::current_device || api == Api::cuda_synchronize ||
          api == Api::data_parallel;
+}
+
+// subprocess.run(["torchrun", ...]) below the line: the variable is meant for what is started
+// there, which inherits it.
+bool is_for_children(const Program& program, Ref assignment) {
+  constexpr std::string_view kStarts[] = {"subprocess.", "os.system", "os.exec", "os.spawn",
+                                          "os.popen"};
+  constexpr std::string_view kPrograms[] = {"python",     ".py",       "sys.executable", "torchrun",
+                                            "accelerate", "deepspeed", "horovodrun",     "mpirun"};
+  const auto names_any = [](std::string_view text, const auto& list) {
+    return std::any_of(std::begin(list), std::end(list),
+                       [&](std::string_view word) { return facts::contains(text, word); });
+  };
+  const Module* module = assignment.module;
+  return std::any_of(module->calls().begin(), module->calls().end(), [&](const auto& call) {
+    if (call.node < assignment.node ||
+        module->function_of(call.node) != module->function_of(assignment.node) ||
+        !names_any(module->qualified(call.function), kStarts))
+      return false;
+    const auto commands = program.sources(CallRef{module, &call}.positional(0));
+    return std::any_of(commands.begin(), commands.end(), [&](const diagnose::Source& command) {
+      return names_any(command.ref.text(), kPrograms);
+    });
+  });
 }
 
 }  // namespace
@@ -64,7 +90,8 @@ void check_visible_devices_malformed_or_late(const Program& program, Report& rep
         const CallRef ref{module, &call};
         if (call.node >= node || !starts_cuda(ref) ||
             module->function_of(call.node) != module->function_of(node) ||
-            !program.guards(ref.ref()).empty() || facts::exclusive(ref.ref(), assignment))
+            !program.guards(ref.ref()).empty() || facts::exclusive(ref.ref(), assignment) ||
+            is_for_children(program, assignment))
           continue;
         report
             .at(assignment, Confidence::certain,

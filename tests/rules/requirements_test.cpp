@@ -1,6 +1,7 @@
 // The newest versions that requirement files allow, in the ways people write them.
 #include "diagnose/config/requirements.hpp"
 
+#include "diagnose/config/environment_names.hpp"
 #include "diagnose/config/readme_versions.hpp"
 #include "diagnose/driver/diagnose.hpp"
 
@@ -37,19 +38,107 @@ TEST(Requirements, ReadUpperBounds) {
       {"torch = \"1.11.0\"", &NewestVersions::torch, 111},
       {"torch = \">=1.11,<1.13\"", &NewestVersions::torch, 112},
       {"torch==1.7.1\ntorch==1.9.0", &NewestVersions::torch, 109},
+      {"  - pytorch=1", &NewestVersions::torch, 199},
+      {"torchvision==0.9.1", &NewestVersions::torchvision, 9},
+      {"  - python=3.7.11=h12debc9_0", &NewestVersions::python, 307},
+      {"  - \"conda-forge::python=3.6\"", &NewestVersions::python, 306},
+      {"conda create -n seg python=3.6 -y", &NewestVersions::python, 306},
+      {"    python_requires='>=3.6,<3.8',", &NewestVersions::python, 307},
+      {"requires-python = \">=3.8,<3.11\"", &NewestVersions::python, 310},
+      {"[requires]\npython_version = \"3.7\"", &NewestVersions::python, 307},
+      {"python = \"~3.7\"", &NewestVersions::python, 307},
+      {"FROM python:3.7-slim", &NewestVersions::python, 307},
       {"pytorch-lightning @ git+http://host/fork/pytorch-lightning.git@v0.8.5_fixes#egg=x",
        &NewestVersions::lightning, 8},
   };
   for (const auto& each : cases) {
     const NewestVersions found = read_requirements(each.text);
     EXPECT_EQ(found.*each.package, each.version) << each.text;
-    EXPECT_EQ(std::max(found.torch, found.lightning), kAnyVersion) << each.text;
+    int bounded = 0;
+    for (const VersionOf field : kVersionFields) bounded += found.*field != kAnyVersion ? 1 : 0;
+    EXPECT_EQ(bounded, 1) << each.text;
+  }
+}
+
+TEST(Requirements, PythonIsBoundedByItsOwnEntriesOnly) {
+  for (const std::string_view text :
+       {"dataclasses==0.8; python_version < \"3.7\"",
+        "numpy = {version = \"1.2\", python = \"<3.8\"}", "[mypy]\npython_version = 3.7",
+        "python = \"^3.7\"", "python_requires='>=3.6'", "python_requires='>=3.6, <4'",
+        "  - python>=3.7", "  - python=3", "    'ipython==7.1',",
+        "Programming Language :: Python :: 3.7", "FROM python:3"})
+    EXPECT_EQ(read_requirements(text).python, kAnyVersion) << text;
+  EXPECT_EQ(read_python_version("3.7.12\n").python, 307);
+  EXPECT_EQ(read_python_version("miniconda3-4.7\n").python, kAnyVersion);
+}
+
+TEST(Requirements, NamesOfEnvironmentsTellVersions) {
+  const struct {
+    std::string_view line;
+    int python;
+    int torch;
+  } cases[] = {
+      {"source activate pytorch_latest_p37", 307, kAnyVersion},
+      {"conda activate py36", 306, kAnyVersion},
+      {"conda run -n py3.8 python train.py", 308, kAnyVersion},
+      {"conda create --name torch_py310 -y", 310, kAnyVersion},
+      {". /home/a/py3_7/bin/activate", 307, kAnyVersion},
+      {"source /opt/anaconda3/bin/activate pytorch-2.1.0", kAnyVersion, 201},
+      {"/home/a/miniconda3/envs/py37/bin/python train.py", 307, kAnyVersion},
+      {"python3.7 -m torch.distributed.launch train.py", 307, kAnyVersion},
+      {"virtualenv -p /usr/bin/python3.6 env", 306, kAnyVersion},
+      {"module load cuda/11.0 python/3.7.4", 307, kAnyVersion},
+      {"module load PyTorch/1.7.1-fosscuda", kAnyVersion, 107},
+      {"conda activate seg37", kAnyVersion, kAnyVersion},
+      {"conda activate p3.8xlarge", kAnyVersion, kAnyVersion},
+      {"conda activate pytorch", kAnyVersion, kAnyVersion},
+      {"conda activate $ENV", kAnyVersion, kAnyVersion},
+      {"source venv/bin/activate", kAnyVersion, kAnyVersion},
+      {"module load cuda/11.3 anaconda3/2020.11", kAnyVersion, kAnyVersion},
+      {"python3 train.py --name py37", kAnyVersion, kAnyVersion},
+      {"conda activate", kAnyVersion, kAnyVersion},
+  };
+  for (const auto& each : cases) {
+    EXPECT_EQ(read_environment(each.line).python, each.python) << each.line;
+    EXPECT_EQ(read_environment(each.line).torch, each.torch) << each.line;
+  }
+}
+
+TEST(Requirements, OneVersionBoundsAnother) {
+  const struct {
+    NewestVersions said;
+    int torch;
+    int lightning;
+  } cases[] = {
+      {{.python = 207}, 104, 103},
+      {{.python = 305}, 105, 103},
+      {{.python = 306}, 110, 105},
+      {{.python = 307}, 113, 109},
+      {{.python = 308}, 204, 204},
+      {{.python = 312}, kAnyVersion, kAnyVersion},
+      {{.torch = 108}, 108, 106},
+      {{.torch = 110}, 110, 109},
+      {{.torch = 199}, 199, 202},
+      {{.torch = 201}, 201, kAnyVersion},
+      {{.torch = 201, .python = 307}, 201, 109},
+      {{.torch = 108, .lightning = 109}, 108, 109},
+      {{.torchvision = 9}, 108, 106},
+      {{.torchvision = 3}, kAnyVersion, kAnyVersion},
+      {{.torchvision = 20}, kAnyVersion, kAnyVersion},
+      {{.torchaudio = 13}, 113, 202},
+      {{.torchtext = 8}, kAnyVersion, kAnyVersion},
+      {{.torchtext = 11}, 110, 109},
+  };
+  for (const auto& each : cases) {
+    const NewestVersions found = with_implied(each.said);
+    EXPECT_EQ(found.torch, each.torch);
+    EXPECT_EQ(found.lightning, each.lightning);
   }
 }
 
 TEST(Requirements, SayNothingWithoutAnUpperBound) {
   for (const std::string_view text :
-       {"", "torch", "torch>=1.8", "pytorch-lightning>1.2", "lightning!=1.9.0", "torchvision==0.8",
+       {"", "torch", "torch>=1.8", "pytorch-lightning>1.2", "lightning!=1.9.0",
         "lightning-bolts==0.3", "my-torch==1.0", "# torch==1.4", "torch==", "torch==latest",
         "torch==-2", "torch = {git = \"https://example.org/torch.git\"}", "torch<",
         "pytorch=", "torch==999999999999"})
@@ -79,11 +168,25 @@ TEST(Requirements, ReadmesNameTheVersionsOfTheProject) {
       {"PyTorch implementation of a paper, version 1.2", kAnyVersion, kAnyVersion},
       {"pytorch-image-models 0.4.12", kAnyVersion, kAnyVersion},
       {"PyTorch 1.9, later checked with PyTorch 2.1", 201, kAnyVersion},
+      {"PyTorch 1.7, 1.8, 1.9", 109, kAnyVersion},
+      {"PyTorch 1.7/1.8 or newer", kAnyVersion, kAnyVersion},
+      {"PyTorch 1.4, 16 GB", 104, kAnyVersion},
   };
   for (const auto& each : cases) {
     EXPECT_EQ(read_readme(each.text).torch, each.torch) << each.text;
     EXPECT_EQ(read_readme(each.text).lightning, each.lightning) << each.text;
   }
+}
+
+TEST(Requirements, ReadmesNameThePythonToo) {
+  EXPECT_EQ(read_readme("- Python 3.7, CUDA 10.1").python, 307);
+  EXPECT_EQ(read_readme("| Python 3.6 / 3.7 / 3.8 |").python, 308);
+  EXPECT_EQ(read_readme("Python 2.7, 3.6").python, 306);
+  EXPECT_EQ(read_readme("Python 3.6.x").python, 306);
+  for (const std::string_view text :
+       {"Python 3.6+", "Python 3", "Python >= 3.6", "Python 3.6 (or higher)", "python-3.7-blue",
+        "Python 3.6, or newer", "ipython 7.1"})
+    EXPECT_EQ(read_readme(text).python, kAnyVersion) << text;
 }
 
 TEST(Requirements, LockFilesSayWhatIsInstalled) {

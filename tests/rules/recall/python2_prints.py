@@ -7,7 +7,7 @@ import torch.utils.data.distributed
 from torchvision import datasets, models, transforms
 
 parser = argparse.ArgumentParser()
-parser.add_argument('--local_rank', type=int, default=0)  # expect: LAU003
+parser.add_argument('--local_rank', type=int, default=0)
 parser.add_argument('--epochs', type=int, default=60)
 args = parser.parse_args()
 
