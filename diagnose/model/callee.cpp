@@ -48,6 +48,16 @@ ClassRef Program::enclosing_class(Ref node) const {
   return {};
 }
 
+// @property, @cached_property
+bool Program::is_property(FunctionRef function) const {
+  const SyntaxTree& tree = function.module->tree();
+  const NodeId parent = tree[function.function->node].parent;
+  if (parent == kNoNode || tree[parent].kind != Kind::decorated) return false;
+  for (NodeId at = tree[parent].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::decorator && tree.text(at).ends_with("property")) return true;
+  return false;
+}
+
 FunctionRef Program::enclosing_function(Ref node) const {
   if (!node) return {};
   const NodeId at = node.module->function_of(node.node);

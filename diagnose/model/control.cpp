@@ -144,7 +144,8 @@ RankTest Program::guarded_by_rank(Ref node, int depth) const {
   };
   std::optional<RankTest> agreed;
   for (const CallRef& site : sites) {
-    if (!counts(site)) continue;
+    // A function that calls itself runs where others call it.
+    if (!counts(site) || enclosing_function(site.ref()) == function) continue;
     const RankTest test = guarded_by_rank(site.ref(), depth + 1);
     if (agreed && *agreed != test) return RankTest::none;
     agreed = test;

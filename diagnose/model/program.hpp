@@ -160,6 +160,7 @@ class Program {
   ClassRef class_of_call(CallRef call) const;  // C for C(...)
   ClassRef class_of(Ref expression) const;     // class of the object the expression gives
   ClassRef enclosing_class(Ref node) const;
+  bool is_property(FunctionRef function) const;
   FunctionRef enclosing_function(Ref node) const;
   const std::vector<CallRef>& call_sites(FunctionRef function) const;
   std::string qualified(Ref expression) const;
@@ -245,6 +246,7 @@ class Program {
   RankTest rank_test(Ref condition, int depth) const;
   RankTest comparison_rank_test(Ref comparison) const;
   RankTest presence_test(Ref value) const;
+  RankTest member_test(Ref at, int depth) const;
   RankTest guarded_by_rank(Ref node, int depth) const;
   void index_values() const;
   std::vector<Ref> values_of(std::string_view name, const Module& home, NodeId definition,

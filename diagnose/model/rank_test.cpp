@@ -84,6 +84,8 @@ RankTest Program::comparison_rank_test(Ref at) const {
   const auto ranked = [&](Ref expression) {
     if (is_written_out(*this, expression)) return false;
     if ((roles(expression, 0) & (kRank | kLocalRank)) != 0) return true;
+    // Of a group: one rank of each, whatever the others are for.
+    if (comes_from(expression, Api::get_rank)) return true;
     // With one device for each rank of a node, as good or bad as the local rank.
     if (comes_from(expression, Api::current_device)) return true;
     return expression.kind() == Kind::binary && tree[expression.node].op == Op::modulo &&
@@ -121,6 +123,39 @@ RankTest Program::comparison_rank_test(Ref at) const {
   return RankTest::none;
 }
 
+// context.leader and context.leads() of an object that cannot be followed: a test where all members
+// of the program that have this name are the same one.
+RankTest Program::member_test(Ref at, int depth) const {
+  const bool is_call = at.kind() == Kind::call;
+  const Ref member = is_call ? at.child(Field::function) : at;
+  if (member.kind() != Kind::attribute || !member.module->qualified(member.node).empty())
+    return RankTest::none;
+  const std::string_view name = member.child(Field::attribute).text();
+  std::optional<RankTest> agreed;
+  const auto hear = [&](RankTest test) {
+    agreed = !agreed || *agreed == test ? test : RankTest::none;
+  };
+  if (const auto named = functions_by_name_.find(name); named != functions_by_name_.end())
+    for (const FunctionRef& function : named->second) {
+      if (function.function->owner_class == kNoNode || is_property(function) == is_call)
+        return RankTest::none;
+      RankTest said = RankTest::none;
+      for (const NodeId value : function.function->returns)
+        if (said == RankTest::none) said = rank_test({function.module, value}, depth + 1);
+      hear(said);
+    }
+  constexpr int kMostAssignments = 8;
+  int assignments = 0;
+  for (const Module* module : modules())
+    for (const std::uint32_t index : module->defs_of(name, true)) {
+      if (is_call || ++assignments > kMostAssignments) return RankTest::none;
+      const Def& def = module->defs()[index];
+      if (def.kind == DefKind::assign && !is_nothing({module, def.value}))
+        hear(rank_test({module, def.value}, depth + 1));
+    }
+  return agreed.value_or(RankTest::none);
+}
+
 RankTest Program::rank_test(Ref condition) const { return rank_test(condition, 0); }
 
 RankTest Program::rank_test(Ref at, int depth) const {
@@ -151,10 +186,14 @@ RankTest Program::rank_test(Ref at, int depth) const {
     default:
       return RankTest::none;
   }
+  bool is_followed = false;
   for (const Source& source : sources(at)) {
     if (source.how != Source::How::value || source.ref == at) continue;
+    is_followed = true;
     if (const RankTest test = rank_test(source.ref, depth + 1); test != RankTest::none) return test;
   }
+  if (!is_followed)
+    if (const RankTest test = member_test(at, depth); test != RankTest::none) return test;
   return at.kind() == Kind::call ? RankTest::none : presence_test(at);
 }
 

@@ -79,8 +79,6 @@ void Resolver::follow(Ref at, int element, int depth) {
   emit(at, element);
 }
 
-std::vector<Source> out;
-
 void Resolver::emit(Ref at, int element, Source::How how) {
   if (out.size() >= kMaxSources) return;
   out.push_back({at, element >= 0 ? Source::How::element : how, element});
@@ -94,7 +92,7 @@ void Resolver::follow_def(const Module& module, const Def& def, int element, int
     case DefKind::context:
       return follow({&module, def.value}, element, depth + 1);
     case DefKind::loop:
-      return emit({&module, def.value}, -1, Source::How::loop_item);
+      return follow_loop(module, def, depth);
     case DefKind::parameter:
       return follow_parameter(module, def, element, depth);
     case DefKind::augmented:

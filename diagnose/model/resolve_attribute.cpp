@@ -82,15 +82,6 @@ std::size_t fields_above(const Module& module, const Def& field) {
       }));
 }
 
-bool is_property(const Module& module, const Function& function) {
-  const SyntaxTree& tree = module.tree();
-  const NodeId parent = tree[function.node].parent;
-  if (parent == kNoNode || tree[parent].kind != Kind::decorated) return false;
-  for (NodeId at = tree[parent].first_child; at != kNoNode; at = tree[at].next_sibling)
-    if (tree[at].kind == Kind::decorator && tree.text(at).ends_with("property")) return true;
-  return false;
-}
-
 // Classes whose objects have what they are made with as attributes.
 bool makes_namespace(std::string_view name) {
   static constexpr std::string_view kNames[] = {"SimpleNamespace", "Namespace", "EasyDict", "edict",
@@ -191,7 +182,7 @@ void Resolver::follow_field(ClassRef owner, std::string_view name, int element, 
 // What a @property returns.
 void Resolver::follow_getter(ClassRef owner, std::string_view name, int element, int depth) {
   const Function* getter = owner.module->method(*owner.cls, name);
-  if (getter == nullptr || !is_property(*owner.module, *getter)) return;
+  if (getter == nullptr || !program_.is_property({owner.module, getter})) return;
   for (const NodeId value : getter->returns) follow({owner.module, value}, element, depth + 1);
 }
 
@@ -248,8 +239,12 @@ void Resolver::follow_namespace(Ref object, std::string_view name, Ref use, int 
   if (out.size() == before) follow_renamed(object, name, element, depth);
   if (out.size() > before) return;
   for (const Source& source : program_.sources(object))
-    if (const CallRef made = program_.as_call(source.ref); made && makes_namespace(made.call->name))
-      follow_item(source.ref, std::string(name), depth);
+    if (const CallRef made = program_.as_call(source.ref)) {
+      if (makes_namespace(made.call->name))
+        follow_item(source.ref, std::string(name), depth);
+      else
+        follow_named_tuple(source.ref, name, depth);
+    }
   if (out.size() > before) return;
   for (const CallRef& call : program_.calls_named("add_argument")) {
     if (argument_name(call) == name) emit(call.ref(), element, Source::How::argument);

@@ -4,6 +4,7 @@
 #include "diagnose/model/resolver.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace bench::diagnose {
 namespace {
@@ -140,6 +141,51 @@ void Resolver::follow_splatted(const CallRef& call, std::string_view name, int d
   for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling)
     if (tree[at].kind == Kind::dictionary_splat)
       follow_item({call.module, tree[at].first_child}, std::string(name), depth + 1);
+}
+
+namespace {
+
+// The index of a field in namedtuple("State", "model loader") or ["model", "loader"].
+std::optional<std::size_t> index_of_field(Ref fields, std::string_view name) {
+  const SyntaxTree& tree = fields.module->tree();
+  std::vector<std::string> names;
+  if (const auto text = tree.string_value(fields.node)) {
+    std::string word;
+    for (const char each : *text + ' ') {
+      if (each != ' ' && each != ',') {
+        word += each;
+      } else if (!word.empty()) {
+        names.push_back(std::exchange(word, {}));
+      }
+    }
+  } else if (fields.kind() == Kind::list || fields.kind() == Kind::tuple) {
+    for (NodeId at = tree[fields.node].first_child; at != kNoNode; at = tree[at].next_sibling)
+      names.push_back(tree.string_value(at).value_or(""));
+  }
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+}  // namespace
+
+// State(a, b).model after State = namedtuple("State", "model loader").
+bool Resolver::follow_named_tuple(Ref made, std::string_view field, int depth) {
+  const CallRef call = program_.as_call(made);
+  if (!call || depth > kMaxDepth) return false;
+  const Ref maker{call.module, call.call->function};
+  if (maker.kind() != Kind::identifier && maker.kind() != Kind::attribute) return false;
+  for (const Source& source : program_.sources(maker)) {
+    const CallRef type = program_.as_call(source.ref);
+    if (source.how != Source::How::value || !type || type.call->name != "namedtuple") continue;
+    const Ref fields = type.argument(1, "field_names");
+    const auto index = fields ? index_of_field(fields, field) : std::nullopt;
+    if (!index) continue;
+    const Ref value = call.argument(*index, field);
+    if (value) follow(value, -1, depth + 1);
+    return static_cast<bool>(value);
+  }
+  return false;
 }
 
 }  // namespace bench::diagnose

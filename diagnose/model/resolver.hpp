@@ -1,7 +1,7 @@
 // One walk from an expression to where its value comes from, as Program::sources() makes it. Names
 // and parameters are followed in resolve.cpp, attributes in resolve_attribute.cpp, items of
-// containers in resolve_item.cpp. The walk is bounded in depth and width, so cycles and hostile
-// code cost little.
+// containers in resolve_item.cpp, names that a loop gives in resolve_loop.cpp. The walk is bounded
+// in depth and width, so cycles and hostile code cost little.
 #pragma once
 
 #include "diagnose/model/program.hpp"
@@ -57,6 +57,14 @@ class Resolver {
   bool follow_stored_items(Ref container, const Key& key, int depth);
   void follow_collected(Ref parameter, const Key& key, int depth);
   void follow_splatted(const CallRef& call, std::string_view name, int depth);
+  bool follow_named_tuple(Ref made, std::string_view field, int depth);
+
+  using Path = std::vector<int>;  // indices into nested tuples, outermost first
+
+  void follow_loop(const Module& module, const Def& def, int depth);
+  void follow_round(Ref iterable, Path path, int depth);
+  void follow_picked(Ref item, const Path& path, int depth);
+  void follow_appended(Ref list, const Path& path, int depth);
 
   // Something else than None has been found since there were `before` sources.
   bool tells_more_than_none(std::size_t before) const;

@@ -20,6 +20,8 @@ constexpr NamedRole kNames[] = {
     {"my_rank", kRank},
     {"proc_rank", kRank},
     {"process_rank", kRank},
+    {"data_parallel_rank", kRank},
+    {"dp_rank", kRank},
     {"process_index", kRank},
     {"globalrank", kRank},
     {"local_rank", kLocalRank},

@@ -152,6 +152,16 @@ bool one_rank_may_see_all(const Program& program, Ref loop, const CallRef& loade
   });
 }
 
+// for batch in loader: yield batch: the times it adds up are its own, whoever asks for the batches
+// computes the metric.
+bool hands_batches_on(Ref loop) {
+  const auto& tree = loop.module->tree();
+  const Ref body = loop.child(Field::body);
+  for (NodeId at = body.node; body && at < tree[body.node].last; ++at)
+    if (tree[at].kind == Kind::yield_expression) return true;
+  return false;
+}
+
 // A value that is accumulated in the loop: total += ..., losses.append(...).
 bool accumulates(const Program& program, Ref loop) {
   const auto& tree = loop.module->tree();
@@ -308,7 +318,9 @@ void check_metric_not_reduced(const Program& program, Report& report) {
   for (const Module* module : program.modules())
     for (const NodeId node : module->loops()) {
       const Ref loop{module, node};
-      if (loop.kind() != Kind::for_statement || !accumulates(program, loop)) continue;
+      if (loop.kind() != Kind::for_statement || hands_batches_on(loop) ||
+          !accumulates(program, loop))
+        continue;
       for (const CallRef& loader : loaders_of(program, loop.child(Field::right))) {
         if (sampler_of(program, loader) && is_evaluation_loader(program, loader))
           check_forgotten_meters(program, outermost_function(program, loop), methods, report);

@@ -73,6 +73,8 @@ bool is_surely_wrapped(const Program& program, Ref object) {
       wraps_wherever_cuda_is(program, *wrapper) || is_taken_for_wrapper(program, *wrapper);
   const auto inner = always ? program.module_sources(wrapper->module) : std::vector<Source>{};
   return std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    // for name, model in models.items(): told beside the items it gives, which are the rest.
+    if (source.how == Source::How::loop_item) return true;
     return program.wrap_made_by(source.ref) != nullptr ||
            std::any_of(inner.begin(), inner.end(),
                        [&](const Source& below) { return below.ref == source.ref; });

@@ -246,6 +246,56 @@ TEST(ModelOfItems, CollectedKeywordsAndSplattedDictionariesAreArguments) {
 }
 
 // Every way through the calls would be more than a million.
+TEST(ModelOfItems, ALoopGivesTheValuesOfADictionary) {
+  for (const std::string loop :
+       {"for loader in loaders.values():\n", "for name, loader in loaders.items():\n",
+        "for i, (name, loader) in enumerate(loaders.items()):\n",
+        "for name, loader in zip(names, tqdm(list(loaders.values()))):\n"}) {
+    const Files files{{"main",
+                       "from torch.utils.data import DataLoader\n"
+                       "loaders = {'train': DataLoader(data)}\n" +
+                           loop + "    show(loader)\n"}};
+    EXPECT_TRUE(files.shows(Api::data_loader)) << loop;
+  }
+  const Files keys{{"main",
+                    "from torch.utils.data import DataLoader\n"
+                    "loaders = {'train': DataLoader(data)}\n"
+                    "for loader in loaders:\n"
+                    "    show(loader)\n"}};
+  EXPECT_FALSE(keys.shows(Api::data_loader));
+}
+
+TEST(ModelOfItems, ALoopGivesWhatWasAppended) {
+  const Files files{{"main",
+                     "from torch.utils.data import DataLoader\n"
+                     "pairs = []\n"
+                     "pairs.append((DataLoader(data), 'train'))\n"
+                     "for loader, name in pairs:\n"
+                     "    show(loader)\n"}};
+  EXPECT_TRUE(files.shows(Api::data_loader));
+  const Files name{{"main",
+                    "from torch.utils.data import DataLoader\n"
+                    "pairs = [(DataLoader(data), 'train')]\n"
+                    "for loader, name in pairs:\n"
+                    "    show(name)\n"}};
+  EXPECT_FALSE(name.shows(Api::data_loader));
+}
+
+TEST(ModelOfItems, ANamedTupleCarriesItsFields) {
+  for (const std::string fields : {"'model loader'", "'model, loader'", "['model', 'loader']"}) {
+    const Files files{{"main",
+                       "import collections\n"
+                       "from torch.utils.data import DataLoader\n"
+                       "Run = collections.namedtuple('Run', " +
+                           fields +
+                           ")\n"
+                           "def use(run):\n"
+                           "    show(run.loader)\n"
+                           "use(Run(net, DataLoader(data)))\n"}};
+    EXPECT_TRUE(files.shows(Api::data_loader)) << fields;
+  }
+}
+
 TEST(ModelOfItems, KeywordsThatManyFunctionsHandOnAreFollowedOnce) {
   constexpr int kFunctions = 20;
   std::string main;
@@ -304,6 +354,30 @@ TEST(RankTests, FlagsInOptionsUnderAnotherName) {
   EXPECT_EQ(test_of("def setup(options):\n    options.writes = rank() == 0\n"
                     "def save(cfg):\n    if not cfg.writes:\n        return\n    mark()\n"
                     "args = parse()\nsetup(args)\nsave(args)\n"),
+            RankTest::main_only);
+}
+
+TEST(RankTests, AMemberOfAnObjectMadeElsewhere) {
+  const std::string members =
+      "class Context:\n"
+      "    @property\n"
+      "    def writes(self):\n        return self.rank == 0\n"
+      "    def leads(self):\n        return self.rank == 0\n";
+  EXPECT_EQ(test_of(members + "if find('context').writes:\n    mark()\n"), RankTest::main_only);
+  EXPECT_EQ(test_of(members + "if not find('context').leads():\n    mark()\n"),
+            RankTest::not_main);
+  // A method that is not called is no test, and another class may mean something else.
+  EXPECT_EQ(test_of(members + "if find('context').leads:\n    mark()\n"), RankTest::none);
+  EXPECT_EQ(test_of(members +
+                    "class File:\n    @property\n"
+                    "    def writes(self):\n        return self.mode == 'w'\n"
+                    "if find('context').writes:\n    mark()\n"),
+            RankTest::none);
+}
+
+TEST(RankTests, AFunctionThatCallsItself) {
+  EXPECT_EQ(test_of("def write(n):\n    if n > 0:\n        write(n - 1)\n    mark()\n"
+                    "if rank() == 0:\n    write(3)\n"),
             RankTest::main_only);
 }
 
