@@ -165,17 +165,23 @@ bool Program::before_ranks(Ref node) const { return before_ranks(node, 0); }
 bool Program::before_ranks(Ref node, int depth) const {
   if (!node || depth > kCallDepth) return false;
   const FunctionRef function = enclosing_function(node);
+  const auto is_below = [&](const CallRef& call) {
+    return call.module == node.module && call.call->node > node.node &&
+           enclosing_function(call.ref()) == function;
+  };
   const auto starts_below = [&](const CallRef& start) {
-    const auto is_below = [&](const CallRef& call) {
-      return call.module == node.module && call.call->node > node.node &&
-             enclosing_function(call.ref()) == function;
-    };
-    if (is_below(start)) return true;
-    // run(worker, n) below, which starts them
-    const FunctionRef starter = enclosing_function(start.ref());
-    if (!starter || starter == function) return false;
-    const auto& sites = call_sites(starter);
-    return std::any_of(sites.begin(), sites.end(), is_below);
+    CallRef at = start;
+    // run(worker, n) below, which starts them, or calls what does
+    for (int calls = 0; calls < kCallDepth; ++calls) {
+      if (is_below(at)) return true;
+      const FunctionRef starter = enclosing_function(at.ref());
+      if (!starter || starter == function) return false;
+      const auto& sites = call_sites(starter);
+      if (std::any_of(sites.begin(), sites.end(), is_below)) return true;
+      if (sites.size() != 1) return false;
+      at = sites.front();
+    }
+    return false;
   };
   const auto spawns = calls(Api::spawn);
   if (std::any_of(spawns.begin(), spawns.end(), starts_below)) return true;

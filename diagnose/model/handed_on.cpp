@@ -17,6 +17,22 @@ bool is_value(const SyntaxTree& tree, NodeId id) {
   return tree.ancestor(at, Kind::import_from) == kNoNode;
 }
 
+// A parameter or a variable of a function around the place has the name: def log(save=None): the
+// function of the module is not meant.
+bool is_hidden(const Module& module, NodeId id, std::string_view name) {
+  if (module.tree().ancestor(id, Kind::default_parameter) != kNoNode) return false;
+  const auto& indices = module.defs_of(name, false);
+  for (NodeId scope = module.scope_of(id); scope != 0; scope = module.scope_of(scope))
+    for (const std::uint32_t index : indices) {
+      const Def& def = module.defs()[index];
+      if (def.scope == scope && module[scope].kind == Kind::function &&
+          (def.kind == DefKind::parameter || def.kind == DefKind::assign ||
+           def.kind == DefKind::loop))
+        return true;
+    }
+  return false;
+}
+
 // A class in isinstance(x, Net), in bases or in an annotation is not there to be made.
 bool may_be_made(Ref place) {
   const SyntaxTree& tree = place.module->tree();
@@ -68,6 +84,7 @@ std::vector<Ref> Program::values_of(std::string_view name, const Module& home, N
                               : is_method || (place.module->import_path(name).empty() &&
                                               !place.module->has_star_imports()))
       continue;
+    if (!is_method && is_hidden(*place.module, place.node, name)) continue;
     out.push_back(place);
   }
   return out;

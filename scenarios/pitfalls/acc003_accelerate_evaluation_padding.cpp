@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -12,6 +14,32 @@ bool counts_something(std::string_view function) {
   for (const char* word : {"add_batch(", "correct", "accuracy", "metric"})
     if (facts::contains(function, word)) return true;
   return false;
+}
+
+// sum(...) / len(loader), collected over the loop: one number a process, which has no samples left
+// that could be cut off.
+bool is_sum(const Program& program, Ref value) {
+  if (facts::contains(value.text(), "sum(")) return true;
+  const auto& module = *value.module;
+  const auto function = program.enclosing_function(value);
+  const auto is_added_to = [&](std::string_view name) {
+    const auto& defs = module.defs_of(name, false);
+    return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+      const auto& def = module.defs()[index];
+      return def.kind == diagnose::DefKind::augmented &&
+             program.enclosing_function({&module, def.target}) == function;
+    });
+  };
+  if (is_added_to(value.text())) return true;
+  const auto sources = program.sources(value);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    const auto& tree = source.ref.module->tree();
+    if (source.ref.module != value.module || source.ref.kind() != diagnose::Kind::binary)
+      return false;
+    for (diagnose::NodeId at = source.ref.node; at < tree[source.ref.node].last; ++at)
+      if (tree[at].kind == diagnose::Kind::identifier && is_added_to(tree.text(at))) return true;
+    return false;
+  });
 }
 
 }  // namespace
@@ -30,7 +58,7 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
     // Losses are averaged, for which a repeated sample hardly matters; predictions are counted.
     if (!value || facts::contains(facts::lowered(value.text()), "loss") ||
         !program.is_evaluation(gather.ref()) ||
-        facts::training_loop_of(program, gather.ref()) != nullptr)
+        facts::training_loop_of(program, gather.ref()) != nullptr || is_sum(program, value))
       continue;
     // gather(samples)[:n] keeps as many as were asked for.
     const auto& tree = gather.module->tree();

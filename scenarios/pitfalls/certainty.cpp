@@ -324,6 +324,34 @@ bool starts_one_process(const Program& program) {
          });
 }
 
+// Every line that is known to start the script is plain python without a word of several processes,
+// nothing in it starts any, and an option decides whether it joins a group.
+bool is_started_alone(const Program& program) {
+  const auto& launches = program.launches();
+  const auto is_plain = [](const diagnose::LaunchLine& launch) {
+    if (launch.launcher != diagnose::Launcher::python) return false;
+    const auto& words = launch.script_arguments;
+    return std::none_of(words.begin(), words.end(), [](const diagnose::LaunchWord& word) {
+      const std::string text = lowered(word.text);
+      for (const char* part : {"dist", "ddp", "world", "proc", "gpus", "rank", "node", "launch"})
+        if (contains(text, part)) return true;
+      return !word.literal;
+    });
+  };
+  if (launches.empty() || !std::all_of(launches.begin(), launches.end(), is_plain) ||
+      program.uses(Api::spawn) || program.framework_distributes())
+    return false;
+  for (const char* start : {"Process", "Popen", "launch", "start_processes"})
+    if (!program.calls_named(start).empty()) return false;
+  for (const char* launcher : {"torchrun", "distributed.launch", "distributed.run", "srun"})
+    if (speaks_of(program, launcher)) return false;
+  for (const char* set : {"'LOCAL_RANK'", "\"LOCAL_RANK\"", "'RANK'", "\"RANK\"", "SLURM_"})
+    if (program.mentions(set)) return false;  // by a launcher
+  const auto inits = program.calls(Api::init_process_group);
+  return std::none_of(inits.begin(), inits.end(),
+                      [&](const CallRef& init) { return runs_always(program, init.ref(), 0); });
+}
+
 }  // namespace
 
 Certainty certainty_of_reach(const Program& program, Ref node) { return reach(program, node, 0); }
@@ -337,6 +365,7 @@ Certainty certainty_of_ranks(const Program& program) {
       }))
     return Certainty::certain;
   if (program.framework_distributes() && horovod.empty()) return Certainty::certain;
+  if (is_started_alone(program)) return Certainty::perhaps;
   Certainty best = Certainty::perhaps;
   bool alone = false;
   for (const CallRef& init : program.calls(Api::init_process_group)) {
@@ -367,8 +396,13 @@ bool Doubts::makes_wrapper() {
 }
 
 std::string Doubts::about(const Rule& rule, Ref where) {
-  if (rule.id.starts_with("DP"))
-    return makes_wrapper() ? "" : "no call that can be followed makes the wrapper";
+  const bool of_wrapper = rule.id.starts_with("DP");
+  if ((of_wrapper || rule.id.starts_with("DDP")) && is_never_made(program_, where))
+    return "nothing here makes an object of this class";
+  // The wrapper itself: a function that is never called makes none.
+  if (rule.id == "DP017" && certainty_of_reach(program_, where) == Certainty::no)
+    return "no call that can be followed leads here";
+  if (of_wrapper) return makes_wrapper() ? "" : "no call that can be followed makes the wrapper";
   if (!needs_ranks(rule)) return {};
   if (is_listed(kOfEveryRank, rule.id) && shares_nothing(program_))
     return "nothing here shares gradients between processes";
@@ -378,6 +412,7 @@ std::string Doubts::about(const Rule& rule, Ref where) {
   if (!any_wrapper && !starts_ranks()) return "nothing here shows that several processes run it";
   if (certainty_of_reach(program_, where) != Certainty::certain)
     return "no call that can be followed leads here";
+  if (only_in_parent(program_, where)) return "only the process that starts the ranks comes by";
   if (is_listed(kOfEveryRank, rule.id) && some_caller_tests_rank(program_, where, 0))
     return "one of its callers tests the rank";
   return {};

@@ -105,9 +105,23 @@ bool is_toggled(const Program& program, const diagnose::CallRef& call) {
   });
 }
 
+// self.neck.bias.requires_grad_(False) in a model's __init__: one parameter, of a layer that the
+// change below does not name.
+bool is_of_another_layer(const Program& program, const diagnose::CallRef& call, Ref change) {
+  const Ref parameter = call.receiver();
+  if (parameter.kind() != Kind::attribute || !program.enclosing_class(parameter)) return false;
+  const std::string_view name = parameter.child(Field::attribute).text();
+  const Ref layer = parameter.child(Field::object);
+  if ((name != "bias" && name != "weight") || layer.kind() != Kind::attribute) return false;
+  const auto function = program.enclosing_function(change);
+  const std::string_view around =
+      function ? change.module->text(function.function->body) : change.text();
+  return !facts::contains(around, layer.child(Field::attribute).text());
+}
+
 // Wrapped with all parameters trainable and a search for unused ones, DDP bears that they are
 // frozen and unfrozen later: it has a bucket for each and marks those without a gradient.
-bool bears_freezing(const Program& program, const Wrap& wrap) {
+bool bears_freezing(const Program& program, const Wrap& wrap, Ref change) {
   if (!program.is_literal_true(wrap.call.keyword("find_unused_parameters"))) return false;
   for (const Module* module : program.modules())
     for (const std::uint32_t index : module->defs_of("requires_grad", true))
@@ -115,7 +129,8 @@ bool bears_freezing(const Program& program, const Wrap& wrap) {
         return false;
   const auto calls = program.calls_named("requires_grad_");
   return std::none_of(calls.begin(), calls.end(), [&](const diagnose::CallRef& call) {
-    return program.runs_before(call.ref(), wrap.call.ref());
+    return !is_of_another_layer(program, call, change) &&
+           program.runs_before(call.ref(), wrap.call.ref());
   });
 }
 
@@ -126,7 +141,7 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
   const auto flag = [&](Ref where, Ref object, std::string message, bool freezes = false) {
     const Wrap* wrap = changed_wrap(program, object, where);
     if (wrap == nullptr || !is_trained(program, *wrap)) return;
-    if (freezes && bears_freezing(program, *wrap)) return;
+    if (freezes && bears_freezing(program, *wrap, where)) return;
     // A GAN switches the other network off and on in every step; DDP of that network is then
     // unused.
     const auto* loop = facts::training_loop_of(program, where);

@@ -17,7 +17,10 @@ namespace {
 
 // ddp for ddp.module(x) and ddp.module.encode(x); empty when the call does not go round the
 // wrapper.
+// A class that hands its states on (self.module.module.state_dict()) runs no forward pass.
 Ref bypassed(const CallRef& call) {
+  const std::string_view name = call.call->name;
+  if (name == "state_dict" || name == "load_state_dict" || name == "no_sync") return {};
   Ref function{call.module, call.call->function};
   for (int depth = 0; depth < 3 && function.kind() == Kind::attribute; ++depth) {
     const Ref attribute = function.child(Field::attribute);
@@ -167,7 +170,10 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
       std::string_view how;
       const Ref object = bypassed(call);
       const Wrap* wrapped = object ? program.wrap_of(object) : nullptr;
-      if (wrapped != nullptr && wrapped->kind == Wrapper::ddp && !prepares(*wrapped))
+      // self.module(x) of a class that holds the wrapper under that name.
+      const bool is_wrapper = object.text() == "self" &&
+                              program.is_wrapped({call.module, call.call->function}, Wrapper::ddp);
+      if (wrapped != nullptr && wrapped->kind == Wrapper::ddp && !is_wrapper && !prepares(*wrapped))
         how = "the forward pass goes through .module";
       const Wrap* round = wrapper_gone_round(program, call);
       if (round != nullptr && !hands_on && never_trains_through(program, *round))

@@ -70,6 +70,28 @@ diagnose::FunctionRef given_to(const Program& program, Ref callee) {
   return {};
 }
 
+// if rank == 0: train(ddp, bar) else: train(ddp): the other ranks call it in the other branch.
+bool others_call_too(const Program& program, const CallRef& site,
+                     const std::vector<CallRef>& sites) {
+  const RankTest mine = program.guarded_by_rank(site.ref());
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& other) {
+    const RankTest theirs = program.guarded_by_rank(other.ref());
+    return theirs != RankTest::none && theirs != mine && is_given_wrapper(program, other) &&
+           facts::exclusive(site.ref(), other.ref());
+  });
+}
+
+// The same for ddp(x) itself.
+bool others_pass_too(const Program& program, const diagnose::ForwardCall& forward) {
+  const RankTest mine = program.guarded_by_rank(forward.call.ref());
+  const auto& all = program.forward_calls();
+  return std::any_of(all.begin(), all.end(), [&](const diagnose::ForwardCall& other) {
+    const RankTest theirs = program.guarded_by_rank(other.call.ref());
+    return other.wrap == forward.wrap && theirs != RankTest::none && theirs != mine &&
+           facts::exclusive(forward.call.ref(), other.call.ref());
+  });
+}
+
 // Calls by which one rank enters, with the wrapper, a function that all ranks run as well.
 std::vector<CallRef> entries_of_one_rank(const Program& program, const CallRef& forward) {
   std::vector<CallRef> out;
@@ -81,7 +103,8 @@ std::vector<CallRef> entries_of_one_rank(const Program& program, const CallRef& 
   if (sites.size() < 2) return out;
   std::copy_if(sites.begin(), sites.end(), std::back_inserter(out), [&](const CallRef& site) {
     return is_given_wrapper(program, site) && !is_for_one_process(program, site.ref()) &&
-           program.guarded_by_rank(site.ref()) == RankTest::main_only;
+           program.guarded_by_rank(site.ref()) == RankTest::main_only &&
+           !others_call_too(program, site, sites);
   });
   return out;
 }
@@ -136,7 +159,7 @@ void check_rank0_forward_through_wrapper(const Program& program, Report& report)
       report_forward(program, *forward.wrap, entry, report);
     }
     if (sites.empty() && program.guarded_by_rank(forward.call.ref()) != RankTest::none &&
-        one_rank_hands_over_wrapper(program, forward.call))
+        one_rank_hands_over_wrapper(program, forward.call) && !others_pass_too(program, forward))
       report_forward(program, *forward.wrap, forward.call.ref(), report);
   }
 }

@@ -62,6 +62,26 @@ bool always_calls(const Program& program, const CallRef& collective) {
   });
 }
 
+// if dist.is_initialized(): barrier() in the helper, and all that joins the group, as trainer.fit()
+// of Lightning does, comes after this call: it does nothing yet.
+bool is_joined_later(const Program& program, const CallRef& collective, const CallRef& site) {
+  const auto guards = program.guards(collective.ref());
+  if (std::none_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+        return guard.holds && facts::contains(guard.condition.text(), "is_initialized");
+      }))
+    return false;
+  const auto joins = program.calls(Api::init_process_group);
+  std::vector<CallRef> all(joins.begin(), joins.end());
+  for (const std::string_view name : {"fit", "validate", "test", "predict"})
+    for (const CallRef& call : program.calls_named(name))
+      if (call.receiver() && program.comes_from(call.receiver(), Api::lightning_trainer))
+        all.push_back(call);
+  return !all.empty() && std::all_of(all.begin(), all.end(), [&](const CallRef& join) {
+    return program.runs_before(site.ref(), join.ref()) &&
+           !program.runs_before(join.ref(), site.ref());
+  });
+}
+
 // One of several calls of such a helper stands under a test of the rank, and none answers it.
 std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collective) {
   std::vector<CallRef> out;
@@ -78,7 +98,9 @@ std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collect
     return out;
   for (const CallRef& site : sites) {
     const RankTest mine = program.guarded_by_rank(site.ref());
-    if (mine == RankTest::none || !program.rank_guard(site.ref())) continue;
+    if (mine == RankTest::none || !program.rank_guard(site.ref()) ||
+        is_joined_later(program, collective, site))
+      continue;
     const bool answered = std::any_of(sites.begin(), sites.end(), [&](const CallRef& other) {
       const RankTest theirs = program.guarded_by_rank(other.ref());
       return facts::exclusive(site.ref(), other.ref()) ||
@@ -150,6 +172,23 @@ void check_early_returns(const Program& program, Report& report) {
       if (!in_sub_group(program, call)) flag(call, call.call->name);
 }
 
+// if self.head is None: self.head = DDP(...) on one rank, where all ranks have made it above.
+bool is_made_by_all_above(const Program& program, const Wrap& wrap) {
+  const std::string_view name = program.assigned_name(wrap.call.ref());
+  if (name.empty()) return false;
+  const auto guards = program.guards(wrap.call.ref());
+  if (std::none_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+        return guard.holds && guard.condition.text() == std::string(name) + " is None";
+      }))
+    return false;
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& other) {
+    return other.call.call != wrap.call.call && program.assigned_name(other.call.ref()) == name &&
+           program.guarded_by_rank(other.call.ref()) == RankTest::none &&
+           program.runs_before(other.call.ref(), wrap.call.ref());
+  });
+}
+
 }  // namespace
 
 void check_rank_conditional_collective(const Program& program, Report& report) {
@@ -175,7 +214,7 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
              std::string(site.call->name) + ", which calls " + std::string(call.call->name) + ",");
     }
   for (const Wrap& wrap : program.wraps())
-    if (wrap.kind == Wrapper::ddp)
+    if (wrap.kind == Wrapper::ddp && !is_made_by_all_above(program, wrap))
       flag(wrap.call, "building DistributedDataParallel (a collective)");
   if (program.imports("accelerate"))
     for (const Module* module : program.modules())

@@ -17,6 +17,15 @@ bool reads_rank(const Program& program) {
   return program.mentions("\"RANK\"") || program.mentions("'RANK'");
 }
 
+// ranks[node][gpu]: a table that counts over all nodes.
+bool is_of_table(const Program& program, Ref rank) {
+  const auto sources = program.sources(rank);
+  return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+    return source.ref.kind() == diagnose::Kind::subscript &&
+           source.ref.child(diagnose::Field::value).kind() == diagnose::Kind::subscript;
+  });
+}
+
 }  // namespace
 
 void check_sampler_rank_is_local_rank(const Program& program, Report& report) {
@@ -24,7 +33,7 @@ void check_sampler_rank_is_local_rank(const Program& program, Report& report) {
   // The index that mp.spawn hands out is a rank of the job on one node only.
   const bool spans = facts::computes_global_rank(program);
   const auto is_local = [&](Ref rank) {
-    return rank && program.is_local_rank(rank) &&
+    return rank && program.is_local_rank(rank) && !is_of_table(program, rank) &&
            (!program.is_rank(rank) || (spans && program.is_spawn_rank(rank)));
   };
   // On one node the local rank is the rank, and nothing may ever have run on a second one.

@@ -80,6 +80,41 @@ bool is_process_a_node(const Program& program) {
   return false;
 }
 
+// if not os.path.exists(path): around what makes it.
+bool asks_whether_it_is_there(const Program& program, Ref make) {
+  const auto guards = program.guards(make);
+  return !guards.empty() && facts::contains(guards.front().condition.text(), "path.") &&
+         std::all_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+           const std::string_view text = guard.condition.text();
+           return facts::contains(text, "exists(") || facts::contains(text, "isdir(");
+         });
+}
+
+// The same process has made this directory above, so that it is there for every rank by now.
+bool is_made_above(const Program& program, const CallRef& make) {
+  if (!asks_whether_it_is_there(program, make.ref())) return false;
+  const auto mine = program.sources(make.positional(0));
+  const auto makes_it = [&](const CallRef& other) {
+    if (other.call == make.call || !other.positional(0)) return false;
+    const bool always =
+        program.guards(other.ref()).empty() || asks_whether_it_is_there(program, other.ref());
+    if (!always || !program.runs_before(other.ref(), make.ref()) ||
+        program.runs_before(make.ref(), other.ref()))
+      return false;
+    const auto theirs = program.sources(other.positional(0));
+    return std::any_of(mine.begin(), mine.end(), [&](const diagnose::Source& source) {
+      return std::any_of(theirs.begin(), theirs.end(), [&](const diagnose::Source& there) {
+        return there.ref == source.ref && there.element == source.element;
+      });
+    });
+  };
+  for (const std::string_view name : {"makedirs", "mkdir"}) {
+    const auto others = program.calls_named(name);
+    if (std::any_of(others.begin(), others.end(), makes_it)) return true;
+  }
+  return false;
+}
+
 void find_downloads(const Program& program, Report& report) {
   if (!program.imports("torchvision") || is_process_a_node(program)) return;
   for (const diagnose::Module* module : program.modules())
@@ -137,7 +172,8 @@ void check_checkpoint_io_unguarded(const Program& program, Report& report) {
         continue;
       if (make.module->tree().ancestor(make.call->node, Kind::try_statement) != kNoNode) continue;
       if (facts::rank_goes_first(program, make.ref()) ||
-          facts::only_before_ranks(program, make.ref()))
+          facts::only_before_ranks(program, make.ref()) ||
+          facts::only_without_distribution(program, make.ref()) || is_made_above(program, make))
         continue;
       if (!facts::is_reachable(program, make.ref()) || program.comes_from_rank(make.positional(0)))
         continue;

@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -16,6 +18,16 @@ Ref written_backend(const Program& program, Ref backend) {
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value) return backend;
   const Ref value = sources.front().ref;
   return value.module != backend.module && value.kind() == diagnose::Kind::string ? value : backend;
+}
+
+// A file or function that is named after the backend is there to try it.
+bool is_about_gloo(const Program& program, const CallRef& init) {
+  const std::string& path = init.module->path();
+  if (facts::contains(facts::lowered(path.substr(path.rfind('/') + 1)), "gloo")) return true;
+  const auto& functions = program.functions();
+  return std::any_of(functions.begin(), functions.end(), [](const diagnose::FunctionRef& each) {
+    return facts::contains(facts::lowered(each.function->name), "gloo");
+  });
 }
 
 }  // namespace
@@ -46,7 +58,7 @@ void check_backend_device_mismatch(const Program& program, Report& report) {
           report.at(written_backend(program, backend), Confidence::likely,
                     "gloo moves GPU tensors through host memory: NCCL is several times faster");
       // A toy without data to train on shows a mechanism, not speed.
-      if (!program.uses(Api::data_loader)) finding.severity = Severity::info;
+      if (!program.uses(Api::data_loader) || is_about_gloo(program, init)) tell_as_note(finding);
       finding.help = "Use backend=\"nccl\", or \"cpu:gloo,cuda:nccl\" for both kinds of tensors.";
     }
     if (name.string == "nccl" && !facts::uses_cuda(program) && !program.uses(Api::set_device) &&

@@ -113,6 +113,16 @@ bool is_wrapped_in_some_runs(const Program& program, const CallRef& state) {
   });
 }
 
+// if args.multi_gpu: save(model.module.state_dict()) else: save(model.state_dict()): the branch for
+// the runs that do not wrap.
+bool is_saved_below_otherwise(const Program& program, const CallRef& state) {
+  const auto taken = modules_taken(program);
+  return std::any_of(taken.begin(), taken.end(), [&](Ref attribute) {
+    return attribute.child(Field::object).text() == state.receiver().text() &&
+           facts::exclusive(state.ref(), attribute);
+  });
+}
+
 // torch.save(...), and save_checkpoint({...}, path) of a file that is not at hand.
 std::vector<CallRef> states_saved(const Program& program) {
   std::vector<CallRef> out(program.calls(Api::torch_save).begin(),
@@ -193,7 +203,7 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
                            (is_wrapped_in_some_runs(program, state) &&
                             (loads_below_wrapper(program) ||
                              restores_bare(program, state.receiver()) || takes_module(program)));
-      if (!wrapped) continue;
+      if (!wrapped || is_saved_below_otherwise(program, state)) continue;
       Finding& finding = report.at(
           state.ref(), Confidence::likely,
           "the wrapper's state_dict has 'module.' before every key: a bare model finds missing and "

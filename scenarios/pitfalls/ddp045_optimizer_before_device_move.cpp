@@ -51,6 +51,17 @@ bool is_done_with(const Program& program, const CallRef& optimizer, const CallRe
   return true;
 }
 
+// A wrapper of this model, or any of ranks that is made: one of another program of the project, as
+// a helper of it holds, says nothing.
+bool is_for_several_devices(const Program& program, Ref model) {
+  if (program.uses(Api::hvd_init)) return true;
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
+    return program.same_variable(wrap.module, model) ||
+           facts::is_reachable(program, wrap.call.ref()) || wrap.call.module == model.module;
+  });
+}
+
 }  // namespace
 
 void check_optimizer_before_device_move(const Program& program, Report& report) {
@@ -101,7 +112,7 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
           finding.help = "Move the model first, then build the optimizer.";
           // On one device most optimizers get away with it: parameters move in place.
           // A method of its own may have run before the optimizer was made.
-          if ((program.wraps().empty() && !program.uses(Api::hvd_init)) ||
+          if (!is_for_several_devices(program, model) ||
               program.enclosing_function(move.ref()) != program.enclosing_function(optimizer.ref()))
             finding.severity = Severity::info;
           return;

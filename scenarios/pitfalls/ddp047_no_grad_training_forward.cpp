@@ -11,6 +11,28 @@ using diagnose::Api;
 using diagnose::ClassRef;
 using diagnose::TrainingLoop;
 
+namespace {
+
+bool names_a_model(std::string_view text) {
+  const std::string plain = facts::lowered(text);
+  return facts::contains(plain, "model") || facts::contains(plain, "net");
+}
+
+// model.encode(x), loss_fn(model, x): a second pass, which may be the one that trains.
+bool may_be_another_pass(const Program& program, Ref node) {
+  const CallRef call = program.as_call(node);
+  if (!call || program.under_no_grad(node)) return false;
+  if (const Ref object = call.receiver(); object && names_a_model(object.text())) return true;
+  for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
+    if ((argument.kind() == diagnose::Kind::identifier ||
+         argument.kind() == diagnose::Kind::attribute) &&
+        names_a_model(argument.text()))
+      return true;
+  return false;
+}
+
+}  // namespace
+
 void check_no_grad_training_forward(const Program& program, Report& report) {
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& backward : loop.backwards) {
@@ -31,7 +53,10 @@ void check_no_grad_training_forward(const Program& program, Report& report) {
       const bool all =
           !forwards.empty() && std::all_of(forwards.begin(), forwards.end(),
                                            [&](Ref at) { return program.under_no_grad(at); });
-      if (!all) continue;
+      const auto behind = all ? facts::calls_behind(program, loss) : std::vector<Ref>{};
+      if (!all || std::any_of(behind.begin(), behind.end(),
+                              [&](Ref at) { return may_be_another_pass(program, at); }))
+        continue;
       report
           .at(forwards.front(), Confidence::certain,
               "the training forward runs under no_grad: backward() raises \"element 0 of tensors "

@@ -37,6 +37,17 @@ bool only_started_as_several(const Program& program) {
   });
 }
 
+// os.environ["CUDA_VISIBLE_DEVICES"] = "0,1" in the branch that does without this wrapper.
+bool is_count_of_other_branch(const Program& program, const Wrap& wrap) {
+  for (const auto* module : program.modules())
+    for (const diagnose::NodeId node : module->nodes_of(diagnose::Kind::assignment)) {
+      const Ref set{module, node};
+      if (program.environment_name(set.child(diagnose::Field::left)) == "CUDA_VISIBLE_DEVICES")
+        return facts::exclusive(set, wrap.call.ref());
+    }
+  return false;
+}
+
 }  // namespace
 
 void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
@@ -46,7 +57,8 @@ void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
     const auto ids = facts::device_ids(program, wrap.call);
     std::optional<std::int64_t> gpus;
     if (!ids.empty()) gpus = static_cast<std::int64_t>(ids.size());
-    if (!gpus && !wrap.call.argument(1, "device_ids")) gpus = facts::visible_gpus(program);
+    if (!gpus && !wrap.call.argument(1, "device_ids") && !is_count_of_other_branch(program, wrap))
+      gpus = facts::visible_gpus(program);
     if (!gpus || *gpus < 2 || *gpus > kMostGpus) continue;
     for (const CallRef& loader : program.calls(Api::data_loader)) {
       // A sampler for ranks: this loader is of the runs with DistributedDataParallel.

@@ -105,6 +105,20 @@ bool is_begun_anew(const Program& program, const std::vector<FunctionRef>& pass,
   return false;
 }
 
+// self.features = [] above in the same method: each replica appends to a list of its own.
+bool is_emptied_above(const Program& program, const CallRef& append) {
+  const Ref list = append.receiver();
+  const Module& module = *list.module;
+  const auto& defs = module.defs_of(list.child(Field::attribute).text(), true);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const Def& def = module.defs()[index];
+    return def.kind == DefKind::assign && def.target < list.node &&
+           module.text(def.target) == list.text() &&
+           module.function_of(def.target) == module.function_of(list.node) &&
+           program.guards({&module, def.target}).empty();
+  });
+}
+
 void check_forward_stores(const Program& program, const std::vector<FunctionRef>& pass,
                           const FunctionRef& storing, Report& report) {
   const Module& module = *storing.module;
@@ -145,7 +159,8 @@ void check_state_mutated_in_forward(const Program& program, Report& report) {
       for (const CallRef& call : facts::calls_in({method.module, method.function->body})) {
         if (call.call->name != "append" && call.call->name != "extend") continue;
         const Ref list = call.receiver();
-        if (!list || !list.text().starts_with("self.") ||
+        if (!list || !list.text().starts_with("self.") || list.kind() != Kind::attribute ||
+            is_emptied_above(program, call) ||
             is_begun_anew(program, pass, program.enclosing_class(call.ref()),
                           list.text().substr(std::string_view("self.").size())))
           continue;

@@ -202,14 +202,6 @@ const TrainingLoop* training_loop_of(const Program& program, Ref node) {
   return nullptr;
 }
 
-bool only_without_distribution(const Program& program, Ref node) {
-  return program.under(node, [&](Ref condition, bool holds) {
-    if (condition.kind() == Kind::not_expression)
-      return holds && program.is_distributed_flag(condition);
-    return !holds && program.is_distributed_flag(condition);
-  });
-}
-
 bool is_distributed(const Program& program) {
   // What an imported file offers counts once it is called; the script itself is taken as it is.
   const auto runs = [&](const CallRef& call) {

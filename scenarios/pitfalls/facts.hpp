@@ -87,6 +87,14 @@ bool is_offered(const Program& program, diagnose::FunctionRef function);
 // All that runs the node runs it once, in the process that starts the ranks afterwards.
 bool only_before_ranks(const Program& program, Ref node);
 
+// All that runs the node runs it in the process that calls mp.spawn, above it or beside it: a
+// fallback for one GPU, a report at the end. No rank comes by (reachability.cpp).
+bool only_in_parent(const Program& program, Ref node);
+
+// Nothing in the program makes an object of the class that the node stands in (offered.cpp). False
+// where files are looked at as a library, or classes are found by their names.
+bool is_never_made(const Program& program, Ref node);
+
 // Only a mode beside training comes by, which is often run as one process: the node, or the only
 // call that leads to it, stands in a branch of an option that returns (`if args.submission: ...;
 // return`) and trains nothing, in a program that trains (reachability.cpp).

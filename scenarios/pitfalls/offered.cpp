@@ -11,10 +11,10 @@ using diagnose::Wrap;
 
 namespace {
 
-// A file given as it is, whose functions nothing in it calls: what uses it is not at hand.
-bool is_library(const Program& program) {
+// A file whose functions nothing in it calls: what uses it is not at hand.
+bool only_offers(const Program& program) {
   const diagnose::Module& root = program.root();
-  if (program.modules().size() > 1 || root.has_main_guard()) return false;
+  if (root.has_main_guard()) return false;
   const auto& calls = root.calls();
   return std::none_of(calls.begin(), calls.end(), [&](const diagnose::Call& made) {
     const CallRef call{&root, &made};
@@ -23,7 +23,44 @@ bool is_library(const Program& program) {
   });
 }
 
+bool is_library(const Program& program) {
+  return program.modules().size() == 1 && only_offers(program);
+}
+
+// registry.get(name)(), models.__dict__[arch](), instantiate(cfg): a class may be found by its
+// name.
+bool finds_classes_by_name(const Program& program, std::string_view name) {
+  for (const std::string_view way :
+       {"globals", "eval", "instantiate", "import_module", "LightningCLI"})
+    if (!program.calls_named(way).empty()) return true;
+  const auto gets = program.calls_named("getattr");  // getattr(models, args.arch)
+  if (std::any_of(gets.begin(), gets.end(), [](const CallRef& get) {
+        return get.positional(1).kind() != diagnose::Kind::string;
+      }))
+    return true;
+  if (program.mentions("__dict__")) return true;
+  const std::string text(name);
+  return program.mentions("\"" + text + "\"") || program.mentions("'" + text + "'");
+}
+
+bool is_decorated(ClassRef cls) {
+  const auto& tree = cls.module->tree();
+  const diagnose::NodeId parent = tree[cls.cls->node].parent;
+  return parent != diagnose::kNoNode && tree[parent].kind == diagnose::Kind::decorated;
+}
+
 }  // namespace
+
+bool is_never_made(const Program& program, Ref node) {
+  const ClassRef cls = program.enclosing_class(node);
+  if (!cls || is_decorated(cls) || only_offers(program)) return false;
+  const auto is_made = [&](ClassRef each) {
+    return !program.calls_named(each.cls->name).empty() || !program.handed_on(each).empty();
+  };
+  const auto& derived = program.derived_of(cls);
+  return !is_made(cls) && std::none_of(derived.begin(), derived.end(), is_made) &&
+         !finds_classes_by_name(program, cls.cls->name);
+}
 
 // Something of this file works in ranks wherever it is used: a class or function that joins a
 // process group or wraps a model, and whatever stands in the same class or function.

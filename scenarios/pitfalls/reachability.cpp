@@ -96,6 +96,38 @@ bool only_before_ranks(const Program& program, Ref node) {
 
 namespace {
 
+// The function calls mp.spawn itself, or the code under the script's own guard does.
+bool starts_ranks_here(const Program& program, Ref node) {
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function && !node.module->under_main_guard(node.node)) return false;
+  const auto starts = program.calls(diagnose::Api::spawn);
+  return std::any_of(starts.begin(), starts.end(), [&](const CallRef& start) {
+    return start.module == node.module && program.enclosing_function(start.ref()) == function;
+  });
+}
+
+bool runs_in_parent(const Program& program, Ref node, int depth) {
+  const FunctionRef function = program.enclosing_function(node);
+  if (function && program.is_spawned(function)) return false;
+  if (starts_ranks_here(program, node)) return true;
+  if (!function || depth > kCalls || !program.handed_on(function).empty()) return false;
+  bool in_parent = false;
+  for (const CallRef& site : program.call_sites(function)) {
+    if (!is_reachable(program, site.ref())) continue;
+    in_parent = runs_in_parent(program, site.ref(), depth + 1);
+    if (!in_parent) return false;
+  }
+  return in_parent;
+}
+
+}  // namespace
+
+bool only_in_parent(const Program& program, Ref node) {
+  return program.uses(diagnose::Api::spawn) && runs_in_parent(program, node, 0);
+}
+
+namespace {
+
 // The branch that the condition opens ends in a return: the function's other work is not done.
 bool branch_returns(Ref condition) {
   const auto& tree = condition.module->tree();

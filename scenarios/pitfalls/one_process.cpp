@@ -1,0 +1,73 @@
+// Lines that only a run of one process comes by: the branch without the option that joins the
+// group, or what an assertion of one process guards.
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls::facts {
+
+using diagnose::Api;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::NodeId;
+using diagnose::Source;
+
+namespace {
+
+// if cfg.DIST_TRAIN: init_process_group(...): the option without which no group is ever joined.
+bool decides_on_group(const Program& program, Ref condition) {
+  const auto joins = program.calls(Api::init_process_group);
+  if (joins.empty() || condition.kind() == Kind::comparison) return false;
+  return std::all_of(joins.begin(), joins.end(), [&](const CallRef& join) {
+    return program.under(join.ref(), [&](Ref other, bool holds) {
+      return holds && other.kind() == condition.kind() && other.text() == condition.text();
+    });
+  });
+}
+
+// assert world_size == 1 above the node, in a block that holds it.
+bool asserts_one_process(const Program& program, Ref node) {
+  const auto& tree = node.module->tree();
+  for (NodeId at = node.node; at != kNoNode; at = tree[at].parent) {
+    const NodeId block = tree[at].parent;
+    if (tree[at].kind == Kind::function || block == kNoNode) return false;
+    for (NodeId above = tree[block].first_child; above != at; above = tree[above].next_sibling) {
+      if (tree[above].kind != Kind::assert_statement) continue;
+      const Ref claim = node.with(tree[above].first_child);
+      if (claim.kind() != Kind::comparison || tree[claim.node].op != diagnose::Op::equal) continue;
+      const Ref left = claim.with(tree.child_at(claim.node, 0));
+      const Ref right = claim.with(tree.child_at(claim.node, 1));
+      if (right.text() == "1" && program.is_world_size(left)) return true;
+    }
+  }
+  return false;
+}
+
+// writes = True below such an assertion, and `if writes:` around the node.
+bool is_set_in_one_process(const Program& program, Ref flag) {
+  if (flag.kind() != Kind::identifier) return false;
+  bool set = false;
+  for (const Source& source : program.sources(flag)) {
+    if (program.is_literal_false(source.ref)) continue;
+    if (!program.is_literal_true(source.ref) || !asserts_one_process(program, source.ref))
+      return false;
+    set = true;
+  }
+  return set;
+}
+
+}  // namespace
+
+bool only_without_distribution(const Program& program, Ref node) {
+  if (asserts_one_process(program, node)) return true;
+  return program.under(node, [&](Ref condition, bool holds) {
+    if (condition.kind() == Kind::not_expression)
+      return holds && (program.is_distributed_flag(condition) ||
+                       decides_on_group(program, condition.child(Field::argument)));
+    if (holds) return is_set_in_one_process(program, condition);
+    return program.is_distributed_flag(condition) || decides_on_group(program, condition);
+  });
+}
+
+}  // namespace bench::pitfalls::facts
