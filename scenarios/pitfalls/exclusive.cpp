@@ -34,11 +34,21 @@ std::string_view unquoted(std::string_view text) {
   return begin == std::string_view::npos ? text : text.substr(begin, end - begin + 1);
 }
 
+// A choice of several parts whose outcome does not change while the program runs, unlike what asks
+// the file system.
+bool tells_the_same_again(const SyntaxTree& tree, NodeId condition) {
+  if (tree[condition].kind != Kind::boolean) return false;
+  const std::string_view text = tree.text(condition);
+  return !contains(text, "exists(") && !contains(text, "isfile(") && !contains(text, "isdir(");
+}
+
 void add_known(const SyntaxTree& tree, NodeId condition, bool holds, std::vector<Known>& out) {
   if (condition == kNoNode) return;
   const auto& node = tree[condition];
   if (node.kind == Kind::not_expression)
     return add_known(tree, tree.child(condition, Field::argument), !holds, out);
+  // The same words in two places: `if several and ddp:` here, and an else of it there.
+  if (tells_the_same_again(tree, condition)) out.push_back({tree.text(condition), {}, holds});
   if (node.kind == Kind::boolean) {
     // Both parts of an `and` that holds are known, and both of an `or` that does not.
     if ((node.op == Op::logical_and) != holds) return;
