@@ -75,6 +75,14 @@ NewestVersions versions_in(std::string_view written) {
   return out;
 }
 
+// python3.7 as a program or within a path: lib/python3.7/site-packages.
+std::string_view versioned_python(std::string_view word) {
+  constexpr std::string_view kName = "python3.";
+  const std::size_t at = word.find(kName);
+  const bool begins = at == 0 || (at != std::string_view::npos && word[at - 1] == '/');
+  return begins ? word.substr(at, word.find('/', at) - at) : std::string_view();
+}
+
 // The environment behind /envs/ in a path.
 std::string_view folder_of_environment(std::string_view word) {
   constexpr std::string_view kFolder = "/envs/";
@@ -109,7 +117,7 @@ NewestVersions read_environment(std::string_view line) {
     note(folder_of_environment(word));
     if (loads_modules) note(word);
     if (is_conda && (word == "-n" || word == "--name")) note(next);
-    if (last_component(word).starts_with("python3.")) note(last_component(word));
+    note(versioned_python(word));
     loads_modules = loads_modules || word == "ml" || (word == "module" && next == "load");
     is_conda = is_conda || word == "conda" || word == "mamba";
   }

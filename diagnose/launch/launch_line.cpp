@@ -58,6 +58,13 @@ std::optional<Launcher> launcher_module(std::string_view module) {
   return std::nullopt;
 }
 
+// The same by their files: python /env/lib/python3.7/site-packages/torch/distributed/launch.py.
+std::optional<Launcher> launcher_file(std::string_view path) {
+  if (path.ends_with("torch/distributed/launch.py")) return Launcher::launch_module;
+  if (path.ends_with("torch/distributed/run.py")) return Launcher::torchrun;
+  return std::nullopt;
+}
+
 std::string spelt_with_dashes(std::string_view flag) {
   std::string out(flag.substr(std::min(flag.find_first_not_of('-'), flag.size())));
   std::replace(out.begin(), out.end(), '_', '-');
@@ -138,6 +145,7 @@ class LaunchParser {
     }
     if (!is_python(words_[at_ - 1].text)) return false;
     while (word() == "-u" || word() == "-O" || word() == "-W") ++at_;
+    if (const auto kind = launcher_file(word())) return ++at_, launcher(*kind);
     if (word() != "-m") return launcher(Launcher::python);
     ++at_;
     if (const auto kind = launcher_module(word())) return ++at_, launcher(*kind);

@@ -43,8 +43,10 @@ bool is_overwritten(const Program& program) {
 void check_launch_module_local_rank_spelling(const Program& program, Report& report) {
   if (!program.calls_named("parse_known_args").empty()) return;
   bool old_launcher = false;
+  bool only_python = !program.launches().empty();
   for (const LaunchLine& launch : program.launches()) {
     if (launch.launcher == Launcher::launch_module) old_launcher = true;
+    only_python = only_python && launch.launcher == Launcher::python;
     if (launch.launcher == Launcher::torchrun || launch.launcher == Launcher::deepspeed) return;
   }
   for (const CallRef& option : program.calls_named("add_argument")) {
@@ -77,7 +79,9 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
                          program.mentions("--launcher");  // launch with a flag for it
     // A comment says how the script is started.
     const bool says_torchrun = !old_launcher && facts::speaks_of(program, "torchrun --");
-    if (program.newest().torch < kDashVersion || says_torchrun ||
+    // All lines that are known start it without a launcher, and no comment names one.
+    const bool without = only_python && !facts::speaks_of(program, "distributed.launch");
+    if (program.newest().torch < kDashVersion || says_torchrun || without ||
         (!old_launcher && !is_read)) {  // nothing fails before the upgrade
       tell_as_note(finding);
     }

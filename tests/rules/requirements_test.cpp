@@ -87,6 +87,8 @@ TEST(Requirements, NamesOfEnvironmentsTellVersions) {
       {"/home/a/miniconda3/envs/py37/bin/python train.py", 307, kAnyVersion},
       {"python3.7 -m torch.distributed.launch train.py", 307, kAnyVersion},
       {"virtualenv -p /usr/bin/python3.6 env", 306, kAnyVersion},
+      {"python /env/lib/python3.7/site-packages/torch/distributed/launch.py a.py", 307,
+       kAnyVersion},
       {"module load cuda/11.0 python/3.7.4", 307, kAnyVersion},
       {"module load PyTorch/1.7.1-fosscuda", kAnyVersion, 107},
       {"conda activate seg37", kAnyVersion, kAnyVersion},
