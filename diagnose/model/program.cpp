@@ -8,8 +8,8 @@ namespace {
 const std::vector<CallRef> kNoCalls;
 
 // Libraries that a program imports beside torch's own DDP: for FSDP, an option, one helper.
-constexpr std::string_view kBesideTorch[] = {"deepspeed", "horovod", "fairscale", "torch_xla",
-                                             "megatron"};
+constexpr std::string_view kBesideTorch[] = {"deepspeed", "horovod", "fairscale",
+                                             "torch_xla", "ray",     "megatron"};
 
 // Calls that hand on the items of their first argument.
 bool passes_items(std::string_view name) {
@@ -52,8 +52,7 @@ Program::Program(ProgramInput input) : input_(std::move(input)) {
   index_calls();
   for (const std::string_view package :
        {"pytorch_lightning", "lightning", "accelerate", "ignite", "fairseq", "mmcv", "mmengine",
-        "colossalai", "composer", "catalyst", "detectron2", "determined", "ray", "oneflow",
-        "fastai"})
+        "colossalai", "composer", "catalyst", "detectron2", "determined", "oneflow", "fastai"})
     framework_distributes_ = framework_distributes_ || imports(package);
   find_wraps();
   // A program that wraps its model in DDP itself is not taken over by these.

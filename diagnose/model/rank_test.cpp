@@ -172,6 +172,11 @@ RankTest Program::rank_test(Ref at, int depth) const {
       const RankTest left = rank_test(at.child(Field::left), depth + 1);
       return left != RankTest::none ? left : rank_test(at.child(Field::right), depth + 1);
     }
+    case Kind::binary: {  // (loss < best) & (rank == 0)
+      if (at.module->tree()[at.node].op != Op::bit_and) return RankTest::none;
+      const RankTest left = rank_test(at.child(Field::left), depth + 1);
+      return left != RankTest::none ? left : rank_test(at.child(Field::right), depth + 1);
+    }
     case Kind::call: {
       const CallRef call = as_call(at);
       if (call.call->name == "getattr" || call.call->name == "bool") return RankTest::none;

@@ -121,6 +121,39 @@ void check_unprepared_model(const Program& program, Report& report) {
   }
 }
 
+// Steps under a test of its own: if (i + 1) % config.accumulation == 0.
+bool steps_by_hand(const Program& program) {
+  const auto steps = program.calls_named("step");
+  return std::any_of(steps.begin(), steps.end(), [&](const CallRef& step) {
+    const auto guards = program.guards(step.ref());
+    return std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+      return facts::contains(guard.condition.text(), "%");
+    });
+  });
+}
+
+// Accelerator(gradient_accumulation_steps=n) counts only under accumulate(); without it
+// sync_gradients is true in every step.
+void check_accumulation(const Program& program, const CallRef& made, Report& report) {
+  const Ref given = made.keyword("gradient_accumulation_steps");
+  if (!given || made.keyword("deepspeed_plugin") || program.mentions("DeepSpeedPlugin") ||
+      !program.calls_named("accumulate").empty())
+    return;
+  for (const char* word : {"no_sync", "_do_sync", "set_sync_gradients", ".sync_gradients ="})
+    if (program.mentions(word)) return;  // DeepSpeed's engine counts the steps itself
+  const diagnose::Value steps = program.evaluate(given);
+  const bool known = steps.is_integer();
+  // A number that comes from elsewhere is meant to be set.
+  const bool open = !known && !program.training_loops().empty() &&
+                    given.kind() == Kind::attribute && !steps_by_hand(program);
+  if (known ? steps.integer <= 1 : !open) return;
+  Finding& finding = report.at(given, known ? Confidence::certain : Confidence::likely,
+                               "gradient_accumulation_steps has no effect without `with "
+                               "accelerator.accumulate(model):`");
+  if (!known) finding.severity = Severity::warning;
+  finding.help = "Put the body of the loop under accelerator.accumulate(model).";
+}
+
 }  // namespace
 
 void check_accelerate_step_not_routed(const Program& program, Report& report) {
@@ -173,16 +206,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
       }
   }
   check_unprepared_model(program, report);
-  const auto steps = program.integer(made.keyword("gradient_accumulation_steps"));
-  // DeepSpeed's engine counts the steps itself.
-  const bool engine = made.keyword("deepspeed_plugin") || program.mentions("DeepSpeedPlugin");
-  if (steps && *steps > 1 && !engine && program.calls_named("accumulate").empty() &&
-      !program.mentions("sync_gradients") && !program.mentions("no_sync"))
-    report
-        .at(made.keyword("gradient_accumulation_steps"), Confidence::certain,
-            "gradient_accumulation_steps has no effect without `with "
-            "accelerator.accumulate(model):`")
-        .help = "Put the body of the loop under accelerator.accumulate(model).";
+  check_accumulation(program, made, report);
   for (const CallRef& clip : program.calls(Api::clip_grad))
     if (program.string(made.keyword("mixed_precision")).value_or("") == "fp16")
       report

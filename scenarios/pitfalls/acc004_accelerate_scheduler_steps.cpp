@@ -6,8 +6,61 @@ namespace bench::pitfalls {
 using diagnose::Api;
 using diagnose::Kind;
 
+namespace {
+
+// The batch size is split, or the scheduler is told not to follow the optimizer: one step is one.
+bool steps_once(const Program& program) {
+  for (const char* word :
+       {"split_batches", "step_scheduler_with_optimizer", "AcceleratedScheduler", "num_processes"})
+    if (program.mentions(word)) return true;
+  return false;
+}
+
+bool is_prepared(const Program& program, const CallRef& scheduler, std::string_view name) {
+  for (const CallRef& prepare : program.calls_named("prepare")) {
+    if (prepare.module != scheduler.module || prepare.call->node < scheduler.call->node) continue;
+    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+      if (argument.text() == name) return true;
+  }
+  return false;
+}
+
+// scheduler.step() once an epoch: beside the batches of a training loop, in the loop around it.
+bool is_step_of_epoch(const Program& program, const CallRef& step) {
+  const auto& loops = program.training_loops();
+  return std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
+    return loop.epochs && program.innermost_loop(step.ref()) == loop.epochs &&
+           loop.epochs != loop.batches;
+  });
+}
+
+// Stepped once an epoch, a prepared scheduler still advances once for every process.
+void check_schedulers_of_epochs(const Program& program, Report& report) {
+  if (steps_once(program)) return;
+  for (const CallRef& scheduler : program.calls(Api::scheduler)) {
+    const std::string_view name = program.assigned_name(scheduler.ref());
+    if (name.empty() || scheduler.call->name == "ReduceLROnPlateau" ||
+        !is_prepared(program, scheduler, name))
+      continue;
+    for (const CallRef& step : program.calls_named("step")) {
+      if (step.receiver().text() != name || step.module != scheduler.module ||
+          !is_step_of_epoch(program, step))
+        continue;
+      report
+          .at(step.ref(), Confidence::likely,
+              "a prepared scheduler advances once for every process in each step(): counted in "
+              "epochs, its schedule ends too early")
+          .help = "Do not prepare a scheduler that is stepped once an epoch.";
+      break;
+    }
+  }
+}
+
+}  // namespace
+
 void check_accelerate_scheduler_steps(const Program& program, Report& report) {
   if (!program.uses(Api::accelerator)) return;
+  check_schedulers_of_epochs(program, report);
   const auto prepares = program.calls_named("prepare");
   for (const CallRef& scheduler : program.calls(Api::scheduler)) {
     const std::string_view name = program.assigned_name(scheduler.ref());

@@ -69,7 +69,7 @@ Certainty certainty_of_object(const Program& program, ClassRef cls, int depth) {
   };
   made_as(cls.cls->name);
   for (const ClassRef& derived : program.derived_of(cls)) made_as(derived.cls->name);
-  return best;
+  return is_left_to_others(program, cls) ? Certainty::certain : best;
 }
 
 bool is_decorated(FunctionRef function) {
@@ -176,6 +176,7 @@ bool is_switched_off_by(const Program& program, FunctionRef function, const Swit
 Certainty reach(const Program& program, Ref node, int depth, Switches switches) {
   if (node.module != &program.root() && node.module->under_main_guard(node.node))
     return Certainty::no;
+  if (is_switched_off(program, node)) return Certainty::no;
   // A table of lambdas: which of them is called, and where, is not followed.
   if (node.module->tree().ancestor(node.node, Kind::lambda) != kNoNode) return Certainty::perhaps;
   const FunctionRef function = program.enclosing_function(node);
@@ -377,6 +378,12 @@ Certainty certainty_of_ranks(const Program& program) {
   }
   if (best == Certainty::certain) return best;
   if (alone) return Certainty::no;
+  // What is wrapped in a script that a launcher starts is wrapped in ranks, though nothing here
+  // joins them.
+  if (program.calls(Api::init_process_group).empty() && program.mentions("LOCAL_RANK"))
+    for (const Wrap& wrap : program.wraps())
+      if (wrap.kind == Wrapper::ddp && reach(program, wrap.call.ref(), 0) == Certainty::certain)
+        return Certainty::certain;
   if (launches_ranks(program)) return Certainty::certain;
   return always_in_a_group(program) || joins_out_of_sight(program) ? Certainty::certain : best;
 }

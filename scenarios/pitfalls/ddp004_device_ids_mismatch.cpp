@@ -18,7 +18,15 @@ bool is_moved_within(std::string_view text) {
          facts::contains(text, "device=");
 }
 
-// Every module it can be is built here, from a class of this program or a layer of torch.nn.
+// What these libraries build is on the CPU.
+bool is_on_cpu(std::string_view constructor) {
+  for (const std::string_view library :
+       {"torch.nn.", "torchvision.models.", "segmentation_models_pytorch.", "timm."})
+    if (constructor.starts_with(library)) return true;
+  return false;
+}
+
+// Every module it can be is built here, from a class of this program or of a library.
 bool is_built_here(const Program& program, const Wrap& wrap) {
   const auto sources = program.module_sources(wrap.module);
   return !sources.empty() &&
@@ -26,7 +34,7 @@ bool is_built_here(const Program& program, const Wrap& wrap) {
            const CallRef call = program.as_call(source.ref);
            if (!call || is_moved_within(call.ref().text())) return false;
            return program.class_of_call(call) ||
-                  call.module->qualified(call.call->function).starts_with("torch.nn.");
+                  is_on_cpu(call.module->qualified(call.call->function));
          });
 }
 

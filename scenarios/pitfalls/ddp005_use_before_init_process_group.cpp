@@ -84,8 +84,48 @@ void check_spawned_without_group(const Program& program, Report& report) {
 
 }  // namespace
 
+namespace {
+
+// A call out of sight may join the group: setup(rank), init_dist(args), idist.initialize().
+bool may_be_joined_elsewhere(const Program& program) {
+  for (const char* word : {"init_process_group", "init_distributed", "init_device_mesh", "Fabric",
+                           "init_rpc", "smdistributed", "horovod", "_init_dist"})
+    if (program.mentions(word)) return true;
+  for (const diagnose::Module* module : program.modules()) {
+    if (module->has_star_imports()) return true;
+    for (const diagnose::Call& made : module->calls()) {
+      if (made.api != Api::none || program.callee({module, &made})) continue;
+      const std::string name = facts::lowered(made.name);
+      for (const std::string_view word :
+           {"init", "setup", "set_up", "dist", "ddp", "launch", "spawn", "start", "prepare", "env"})
+        if (name != "__init__" && name != "environ" && name != "getenv" &&
+            facts::contains(name, word))
+          return true;
+    }
+  }
+  return false;
+}
+
+// model = DDP(model), and nothing in the program joins a process group.
+void check_never_joined(const Program& program, Report& report) {
+  for (const CallRef& use : program.calls(Api::ddp)) {
+    if (use.argument(7, "process_group") || !facts::is_reachable(program, use.ref())) continue;
+    if (may_be_joined_elsewhere(program)) return;
+    report
+        .at(use.ref(), Confidence::likely,
+            "DistributedDataParallel is built and nothing joins a process group: ValueError "
+            "\"Default process group has not been initialized\"")
+        .help = "Call torch.distributed.init_process_group first.";
+    return;
+  }
+}
+
+}  // namespace
+
 void check_use_before_init_process_group(const Program& program, Report& report) {
   const auto inits = program.calls(Api::init_process_group);
+  if (inits.empty() && !program.framework_distributes() && program.modules().size() == 1)
+    check_never_joined(program, report);
   if (inits.empty() || program.framework_distributes()) return;
   const auto made_before = [&](const CallRef& use) {
     for (const CallRef& init : inits) {

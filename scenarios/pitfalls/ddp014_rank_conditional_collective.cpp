@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/early_return.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/torchmetrics.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
 
 #include <algorithm>
@@ -228,6 +229,15 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
     for (const CallRef& call : program.calls_named("save_checkpoint"))
       if (call.receiver() && facts::contains(call.receiver().text(), "trainer"))
         flag(call, "save_checkpoint");
+  if (facts::is_distributed(program))
+    for (const CallRef& call : program.calls_named("compute"))
+      if (reduces_on_compute(program, call)) flag(call, "compute(), which reduces over the ranks,");
+  for (const char* name : {"log", "log_dict"})
+    for (const CallRef& call : program.calls_named(name)) {
+      const Ref synchronised = call.keyword("sync_dist");
+      if (synchronised && program.is_literal_true(synchronised) && !call.keyword("rank_zero_only"))
+        flag(call, std::string(name) + " with sync_dist=True");
+    }
   check_early_returns(program, report);
 }
 

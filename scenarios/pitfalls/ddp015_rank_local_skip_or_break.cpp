@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/torchmetrics.hpp"
 
 #include <algorithm>
 
@@ -81,7 +82,8 @@ bool is_collective(const CallRef& call) {
 bool agrees_between_ranks(const Program& program, Ref statement, Ref round) {
   for (const CallRef& call : facts::calls_in(round))
     if (call.call->node < statement.node &&
-        (is_collective(call) || program.subtree_calls(call.ref(), is_collective)))
+        (is_collective(call) || reduces_on_compute(program, call) ||
+         program.subtree_calls(call.ref(), is_collective)))
       return true;
   for (const Guard& guard : program.guards(statement)) {
     const auto calls = facts::calls_behind(program, guard.condition);

@@ -7,7 +7,34 @@ namespace bench::pitfalls {
 using diagnose::Api;
 using diagnose::Kind;
 
+namespace {
+
+// loader.sampler = DistributedSampler(loader.dataset): DataLoader lets nobody replace it.
+void check_replaced_samplers(const Program& program, Report& report) {
+  for (const diagnose::Module* module : program.modules())
+    for (const std::uint32_t index : module->defs_of("sampler", true)) {
+      const auto& def = module->defs()[index];
+      const Ref target{module, def.target};
+      const Ref object = target.child(diagnose::Field::object);
+      const CallRef sampler = program.origin({module, def.value}, Api::distributed_sampler);
+      const bool of_its_data =
+          sampler && object &&
+          sampler.positional(0).text() == std::string(object.text()) + ".dataset";
+      if (!object || object.text() == "self" ||
+          !(of_its_data || program.comes_from(object, Api::data_loader)))
+        continue;
+      report
+          .at(target, Confidence::likely,
+              "a DataLoader takes no other sampler once it is made: ValueError \"sampler attribute "
+              "should not be set after DataLoader is initialized\"")
+          .help = "Make the sampler first and pass it to DataLoader(sampler=...).";
+    }
+}
+
+}  // namespace
+
 void check_sampler_argument_conflict(const Program& program, Report& report) {
+  check_replaced_samplers(program, report);
   for (const CallRef& loader : program.calls(Api::data_loader)) {
     const Ref shuffle = loader.argument(2, "shuffle");
     const Ref sampler = loader.argument(3, "sampler");

@@ -36,6 +36,21 @@ bool others_load(const Program& program, const CallRef& load, const Wrap* wrap) 
   });
 }
 
+// Something is trained below, or in another round of a loop around.
+bool trains_afterwards(const Program& program, Ref load) {
+  const auto around = program.loops_around(load);
+  const auto& loops = program.training_loops();
+  return loops.empty() ||
+         std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
+           if (program.runs_before(load, loop.batches)) return true;
+           const auto rounds = program.loops_around(
+               loop.backwards.empty() ? loop.batches : loop.backwards.front().ref());
+           return std::any_of(around.begin(), around.end(), [&](Ref each) {
+             return std::find(rounds.begin(), rounds.end(), each) != rounds.end();
+           });
+         });
+}
+
 }  // namespace
 
 void check_one_rank_state_change(const Program& program, Report& report) {
@@ -47,7 +62,7 @@ void check_one_rank_state_change(const Program& program, Report& report) {
     if (receiver.text().find("ema") != std::string_view::npos) continue;
     const Wrap* wrap = wrapper_loaded(program, load);
     if (wrap == nullptr || !program.runs_before(wrap->call.ref(), load.ref()) ||
-        others_load(program, load, wrap))
+        others_load(program, load, wrap) || !trains_afterwards(program, load.ref()))
       continue;
     report
         .at(load.ref(), Confidence::certain,

@@ -62,6 +62,65 @@ bool is_for_several_devices(const Program& program, Ref model) {
   });
 }
 
+// The models whose parameters these are: model.parameters(), groups over named_parameters(), and
+// lists that are filled in a loop over them.
+std::vector<Ref> models_behind(const Program& program, Ref parameters) {
+  std::vector<Ref> out;
+  const auto add = [&](const CallRef& call) {
+    if (call && call.receiver() &&
+        (call.call->name == "parameters" || call.call->name == "named_parameters") &&
+        std::find(out.begin(), out.end(), call.receiver()) == out.end())
+      out.push_back(call.receiver());
+  };
+  const auto add_all = [&](Ref value) {
+    for (const CallRef& call : facts::calls_in(value)) add(call);
+    for (const Ref call : facts::calls_behind(program, value)) add(program.as_call(call));
+  };
+  add_all(parameters);
+  const auto inside = program.enclosing_function(parameters);
+  std::vector<Ref> written{parameters};
+  for (const Source& source : program.sources(parameters))
+    if (source.ref.module == parameters.module) written.push_back(source.ref);
+  const auto names = [&](std::string_view list) {
+    const auto& tree = parameters.module->tree();
+    for (const Ref value : written)
+      for (diagnose::NodeId at = value.node; at < tree[value.node].last; ++at)
+        if (tree[at].kind == diagnose::Kind::identifier && tree.text(at) == list) return true;
+    return false;
+  };
+  for (const CallRef& append : program.calls_named("append")) {
+    const Ref list = append.receiver();
+    if (list.kind() != diagnose::Kind::identifier || append.module != parameters.module ||
+        program.enclosing_function(append.ref()) != inside || append.call->node > parameters.node)
+      continue;
+    if (names(list.text()))
+      add_all(program.innermost_loop(append.ref()).child(diagnose::Field::right));
+  }
+  std::erase_if(out, [&](Ref model) {
+    return model.module != parameters.module || program.enclosing_function(model) != inside;
+  });
+  return out;
+}
+
+// cls = SGD if args.sgd else AdamW; cls(model.parameters())
+std::vector<CallRef> made_by_chosen_class(const Program& program) {
+  std::vector<CallRef> out;
+  for (const CallRef& parameters : program.calls_named("parameters")) {
+    const auto& tree = parameters.module->tree();
+    const auto around = tree.ancestor(parameters.call->node, diagnose::Kind::call);
+    const CallRef made = program.as_call(parameters.ref().with(around));
+    if (!made || made.call->api != Api::none) continue;
+    const Ref maker{made.module, made.call->function};
+    if (maker.kind() != diagnose::Kind::identifier) continue;
+    for (const Source& cls : program.sources(maker))
+      if (cls.ref.module->api(cls.ref.node) == Api::optimizer) {
+        out.push_back(made);
+        break;
+      }
+  }
+  return out;
+}
+
 }  // namespace
 
 void check_optimizer_before_device_move(const Program& program, Report& report) {
@@ -71,13 +130,12 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
                                   program.calls(Api::optimizer).end());
   for (const CallRef& made : program.calls_named("instantiate"))  // Hydra's
     if (made.keyword("params")) optimizers.push_back(made);
+  for (const CallRef& made : made_by_chosen_class(program)) optimizers.push_back(made);
   for (const CallRef& optimizer : optimizers) {
     const Ref named = optimizer.keyword("params");
     const Ref parameters = named ? named : optimizer.positional(0);
     if (!parameters) continue;
-    for (const CallRef& call : facts::calls_in(parameters)) {
-      if (call.call->name != "parameters" || !call.receiver()) continue;
-      const Ref model = call.receiver();
+    for (const Ref model : models_behind(program, parameters)) {
       for (const std::string_view method : {"to", "cuda"})
         for (const CallRef& move : program.calls_named(method)) {
           if (!move.receiver() || !program.same_variable(move.receiver(), model)) continue;

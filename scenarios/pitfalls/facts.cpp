@@ -205,6 +205,7 @@ const TrainingLoop* training_loop_of(const Program& program, Ref node) {
 bool is_distributed(const Program& program) {
   // What an imported file offers counts once it is called; the script itself is taken as it is.
   const auto runs = [&](const CallRef& call) {
+    if (is_switched_off(program, call.ref())) return false;
     return call.module == &program.root() || is_reachable(program, call.ref());
   };
   std::vector<CallRef> inits;

@@ -79,6 +79,14 @@ std::vector<diagnose::ForwardCall> forwards_behind(const Program& program, Ref v
 // under the __main__ guard of a file that the script only imports (reachability.cpp).
 bool is_reachable(const Program& program, Ref node);
 
+// The node stands in a branch of a name that the script sets once, to the other value: ddp = False
+// (switched_off.cpp).
+bool is_switched_off(const Program& program, Ref node);
+
+// A LightningModule that the program defines and does not make: another file hands it to a Trainer,
+// which calls its hooks (reachability.cpp).
+bool is_left_to_others(const Program& program, diagnose::ClassRef cls);
+
 // The function belongs to a file that is looked at alone and runs nothing itself, and it stands
 // beside a wrapper: in the same class, or it makes one. Whatever uses the file runs it
 // (offered.cpp).

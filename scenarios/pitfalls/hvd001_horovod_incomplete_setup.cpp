@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
 
 namespace bench::pitfalls {
 
@@ -17,12 +18,29 @@ bool reduces_gradients(const Program& program) {
   return false;
 }
 
+// allreduce_parameters(model.state_dict()): the weights are averaged instead, as local SGD does.
+bool averages_weights(const Program& program) {
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const Ref given = CallRef{module, &made}.positional(0);
+      if (!given ||
+          !(facts::contains(made.name, "allreduce") || facts::contains(made.name, "all_reduce") ||
+            facts::contains(made.name, "average")))
+        continue;
+      for (const char* what : {".state_dict()", "parameters()", ".data"})
+        if (facts::contains(given.text(), what)) return true;
+    }
+  return false;
+}
+
 }  // namespace
 
 void check_horovod_incomplete_setup(const Program& program, Report& report) {
   if (!program.uses(Api::hvd_init) || program.uses(Api::hvd_elastic)) return;
   if (program.uses(Api::hvd_optimizer) || program.training_loops().empty()) return;
-  if (reduces_gradients(program) || !program.calls_named("DistributedOptimizer").empty()) return;
+  if (reduces_gradients(program) || averages_weights(program) ||
+      !program.calls_named("DistributedOptimizer").empty())
+    return;
   const CallRef init = program.calls(Api::hvd_init).front();
   const auto optimizers = program.calls(Api::optimizer);
   report

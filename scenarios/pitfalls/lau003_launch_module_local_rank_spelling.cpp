@@ -34,8 +34,15 @@ bool is_overwritten(const Program& program) {
     }
   const auto spawns = program.calls(diagnose::Api::spawn);
   return std::any_of(spawns.begin(), spawns.end(), [&](const CallRef& spawn) {
-    return facts::is_reachable(program, spawn.ref());
+    return facts::is_reachable(program, spawn.ref()) ||
+           facts::is_switched_off(program, spawn.ref());
   });
+}
+
+// A comment shows how the script is started; the parser exits before anything is overwritten.
+bool says_launch_module(const Program& program) {
+  return facts::speaks_of(program, "torch.distributed.launch -") &&
+         !facts::speaks_of(program, "use_env");
 }
 
 }  // namespace
@@ -64,7 +71,8 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     // A default from the environment is meant for torchrun, or for launch --use_env.
     const bool reads_environment = facts::contains(option.keyword("default").text(), "LOCAL_RANK");
     if (!old_launcher &&
-        (reads_environment || is_overwritten(program) || !facts::is_distributed(program)))
+        (reads_environment || (is_overwritten(program) && !says_launch_module(program)) ||
+         !facts::is_distributed(program)))
       continue;
     Finding& finding = report.at(spelt, old_launcher ? Confidence::certain : Confidence::likely,
                                  "torch.distributed.launch passes --local-rank with a dash since "

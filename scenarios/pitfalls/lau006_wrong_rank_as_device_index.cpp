@@ -63,6 +63,14 @@ Ref global_rank_in(const Program& program, Ref device, int depth = 0) {
   return global_rank_in(program, sources.front().ref, depth + 1);
 }
 
+// A comment shows how the script is started: torchrun --standalone, --nnodes=1.
+bool is_said_to_be_one_node(const Program& program) {
+  if (!program.launches().empty()) return false;
+  for (const char* word : {"--standalone", "--nnodes=1 ", "--nnodes 1 ", "--nnodes=1\n"})
+    if (facts::speaks_of(program, word)) return true;
+  return false;
+}
+
 }  // namespace
 
 void check_wrong_rank_as_device_index(const Program& program, Report& report) {
@@ -73,7 +81,8 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
                                  "the global rank is used as a device index: on the second node "
                                  "there is no such GPU (invalid device ordinal)");
     if (facts::is_single_node(program) ||
-        (!facts::expects_nodes(program) && !tells_ranks_apart(program, where)))
+        ((!facts::expects_nodes(program) || is_said_to_be_one_node(program)) &&
+         !tells_ranks_apart(program, where)))
       finding.severity = Severity::info;
     finding.help =
         "Use the local rank: int(os.environ[\"LOCAL_RANK\"]), or rank % torch.cuda.device_count().";

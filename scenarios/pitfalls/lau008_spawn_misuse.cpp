@@ -13,6 +13,7 @@ using diagnose::Source;
 
 void check_spawn_misuse(const Program& program, Report& report) {
   for (const CallRef& spawn : program.calls(Api::spawn)) {
+    if (facts::is_switched_off(program, spawn.ref())) continue;
     const Module& module = *spawn.module;
     if (module.function_of(spawn.call->node) == 0 && !module.under_main_guard(spawn.call->node) &&
         !program.is_notebook() && spawn.call->name == "spawn")

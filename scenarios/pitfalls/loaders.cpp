@@ -82,9 +82,35 @@ CallRef sampler_of(const Program& program, const CallRef& loader) {
   return {};
 }
 
+namespace {
+
+// kwargs.update({"num_workers": 1, "shuffle": True}) above DataLoader(data, **kwargs): with shuffle
+// there is no sampler.
+bool shuffles_by_update(const Program& program, const CallRef& loader) {
+  const std::string_view arguments = loader.ref().child(Field::arguments).text();
+  for (const CallRef& update : program.calls_named("update")) {
+    const Ref dictionary = update.receiver();
+    if (dictionary.kind() != Kind::identifier || update.module != loader.module ||
+        update.call->node > loader.call->node ||
+        program.enclosing_function(update.ref()) != program.enclosing_function(loader.ref()) ||
+        !facts::contains(arguments, "**" + std::string(dictionary.text())))
+      continue;
+    for (const Source& source : program.sources(update.positional(0))) {
+      const std::string_view text = source.ref.text();
+      if (source.ref.kind() == Kind::dictionary && !facts::contains(text, "sampler") &&
+          (facts::contains(text, "'shuffle': True") || facts::contains(text, "\"shuffle\": True")))
+        return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 bool has_some_sampler(const Program& program, const CallRef& loader) {
   if (loader.argument(4, "batch_sampler")) return true;
-  if (loader.has_splat() && !loader.keyword("shuffle")) return true;
+  if (loader.has_splat() && !loader.keyword("shuffle") && !shuffles_by_update(program, loader))
+    return true;
   const Ref sampler = loader.argument(3, "sampler");
   if (!sampler) return false;
   for (const Source& source : program.sources(sampler))

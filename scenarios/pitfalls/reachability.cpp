@@ -40,8 +40,17 @@ bool runs_in_program(const Program& program, Ref node) {
   return node.module == &program.root() || !node.module->under_main_guard(node.node);
 }
 
+}  // namespace
+
+bool is_left_to_others(const Program& program, ClassRef cls) {
+  return cls.module == &program.root() &&
+         program.derives_from(cls, diagnose::Api::lightning_module) && !is_made(program, cls);
+}
+
+namespace {
+
 bool is_reached(const Program& program, Ref node, int depth) {
-  if (!runs_in_program(program, node)) return false;
+  if (!runs_in_program(program, node) || is_switched_off(program, node)) return false;
   const FunctionRef function = program.enclosing_function(node);
   if (!function || depth > kCalls || is_offered(program, function)) return true;
   const auto& sites = program.call_sites(function);
@@ -59,6 +68,7 @@ bool is_reached(const Program& program, Ref node, int depth) {
   const bool may_be_called =
       depth > 0 || (is_hook(function.function->name) && owner && !made_on_one_rank(program, owner));
   if (may_be_called && sites.empty() && owner && is_made(program, owner)) return true;
+  if (owner && is_hook(function.function->name) && is_left_to_others(program, owner)) return true;
   if (std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
         return program.enclosing_function(site.ref()) == function ||
                is_reached(program, site.ref(), depth + 1);

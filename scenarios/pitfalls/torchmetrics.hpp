@@ -1,0 +1,12 @@
+// Metrics of torchmetrics: what they add up is each rank's own, and compute() reduces it over all
+// ranks of the process group.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+// metric.compute() of such an object, unless it was told not to: a collective.
+bool reduces_on_compute(const Program& program, const CallRef& call);
+
+}  // namespace bench::pitfalls
