@@ -1,4 +1,5 @@
 // Which local function or class a call means, and from where a local function is called.
+#include "diagnose/model/binding.hpp"
 #include "diagnose/model/program.hpp"
 
 #include <algorithm>
@@ -134,9 +135,14 @@ const std::vector<CallRef>& Program::call_sites(FunctionRef function) const {
   if (name == "__init__" && function.function->owner_class != kNoNode)
     name = function.module->class_at(function.function->owner_class)->name;
   const bool is_method = function.function->owner_class != kNoNode;
+  // Where the name stands for one function only, a call that does not fit it calls nothing.
+  const auto calls_it = [&](const CallRef& call) {
+    if (callee(call) != function) return false;
+    return can_bind(call, function) || sources({call.module, call.call->function}).size() > 1;
+  };
   for (const CallRef& call : calls_named(name)) {
     const bool on_self = is_method && call.receiver().text() == "self";
-    if (callee(call) == function || (on_self && overrides(function, enclosing_class(call.ref()))))
+    if (calls_it(call) || (on_self && overrides(function, enclosing_class(call.ref()))))
       found.push_back(call);
   }
   if (name != function.function->name)  // super().__init__(...)

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/gradient_sources.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
@@ -13,22 +14,32 @@ using diagnose::TrainingLoop;
 
 namespace {
 
-bool names_a_model(std::string_view text) {
-  const std::string plain = facts::lowered(text);
-  return facts::contains(plain, "model") || facts::contains(plain, "net");
+// Forward passes behind a loss: of wrapped models, or else of what is known or named as a model.
+std::vector<Ref> forwards_of(const Program& program, Ref loss) {
+  std::vector<Ref> out;
+  for (const auto& forward : facts::forwards_behind(program, loss))
+    out.push_back(forward.call.ref());
+  if (!out.empty()) return out;
+  for (const Ref& node : facts::calls_behind(program, loss)) {
+    const CallRef call = program.as_call(node);
+    if (call.module->text(call.call->function) == "self") continue;  // within a model
+    const ClassRef cls = program.class_of({call.module, call.call->function});
+    const std::string name = facts::lowered(call.module->text(call.call->function));
+    if ((cls && program.derives_from(cls, Api::module_class)) || name == "model" || name == "net" ||
+        name == "self.model")
+      out.push_back(node);
+  }
+  return out;
 }
 
-// model.encode(x), loss_fn(model, x): a second pass, which may be the one that trains.
-bool may_be_another_pass(const Program& program, Ref node) {
-  const CallRef call = program.as_call(node);
-  if (!call || program.under_no_grad(node)) return false;
-  if (const Ref object = call.receiver(); object && names_a_model(object.text())) return true;
-  for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
-    if ((argument.kind() == diagnose::Kind::identifier ||
-         argument.kind() == diagnose::Kind::attribute) &&
-        names_a_model(argument.text()))
-      return true;
-  return false;
+// The loop runs the node: it stands there, or in a function that the loop calls.
+bool is_run_by(const Program& program, const TrainingLoop& loop, Ref node) {
+  if (node.module == loop.batches.module &&
+      node.module->tree().contains(loop.batches.node, node.node))
+    return true;
+  const auto reached = program.reached(loop.batches);
+  return std::find(reached.begin(), reached.end(), program.enclosing_function(node)) !=
+         reached.end();
 }
 
 }  // namespace
@@ -37,26 +48,12 @@ void check_no_grad_training_forward(const Program& program, Report& report) {
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& backward : loop.backwards) {
       const Ref loss = facts::loss_of(backward);
-      std::vector<Ref> forwards;
-      for (const auto& forward : facts::forwards_behind(program, loss))
-        forwards.push_back(forward.call.ref());
-      if (forwards.empty())
-        for (const Ref& node : facts::calls_behind(program, loss)) {
-          const CallRef call = program.as_call(node);
-          if (call.module->text(call.call->function) == "self") continue;  // within a model
-          const ClassRef cls = program.class_of({call.module, call.call->function});
-          const std::string name = facts::lowered(call.module->text(call.call->function));
-          if ((cls && program.derives_from(cls, Api::module_class)) || name == "model" ||
-              name == "net" || name == "self.model")
-            forwards.push_back(node);
-        }
+      const std::vector<Ref> forwards = forwards_of(program, loss);
       const bool all =
-          !forwards.empty() && std::all_of(forwards.begin(), forwards.end(),
-                                           [&](Ref at) { return program.under_no_grad(at); });
-      const auto behind = all ? facts::calls_behind(program, loss) : std::vector<Ref>{};
-      if (!all || std::any_of(behind.begin(), behind.end(),
-                              [&](Ref at) { return may_be_another_pass(program, at); }))
-        continue;
+          !forwards.empty() && std::all_of(forwards.begin(), forwards.end(), [&](Ref at) {
+            return program.under_no_grad(at) && is_run_by(program, loop, at);
+          });
+      if (!all || facts::may_have_gradients(program, loss)) continue;
       report
           .at(forwards.front(), Confidence::certain,
               "the training forward runs under no_grad: backward() raises \"element 0 of tensors "

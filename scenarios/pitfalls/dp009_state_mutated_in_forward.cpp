@@ -17,6 +17,11 @@ using diagnose::Wrapper;
 
 namespace {
 
+// What objects are called that are modules, where nothing else says so.
+constexpr std::string_view kNamesOfModules[] = {"model", "net",     "module",   "layer",  "block",
+                                                "encod", "decod",   "backbone", "head",   "critic",
+                                                "actor", "generat", "discrim",  "student"};
+
 bool is_buffer(const Program& program, std::string_view name) {
   for (const CallRef& call : program.calls_named("register_buffer"))
     if (program.string(call.positional(0)).value_or("") == name) return true;
@@ -42,6 +47,38 @@ bool is_stored_by_callers(const Program& program, const std::vector<FunctionRef>
   return called;
 }
 
+// The object may be the module that forward stores into: the wrapper's module, an object of the
+// class, an item of modules(), or, where its class is not known, what is named like a model.
+bool may_be_module(const Program& program, Ref object, ClassRef owner) {
+  if (object.text().starts_with("super(")) return true;
+  if (object.text().ends_with(".module") || facts::contains(object.text(), ".module.")) return true;
+  if (program.is_wrapped(object, Wrapper::data_parallel)) return true;
+  if (const ClassRef known = program.class_of(object))
+    return known == owner || program.base_of(known) == owner;
+  if (object.kind() != Kind::identifier && object.kind() != Kind::attribute) return false;
+  const auto sources = program.sources(object);
+  if (std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+        return source.how == diagnose::Source::How::loop_item &&
+               (facts::contains(source.ref.text(), "modules(") ||
+                facts::contains(source.ref.text(), "children("));
+      }))
+    return true;
+  const std::string text = facts::lowered(object.text());
+  const std::string name = text.substr(text.rfind('.') + 1);
+  return std::any_of(std::begin(kNamesOfModules), std::end(kNamesOfModules),
+                     [&](std::string_view word) { return facts::contains(name, word); });
+}
+
+// Methods that nothing calls by name read nothing; __init__ reads what it stored itself.
+bool may_read_later(const Program& program, Ref read) {
+  const FunctionRef reader = program.enclosing_function(read);
+  if (!reader || reader.function->owner_class == diagnose::kNoNode) return true;
+  const std::string_view name = reader.function->name;
+  if (name == "__init__") return false;
+  return name.starts_with("__") || name == "forward" || !program.calls_named(name).empty() ||
+         !program.handed_on(reader).empty();
+}
+
 // Some code outside the forward pass, or in it before the store, reads the attribute.
 bool is_read_elsewhere(const Program& program, const std::vector<FunctionRef>& pass,
                        const FunctionRef& storing, const Def& def) {
@@ -62,11 +99,14 @@ bool is_read_elsewhere(const Program& program, const std::vector<FunctionRef>& p
     for (NodeId id = 0; id < tree.size(); ++id) {
       if (tree[id].kind != Kind::attribute || id == def.target) continue;
       if (tree.text(tree.child(id, Field::attribute)) != def.name) continue;
-      // self.x of another class is another attribute.
+      // self.x of another class, and x.shape of a tensor, are other attributes.
+      const ClassRef owner = program.enclosing_class({storing.module, def.target});
       if (tree.text(tree.child(id, Field::object)) == "self") {
         const ClassRef reader = program.enclosing_class({module, id});
-        const ClassRef owner = program.enclosing_class({storing.module, def.target});
         if (!(reader == owner) && !(program.base_of(reader) == owner)) continue;
+        if (!may_read_later(program, {module, id})) continue;
+      } else if (!may_be_module(program, {module, tree.child(id, Field::object)}, owner)) {
+        continue;
       }
       const auto& stores = module->defs_of(def.name, true);
       if (std::any_of(stores.begin(), stores.end(), [&](std::uint32_t index) {
@@ -105,20 +145,6 @@ bool is_begun_anew(const Program& program, const std::vector<FunctionRef>& pass,
   return false;
 }
 
-// self.features = [] above in the same method: each replica appends to a list of its own.
-bool is_emptied_above(const Program& program, const CallRef& append) {
-  const Ref list = append.receiver();
-  const Module& module = *list.module;
-  const auto& defs = module.defs_of(list.child(Field::attribute).text(), true);
-  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
-    const Def& def = module.defs()[index];
-    return def.kind == DefKind::assign && def.target < list.node &&
-           module.text(def.target) == list.text() &&
-           module.function_of(def.target) == module.function_of(list.node) &&
-           program.guards({&module, def.target}).empty();
-  });
-}
-
 void check_forward_stores(const Program& program, const std::vector<FunctionRef>& pass,
                           const FunctionRef& storing, Report& report) {
   const Module& module = *storing.module;
@@ -148,6 +174,63 @@ void check_forward_stores(const Program& program, const std::vector<FunctionRef>
   }
 }
 
+// A container that lives as long as the module: self.xs = [] in __init__ or in the class itself.
+// Replicas take over the reference to it.
+bool is_list_of_module(const Program& program, ClassRef cls, std::string_view name) {
+  const auto makes_list = [&](const ClassRef& owner, const Def& def) {
+    const Ref value{owner.module, def.value};
+    if (!value || !owner.module->tree().contains(owner.cls->node, def.target)) return false;
+    const FunctionRef method = program.enclosing_function({owner.module, def.target});
+    if (method && method.function->name == "forward") return false;
+    const CallRef made = program.as_call(value);
+    return value.kind() == Kind::list || value.kind() == Kind::comprehension ||
+           (value.kind() == Kind::binary && value.text().starts_with("[")) ||
+           (made && (made.call->name == "list" || made.call->name == "deque"));
+  };
+  for (const ClassRef& owner : program.lineage(cls))
+    for (const bool attribute : {true, false})
+      for (const std::uint32_t index : owner.module->defs_of(name, attribute))
+        if (makes_list(owner, owner.module->defs()[index])) return true;
+  return false;
+}
+
+// self.xs = [] above, in the same pass: the store lands in the replica, which then has a list of
+// its own.
+bool is_stored_above(const Program& program, const std::vector<FunctionRef>& pass,
+                     const CallRef& append, std::string_view name) {
+  return std::any_of(pass.begin(), pass.end(), [&](const FunctionRef& method) {
+    const auto& defs = method.module->defs_of(name, true);
+    return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+      const Def& def = method.module->defs()[index];
+      return def.kind != DefKind::augmented &&
+             method.module->tree().contains(method.function->node, def.target) &&
+             program.runs_before({method.module, def.target}, append.ref());
+    });
+  });
+}
+
+void check_appends(const Program& program, const ClassRef& cls,
+                   const std::vector<FunctionRef>& pass, const FunctionRef& method,
+                   Report& report) {
+  constexpr std::string_view kSelf = "self.";
+  for (const CallRef& call : facts::calls_in({method.module, method.function->body})) {
+    if (call.call->name != "append" && call.call->name != "extend") continue;
+    const Ref list = call.receiver();
+    if (!list || !list.text().starts_with(kSelf)) continue;
+    const std::string_view name = list.text().substr(kSelf.size());
+    if (is_begun_anew(program, pass, program.enclosing_class(call.ref()), name) ||
+        is_stored_above(program, pass, call, name))
+      continue;
+    Finding& finding =
+        report.at(call.ref(), Confidence::likely,
+                  "forward appends to " + std::string(list.text()) +
+                      ": DataParallel's replicas share the list and change it from several "
+                      "threads");
+    if (!is_list_of_module(program, cls, name)) tell_as_note(finding);
+    finding.help = "Return the value and collect it outside of forward.";
+  }
+}
+
 }  // namespace
 
 void check_state_mutated_in_forward(const Program& program, Report& report) {
@@ -156,20 +239,7 @@ void check_state_mutated_in_forward(const Program& program, Report& report) {
     const std::vector<FunctionRef> pass = facts::forward_methods(program, cls);
     for (const FunctionRef& method : pass) {
       check_forward_stores(program, pass, method, report);
-      for (const CallRef& call : facts::calls_in({method.module, method.function->body})) {
-        if (call.call->name != "append" && call.call->name != "extend") continue;
-        const Ref list = call.receiver();
-        if (!list || !list.text().starts_with("self.") || list.kind() != Kind::attribute ||
-            is_emptied_above(program, call) ||
-            is_begun_anew(program, pass, program.enclosing_class(call.ref()),
-                          list.text().substr(std::string_view("self.").size())))
-          continue;
-        report
-            .at(call.ref(), Confidence::likely,
-                "forward appends to " + std::string(list.text()) +
-                    ": DataParallel's replicas share the list and change it from several threads")
-            .help = "Return the value and collect it outside of forward.";
-      }
+      check_appends(program, cls, pass, method, report);
     }
   }
 }

@@ -274,7 +274,8 @@ Ref call_assigned_to(const Program& program, Ref name) {
 
 }  // namespace
 
-std::vector<Ref> calls_behind(const Program& program, Ref value) {
+std::vector<Ref> calls_behind(const Program& program, Ref value,
+                              const std::function<bool(Ref call)>& ends) {
   constexpr std::size_t kMost = 300;
   std::vector<Ref> out;
   std::vector<Ref> pending{value};
@@ -295,6 +296,10 @@ std::vector<Ref> calls_behind(const Program& program, Ref value) {
       }
       if (kind == Kind::call && std::find(out.begin(), out.end(), node) == out.end())
         out.push_back(node);
+      if (kind == Kind::call && ends && ends(node)) {
+        id = tree[id].last - 1;
+        continue;
+      }
       const bool is_name = kind == Kind::identifier && tree[id].field != Field::attribute &&
                            tree[id].field != Field::name && tree[id].field != Field::function;
       if (!is_name && kind != Kind::call) continue;

@@ -4,6 +4,7 @@
 #include "diagnose/model/role_names.hpp"
 #include "scenarios/pitfalls/rule.hpp"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -66,8 +67,10 @@ bool is_distributed(const Program& program);
 bool uses_nccl(const Program& program);
 bool uses_cuda(const Program& program);
 
-// Every call that a value is computed from, through assignments and local functions.
-std::vector<Ref> calls_behind(const Program& program, Ref value);
+// Every call that a value is computed from, through assignments and local functions; what lies
+// behind a call that `ends` accepts is left out.
+std::vector<Ref> calls_behind(const Program& program, Ref value,
+                              const std::function<bool(Ref call)>& ends = {});
 
 // What a backward pass starts from: the receiver, or the argument of accelerator.backward(loss).
 Ref loss_of(const CallRef& backward);

@@ -116,10 +116,23 @@ bool starts_ranks_here(const Program& program, Ref node) {
   });
 }
 
+// init_process_group, or setup_distributed of a file that is not there.
+bool joins_group(const CallRef& call) {
+  if (call.call->api == diagnose::Api::init_process_group) return true;
+  const std::string name = lowered(call.call->name);
+  return contains(name, "dist") && (contains(name, "init") || contains(name, "setup"));
+}
+
+// What a launcher starts instead of mp.spawn joins a group itself: launched() beside mp.spawn(...).
+bool joins_group_below(const Program& program, Ref node) {
+  const CallRef call = program.as_call(node);
+  return call && (joins_group(call) || program.subtree_calls(node, joins_group));
+}
+
 bool runs_in_parent(const Program& program, Ref node, int depth) {
   const FunctionRef function = program.enclosing_function(node);
   if (function && program.is_spawned(function)) return false;
-  if (starts_ranks_here(program, node)) return true;
+  if (starts_ranks_here(program, node)) return !joins_group_below(program, node);
   if (!function || depth > kCalls || !program.handed_on(function).empty()) return false;
   bool in_parent = false;
   for (const CallRef& site : program.call_sites(function)) {
