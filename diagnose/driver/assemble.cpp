@@ -8,9 +8,6 @@
 namespace bench::diagnose {
 namespace {
 
-// Of one program. A cut one lacks calls whose absence rules speak of, so this bounds work and is
-// not meant to be met: a model zoo easily brings 60 files before the trainer's helpers.
-constexpr std::size_t kMaxModules = 96;
 constexpr std::size_t kMaxBeside = 32;  // files looked through beside a script
 constexpr int kMaxParents = 3;          // directories above the script tried for absolute imports
 
@@ -158,7 +155,7 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
       if (input.import_targets.contains({module.get(), import})) continue;
       for (const std::string& path :
            import_candidates(module->path(), script, import, context.top)) {
-        if (links_out_of(path, context.top)) continue;
+        if (cache.leads_out(path, context.top)) continue;
         auto target = cache.load(path);
         if (!target) continue;
         if (!known(target.get())) {

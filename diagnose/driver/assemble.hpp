@@ -13,6 +13,10 @@
 
 namespace bench::diagnose {
 
+// Files of one program. A cut one lacks calls whose absence rules speak of, so this bounds work and
+// is not meant to be met: a model zoo easily brings 60 files before the trainer's helpers.
+inline constexpr std::size_t kMaxModules = 96;
+
 struct AssembledProgram {
   std::vector<std::shared_ptr<const Module>> keep_alive;
   std::unique_ptr<Program> program;  // null when the script cannot be read

@@ -8,6 +8,7 @@
 #include "diagnose/driver/launch_table.hpp"
 #include "diagnose/driver/project_requirements.hpp"
 #include "diagnose/driver/source_files.hpp"
+#include "diagnose/driver/task_plan.hpp"
 #include "diagnose/launch/launch_documents.hpp"
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/registry.hpp"
@@ -63,11 +64,6 @@ std::vector<Finding> run_rules(const Program& program, const Selection& selectio
   }
   return found;
 }
-
-struct Task {
-  SourceFile file;
-  bool always = true;  // false: only when no other script has covered it
-};
 
 class Session {
  public:
@@ -291,45 +287,19 @@ class Session {
   std::map<std::string, NewestVersions> requirements_;  // by directory
 };
 
-// The files that import statements of the file may mean, read from its text without parsing it.
-void note_imports(const SourceFile& file, std::string_view text, std::set<std::string>& imported) {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
-    at = end + 1;
-    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-    const bool from = line.starts_with("from ");
-    if (!from && !line.starts_with("import ")) continue;
-    line.remove_prefix(from ? 5 : 7);
-    const std::string name(line.substr(0, line.find_first_of(" ,\t\r;")));
-    if (name.empty()) continue;
-    for (std::string& path : import_candidates(file.path, file.path, name, file.top))
-      imported.insert(std::move(path));
-  }
-}
-
-// Scripts first, then modules that scripts import (they are read with their importers).
-std::vector<Task> plan_tasks(const std::vector<SourceFile>& files, ModuleCache& cache) {
-  std::vector<Task> scripts;
-  std::vector<Task> modules;
-  std::set<std::string> imported;
-  std::set<std::string> runnable;
-  if (files.size() > 1)
-    for (const SourceFile& file : files) {
-      if (file.type != FileType::python) continue;
-      const auto text = cache.read(file.path);
-      if (!text) continue;
-      note_imports(file, *text, imported);
-      if (text->find("__main__") != std::string::npos) runnable.insert(file.path);
-    }
-  for (const SourceFile& file : files) {
-    if (file.type == FileType::other) continue;  // evidence only
-    const bool is_module = imported.contains(file.path) && !runnable.contains(file.path);
-    (is_module ? modules : scripts).push_back({file, !is_module});
-  }
-  scripts.insert(scripts.end(), modules.begin(), modules.end());
-  return scripts;
+void run_all(const std::vector<SourceFile>& files, unsigned wanted_threads,
+             const std::function<void(const SourceFile&)>& run) {
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t threads =
+      std::min<std::size_t>(wanted_threads > 0 ? wanted_threads : cores, files.size() / 4 + 1);
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < files.size(); i = next++) run(files[i]);
+  };
+  std::vector<std::thread> workers;
+  for (std::size_t i = 1; i < threads; ++i) workers.emplace_back(work);
+  work();
+  for (std::thread& worker : workers) worker.join();
 }
 
 Reader reader_of(const std::map<std::string, std::string>& files) {
@@ -352,34 +322,22 @@ DiagnoseResult diagnose(const DiagnoseOptions& options, const Reader& reader) {
   const std::vector<SourceFile> files = find_sources(options.paths);
   Session session(options, reader, list_directory);
   session.note_files(files);
-  const std::vector<Task> tasks = plan_tasks(files, session.cache());
+  const TaskPlan plan(files, session.cache());
   DiagnoseResult result;
-  result.files = tasks.size();
   std::mutex mutex;
-  const auto run_range = [&](std::atomic<std::size_t>& next, std::size_t end) {
-    for (std::size_t i = next++; i < end; i = next++) {
-      if (!tasks[i].always && session.covered(tasks[i].file.path)) continue;
-      std::vector<Finding> found = session.run_file(tasks[i].file);
-      const std::lock_guard lock(mutex);
-      for (Finding& finding : found) result.findings.push_back(std::move(finding));
-    }
+  const auto run = [&](const SourceFile& file) {
+    std::vector<Finding> found = session.run_file(file);
+    const std::lock_guard lock(mutex);
+    for (Finding& finding : found) result.findings.push_back(std::move(finding));
   };
-  const unsigned cores = std::max(1U, std::thread::hardware_concurrency());
-  const std::size_t threads =
-      std::min<std::size_t>(options.threads > 0 ? options.threads : cores, tasks.size() / 4 + 1);
-  const auto first_module =
-      std::find_if(tasks.begin(), tasks.end(), [](const Task& task) { return !task.always; });
-  // Two rounds, so that what the modules of round two are covered by does not depend on timing.
-  std::size_t begin = 0;
-  for (const std::size_t end :
-       {static_cast<std::size_t>(first_module - tasks.begin()), tasks.size()}) {
-    std::atomic<std::size_t> next{begin};
-    std::vector<std::thread> workers;
-    for (std::size_t i = 1; i < threads; ++i) workers.emplace_back([&] { run_range(next, end); });
-    run_range(next, end);
-    for (std::thread& worker : workers) worker.join();
-    begin = end;
-  }
+  const auto covered = [&](const std::string& path) { return session.covered(path); };
+  // Scripts first, then modules that no script has read. What is read never depends on timing:
+  // which files a round begins with is settled before it, and the last round has one thread.
+  run_all(plan.scripts(), options.threads, run);
+  run_all(plan.entries_to_modules(covered), options.threads, run);
+  for (const SourceFile& file : plan.modules())
+    if (!session.covered(file.path)) run(file);
+  result.files = plan.scripts().size() + plan.modules().size();
   sort_and_merge(result.findings);
   result.notices = session.notices();
   return result;

@@ -1,5 +1,6 @@
 #include "diagnose/driver/module_cache.hpp"
 
+#include "diagnose/driver/assemble.hpp"
 #include "diagnose/driver/notebook.hpp"
 #include "diagnose/model/lost_names.hpp"
 
@@ -32,6 +33,18 @@ NewestVersions ModuleCache::versions_of(const Module& module) {
 bool ModuleCache::is_decoded(const std::string& path) const {
   const std::lock_guard lock(mutex_);
   return decoded_.contains(path);
+}
+
+bool ModuleCache::leads_out(const std::string& path, const std::string& top) {
+  const std::pair key(path, top);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = leading_out_.find(key); known != leading_out_.end())
+      return known->second;
+  }
+  const bool out = links_out_of(path, top);
+  const std::lock_guard lock(mutex_);
+  return leading_out_.emplace(key, out).first->second;
 }
 
 std::shared_ptr<const Module> ModuleCache::load(const std::string& path) {

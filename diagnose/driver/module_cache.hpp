@@ -8,12 +8,14 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace bench::diagnose {
 
@@ -32,6 +34,8 @@ class ModuleCache {
   std::optional<std::string> read(const std::string& path) const;
   // versions_by_names() of a module that came from here, worked out once for each file.
   NewestVersions versions_of(const Module& module);
+  // links_out_of(), asked of the disk once for each path: every program asks it of what it imports.
+  bool leads_out(const std::string& path, const std::string& top);
   // Whether the module's text has other offsets than its file, so that no edit fits the file.
   bool is_decoded(const std::string& path) const;
 
@@ -45,6 +49,7 @@ class ModuleCache {
   std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;
   std::unordered_set<std::string> decoded_;
   std::unordered_map<std::string, NewestVersions> versions_;
+  std::map<std::pair<std::string, std::string>, bool> leading_out_;  // by path and top
   std::size_t bytes_ = 0;
 };
 

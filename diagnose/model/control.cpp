@@ -119,8 +119,25 @@ RankTest Program::guarded_by_rank(Ref node, int depth) const {
     return test;
   }
   const FunctionRef function = enclosing_function(node);
-  if (!function) return RankTest::none;
-  if (rank_zero_decorated(function)) return RankTest::main_only;
+  return function ? callers_rank_test(function, depth) : RankTest::none;
+}
+
+// Asked again for every line of a function and along every chain of calls to it; what is found
+// while a value's presence is tested may know less, so each nesting of that remembers for itself.
+RankTest Program::callers_rank_test(FunctionRef function, int depth) const {
+  const auto key = std::tuple(function.function, depth, testing_presence_);
+  if (const auto known = callers_tested_.find(key); known != callers_tested_.end())
+    return known->second;
+  const RankTest test = find_callers_rank_test(function, depth);
+  callers_tested_[key] = test;
+  return test;
+}
+
+// The calls that are known to lead to the function, or, for a method of which none is known, calls
+// of its name.
+const std::vector<CallRef>& Program::possible_call_sites(FunctionRef function) const {
+  const auto known = possible_call_sites_.find(function.function);
+  if (known != possible_call_sites_.end()) return known->second;
   std::vector<CallRef> sites = call_sites(function);
   // model.save(step), where the class of model is not known: calls of that name stand for it. The
   // __init__ of another class says nothing.
@@ -130,6 +147,12 @@ RankTest Program::guarded_by_rank(Ref node, int depth) const {
       if (const Ref object = call.receiver(); object && object.text() != "self" &&
                                               qualified({call.module, call.call->function}).empty())
         sites.push_back(call);
+  return possible_call_sites_[function.function] = std::move(sites);
+}
+
+RankTest Program::find_callers_rank_test(FunctionRef function, int depth) const {
+  if (rank_zero_decorated(function)) return RankTest::main_only;
+  const std::vector<CallRef>& sites = possible_call_sites(function);
   if (sites.empty()) return RankTest::none;
   // A call for runs of one process, or in a function that nobody calls, says nothing.
   const auto counts = [&](const CallRef& site) {

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -248,6 +249,9 @@ class Program {
   RankTest presence_test(Ref value) const;
   RankTest member_test(Ref at, int depth) const;
   RankTest guarded_by_rank(Ref node, int depth) const;
+  RankTest callers_rank_test(FunctionRef function, int depth) const;
+  RankTest find_callers_rank_test(FunctionRef function, int depth) const;
+  const std::vector<CallRef>& possible_call_sites(FunctionRef function) const;
   void index_values() const;
   std::vector<Ref> values_of(std::string_view name, const Module& home, NodeId definition,
                              bool is_method) const;
@@ -270,6 +274,8 @@ class Program {
   mutable int resolving_ = 0;
   mutable std::map<Ref, RankTest> presence_;
   mutable int testing_presence_ = 0;
+  mutable std::map<std::tuple<const Function*, int, int>, RankTest> callers_tested_;
+  mutable std::unordered_map<const Function*, std::vector<CallRef>> possible_call_sites_;
   mutable std::unordered_map<const Class*, std::vector<ClassRef>> lineages_;
   mutable std::unordered_map<const Class*, std::vector<ClassRef>> derived_;
   mutable bool derived_known_ = false;
