@@ -86,13 +86,25 @@ void check_spawned_without_group(const Program& program, Report& report) {
 
 namespace {
 
+// from arguments_ddp import get_args: a file out of sight whose name speaks of such work may join
+// the group when it is asked for something else.
+bool imports_setup(const diagnose::Module& module) {
+  const auto& imports = module.imports();
+  return std::any_of(imports.begin(), imports.end(), [](const std::string& import) {
+    if (import.starts_with("torch")) return false;
+    const std::string name = facts::lowered(import);
+    return facts::contains(name, "ddp") || facts::contains(name, "dist") ||
+           facts::contains(name, "launch") || facts::contains(name, "setup");
+  });
+}
+
 // A call out of sight may join the group: setup(rank), init_dist(args), idist.initialize().
 bool may_be_joined_elsewhere(const Program& program) {
   for (const char* word : {"init_process_group", "init_distributed", "init_device_mesh", "Fabric",
                            "init_rpc", "smdistributed", "horovod", "_init_dist"})
     if (program.mentions(word)) return true;
   for (const diagnose::Module* module : program.modules()) {
-    if (module->has_star_imports()) return true;
+    if (module->has_star_imports() || imports_setup(*module)) return true;
     for (const diagnose::Call& made : module->calls()) {
       if (made.api != Api::none || program.callee({module, &made})) continue;
       const std::string name = facts::lowered(made.name);
