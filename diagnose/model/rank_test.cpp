@@ -143,6 +143,7 @@ RankTest Program::member_test(Ref at, int depth) const {
       for (const NodeId value : function.function->returns)
         if (said == RankTest::none) said = rank_test({function.module, value}, depth + 1);
       hear(said);
+      if (*agreed == RankTest::none) return RankTest::none;
     }
   constexpr int kMostAssignments = 8;
   int assignments = 0;
@@ -152,6 +153,7 @@ RankTest Program::member_test(Ref at, int depth) const {
       const Def& def = module->defs()[index];
       if (def.kind == DefKind::assign && !is_nothing({module, def.value}))
         hear(rank_test({module, def.value}, depth + 1));
+      if (agreed == RankTest::none) return RankTest::none;
     }
   return agreed.value_or(RankTest::none);
 }
