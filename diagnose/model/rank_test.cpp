@@ -170,12 +170,10 @@ RankTest Program::rank_test(Ref at, int depth) const {
       if ((roles(inner, 0) & (kRank | kLocalRank)) != 0) return RankTest::main_only;  // not rank
       return flip(rank_test(inner, depth + 1));
     }
-    case Kind::boolean: {
-      const RankTest left = rank_test(at.child(Field::left), depth + 1);
-      return left != RankTest::none ? left : rank_test(at.child(Field::right), depth + 1);
-    }
-    case Kind::binary: {  // (loss < best) & (rank == 0)
+    case Kind::binary:  // (loss < best) & (rank == 0)
       if (at.module->tree()[at.node].op != Op::bit_and) return RankTest::none;
+      [[fallthrough]];
+    case Kind::boolean: {
       const RankTest left = rank_test(at.child(Field::left), depth + 1);
       return left != RankTest::none ? left : rank_test(at.child(Field::right), depth + 1);
     }

@@ -82,10 +82,6 @@ void check_spawned_without_group(const Program& program, Report& report) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // from arguments_ddp import get_args: a file out of sight whose name speaks of such work may join
 // the group when it is asked for something else.
 bool imports_setup(const diagnose::Module& module) {

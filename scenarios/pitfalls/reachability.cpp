@@ -85,17 +85,24 @@ bool is_reachable(const Program& program, Ref node) { return is_reached(program,
 
 namespace {
 
+// Something that is reached calls the function, and every such call passes the test.
+template <typename Test>
+bool at_every_site(const Program& program, const FunctionRef& function, const Test& test) {
+  bool passed = false;
+  for (const CallRef& site : program.call_sites(function)) {
+    if (!is_reachable(program, site.ref())) continue;
+    passed = test(site.ref());
+    if (!passed) return false;
+  }
+  return passed;
+}
+
 bool starts_before_ranks(const Program& program, Ref node, int depth) {
   if (program.before_ranks(node)) return true;
   const FunctionRef function = program.enclosing_function(node);
   if (!function || depth > kCalls) return false;
-  bool before = false;
-  for (const CallRef& site : program.call_sites(function)) {
-    if (!is_reachable(program, site.ref())) continue;
-    before = starts_before_ranks(program, site.ref(), depth + 1);
-    if (!before) return false;
-  }
-  return before;
+  return at_every_site(program, function,
+                       [&](Ref site) { return starts_before_ranks(program, site, depth + 1); });
 }
 
 }  // namespace
@@ -134,13 +141,8 @@ bool runs_in_parent(const Program& program, Ref node, int depth) {
   if (function && program.is_spawned(function)) return false;
   if (starts_ranks_here(program, node)) return !joins_group_below(program, node);
   if (!function || depth > kCalls || !program.handed_on(function).empty()) return false;
-  bool in_parent = false;
-  for (const CallRef& site : program.call_sites(function)) {
-    if (!is_reachable(program, site.ref())) continue;
-    in_parent = runs_in_parent(program, site.ref(), depth + 1);
-    if (!in_parent) return false;
-  }
-  return in_parent;
+  return at_every_site(program, function,
+                       [&](Ref site) { return runs_in_parent(program, site, depth + 1); });
 }
 
 }  // namespace
