@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -287,19 +288,24 @@ class Session {
   std::map<std::string, NewestVersions> requirements_;  // by directory
 };
 
+// Findings in the order of the files, whichever thread is first: of equal ones the first is kept.
 void run_all(const std::vector<SourceFile>& files, unsigned wanted_threads,
-             const std::function<void(const SourceFile&)>& run) {
+             const std::function<std::vector<Finding>(const SourceFile&)>& run,
+             std::vector<Finding>& out) {
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   const std::size_t threads =
       std::min<std::size_t>(wanted_threads > 0 ? wanted_threads : cores, files.size() / 4 + 1);
+  std::vector<std::vector<Finding>> found(files.size());
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
-    for (std::size_t i = next++; i < files.size(); i = next++) run(files[i]);
+    for (std::size_t i = next++; i < files.size(); i = next++) found[i] = run(files[i]);
   };
   std::vector<std::thread> workers;
   for (std::size_t i = 1; i < threads; ++i) workers.emplace_back(work);
   work();
   for (std::thread& worker : workers) worker.join();
+  for (std::vector<Finding>& each : found)
+    std::move(each.begin(), each.end(), std::back_inserter(out));
 }
 
 Reader reader_of(const std::map<std::string, std::string>& files) {
@@ -324,19 +330,14 @@ DiagnoseResult diagnose(const DiagnoseOptions& options, const Reader& reader) {
   session.note_files(files);
   const TaskPlan plan(files, session.cache());
   DiagnoseResult result;
-  std::mutex mutex;
-  const auto run = [&](const SourceFile& file) {
-    std::vector<Finding> found = session.run_file(file);
-    const std::lock_guard lock(mutex);
-    for (Finding& finding : found) result.findings.push_back(std::move(finding));
-  };
+  const auto run = [&](const SourceFile& file) { return session.run_file(file); };
   const auto covered = [&](const std::string& path) { return session.covered(path); };
   // Scripts first, then modules that no script has read. What is read never depends on timing:
   // which files a round begins with is settled before it, and the last round has one thread.
-  run_all(plan.scripts(), options.threads, run);
-  run_all(plan.entries_to_modules(covered), options.threads, run);
+  run_all(plan.scripts(), options.threads, run, result.findings);
+  run_all(plan.entries_to_modules(covered), options.threads, run, result.findings);
   for (const SourceFile& file : plan.modules())
-    if (!session.covered(file.path)) run(file);
+    if (!session.covered(file.path)) run_all({file}, 1, run, result.findings);
   result.files = plan.scripts().size() + plan.modules().size();
   sort_and_merge(result.findings);
   result.notices = session.notices();
