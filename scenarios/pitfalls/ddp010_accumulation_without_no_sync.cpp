@@ -23,6 +23,12 @@ bool synchronises_by_hand(const Program& program) {
          program.mentions("\"no_sync\"") || program.mentions("'no_sync'");
 }
 
+// An option whose default is 1 is there to be raised.
+bool is_always_one(const Program& program, Ref count) {
+  const diagnose::Value value = program.evaluate(count);
+  return value.is_integer() && value.integer == 1 && !value.is_default;
+}
+
 // for part in range(k): model(part), backward(); the step comes behind the loop.
 bool follows_micro_batches(const Program& program, const TrainingLoop& loop, const CallRef& step) {
   for (const CallRef& backward : loop.backwards) {
@@ -33,9 +39,7 @@ bool follows_micro_batches(const Program& program, const TrainingLoop& loop, con
       continue;
     const CallRef range = program.as_call(program.strip_iterable(inner.child(Field::right)));
     if (!range || range.call->name != "range") continue;
-    // An option whose default is 1 is there to be raised.
-    const diagnose::Value count = program.evaluate(range.positional(0));
-    if (count.is_integer() && count.integer == 1 && !count.is_default) continue;
+    if (is_always_one(program, range.positional(0))) continue;
     const auto inside = [&](const CallRef& call) {
       return call.module == inner.module &&
              inner.module->tree().contains(inner.node, call.call->node);
@@ -84,7 +88,7 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
            id < guard.condition.module->tree()[guard.condition.node].last; ++id)
         if (guard.condition.module->tree()[id].op == Op::modulo) modulo = guard.condition.with(id);
       if (!modulo || modulo.kind() != Kind::binary ||
-          program.integer(modulo.child(Field::right)) == 1)
+          is_always_one(program, modulo.child(Field::right)))
         continue;
       bool backward_too = false;
       for (const CallRef& backward : loop->backwards)

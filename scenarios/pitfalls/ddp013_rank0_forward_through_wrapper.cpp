@@ -132,14 +132,32 @@ bool registers_buffer(const Program& program, const Wrap& wrap) {
   return false;
 }
 
+// Resnet50(...) of a file that is not there: these architectures have BatchNorm, and so buffers.
+bool is_named_after_batch_norm(const Program& program, const Wrap& wrap) {
+  const auto says_so = [](std::string_view name) {
+    const std::string plain = facts::lowered(name);
+    for (const std::string_view word :
+         {"resnet", "resnext", "densenet", "mobilenet", "efficientnet", "shufflenet", "fasterrcnn"})
+      if (facts::contains(plain, word)) return true;
+    return false;
+  };
+  const auto sources = program.module_sources(wrap.module);
+  return wrap.classes.empty() && !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           const CallRef call = program.as_call(source.ref);
+           return call && says_so(call.call->name);
+         });
+}
+
 void report_forward(const Program& program, const Wrap& wrap, Ref where, Report& report) {
   const bool buffers = facts::has_batch_norm(program, wrap) || registers_buffer(program, wrap);
+  const bool likely_buffers = buffers || is_named_after_batch_norm(program, wrap);
   Finding& finding = report.at(
       where, buffers ? Confidence::certain : Confidence::likely,
       "one rank alone calls the DDP model: a forward broadcasts the buffers, and the other ranks "
       "do not take part");
   // A model without BatchNorm has no buffers as a rule, and broadcasts nothing.
-  if (!buffers) finding.severity = Severity::info;
+  if (!likely_buffers) finding.severity = Severity::info;
   finding.help = "Evaluate with model.module, or on every rank.";
 }
 

@@ -3,7 +3,10 @@
 #include "scenarios/pitfalls/forgotten_number.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/reductions.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/unsummed_mean.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -20,91 +23,11 @@ using diagnose::NodeId;
 
 namespace {
 
-struct Reduction {
-  Ref call;
-  Ref value;  // what is reduced; empty where that cannot be told
-};
-
-// all_reduce_mean, reduce_tensor, gather_list, put into a queue of processes; neither
-// ReduceLROnPlateau nor torch.gather.
-bool says_reduction(std::string_view name) {
-  for (const std::string_view word :
-       {"allreduce", "allgather", "all_reduce", "all_gather", "reduce_tensor", "reduce_mean",
-        "reduce_sum", "reduce_value", "reduce_scalar", "reduce_dict", "reduce_loss",
-        "reduce_metric", "gather_", "synchronize_between"})
-    if (facts::contains(name, word)) return true;
-  return name == "reduce" || name == "put";
-}
-
-// Collectives of the program, and calls of helpers elsewhere whose name says so.
-std::vector<Reduction> reductions_of(const Program& program) {
-  std::vector<Reduction> out;
-  for (const Api api : {Api::all_reduce, Api::all_gather, Api::reduce, Api::gather, Api::broadcast})
-    for (const CallRef& call : program.calls(api)) {
-      const bool gathers = api == Api::all_gather || api == Api::gather;
-      out.push_back({call.ref(), call.positional(gathers && call.positional(1) ? 1 : 0)});
-    }
-  for (const Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const CallRef call{module, &made};
-      const std::string name = facts::lowered(made.name);
-      const bool reduces = says_reduction(name);
-      if (reduces && made.api != Api::all_reduce && !program.callee(call))
-        out.push_back({call.ref(), call.positional(0)});
-    }
-  return out;
-}
-
-bool enters(const Program& program, FunctionRef from, FunctionRef to) {
-  if (!from || !to) return false;
-  const auto reached = program.reached({from.module, from.function->body});
-  return std::find(reached.begin(), reached.end(), to) != reached.end();
-}
-
-// What the evaluation computes may be reduced there: in its function or what that calls, or, where
-// its result is, in a caller.
-bool serves(const Program& program, const Reduction& reduction, FunctionRef evaluation, int depth) {
-  constexpr int kFollowedHelpers = 3;
-  const FunctionRef here = program.enclosing_function(reduction.call);
-  if (here == evaluation || enters(program, evaluation, here)) return true;
-  if (!here || !reduction.value) return true;
-  const auto sources = program.sources(reduction.value);
-  // rt = tensor.clone() in a helper: the value is that of the helper's callers.
-  const auto is_given = [&](Ref value) {
-    return std::any_of(here.function->parameters.begin(), here.function->parameters.end(),
-                       [&](const auto& each) {
-                         const std::string_view text = value.text();
-                         return text == each.name || text.starts_with(std::string(each.name) + ".");
-                       });
-  };
-  // meter.all_reduce() reduces what the object holds.
-  const bool of_object = here.function->owner_class != diagnose::kNoNode;
-  const bool of_caller =
-      of_object || is_given(reduction.value) ||
-      std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-        return program.enclosing_function(source.ref) == here && is_given(source.ref);
-      });
-  if (of_caller && depth < kFollowedHelpers) {
-    const auto& sites = program.call_sites(here);
-    return sites.empty() || std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-             const Ref value = of_object ? site.receiver() : site.positional(0);
-             return serves(program, {site.ref(), value}, evaluation, depth + 1);
-           });
-  }
-  if (!enters(program, here, evaluation)) return false;
-  // Of the caller: it is the evaluation's unless all of it comes from another function.
-  return sources.empty() ||
-         std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-           const FunctionRef there = program.enclosing_function(source.ref);
-           return there == here || there == evaluation || enters(program, evaluation, there);
-         });
-}
-
 bool is_reduced(const Program& program, Ref loop, const std::vector<Reduction>& reductions) {
   if (program.mentions("torchmetrics")) return true;
   const FunctionRef evaluation = program.enclosing_function(loop);
   return std::any_of(reductions.begin(), reductions.end(), [&](const Reduction& reduction) {
-    return serves(program, reduction, evaluation, 0);
+    return serves(program, reduction, evaluation);
   });
 }
 
@@ -142,14 +65,18 @@ bool goes_through_files(const Program& program, Ref loop) {
          });
 }
 
-// One rank evaluates, over a loader that a helper makes with and without a sampler: it may well see
-// all the data.
-bool one_rank_may_see_all(const Program& program, Ref loop, const CallRef& loader) {
-  if (program.guarded_by_rank(loop) != diagnose::RankTest::main_only) return false;
+// A helper makes it with and without a sampler.
+bool may_lack_sampler(const Program& program, const CallRef& loader) {
   const auto samplers = program.sources(loader.keyword("sampler"));
   return std::any_of(samplers.begin(), samplers.end(), [](const diagnose::Source& source) {
     return source.ref.kind() == Kind::none_literal;
   });
+}
+
+// One rank evaluates, over such a loader: it may well see all the data.
+bool one_rank_may_see_all(const Program& program, Ref loop, const CallRef& loader) {
+  return program.guarded_by_rank(loop) == diagnose::RankTest::main_only &&
+         may_lack_sampler(program, loader);
 }
 
 // for batch in loader: yield batch: the times it adds up are its own, whoever asks for the batches
@@ -159,23 +86,6 @@ bool hands_batches_on(Ref loop) {
   const Ref body = loop.child(Field::body);
   for (NodeId at = body.node; body && at < tree[body.node].last; ++at)
     if (tree[at].kind == Kind::yield_expression) return true;
-  return false;
-}
-
-// A value that is accumulated in the loop: total += ..., losses.append(...).
-bool accumulates(const Program& program, Ref loop) {
-  const auto& tree = loop.module->tree();
-  for (const NodeId node : loop.module->nodes_of(Kind::augmented_assignment))
-    if (tree.contains(loop.node, node)) return true;
-  for (const CallRef& call : facts::calls_in(loop)) {
-    if (call.call->name != "append" && call.call->name != "update") continue;
-    // A list that starts anew in every round holds nothing across batches.
-    const auto sources = program.sources(call.receiver());
-    if (std::none_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-          return source.ref.module == loop.module && tree.contains(loop.node, source.ref.node);
-        }))
-      return true;
-  }
   return false;
 }
 
@@ -239,39 +149,12 @@ void check_forgotten_meters(const Program& program, FunctionRef evaluation,
   }
 }
 
-// What reductions of the function, and helpers it calls that reduce, are given and return.
-VariableNames reduced_in(const Program& program, FunctionRef function,
-                         const std::vector<Reduction>& reductions) {
-  VariableNames out;
-  const Ref body{function.module, function.function->body};
-  const auto& tree = body.module->tree();
-  const auto add = [&](Ref value) {
-    if (value) out.merge(variables_in(value));
-  };
-  std::vector<NodeId> places;
-  for (const Reduction& reduction : reductions)
-    if (program.enclosing_function(reduction.call) == function) {
-      add(reduction.value);
-      places.push_back(reduction.call.node);
-    }
-  for (const CallRef& call : facts::calls_in(body)) {
-    const FunctionRef helper = program.callee(call);
-    if (!helper || helper == function ||
-        std::none_of(reductions.begin(), reductions.end(), [&](const Reduction& reduction) {
-          const FunctionRef there = program.enclosing_function(reduction.call);
-          return there == helper || enters(program, helper, there);
-        }))
-      continue;
-    add(call.ref().child(Field::arguments));
-    add(call.receiver());
-    places.push_back(call.call->node);
-  }
-  for (const diagnose::Def& def : function.module->defs())
-    if (def.value != diagnose::kNoNode && tree.contains(body.node, def.target) &&
-        std::any_of(places.begin(), places.end(),
-                    [&](NodeId place) { return tree.contains(def.value, place); }))
-      add(body.with(def.target));
-  return out;
+void tell_forgotten(const ForgottenNumber& found, Report& report) {
+  report
+      .at(found.use, Confidence::likely,
+          "'" + found.name + "' is that of one rank's part of the data: '" + found.reduced +
+              "' beside it is reduced and it is not")
+      .help = "Reduce '" + found.name + "' too.";
 }
 
 // dist.all_reduce(correct), and loss / n is returned beside it.
@@ -282,16 +165,118 @@ bool tells_forgotten_number(const Program& program, Ref loop,
   for (const Reduction& reduction : reductions) {
     const FunctionRef there = program.enclosing_function(reduction.call);
     const bool inside = there == function || enters(program, function, there);
-    if (inside ? !reduction.value : serves(program, reduction, function, 0)) return false;
+    if (inside ? !reduction.value : serves(program, reduction, function)) return false;
   }
   const ForgottenNumber found =
       forgotten_number(program, loop, reduced_in(program, function, reductions));
   if (!found) return false;
+  tell_forgotten(found, report);
+  return true;
+}
+
+// val_loss, accuracy = evaluate(...), and the caller reduces val_loss only.
+bool tells_forgotten_result(const Program& program, Ref loop,
+                            const std::vector<Reduction>& reductions, Report& report) {
+  const FunctionRef function = program.enclosing_function(loop);
+  if (!function || program.mentions("torchmetrics")) return false;
+  for (const Reduction& reduction : reductions) {
+    const FunctionRef there = program.enclosing_function(reduction.call);
+    if (there == function || enters(program, function, there)) return false;
+  }
+  for (const CallRef& evaluation : program.call_sites(function)) {
+    const FunctionRef caller = program.enclosing_function(evaluation.ref());
+    if (!caller) continue;
+    const ForgottenNumber found =
+        forgotten_result(program, loop, evaluation, reduced_in(program, caller, reductions));
+    if (!found) continue;
+    tell_forgotten(found, report);
+    return true;
+  }
+  return false;
+}
+
+void tell_one_rank(Ref evaluation, Report& report) {
   report
-      .at(found.use, Confidence::likely,
-          "'" + found.name + "' is that of one rank's part of the data: '" + found.reduced +
-              "' beside it is reduced and it is not")
-      .help = "Reduce '" + found.name + "' too.";
+      .at(evaluation, Confidence::likely,
+          "one rank alone evaluates, and the DistributedSampler of its loader leaves it one rank's "
+          "part of the data")
+      .help =
+      "Give the evaluation of one rank a loader without a DistributedSampler, or evaluate on every "
+      "rank and all-reduce the sum and the count.";
+}
+
+void tell_nothing_reduced(Ref loop, const std::string& sum, Report& report) {
+  report
+      .at(loop, Confidence::likely,
+          "each rank evaluates its own shard and nothing is reduced: '" + sum +
+              "' is that of one rank's part of the data")
+      .help = "All-reduce the sum and the count before dividing.";
+}
+
+// Under Accelerate a prepared loader gives each process its own part.
+void check_prepared_evaluation(const Program& program, Ref loop,
+                               const std::vector<Reduction>& reductions, Report& report) {
+  if (!is_evaluation_loop(program, loop) || !program.is_evaluation(loop) ||
+      !preparation_of_loader(program, program.strip_iterable(loop.child(Field::right))) ||
+      is_reduced(program, loop, reductions) || goes_through_files(program, loop))
+    return;
+  if (const std::string sum = first_sum(program, loop); !sum.empty()) {
+    report
+        .at(loop, Confidence::likely,
+            "each process evaluates its own part of the prepared loader and nothing is gathered: "
+            "'" +
+                sum + "' is that of one process's part of the data")
+        .help =
+        "Gather what is added up: accelerator.gather_for_metrics(...), or "
+        "accelerator.reduce(total) before dividing.";
+  }
+}
+
+// running_loss / world_size in a program that reduces nothing.
+void check_unsummed_mean(const Program& program, Ref loop, Report& report) {
+  const UnsummedMean found = unsummed_mean(program, loop);
+  if (!found) return;
+  report
+      .at(found.division, Confidence::certain,
+          "'" + found.name +
+              "' is divided by the number of ranks, and nothing sums it up over the ranks before: "
+              "the figure is one rank's share, too small by that factor")
+      .help = "All-reduce it before dividing, or do not divide.";
+}
+
+// validate(ddp, val_loader) on one rank, in a file that is not there, with a sharded loader.
+void check_handed_loader(const Program& program, const CallRef& call, Report& report) {
+  const std::string name = facts::lowered(call.call->name);
+  if (!says_any(name, {"val", "eval", "test"}) || program.callee(call) ||
+      program.guarded_by_rank(call.ref()) != diagnose::RankTest::main_only)
+    return;
+  for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
+    for (const CallRef& loader : loaders_of(program, argument)) {
+      if (argument.kind() != Kind::identifier || !is_evaluation_loader(program, loader) ||
+          !sampler_of(program, loader) || may_lack_sampler(program, loader))
+        continue;
+      tell_one_rank(call.ref(), report);
+      return;
+    }
+}
+
+// A loop over a loader with a DistributedSampler.
+bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, const std::string& sum,
+                   const std::vector<Reduction>& reductions,
+                   const std::vector<FunctionRef>& methods, Report& report) {
+  const bool says_so = is_evaluation_loader(program, loader);
+  if (says_so) check_forgotten_meters(program, outermost_function(program, loop), methods, report);
+  if ((!says_so && !is_evaluation_loop(program, loop)) || goes_through_files(program, loop) ||
+      one_rank_may_see_all(program, loop, loader))
+    return false;
+  if (says_so && (tells_forgotten_number(program, loop, reductions, report) ||
+                  tells_forgotten_result(program, loop, reductions, report)))
+    return true;
+  if (is_reduced(program, loop, reductions)) return false;
+  if (program.guarded_by_rank(loop) == diagnose::RankTest::main_only)
+    tell_one_rank(loop, report);
+  else
+    tell_nothing_reduced(loop, sum, report);
   return true;
 }
 
@@ -312,36 +297,30 @@ void check_metric_not_reduced(const Program& program, Report& report) {
     finding.help = "Pass sync_dist=True for values logged once an epoch.";
   }
   const bool by_hand = program.has_ddp() && !program.framework_distributes();
-  if (!by_hand && !program.uses(Api::hvd_init)) return;
+  const bool prepared = program.uses(Api::accelerator);
+  if (!by_hand && !prepared && !program.uses(Api::hvd_init)) return;
   const std::vector<Reduction> reductions = reductions_of(program);
   const std::vector<FunctionRef> methods = reducing_methods(program, reductions);
-  for (const Module* module : program.modules())
+  for (const Module* module : program.modules()) {
+    if (by_hand)
+      for (const diagnose::Call& call : module->calls())
+        check_handed_loader(program, {module, &call}, report);
     for (const NodeId node : module->loops()) {
       const Ref loop{module, node};
-      if (loop.kind() != Kind::for_statement || hands_batches_on(loop) ||
-          !accumulates(program, loop))
+      if (loop.kind() != Kind::for_statement || hands_batches_on(loop)) continue;
+      if (reductions.empty()) check_unsummed_mean(program, loop, report);
+      if (prepared) {
+        check_prepared_evaluation(program, loop, reductions, report);
         continue;
-      for (const CallRef& loader : loaders_of(program, loop.child(Field::right))) {
-        if (sampler_of(program, loader) && is_evaluation_loader(program, loader))
-          check_forgotten_meters(program, outermost_function(program, loop), methods, report);
-        if (sampler_of(program, loader) && is_evaluation_loader(program, loader) &&
-            !goes_through_files(program, loop) && !one_rank_may_see_all(program, loop, loader) &&
-            tells_forgotten_number(program, loop, reductions, report))
-          break;
-        if (!sampler_of(program, loader) ||
-            (!is_evaluation_loader(program, loader) && !is_evaluation_loop(program, loop)) ||
-            is_reduced(program, loop, reductions) || goes_through_files(program, loop) ||
-            one_rank_may_see_all(program, loop, loader))
-          continue;
-        report
-            .at(loop, Confidence::likely,
-                "each rank evaluates its own shard and nothing is reduced: the metric is that of "
-                "one "
-                "rank's part of the data")
-            .help = "All-reduce the sum and the count before dividing.";
-        break;
       }
+      const std::string sum = first_sum(program, loop);
+      if (sum.empty()) continue;
+      for (const CallRef& loader : loaders_of(program, loop.child(Field::right)))
+        if (sampler_of(program, loader) &&
+            tells_sharded(program, loop, loader, sum, reductions, methods, report))
+          break;
     }
+  }
 }
 
 namespace {

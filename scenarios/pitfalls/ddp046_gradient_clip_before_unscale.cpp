@@ -5,14 +5,37 @@
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <cmath>
+#include <vector>
 
 namespace bench::pitfalls {
 
 using diagnose::Api;
 using diagnose::FunctionRef;
 
+namespace {
+
+// clip_gradients(model.parameters(), limit) of a file that is not there.
+bool clips_elsewhere(const Program& program, const CallRef& call) {
+  const std::string name = facts::lowered(call.call->name);
+  return call.call->api == Api::none && facts::contains(name, "clip") &&
+         facts::contains(name, "grad") && call.positional(0) &&
+         call.positional(0).text().ends_with(".parameters()") && !program.callee(call);
+}
+
+std::vector<CallRef> clips_of(const Program& program) {
+  const auto known = program.calls(Api::clip_grad);
+  std::vector<CallRef> out(known.begin(), known.end());
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& call : module->calls())
+      if (clips_elsewhere(program, {module, &call})) out.push_back({module, &call});
+  return out;
+}
+
+}  // namespace
+
 void check_gradient_clip_before_unscale(const Program& program, Report& report) {
-  for (const CallRef& clip : program.calls(Api::clip_grad)) {
+  if (program.calls_named("scale").empty()) return;
+  for (const CallRef& clip : clips_of(program)) {
     const FunctionRef function = program.enclosing_function(clip.ref());
     const auto here = [&](const CallRef& call) {
       return call.module == clip.module && program.enclosing_function(call.ref()) == function;

@@ -25,6 +25,14 @@ bool forward_sets_autocast(const Program& program, const Wrap& wrap) {
   return false;
 }
 
+// The other branch of `if isinstance(model, DataParallel)`.
+bool is_known_bare(const Program& program, Ref call) {
+  return program.under(call, [](Ref condition, bool holds) {
+    return !holds && condition.text().starts_with("isinstance(") &&
+           facts::contains(condition.text(), "DataParallel");
+  });
+}
+
 }  // namespace
 
 void check_autocast_dtype_lost_in_replicas(const Program& program, Report& report) {
@@ -33,8 +41,8 @@ void check_autocast_dtype_lost_in_replicas(const Program& program, Report& repor
     if (facts::device_ids(program, forward.wrap->call).size() == 1) continue;
     bool other_dtypes = false;  // of other values of an option
     const Ref with = program.enclosing_with(forward.call.ref(), [&](Ref item) {
-      const CallRef call = program.as_call(item);
-      if (!call || call.call->api != Api::autocast) return false;
+      const CallRef call = program.origin(item, Api::autocast);  // also context = autocast(...)
+      if (!call) return false;
       const Ref dtype = call.keyword("dtype") ? call.keyword("dtype") : call.positional(1);
       const auto sources = program.sources(dtype);
       const auto is_bfloat16 = [&](const Source& source) {
@@ -43,7 +51,9 @@ void check_autocast_dtype_lost_in_replicas(const Program& program, Report& repor
       other_dtypes = !std::all_of(sources.begin(), sources.end(), is_bfloat16);
       return std::any_of(sources.begin(), sources.end(), is_bfloat16);
     });
-    if (!with || forward_sets_autocast(program, *forward.wrap)) continue;
+    if (!with || forward_sets_autocast(program, *forward.wrap) ||
+        is_known_bare(program, forward.call.ref()))
+      continue;
     Finding& finding = report.at(
         forward.call.ref(), Confidence::certain,
         "autocast's bfloat16 does not reach DataParallel's threads: with two or more GPUs "

@@ -7,119 +7,13 @@
 
 namespace bench::pitfalls {
 
-using diagnose::Def;
-using diagnose::DefKind;
 using diagnose::Field;
 using diagnose::FunctionRef;
 using diagnose::Kind;
 using diagnose::kNoNode;
-using diagnose::Module;
 using diagnose::NodeId;
 
 namespace {
-
-struct Assigned {
-  std::string name;
-  NodeId target;
-  Ref value;
-};
-
-bool is_plain(Ref at) {
-  return at.kind() == Kind::identifier ||
-         (at.kind() == Kind::attribute && at.child(Field::object).text() == "self");
-}
-
-// Empty for what is no variable of its own: x.grad, table[i].
-std::string variable(Ref at) {
-  if (is_plain(at)) return std::string(at.text());
-  if (at.kind() != Kind::subscript || !is_plain(at.child(Field::value))) return {};
-  const auto key = at.module->tree().string_value(at.child(Field::subscript).node);
-  return key ? std::string(at.child(Field::value).text()) + "[\"" + *key + "\"]" : std::string{};
-}
-
-bool meet(const VariableNames& a, const VariableNames& b) {
-  return std::any_of(a.begin(), a.end(), [&](const std::string& name) { return b.contains(name); });
-}
-
-bool says_any(std::string_view text, std::initializer_list<std::string_view> words) {
-  const std::string plain = facts::lowered(text);
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return facts::contains(plain, word); });
-}
-
-// total += x and losses.append(x) of the subtree.
-std::vector<Assigned> additions_in(Ref subtree) {
-  std::vector<Assigned> out;
-  const Module& module = *subtree.module;
-  for (const NodeId node : module.nodes_of(Kind::augmented_assignment)) {
-    if (!module.tree().contains(subtree.node, node)) continue;
-    const Ref at = subtree.with(node);
-    const Ref left = at.child(Field::left);
-    if (facts::contains(at.text(), "+="))
-      out.push_back({variable(left), left.node, at.child(Field::right)});
-  }
-  for (const CallRef& call : facts::calls_in(subtree))
-    if (call.call->name == "append" && call.receiver() && call.positional(0))
-      out.push_back({variable(call.receiver()), call.call->node, call.positional(0)});
-  std::erase_if(out, [](const Assigned& each) { return each.name.empty(); });
-  return out;
-}
-
-// Assignments and additions of the subtree, and what loops in it go over.
-std::vector<Assigned> assignments_in(Ref subtree) {
-  std::vector<Assigned> out = additions_in(subtree);
-  const Module& module = *subtree.module;
-  for (const Def& def : module.defs()) {
-    if ((def.kind != DefKind::assign && def.kind != DefKind::loop) || def.value == kNoNode ||
-        !module.tree().contains(subtree.node, def.target))
-      continue;
-    Ref value = subtree.with(def.value);
-    if (value.kind() == Kind::tuple && def.element >= 0)
-      value = value.with(module.tree().child_at(def.value, static_cast<std::size_t>(def.element)));
-    const std::string name = variable(subtree.with(def.target));
-    if (!name.empty()) out.push_back({name, def.target, value});
-  }
-  std::sort(out.begin(), out.end(),
-            [](const Assigned& a, const Assigned& b) { return a.target < b.target; });
-  return out;
-}
-
-// The names and what their values are made of.
-VariableNames behind(VariableNames names, const std::vector<Assigned>& assigned) {
-  for (bool grown = true; grown;) {
-    grown = false;
-    for (const Assigned& each : assigned) {
-      if (!names.contains(each.name)) continue;
-      for (const std::string& name : variables_in(each.value))
-        grown = names.insert(name).second || grown;
-    }
-  }
-  return names;
-}
-
-// A loss, a score or what the model says: counts and times are no metric.
-bool scores(Ref value) {
-  for (const CallRef& call : facts::calls_in(value))
-    if (says_any(value.with(call.call->function).text(),
-                 {"model", "net", "criter", "loss", "entropy", "acc", "metric", "score", "mse"}))
-      return true;
-  return false;
-}
-
-bool is_metric(const Assigned& addition, const std::vector<Assigned>& in_loop) {
-  const std::string_view text = addition.value.text();
-  if (addition.name == "n" || addition.name == "total" ||
-      says_any(addition.name, {"count", "num", "cnt", "sample", "step", "time", "token", "seen"}))
-    return false;
-  const bool is_size = text.ends_with(".size(0)") || text.starts_with("len(") ||
-                       text.ends_with(".numel()") || text.ends_with(".shape[0]");
-  if (is_size) return false;
-  if (scores(addition.value)) return true;
-  const VariableNames names = behind(variables_in(addition.value), in_loop);
-  return std::any_of(in_loop.begin(), in_loop.end(), [&](const Assigned& each) {
-    return names.contains(each.name) && scores(each.value);
-  });
-}
 
 // The items of a tuple or dictionary, else the expression.
 std::vector<Ref> parts_of(Ref value) {
@@ -206,21 +100,6 @@ class Fate {
 
 }  // namespace
 
-VariableNames variables_in(Ref expression) {
-  VariableNames out;
-  const auto& tree = expression.module->tree();
-  for (NodeId at = expression.node; at < tree[expression.node].last; ++at) {
-    const Field field = tree[at].field;
-    const std::string name = variable(expression.with(at));
-    if (name.empty()) continue;
-    const bool is_word =
-        field == Field::name || field == Field::attribute || field == Field::function;
-    if (name != "self" && !is_word) out.insert(name);
-    at = tree[at].last - 1;
-  }
-  return out;
-}
-
 ForgottenNumber forgotten_number(const Program& program, Ref loop, const VariableNames& reduced) {
   const FunctionRef function = program.enclosing_function(loop);
   if (!function || reduced.empty()) return {};
@@ -240,6 +119,55 @@ ForgottenNumber forgotten_number(const Program& program, Ref loop, const Variabl
       continue;
     if (const Ref use = Fate(program, body, loop, reduced, each.name).known_as())
       return {use, each.name, partner->name};
+  }
+  return {};
+}
+
+namespace {
+
+// The targets of a, b = evaluate(...), empty for any other call.
+std::vector<Ref> unpacked(const CallRef& call) {
+  const Ref node = call.ref();
+  const Ref parent = node.with((*node.module)[node.node].parent);
+  if (parent.kind() != Kind::assignment || parent.child(Field::right).node != node.node) return {};
+  const Ref left = parent.child(Field::left);
+  const std::vector<Ref> parts = parts_of(left);
+  return parts.size() > 1 ? parts : std::vector<Ref>{};
+}
+
+// The returned part is made of a metric that the loop adds up.
+bool holds_metric(Ref part, Ref body, Ref loop) {
+  const VariableNames names = behind(variables_in(part), assignments_in(body));
+  const std::vector<Assigned> in_loop = assignments_in(loop);
+  const std::vector<Assigned> additions = additions_in(loop);
+  return std::any_of(additions.begin(), additions.end(), [&](const Assigned& each) {
+    return names.contains(each.name) && is_metric(each, in_loop);
+  });
+}
+
+}  // namespace
+
+ForgottenNumber forgotten_result(const Program& program, Ref loop, const CallRef& evaluation,
+                                 const VariableNames& reduced) {
+  const FunctionRef function = program.enclosing_function(loop);
+  const FunctionRef caller = program.enclosing_function(evaluation.ref());
+  const std::vector<Ref> targets = unpacked(evaluation);
+  if (!function || !caller || targets.empty() || function.function->returns.size() != 1) return {};
+  const Ref returned{function.module, function.function->returns.front()};
+  const std::vector<Ref> parts = parts_of(returned);
+  if (parts.size() != targets.size()) return {};
+  const Ref body{function.module, function.function->body};
+  const Ref there{caller.module, caller.function->body};
+  const VariableNames all = behind(reduced, assignments_in(there));
+  const auto partner = std::find_if(targets.begin(), targets.end(), [&](Ref target) {
+    return all.contains(std::string(target.text()));
+  });
+  if (partner == targets.end()) return {};
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const std::string name(targets[i].text());
+    if (all.contains(name) || !holds_metric(parts[i], body, loop)) continue;
+    if (const Ref use = Fate(program, there, evaluation.ref(), reduced, name).known_as())
+      return {use, name, std::string(partner->text())};
   }
   return {};
 }

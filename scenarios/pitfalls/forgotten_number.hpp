@@ -3,16 +3,12 @@
 // items of dictionaries that the loop adds to.
 #pragma once
 
+#include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/rule.hpp"
 
-#include <set>
 #include <string>
 
 namespace bench::pitfalls {
-
-// The variables of an expression: total, self.total, sums["loss"].
-using VariableNames = std::set<std::string>;
-VariableNames variables_in(Ref expression);
 
 struct ForgottenNumber {
   Ref use;              // the first after the loop
@@ -25,5 +21,11 @@ struct ForgottenNumber {
 // `reduced` are the variables that reductions of the loop's function are given or return. Empty
 // where every number is reduced, none is, or what is left out goes nowhere.
 ForgottenNumber forgotten_number(const Program& program, Ref loop, const VariableNames& reduced);
+
+// The same for what a function that evaluates returns, where a caller reduces one part of it and
+// not another: loss, accuracy = evaluate(...) and all_reduce(loss). `reduced` are the variables
+// that reductions of the caller are given or return.
+ForgottenNumber forgotten_result(const Program& program, Ref loop, const CallRef& evaluation,
+                                 const VariableNames& reduced);
 
 }  // namespace bench::pitfalls

@@ -118,4 +118,9 @@ CallRef preparation_of_model(const Program& program, Ref object) {
   return preparation_behind(program, object);
 }
 
+CallRef preparation_of_loader(const Program& program, Ref loader) {
+  return loader && loader.kind() == diagnose::Kind::identifier ? preparation_behind(program, loader)
+                                                               : CallRef{};
+}
+
 }  // namespace bench::pitfalls

@@ -14,6 +14,9 @@ CallRef preparation_of_model(const Program& program, Ref object);
 // save it, does not matter.
 CallRef preparation_of_wrapper(const Program& program, Ref object);
 
+// The prepare() call that gave a loader its value, here or in every caller that hands it on.
+CallRef preparation_of_loader(const Program& program, Ref loader);
+
 // `first` runs before `second`, and never after it.
 bool only_runs_before(const Program& program, Ref first, Ref second);
 

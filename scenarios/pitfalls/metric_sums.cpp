@@ -1,0 +1,178 @@
+#include "scenarios/pitfalls/metric_sums.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Def;
+using diagnose::DefKind;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::Module;
+using diagnose::NodeId;
+
+namespace {
+
+bool is_plain(Ref at) {
+  return at.kind() == Kind::identifier ||
+         (at.kind() == Kind::attribute && at.child(Field::object).text() == "self");
+}
+
+// Empty for what is no variable of its own: x.grad, table[i].
+std::string variable(Ref at) {
+  if (is_plain(at)) return std::string(at.text());
+  if (at.kind() != Kind::subscript || !is_plain(at.child(Field::value))) return {};
+  const auto key = at.module->tree().string_value(at.child(Field::subscript).node);
+  return key ? std::string(at.child(Field::value).text()) + "[\"" + *key + "\"]" : std::string{};
+}
+
+// A loss, a score or what the model says: counts and times are no metric.
+bool scores(Ref value) {
+  for (const CallRef& call : facts::calls_in(value))
+    if (says_any(value.with(call.call->function).text(),
+                 {"model", "net", "criter", "loss", "entropy", "acc", "metric", "score", "mse"}))
+      return true;
+  return false;
+}
+
+// Rounds, samples and seconds.
+bool counts(std::string_view name) {
+  return name == "n" || name == "i" || name == "total" ||
+         says_any(name, {"count", "num", "cnt", "sample", "step", "time", "token", "seen"});
+}
+
+bool is_size(std::string_view text) {
+  return text.ends_with(".size(0)") || text.starts_with("len(") || text.ends_with(".numel()") ||
+         text.ends_with(".shape[0]");
+}
+
+// A list that starts anew in every round holds nothing across batches.
+bool starts_anew(const Program& program, Ref object, Ref loop) {
+  const auto sources = program.sources(object);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    return source.ref.module == loop.module &&
+           loop.module->tree().contains(loop.node, source.ref.node);
+  });
+}
+
+// All that the loop adds to, in source order; `name` may be any expression.
+std::vector<Assigned> sums_of(const Program& program, Ref loop) {
+  std::vector<Assigned> out;
+  const Module& module = *loop.module;
+  for (const NodeId node : module.nodes_of(Kind::augmented_assignment))
+    if (module.tree().contains(loop.node, node)) {
+      const Ref at = loop.with(node);
+      out.push_back({std::string(at.child(Field::left).text()), node, at.child(Field::right)});
+    }
+  for (const CallRef& call : facts::calls_in(loop))
+    if ((call.call->name == "append" || call.call->name == "update") && call.receiver() &&
+        !starts_anew(program, call.receiver(), loop))
+      out.push_back({std::string(call.receiver().text()), call.call->node, call.positional(0)});
+  std::sort(out.begin(), out.end(),
+            [](const Assigned& a, const Assigned& b) { return a.target < b.target; });
+  return out;
+}
+
+}  // namespace
+
+VariableNames variables_in(Ref expression) {
+  VariableNames out;
+  const auto& tree = expression.module->tree();
+  for (NodeId at = expression.node; at < tree[expression.node].last; ++at) {
+    const Field field = tree[at].field;
+    const std::string name = variable(expression.with(at));
+    if (name.empty()) continue;
+    const bool is_word =
+        field == Field::name || field == Field::attribute || field == Field::function;
+    if (name != "self" && !is_word) out.insert(name);
+    at = tree[at].last - 1;
+  }
+  return out;
+}
+
+bool meet(const VariableNames& a, const VariableNames& b) {
+  return std::any_of(a.begin(), a.end(), [&](const std::string& name) { return b.contains(name); });
+}
+
+bool says_any(std::string_view text, std::initializer_list<std::string_view> words) {
+  const std::string plain = facts::lowered(text);
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return facts::contains(plain, word); });
+}
+
+std::vector<Assigned> additions_in(Ref subtree) {
+  std::vector<Assigned> out;
+  const Module& module = *subtree.module;
+  for (const NodeId node : module.nodes_of(Kind::augmented_assignment)) {
+    if (!module.tree().contains(subtree.node, node)) continue;
+    const Ref at = subtree.with(node);
+    const Ref left = at.child(Field::left);
+    if (facts::contains(at.text(), "+="))
+      out.push_back({variable(left), left.node, at.child(Field::right)});
+  }
+  for (const CallRef& call : facts::calls_in(subtree))
+    if (call.call->name == "append" && call.receiver() && call.positional(0))
+      out.push_back({variable(call.receiver()), call.call->node, call.positional(0)});
+  std::erase_if(out, [](const Assigned& each) { return each.name.empty(); });
+  return out;
+}
+
+std::vector<Assigned> assignments_in(Ref subtree) {
+  std::vector<Assigned> out = additions_in(subtree);
+  const Module& module = *subtree.module;
+  for (const Def& def : module.defs()) {
+    if ((def.kind != DefKind::assign && def.kind != DefKind::loop) || def.value == kNoNode ||
+        !module.tree().contains(subtree.node, def.target))
+      continue;
+    Ref value = subtree.with(def.value);
+    if (value.kind() == Kind::tuple && def.element >= 0)
+      value = value.with(module.tree().child_at(def.value, static_cast<std::size_t>(def.element)));
+    const std::string name = variable(subtree.with(def.target));
+    if (!name.empty()) out.push_back({name, def.target, value});
+  }
+  std::sort(out.begin(), out.end(),
+            [](const Assigned& a, const Assigned& b) { return a.target < b.target; });
+  return out;
+}
+
+VariableNames behind(VariableNames names, const std::vector<Assigned>& assigned) {
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (const Assigned& each : assigned) {
+      if (!names.contains(each.name)) continue;
+      for (const std::string& name : variables_in(each.value))
+        grown = names.insert(name).second || grown;
+    }
+  }
+  return names;
+}
+
+bool is_metric(const Assigned& addition, const std::vector<Assigned>& in_loop) {
+  if (counts(addition.name) || is_size(addition.value.text())) return false;
+  if (scores(addition.value)) return true;
+  const VariableNames names = behind(variables_in(addition.value), in_loop);
+  return std::any_of(in_loop.begin(), in_loop.end(), [&](const Assigned& each) {
+    return names.contains(each.name) && scores(each.value);
+  });
+}
+
+std::string first_sum(const Program& program, Ref loop) {
+  const std::vector<Assigned> sums = sums_of(program, loop);
+  const std::vector<Assigned> in_loop = assignments_in(loop);
+  const auto first = [&](const auto& accepts) {
+    const auto found = std::find_if(sums.begin(), sums.end(), accepts);
+    return found == sums.end() ? std::string{} : found->name;
+  };
+  const std::string metric =
+      first([&](const Assigned& each) { return each.value && is_metric(each, in_loop); });
+  if (!metric.empty()) return metric;
+  const std::string number = first([](const Assigned& each) {
+    return !counts(each.name) && !(each.value && is_size(each.value.text()));
+  });
+  return !number.empty() ? number : first([](const Assigned&) { return true; });
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,48 @@
+// What an evaluation adds up over its batches: loss_sum += loss.item(), scores.append(score),
+// meter.update(loss). Variables are names, attributes of self and items of dictionaries.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bench::pitfalls {
+
+// The variables of an expression: total, self.total, sums["loss"].
+using VariableNames = std::set<std::string>;
+VariableNames variables_in(Ref expression);
+
+bool meet(const VariableNames& a, const VariableNames& b);
+
+// Case does not count.
+bool says_any(std::string_view text, std::initializer_list<std::string_view> words);
+
+// One place where a variable gets a value, or something is added to it.
+struct Assigned {
+  std::string name;
+  diagnose::NodeId target;
+  Ref value;
+};
+
+// total += x and losses.append(x) of the subtree.
+std::vector<Assigned> additions_in(Ref subtree);
+
+// Assignments and additions of the subtree, and what loops in it go over, in source order.
+std::vector<Assigned> assignments_in(Ref subtree);
+
+// The names and what their values are made of.
+VariableNames behind(VariableNames names, const std::vector<Assigned>& assigned);
+
+// A loss, a score or what the model says; counts, sizes and times are no metric. `in_loop` are the
+// assignments of the loop that the addition stands in.
+bool is_metric(const Assigned& addition, const std::vector<Assigned>& in_loop);
+
+// The first metric that the loop adds up, else the first number that is neither a count nor a time,
+// else whatever it adds up: the variable; empty where it adds up nothing.
+std::string first_sum(const Program& program, Ref loop);
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,31 @@
+// Where a program reduces or gathers over its ranks, and which function's numbers that serves.
+#pragma once
+
+#include "scenarios/pitfalls/metric_sums.hpp"
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <vector>
+
+namespace bench::pitfalls {
+
+struct Reduction {
+  Ref call;
+  Ref value;  // what is reduced; empty where that cannot be told
+};
+
+// Collectives of the program, what Accelerate gathers and reduces, and calls of helpers elsewhere
+// whose name says so.
+std::vector<Reduction> reductions_of(const Program& program);
+
+// The body of `from`, or what it calls, runs `to`.
+bool enters(const Program& program, diagnose::FunctionRef from, diagnose::FunctionRef to);
+
+// What the evaluation computes may be reduced there: in its function or what that calls, or, where
+// its result is, in a caller.
+bool serves(const Program& program, const Reduction& reduction, diagnose::FunctionRef evaluation);
+
+// What reductions of the function, and helpers it calls that reduce, are given and return.
+VariableNames reduced_in(const Program& program, diagnose::FunctionRef function,
+                         const std::vector<Reduction>& reductions);
+
+}  // namespace bench::pitfalls
