@@ -205,10 +205,10 @@ void tell_one_rank(Ref evaluation, Report& report) {
       "rank and all-reduce the sum and the count.";
 }
 
-void tell_nothing_reduced(Ref loop, const std::string& sum, Report& report) {
+void tell_nothing_reduced(const MetricSum& sum, Report& report) {
   report
-      .at(loop, Confidence::likely,
-          "each rank evaluates its own shard and nothing is reduced: '" + sum +
+      .at(sum.at, Confidence::likely,
+          "each rank evaluates its own shard and nothing is reduced: '" + sum.name +
               "' is that of one rank's part of the data")
       .help = "All-reduce the sum and the count before dividing.";
 }
@@ -220,12 +220,12 @@ void check_prepared_evaluation(const Program& program, Ref loop,
       !preparation_of_loader(program, program.strip_iterable(loop.child(Field::right))) ||
       is_reduced(program, loop, reductions) || goes_through_files(program, loop))
     return;
-  if (const std::string sum = first_sum(program, loop); !sum.empty()) {
+  if (const MetricSum sum = first_sum(program, loop)) {
     report
-        .at(loop, Confidence::likely,
+        .at(sum.at, Confidence::likely,
             "each process evaluates its own part of the prepared loader and nothing is gathered: "
             "'" +
-                sum + "' is that of one process's part of the data")
+                sum.name + "' is that of one process's part of the data")
         .help =
         "Gather what is added up: accelerator.gather_for_metrics(...), or "
         "accelerator.reduce(total) before dividing.";
@@ -261,7 +261,7 @@ void check_handed_loader(const Program& program, const CallRef& call, Report& re
 }
 
 // A loop over a loader with a DistributedSampler.
-bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, const std::string& sum,
+bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, const MetricSum& sum,
                    const std::vector<Reduction>& reductions,
                    const std::vector<FunctionRef>& methods, Report& report) {
   const bool says_so = is_evaluation_loader(program, loader);
@@ -276,7 +276,7 @@ bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, cons
   if (program.guarded_by_rank(loop) == diagnose::RankTest::main_only)
     tell_one_rank(loop, report);
   else
-    tell_nothing_reduced(loop, sum, report);
+    tell_nothing_reduced(sum, report);
   return true;
 }
 
@@ -313,8 +313,8 @@ void check_metric_not_reduced(const Program& program, Report& report) {
         check_prepared_evaluation(program, loop, reductions, report);
         continue;
       }
-      const std::string sum = first_sum(program, loop);
-      if (sum.empty()) continue;
+      const MetricSum sum = first_sum(program, loop);
+      if (!sum) continue;
       for (const CallRef& loader : loaders_of(program, loop.child(Field::right)))
         if (sampler_of(program, loader) &&
             tells_sharded(program, loop, loader, sum, reductions, methods, report))

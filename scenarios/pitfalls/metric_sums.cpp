@@ -159,20 +159,21 @@ bool is_metric(const Assigned& addition, const std::vector<Assigned>& in_loop) {
   });
 }
 
-std::string first_sum(const Program& program, Ref loop) {
+MetricSum first_sum(const Program& program, Ref loop) {
   const std::vector<Assigned> sums = sums_of(program, loop);
   const std::vector<Assigned> in_loop = assignments_in(loop);
   const auto first = [&](const auto& accepts) {
     const auto found = std::find_if(sums.begin(), sums.end(), accepts);
-    return found == sums.end() ? std::string{} : found->name;
+    return found == sums.end() ? MetricSum{} : MetricSum{loop.with(found->target), found->name};
   };
-  const std::string metric =
-      first([&](const Assigned& each) { return each.value && is_metric(each, in_loop); });
-  if (!metric.empty()) return metric;
-  const std::string number = first([](const Assigned& each) {
-    return !counts(each.name) && !(each.value && is_size(each.value.text()));
-  });
-  return !number.empty() ? number : first([](const Assigned&) { return true; });
+  if (const MetricSum metric =
+          first([&](const Assigned& each) { return each.value && is_metric(each, in_loop); }))
+    return metric;
+  if (const MetricSum number = first([](const Assigned& each) {
+        return !counts(each.name) && !(each.value && is_size(each.value.text()));
+      }))
+    return number;
+  return first([](const Assigned&) { return true; });
 }
 
 }  // namespace bench::pitfalls

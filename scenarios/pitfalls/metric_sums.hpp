@@ -41,8 +41,16 @@ VariableNames behind(VariableNames names, const std::vector<Assigned>& assigned)
 // assignments of the loop that the addition stands in.
 bool is_metric(const Assigned& addition, const std::vector<Assigned>& in_loop);
 
+// Something that the loop adds to.
+struct MetricSum {
+  Ref at;            // the statement or call that adds
+  std::string name;  // of the variable
+
+  explicit operator bool() const { return static_cast<bool>(at); }
+};
+
 // The first metric that the loop adds up, else the first number that is neither a count nor a time,
-// else whatever it adds up: the variable; empty where it adds up nothing.
-std::string first_sum(const Program& program, Ref loop);
+// else whatever it adds up; empty where it adds up nothing.
+MetricSum first_sum(const Program& program, Ref loop);
 
 }  // namespace bench::pitfalls

@@ -47,10 +47,10 @@ def evaluate(model, loader, criterion, rank):
     model.eval()
     total = 0.0
     with torch.no_grad():
-        for src, tgt in loader:  # expect: DDP022
+        for src, tgt in loader:
             src, tgt = src.to(rank), tgt.to(rank)
             out = model(src, tgt[:, :-1])
-            total += criterion(out.flatten(0, 1), tgt[:, 1:].flatten()).item()
+            total += criterion(out.flatten(0, 1), tgt[:, 1:].flatten()).item()  # expect: DDP022
     return total / len(loader)
 
 
