@@ -76,6 +76,10 @@ unsigned Program::source_roles(const Source& source, int depth) const {
     if (call.call->name == "int" && call.positional(0)) return roles(call.positional(0), depth + 1);
     const std::string name = lowered(call.call->name);
     if (name == "get_rank" || name == "get_global_rank") return kRank;
+    // mesh["dp"].get_local_rank() is the place within one dimension of a device mesh.
+    if (name == "get_local_rank" &&
+        lowered(call.receiver().text()).find("mesh") != std::string::npos)
+      return 0;
     if (name == "get_local_rank" || name == "local_rank") return kLocalRank;
     if (name == "get_world_size") return kWorldSize;
     return 0;

@@ -315,6 +315,27 @@ bool shares_nothing(const Program& program) {
   return true;
 }
 
+// if torch.cuda.device_count() > 1: model = DataParallel(model), where one GPU is visible.
+bool lacks_gpus_for(const Program& program, const Wrap& wrap) {
+  if (visible_gpus(program) != 1) return false;
+  const auto guards = program.guards(wrap.call.ref());
+  return std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+    const std::string_view text = guard.condition.text();
+    return guard.holds && contains(text, "device_count()") && contains(text, "> 1");
+  });
+}
+
+// mp.spawn(work, nprocs=1), and nothing else starts ranks.
+bool spawns_one(const Program& program) {
+  const auto spawns = program.calls(Api::spawn);
+  return !spawns.empty() && program.launches().empty() &&
+         std::all_of(spawns.begin(), spawns.end(), [&](const CallRef& spawn) {
+           const diagnose::Value count = program.evaluate(spawn.argument(2, "nprocs"));
+           return spawn.call->name == "spawn" && spawn.argument(2, "nprocs") &&
+                  count.is_integer() && count.integer == 1 && !count.is_default;
+         });
+}
+
 // All launch lines that are known start one process, by a launcher that could start several.
 bool starts_one_process(const Program& program) {
   const auto& launches = program.launches();
@@ -358,6 +379,7 @@ bool is_started_alone(const Program& program) {
 Certainty certainty_of_reach(const Program& program, Ref node) { return reach(program, node, 0); }
 
 Certainty certainty_of_ranks(const Program& program) {
+  if (spawns_one(program)) return Certainty::no;
   const auto& launches = program.launches();
   if (std::any_of(launches.begin(), launches.end(), starts_several)) return Certainty::certain;
   const auto horovod = program.calls(Api::hvd_init);
@@ -397,7 +419,8 @@ bool Doubts::makes_wrapper() {
   if (wrapper_) return *wrapper_;
   const auto& wraps = program_.wraps();
   wrapper_ = wraps.empty() || std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
-               return reach(program_, wrap.call.ref(), 0) == Certainty::certain;
+               return reach(program_, wrap.call.ref(), 0) == Certainty::certain &&
+                      !lacks_gpus_for(program_, wrap);
              });
   return *wrapper_;
 }
@@ -409,7 +432,13 @@ std::string Doubts::about(const Rule& rule, Ref where) {
   // The wrapper itself: a function that is never called makes none.
   if (rule.id == "DP017" && certainty_of_reach(program_, where) == Certainty::no)
     return "no call that can be followed leads here";
+  if (of_wrapper && visible_gpus(program_) == 1 && !makes_wrapper())
+    return "one GPU is visible, and the wrapper is made for more";
   if (of_wrapper) return makes_wrapper() ? "" : "no call that can be followed makes the wrapper";
+  // In a script that trains; what a file only offers, others call.
+  if (rule.id.starts_with("ACC") && !program_.training_loops().empty() &&
+      certainty_of_reach(program_, where) == Certainty::no)
+    return "no call that can be followed leads here";
   if (!needs_ranks(rule)) return {};
   if (is_listed(kOfEveryRank, rule.id) && shares_nothing(program_))
     return "nothing here shares gradients between processes";

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/bypass.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/frozen.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 
 #include <algorithm>
@@ -200,7 +201,7 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
         if (program.runs_before(wrap.call.ref(), node))
           how = "the forward pass uses the model that was wrapped";
       }
-      if (how.empty()) continue;
+      if (how.empty() || (object && is_frozen(program, object))) continue;
       report
           .at(node, Confidence::certain,
               std::string(how) +

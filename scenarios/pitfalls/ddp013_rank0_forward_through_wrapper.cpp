@@ -123,7 +123,7 @@ Ref tested_call(const Program& program, Ref call) {
 // self.register_buffer(...) in a class that is wrapped or built by one, whatever the options are.
 bool registers_buffer(const Program& program, const Wrap& wrap) {
   if (wrap.classes.empty()) return false;
-  const auto classes = facts::wrapped_classes(program, wrap.kind);
+  const auto classes = facts::wrapped_classes(program, wrap);
   for (const CallRef& call : program.calls_named("register_buffer"))
     if (program.guards(call.ref()).empty() &&
         std::find(classes.begin(), classes.end(), program.enclosing_class(call.ref())) !=

@@ -127,6 +127,27 @@ void check_reading_loops(const Program& program, Report& report) {
 
 }  // namespace
 
+namespace {
+
+// data = Samples(f"order{epoch}.txt"), made anew in each epoch.
+bool reads_other_data_each_epoch(const Program& program, const diagnose::TrainingLoop& loop,
+                                 const CallRef& sampler) {
+  const Ref epoch = loop.epochs.child(diagnose::Field::left);
+  if (!epoch || epoch.kind() != diagnose::Kind::identifier) return false;
+  const auto made = program.sources(sampler.argument(0, "dataset"));
+  return std::any_of(made.begin(), made.end(), [&](const diagnose::Source& source) {
+    const auto& tree = source.ref.module->tree();
+    if (source.ref.module != loop.epochs.module ||
+        !tree.contains(loop.epochs.node, source.ref.node))
+      return false;
+    for (diagnose::NodeId at = source.ref.node; at < tree[source.ref.node].last; ++at)
+      if (tree[at].kind == diagnose::Kind::identifier && tree.text(at) == epoch.text()) return true;
+    return false;
+  });
+}
+
+}  // namespace
+
 void check_missing_set_epoch(const Program& program, Report& report) {
   if (program.imports("pytorch_lightning") || program.imports("lightning") ||
       program.imports("accelerate") || program.imports("ignite") || program.imports("mmcv"))
@@ -137,7 +158,8 @@ void check_missing_set_epoch(const Program& program, Report& report) {
     for (const CallRef& loader : loaders_of(program, loop.iterable)) {
       const CallRef sampler = sampler_of(program, loader);
       if (!sampler || sets_epoch(program, sampler) || orders_itself(program, sampler) ||
-          program.is_literal_false(sampler.argument(3, "shuffle")))
+          program.is_literal_false(sampler.argument(3, "shuffle")) ||
+          reads_other_data_each_epoch(program, loop, sampler))
         continue;
       const auto epochs = epoch_count(program, loop.epochs);
       if (epochs && *epochs <= 1) continue;

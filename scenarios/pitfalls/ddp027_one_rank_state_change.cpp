@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
@@ -33,6 +34,16 @@ bool others_load(const Program& program, const CallRef& load, const Wrap* wrap) 
     const RankTest there = program.guarded_by_rank(other.ref());
     return there != RankTest::none && there != here && wrapper_loaded(program, other) == wrap &&
            program.enclosing_function(other.ref()) == program.enclosing_function(load.ref());
+  });
+}
+
+// if rank == 3: a whole loop that steps, else: the same loop again.
+bool others_step(const Program& program, const CallRef& step) {
+  const auto steps = program.calls_named("step");
+  return std::any_of(steps.begin(), steps.end(), [&](const CallRef& other) {
+    return other.receiver() && program.comes_from(other.receiver(), Api::optimizer) &&
+           program.guarded_by_rank(other.ref()) != RankTest::none &&
+           facts::exclusive(step.ref(), other.ref());
   });
 }
 
@@ -73,7 +84,8 @@ void check_one_rank_state_change(const Program& program, Report& report) {
   }
   for (const CallRef& step : program.calls_named("step")) {
     if (!step.receiver() || program.guarded_by_rank(step.ref()) == RankTest::none) continue;
-    if (!program.comes_from(step.receiver(), Api::optimizer)) continue;
+    if (!program.comes_from(step.receiver(), Api::optimizer) || others_step(program, step))
+      continue;
     report
         .at(step.ref(), Confidence::certain,
             "one rank alone steps its optimizer: the replicas drift apart from here")

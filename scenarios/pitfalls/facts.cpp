@@ -123,11 +123,10 @@ std::vector<FunctionRef> forward_methods(const Program& program, ClassRef cls) {
   return out;
 }
 
-std::vector<ClassRef> wrapped_classes(const Program& program, Wrapper kind) {
-  std::vector<ClassRef> out;
-  for (const Wrap& wrap : program.wraps())
-    if (wrap.kind == kind)
-      for (const ClassRef& cls : wrap.classes) add_class(out, cls);
+namespace {
+
+// The classes, and those that they build in __init__.
+std::vector<ClassRef> with_parts(const Program& program, std::vector<ClassRef> out) {
   for (std::size_t i = 0; i < out.size() && out.size() < kMaxClasses; ++i) {
     const FunctionRef init = program.method(out[i], "__init__");
     if (!init) continue;
@@ -137,6 +136,20 @@ std::vector<ClassRef> wrapped_classes(const Program& program, Wrapper kind) {
     }
   }
   return out;
+}
+
+}  // namespace
+
+std::vector<ClassRef> wrapped_classes(const Program& program, Wrapper kind) {
+  std::vector<ClassRef> out;
+  for (const Wrap& wrap : program.wraps())
+    if (wrap.kind == kind)
+      for (const ClassRef& cls : wrap.classes) add_class(out, cls);
+  return with_parts(program, std::move(out));
+}
+
+std::vector<ClassRef> wrapped_classes(const Program& program, const Wrap& wrap) {
+  return with_parts(program, wrap.classes);
 }
 
 std::vector<CallRef> calls_in(Ref subtree) {
@@ -430,7 +443,7 @@ bool has_batch_norm(const Program& program, const Wrap& wrap) {
       return true;
   }
   if (wrap.classes.empty()) return false;
-  std::vector<ClassRef> classes = wrapped_classes(program, wrap.kind);
+  const std::vector<ClassRef> classes = wrapped_classes(program, wrap);
   for (const CallRef& call : program.calls(Api::batch_norm)) {
     const ClassRef owner = program.enclosing_class(call.ref());
     if (std::find(classes.begin(), classes.end(), owner) != classes.end()) return true;

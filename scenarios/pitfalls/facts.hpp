@@ -30,6 +30,9 @@ std::vector<diagnose::FunctionRef> forward_methods(const Program& program, diagn
 // Classes whose instances run inside a wrapped model: the wrapped one and what its __init__ builds.
 std::vector<diagnose::ClassRef> wrapped_classes(const Program& program, diagnose::Wrapper kind);
 
+// The same for one wrapper.
+std::vector<diagnose::ClassRef> wrapped_classes(const Program& program, const diagnose::Wrap& wrap);
+
 // Calls inside a subtree of one module.
 std::vector<CallRef> calls_in(Ref subtree);
 

@@ -1,0 +1,12 @@
+// Models that are frozen as a whole: nothing trains them, so they have no gradients to reduce.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+// for p in teacher.parameters(): p.requires_grad = False, or teacher.requires_grad_(False), under
+// the name that `object` has, and no line that gives the gradients back.
+bool is_frozen(const Program& program, Ref object);
+
+}  // namespace bench::pitfalls
