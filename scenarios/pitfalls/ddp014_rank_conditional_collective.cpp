@@ -231,7 +231,12 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
         flag(call, "save_checkpoint");
   if (facts::is_distributed(program))
     for (const CallRef& call : program.calls_named("compute"))
-      if (reduces_on_compute(program, call)) flag(call, "compute(), which reduces over the ranks,");
+      if (reduces_on_compute(program, call)) {
+        flag(call, "compute(), which reduces over the ranks,");
+        for (const CallRef& site : lonely_calls(program, call))
+          flag(site, std::string(site.call->name) +
+                         ", which calls compute() of a metric that reduces over the ranks,");
+      }
   for (const char* name : {"log", "log_dict"})
     for (const CallRef& call : program.calls_named(name)) {
       const Ref synchronised = call.keyword("sync_dist");

@@ -116,6 +116,25 @@ bool catches_out_of_memory(Ref statement) {
                                 facts::contains(tree.text(handler), "OutOfMemory"));
 }
 
+// try: ... except Exception: continue, above or around the backward pass: the rank that meets the
+// error makes a step less. An iterator that is at its end is so on every rank.
+bool swallows_errors(Ref statement, const TrainingLoop& loop, Ref round) {
+  const auto& tree = statement.module->tree();
+  const NodeId handler = tree.ancestor(statement.node, Kind::except_clause);
+  if (handler == kNoNode || !tree.contains(round.node, handler)) return false;
+  const std::string_view caught = tree.text(handler);
+  const NodeId attempt = tree.ancestor(handler, Kind::try_statement);
+  if ((!caught.starts_with("except:") && !caught.starts_with("except Exception")) ||
+      facts::contains(tree.text(attempt), "next("))
+    return false;
+  const auto& backwards = loop.backwards;
+  return std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+    return backward.module == round.module && backward.call->node > attempt &&
+           tree.contains(round.node, backward.call->node) &&
+           !tree.contains(handler, backward.call->node);
+  });
+}
+
 // A break that only some ranks come to, and none of the same loop that the others come to.
 bool leaves_on_some_ranks(const Program& program, const Guard& guard, Ref statement, Ref round) {
   const auto tested = [&](const Guard& each) {
@@ -173,6 +192,23 @@ Finding& tell(Ref statement, std::string_view why, Report& report) {
   return finding;
 }
 
+// The loop over epochs; one of several that call what trains, where train() and
+// train_and_validate() share it.
+bool counts_epochs_of(const Program& program, const TrainingLoop& loop, Ref around) {
+  if (around == loop.epochs) return true;
+  if (!around || !loop.epochs || !loop.function || around.kind() != Kind::for_statement ||
+      around.module != loop.epochs.module)
+    return false;
+  const CallRef counter =
+      program.as_call(program.strip_iterable(around.child(diagnose::Field::right)));
+  const auto calls = facts::calls_in(around);
+  return counter && counter.call->name == "range" &&
+         std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+           return program.innermost_loop(call.ref()) == around &&
+                  program.callee(call) == loop.function;
+         });
+}
+
 // Every rank hands the wrapped model to a function of a file that is not here, whose name says that
 // it trains.
 bool trains_elsewhere(const Program& program, Ref round) {
@@ -186,6 +222,22 @@ bool trains_elsewhere(const Program& program, Ref round) {
   });
 }
 
+// Every rank meets the others in each round, and no way out of it is open to those that the break
+// leaves behind.
+bool meets_in_each(const Program& program, Ref round, Ref leaving) {
+  for (const NodeId node : round.module->nodes_of(Kind::return_statement))
+    if (program.innermost_loop(round.with(node)) == round) return false;
+  for (const NodeId node : round.module->nodes_of(Kind::break_statement))
+    if (node != leaving.node && program.innermost_loop(round.with(node)) == round) return false;
+  const auto calls = facts::calls_in(round);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return (call.call->api == Api::barrier || call.call->api == Api::all_reduce ||
+            call.call->api == Api::all_gather) &&
+           !call.keyword("group") && program.innermost_loop(call.ref()) == round &&
+           program.guarded_by_rank(call.ref()) == RankTest::none;
+  });
+}
+
 // Epochs whose steps are in a file that is not here: no training loop, but a break is seen.
 void check_epochs_of_a_helper(const Program& program, Report& report) {
   if (!program.training_loops().empty()) return;
@@ -193,7 +245,9 @@ void check_epochs_of_a_helper(const Program& program, Report& report) {
     for (const NodeId node : module->nodes_of(Kind::break_statement)) {
       const Ref statement{module, node};
       const Ref round = program.innermost_loop(statement);
-      if (!round || !trains_elsewhere(program, round)) continue;
+      if (!round ||
+          (!trains_elsewhere(program, round) && !meets_in_each(program, round, statement)))
+        continue;
       const auto guards = program.guards(statement);
       if (std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
             return module->tree().contains(round.node, guard.condition.node) &&
@@ -214,9 +268,12 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
         for (const NodeId node : module->nodes_of(kind)) {
           const Ref statement{module, node};
           const Ref around = program.innermost_loop(statement);
-          if (around != loop.epochs && !steps_in(loop, around)) continue;
+          const bool of_epochs = counts_epochs_of(program, loop, around);
+          const bool swallows = around && swallows_errors(statement, loop, around);
+          if (!of_epochs && !steps_in(loop, around) && !swallows) continue;
           std::string why;
           bool some_ranks = false;
+          if (swallows) why = "after an error that only this rank may meet";
           if (catches_out_of_memory(statement)) why = "after running out of memory";
           for (const Guard& guard : program.guards(statement)) {
             const NodeId test = (*module)[guard.condition.node].parent;
@@ -227,13 +284,13 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
             if (facts::contains(facts::lowered(guard.condition.text()), "norm")) continue;
             if (depends_on_local_data(guard.condition.text()))
               why = "on a loss that only this rank sees";
-            if (around != loop.epochs && program.guarded_by_rank(statement) == RankTest::none) {
+            if (!of_epochs && program.guarded_by_rank(statement) == RankTest::none) {
               if (reads_the_clock(program, guard.condition)) why = "on the clock of this rank";
               if (reads_an_output(program, guard.condition) ||
                   reads_local_data(program, guard.condition, around))
                 why = "on a value that only this rank computes";
             }
-            if (around == loop.epochs && stops_early(guard.condition.text()) &&
+            if (of_epochs && stops_early(guard.condition.text()) &&
                 program.guarded_by_rank(statement) == RankTest::none)
               why = kOnMetric;
             if (leaves_on_some_ranks(program, guard, statement, around)) some_ranks = true;
