@@ -106,6 +106,8 @@ unsigned Program::roles(Ref expression, int depth) const {
   // args.rank = node * gpus_per_node, then += gpu: the product alone looks like a world size.
   const unsigned named = role_of_name(last_word(expression));
   if ((named & (kRank | kLocalRank)) != 0 && (found & (kRank | kLocalRank)) == 0) return named;
+  // world_size = torch.cuda.device_count(): of one node, and its name says what it is for.
+  if ((named & kWorldSize) != 0 && (found & kDeviceCount) != 0) return found | kWorldSize;
   return found != 0 ? found : named;
 }
 

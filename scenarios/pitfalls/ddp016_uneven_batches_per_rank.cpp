@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
@@ -40,12 +41,84 @@ bool counts_steps(const Program& program) {
   });
 }
 
+// rank < world_size - 1, == and !=: whether this is the last rank.
+bool asks_for_last_rank(const Program& program, Ref condition) {
+  const auto& tree = condition.module->tree();
+  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
+  const Ref rank = condition.with(tree.child_at(condition.node, 0));
+  const Ref last = condition.with(tree.child_at(condition.node, 1));
+  return program.is_rank(rank) && last.kind() == Kind::binary &&
+         tree[last.node].op == diagnose::Op::subtract &&
+         program.is_world_size(last.child(Field::left)) && last.child(Field::right).text() == "1";
+}
+
+// data[start:end], where end is another number on the last rank: it takes what the division left.
+bool gives_rest_to_last(const Program& program, Ref slice) {
+  const auto& tree = slice.module->tree();
+  if (slice.kind() != Kind::slice || tree.child_count(slice.node) != 2) return false;
+  const Ref start = slice.with(tree.child_at(slice.node, 0));
+  const Ref end = slice.with(tree.child_at(slice.node, 1));
+  if (end.kind() != Kind::identifier || !program.comes_from_rank(start)) return false;
+  const auto& defs = slice.module->defs_of(end.text(), false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const Ref value = slice.with(slice.module->defs()[index].value);
+    if (!value || program.enclosing_function(value) != program.enclosing_function(slice))
+      return false;
+    if (value.kind() == Kind::conditional)
+      return asks_for_last_rank(program, value.with(tree.child_at(value.node, 1)));
+    const auto guards = program.guards(value);
+    return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+      return asks_for_last_rank(program, guard.condition);
+    });
+  });
+}
+
+// A loader without a sampler, which a training loop goes over, reads what the share is made into.
+bool feeds_training(const Program& program, Ref share) {
+  const auto function = program.enclosing_function(share);
+  for (const diagnose::TrainingLoop& loop : program.training_loops())
+    for (const CallRef& loader : loaders_of(program, loop.iterable)) {
+      if (has_some_sampler(program, loader) || is_evaluation_loader(program, loader)) continue;
+      const Ref samples = loader.argument(0, "dataset");
+      for (const diagnose::Source& source : program.sources(samples))
+        if (source.ref == share) return true;
+      const auto calls = facts::calls_behind(program, samples);
+      if (function && std::any_of(calls.begin(), calls.end(), [&](Ref call) {
+            return program.callee(program.as_call(call)) == function;
+          }))
+        return true;
+    }
+  return false;
+}
+
+void check_rest_of_division(const Program& program, Report& report) {
+  std::vector<diagnose::FunctionRef> told;
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::subscript)) {
+      const Ref share{module, node};
+      const auto function = program.enclosing_function(share);
+      if (std::find(told.begin(), told.end(), function) != told.end() ||
+          !gives_rest_to_last(program, share.child(Field::subscript)) ||
+          program.is_evaluation(share) || !feeds_training(program, share))
+        continue;
+      told.push_back(function);
+      report
+          .at(share, Confidence::likely,
+              "the last rank takes the rest of the division: it gets more samples than the others, "
+              "and the last collective of its epoch waits for ranks that are done")
+          .help =
+          "Cut all shares to the same length, pad as DistributedSampler does, or train under "
+          "`with model.join():`.";
+    }
+}
+
 }  // namespace
 
 void check_uneven_batches_per_rank(const Program& program, Report& report) {
   if (!facts::is_distributed(program) || program.framework_distributes()) return;
   if (counts_steps(program)) return;
   if (program.mentions("Join(") || program.mentions("model.join(")) return;
+  check_rest_of_division(program, report);
   for (const Module* module : program.modules())
     for (const NodeId node : module->nodes_of(Kind::subscript)) {
       const Ref subscript{module, node};
