@@ -180,6 +180,47 @@ void check_prepared_saves(const Program& program, Report& report) {
     }
 }
 
+// {key.replace("module.", ""): value for ...} and own[key[7:]] = value.
+bool takes_prefix_off(const Program& program, Ref state) {
+  const auto takes_off = [](std::string_view text) {
+    for (const std::string_view form :
+         {".replace('module.', '')", ".replace(\"module.\", \"\")", ".replace('module.','')",
+          ".replace(\"module.\",\"\")", ".removeprefix('module.')", ".removeprefix(\"module.\")",
+          "[7:]"})
+      if (facts::contains(text, form)) return true;
+    return false;
+  };
+  const auto sources = program.sources(state);
+  if (std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+        return source.ref.kind() == Kind::comprehension && takes_off(source.ref.text());
+      }))
+    return true;
+  const auto& items = state.module->item_defs_of(state.text());
+  return !items.empty() && std::all_of(items.begin(), items.end(), [&](std::uint32_t index) {
+    return takes_off(state.module->text(state.module->defs()[index].target));
+  });
+}
+
+// The other way round: what is restored into the wrapper has lost the prefix that it looks for.
+void check_bare_keys_into_wrapper(const Program& program, Report& report) {
+  for (const CallRef& load : program.calls_named("load_state_dict")) {
+    const Ref object = load.receiver();
+    const Ref state = load.positional(0);
+    if (!object || !state || !facts::is_surely_wrapped(program, object) ||
+        load.module->tree().ancestor(load.call->node, Kind::try_statement) != diagnose::kNoNode)
+      continue;
+    const Wrap* wrap = program.wrap_of(object);
+    if (wrap == nullptr || !only_runs_before(program, wrap->call.ref(), load.ref()) ||
+        !takes_prefix_off(program, state))
+      continue;
+    report
+        .at(load.ref(), Confidence::likely,
+            "'module.' is taken off the keys here, and those of the wrapper begin with it: it "
+            "finds missing and unexpected keys")
+        .help = "Load into " + std::string(object.text()) + ".module.";
+  }
+}
+
 // A script beside this one, which does not train itself, wraps its model and then loads a state
 // into it: test.py of train.py.
 bool is_loaded_beside(const Program& program) {
@@ -193,6 +234,7 @@ bool is_loaded_beside(const Program& program) {
 }  // namespace
 
 void check_save_with_module_prefix(const Program& program, Report& report) {
+  check_bare_keys_into_wrapper(program, report);
   if (program.wraps().empty() && !handles_prefix(program)) check_prepared_saves(program, report);
   if (program.wraps().empty() || handles_prefix(program) || loads_into_wrapper(program)) return;
   for (const CallRef& save : states_saved(program)) {

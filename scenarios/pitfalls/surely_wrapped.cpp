@@ -75,6 +75,9 @@ bool is_surely_wrapped(const Program& program, Ref object) {
   return std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     // for name, model in models.items(): told beside the items it gives, which are the rest.
     if (source.how == Source::How::loop_item) return true;
+    // self.ddp_model = None until it is made: None has no state to save.
+    if (source.how == Source::How::value && source.ref.kind() == diagnose::Kind::none_literal)
+      return true;
     return program.wrap_made_by(source.ref) != nullptr ||
            std::any_of(inner.begin(), inner.end(),
                        [&](const Source& below) { return below.ref == source.ref; });
