@@ -70,10 +70,23 @@ bool restores_a_run(const Program& program, const CallRef& load) {
   return false;
 }
 
+// The keys of the file may begin with "module.": the state of a wrapper, which was on its GPU.
+bool is_of_a_wrapper(const Program& program, const CallRef& load) {
+  const FunctionRef function = program.enclosing_function(load.ref());
+  for (const CallRef& other : program.calls(Api::torch_load))
+    if (program.enclosing_function(other.ref()) == function &&
+        other.argument(0, "f").text() != load.argument(0, "f").text())
+      return false;
+  const auto& tree = load.module->tree();
+  return has_word(function ? tree.text(function.function->body) : std::string_view(tree.source()),
+                  {".replace('module.'", ".replace(\"module.\"", ".removeprefix('module.')",
+                   ".removeprefix(\"module.\")"});
+}
+
 // Weights that someone published are on the CPU as a rule; what a run of the program wrote is on
 // its GPU. Where nothing tells one from the other, the finding is a note.
 bool is_of_a_run(const Program& program, const CallRef& load, std::string_view words) {
-  if (restores_a_run(program, load)) return true;
+  if (restores_a_run(program, load) || is_of_a_wrapper(program, load)) return true;
   const std::string path = facts::lowered(load.argument(0, "f").text());
   if (has_word(path, {"pretrain", "backbone", "weights_path", "model_path", "init_"})) return false;
   // Part of a model that loads itself where it is made.
@@ -85,6 +98,20 @@ bool is_of_a_run(const Program& program, const CallRef& load, std::string_view w
   }
   return has_word(words, {"ckpt", "checkpoint", "resume", "snapshot", "best", "last", "latest",
                           "restore", "final", "epoch"});
+}
+
+// Some wrapper is made of the very object.
+bool is_wrapped_later(const Program& program, Ref object) {
+  const auto own = program.module_sources(object);
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
+    const auto wrapped = wrap.module ? program.module_sources(wrap.module) : std::vector<Source>{};
+    return std::any_of(wrapped.begin(), wrapped.end(), [&](const Source& source) {
+      return program.as_call(source.ref) &&
+             std::any_of(own.begin(), own.end(),
+                         [&](const Source& other) { return other.ref == source.ref; });
+    });
+  });
 }
 
 // load_state_dict(torch.load(path)), or of a name that holds what was loaded. What is not restored
@@ -110,6 +137,13 @@ bool is_restored(const Program& program, const CallRef& load) {
       return value != diagnose::kNoNode && state.module->text(value).starts_with(name);
     });
   };
+  // model.load(checkpoint) of the model that is wrapped, whatever its class makes of it.
+  for (const diagnose::Call& made : load.module->calls()) {
+    const CallRef call{load.module, &made};
+    if (made.name.starts_with("load") && call.receiver() && call.positional(0) &&
+        is_wrapped_later(program, call.receiver()) && holds(call.positional(0)))
+      return true;
+  }
   for (const std::string_view restore : {"load_state_dict", "load_params", "load_model"})
     for (const CallRef& call : program.calls_named(restore)) {
       const Ref state = call.positional(0);
