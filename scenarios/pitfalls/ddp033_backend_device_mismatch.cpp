@@ -12,6 +12,9 @@ using diagnose::Wrapper;
 
 namespace {
 
+constexpr std::string_view kSlow =
+    "gloo moves GPU tensors through host memory: NCCL is several times faster";
+
 // Where the backend is written: the argument itself, or in another file the value it is given.
 Ref written_backend(const Program& program, Ref backend) {
   const auto sources = program.sources(backend);
@@ -30,9 +33,38 @@ bool is_about_gloo(const Program& program, const CallRef& init) {
   });
 }
 
+// torch.device(f"cuda:{rank}") where there are GPUs: one for each rank.
+bool is_gpu_of_rank(const Program& program, Ref device) {
+  const auto sources = program.sources(device);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    const Ref name = made && made.call->api == Api::torch_device ? made.positional(0) : source.ref;
+    return name.kind() == diagnose::Kind::string && facts::contains(name.text(), "cuda") &&
+           program.mentions_rank(name);
+  });
+}
+
+// Accelerator(kwargs_handlers=[InitProcessGroupKwargs(backend="gloo")]): Accelerate takes the GPUs
+// that are there all the same.
+void check_accelerates_backend(const Program& program, Report& report) {
+  if (program.calls_named("prepare").empty()) return;
+  bool on_gpu = program.mentions("cuda") || program.mentions("gpu");
+  for (const CallRef& made : program.calls(Api::accelerator))
+    if (made.keyword("cpu")) on_gpu = false;
+  for (const CallRef& handler : program.calls_named("InitProcessGroupKwargs")) {
+    const Ref backend = handler.keyword("backend");
+    if (!on_gpu || !backend || backend.kind() != diagnose::Kind::string ||
+        program.string(backend).value_or("") != "gloo")
+      continue;
+    report.at(backend, Confidence::likely, std::string(kSlow)).help =
+        "Leave the backend to Accelerate: it takes NCCL for GPUs and gloo for the CPU.";
+  }
+}
+
 }  // namespace
 
 void check_backend_device_mismatch(const Program& program, Report& report) {
+  check_accelerates_backend(program, report);
   if (!program.has_ddp()) return;
   for (const CallRef& init : program.calls(Api::init_process_group)) {
     const Ref backend = init.argument(0, "backend");
@@ -46,7 +78,8 @@ void check_backend_device_mismatch(const Program& program, Report& report) {
       for (const CallRef& call : facts::placements(program, wrap))
         on_gpu = on_gpu || call.call->name == "cuda" ||
                  facts::cuda_index(program, call.argument(0, "device")) ||
-                 program.comes_from(call.argument(0, "device"), Api::current_device);
+                 program.comes_from(call.argument(0, "device"), Api::current_device) ||
+                 is_gpu_of_rank(program, call.argument(0, "device"));
     }
     // Another group of the same program has another backend: this one has its purpose.
     const auto inits = program.calls(Api::init_process_group);
@@ -55,8 +88,7 @@ void check_backend_device_mismatch(const Program& program, Report& report) {
     });
     if (name.string == "gloo" && on_gpu && !chosen) {
       Finding& finding =
-          report.at(written_backend(program, backend), Confidence::likely,
-                    "gloo moves GPU tensors through host memory: NCCL is several times faster");
+          report.at(written_backend(program, backend), Confidence::likely, std::string(kSlow));
       // A toy without data to train on shows a mechanism, not speed.
       if (!program.uses(Api::data_loader) || is_about_gloo(program, init)) tell_as_note(finding);
       finding.help = "Use backend=\"nccl\", or \"cpu:gloo,cuda:nccl\" for both kinds of tensors.";
