@@ -67,6 +67,21 @@ void Resolver::follow_item(Ref container, const Key& key, int depth) {
     if (collects_keywords(program_, source)) follow_collected(source.ref, key, depth);
     if (source.how == Source::How::value) follow_items_of(source.ref, key, depth);
   }
+  follow_stored_here(container, key, depth);
+}
+
+// heads[name] = DDP(head) in the very function, whoever made the container.
+void Resolver::follow_stored_here(Ref container, const Key& key, int depth) {
+  const Module& module = *container.module;
+  if (container.kind() != Kind::identifier) return;
+  for (const std::uint32_t index : module.item_defs_of(container.text())) {
+    const Def& def = module.defs()[index];
+    const Ref target = container.with(def.target);
+    if (module.function_of(def.target) == module.function_of(container.node) &&
+        reaches(module, def, container.node) &&
+        may_be_key(module, target.child(Field::subscript).node, key))
+      follow_def(module, def, -1, depth + 1);
+  }
 }
 
 // The items under the key, or every item when the key is not known.

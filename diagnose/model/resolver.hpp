@@ -52,6 +52,7 @@ class Resolver {
 
   void follow_subscript(Ref at, int element, int depth);
   bool follow_stored_at(Ref at, int element, int depth);
+  void follow_stored_here(Ref container, const Key& key, int depth);
   void follow_item(Ref container, const Key& key, int depth);
   void follow_items_of(Ref container, const Key& key, int depth);
   bool follow_stored_items(Ref container, const Key& key, int depth);

@@ -1,15 +1,52 @@
 #include "scenarios/pitfalls/bypass.hpp"
 
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+#include <string>
+
 namespace bench::pitfalls {
 
 using diagnose::Field;
 using diagnose::Kind;
 using diagnose::Wrap;
 
-const Wrap* wrapper_gone_round(const Program& program, const CallRef& call) {
+namespace {
+
+// raw for raw(x), raw.step(x) and raw["a"](x); empty for what is no plain name.
+Ref name_called(const CallRef& call) {
   Ref object{call.module, call.call->function};
   if (const Ref receiver = call.receiver()) object = receiver;
-  if (object.kind() != Kind::identifier) return nullptr;
+  if (object.kind() == Kind::subscript)
+    object = object.with(object.module->tree()[object.node].first_child);
+  return object.kind() == Kind::identifier ? object : Ref{};
+}
+
+}  // namespace
+
+bool is_unwrapped_above(const Program& program, const CallRef& call) {
+  const Ref name = name_called(call);
+  if (!name) return false;
+  const auto& tree = name.module->tree();
+  const std::string below = std::string(name.text()) + ".module";
+  const auto& defs = name.module->defs_of(name.text(), false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const Ref value = name.with(name.module->defs()[index].value);
+    if (!value || value.node > name.node || value.text() != below ||
+        program.enclosing_function(value) != program.enclosing_function(name))
+      return false;
+    const diagnose::NodeId test = tree.ancestor(value.node, Kind::if_statement);
+    const auto guards = program.guards(value);
+    return test != diagnose::kNoNode && tree.contains(tree[test].parent, name.node) &&
+           !tree.contains(test, name.node) && guards.size() == 1 && guards.front().holds &&
+           (facts::contains(guards.front().condition.text(), "isinstance(") ||
+            facts::contains(guards.front().condition.text(), "hasattr("));
+  });
+}
+
+const Wrap* wrapper_gone_round(const Program& program, const CallRef& call) {
+  const Ref object = name_called(call);
+  if (!object) return nullptr;
   for (const diagnose::Source& source : program.sources(object)) {
     if (source.ref.kind() != Kind::attribute ||
         source.ref.child(Field::attribute).text() != "module")

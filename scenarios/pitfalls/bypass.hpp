@@ -9,4 +9,8 @@ namespace bench::pitfalls {
 // one of two choices; null where the call does no such thing.
 const diagnose::Wrap* wrapper_gone_round(const Program& program, const CallRef& call);
 
+// heads(x) and heads["a"](x) below `if isinstance(heads, DDP): heads = heads.module`: whatever the
+// name was given, no wrapper is left in it.
+bool is_unwrapped_above(const Program& program, const CallRef& call);
+
 }  // namespace bench::pitfalls

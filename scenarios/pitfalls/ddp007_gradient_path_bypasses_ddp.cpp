@@ -117,7 +117,7 @@ bool never_trains_through(const Program& program, const Wrap& wrap) {
   const auto& forwards = program.forward_calls();
   return std::none_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
     return forward.wrap == &wrap && !program.under_no_grad(forward.call.ref()) &&
-           !program.is_evaluation(forward.call.ref());
+           !program.is_evaluation(forward.call.ref()) && !is_unwrapped_above(program, forward.call);
   });
 }
 
@@ -162,11 +162,17 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
         return forward.wrap == &wrap && !program.under_no_grad(forward.call.ref());
       });
     };
-    const bool hands_on = std::any_of(behind.begin(), behind.end(), [&](const Ref& node) {
-      return is_handed_wrapper(program, program.as_call(node));
-    });
+    // A function that takes .module out of what it is given is no such one.
+    const auto hands_on_beside = [&](const Ref& bypass) {
+      const auto here = program.enclosing_function(bypass);
+      return std::any_of(behind.begin(), behind.end(), [&](const Ref& node) {
+        const CallRef call = program.as_call(node);
+        return is_handed_wrapper(program, call) && (!here || program.callee(call) != here);
+      });
+    };
     for (const Ref& node : behind) {
       const CallRef call = program.as_call(node);
+      const bool hands_on = hands_on_beside(node);
       if (program.under_no_grad(node) || runs_without_grad(program, call)) continue;
       std::string_view how;
       const Ref object = bypassed(call);

@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 
+#include "diagnose/model/reaching.hpp"
+
 #include <algorithm>
 #include <cctype>
 
@@ -285,6 +287,24 @@ Ref call_assigned_to(const Program& program, Ref name) {
   return program.as_call(nearest) ? nearest : Ref{};
 }
 
+// What `loss += value` has added to the name since it was given a value.
+std::vector<Ref> added_to(const Program& program, Ref name) {
+  const diagnose::Module& module = *name.module;
+  std::vector<Ref> out;
+  NodeId since = 0;
+  const auto& defs = module.defs_of(name.text(), false);
+  for (const bool adds : {false, true})
+    for (const std::uint32_t index : defs) {
+      const diagnose::Def& def = module.defs()[index];
+      if ((def.kind == diagnose::DefKind::augmented) != adds || def.target >= name.node ||
+          program.enclosing_function(name.with(def.target)) != program.enclosing_function(name))
+        continue;
+      if (!adds && dominates(module, def, name.node)) since = std::max(since, def.target);
+      if (adds && def.target > since && def.value != kNoNode) out.push_back(name.with(def.value));
+    }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Ref> calls_behind(const Program& program, Ref value,
@@ -317,6 +337,8 @@ std::vector<Ref> calls_behind(const Program& program, Ref value,
                            tree[id].field != Field::name && tree[id].field != Field::function;
       if (!is_name && kind != Kind::call) continue;
       const FunctionRef here = program.enclosing_function(node);
+      if (is_name)
+        for (const Ref added : added_to(program, node)) pending.push_back(added);
       for (const Source& source : program.sources(node)) {
         if (source.ref == node ||
             (source.how != Source::How::value && source.how != Source::How::element))
