@@ -1,3 +1,4 @@
+#include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -106,6 +107,37 @@ bool stands_above_binding(const Program& program, const CallRef& placement) {
   });
 }
 
+// load("net", device="cuda:0") in what every rank runs, where the wrapper is on the rank's own GPU.
+void check_written_device(const Program& program, Report& report) {
+  const auto& wraps = program.wraps();
+  if (std::none_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+        const Ref ids = wrap.call.argument(1, "device_ids");
+        return wrap.kind == Wrapper::ddp && ids && program.comes_from_rank(ids);
+      }))
+    return;
+  for (const auto* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      const Ref device = call.keyword("device");
+      const auto index = device && device.kind() == Kind::string
+                             ? facts::cuda_index(program, device)
+                             : std::optional<int>();
+      if (!index || *index < 0 || program.guarded_by_rank(call.ref()) != diagnose::RankTest::none ||
+          facts::only_in_parent(program, call.ref()) ||
+          facts::only_before_ranks(program, call.ref()) ||
+          facts::only_without_distribution(program, call.ref()) ||
+          !program.guards(call.ref()).empty() ||  // if gpu_enabled(): another run may not come by
+          facts::certainty_of_reach(program, call.ref()) != facts::Certainty::certain)
+        continue;
+      report
+          .at(call.ref(), Confidence::likely,
+              "every rank makes this on GPU " + std::to_string(*index) +
+                  ", although each has a GPU of its own")
+          .help = "Name the rank's device, or \"cpu\" for what is moved below.";
+      return;
+    }
+}
+
 }  // namespace
 
 void check_device_not_bound_to_rank(const Program& program, Report& report) {
@@ -141,6 +173,7 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
       return;
     }
   }
+  check_written_device(program, report);
 }
 
 namespace {
