@@ -94,6 +94,51 @@ bool imports_setup(const diagnose::Module& module) {
   });
 }
 
+// if flag: ... else: model.cuda() in the function: the program means to run without the flag too.
+bool runs_without(const Program& program, Ref flag) {
+  const auto& module = *flag.module;
+  const auto& tree = module.tree();
+  const auto& tests = module.nodes_of(Kind::if_statement);
+  return std::any_of(tests.begin(), tests.end(), [&](diagnose::NodeId test) {
+    const Ref statement = flag.with(test);
+    if (statement.child(diagnose::Field::condition).text() != flag.text() ||
+        program.enclosing_function(statement) != program.enclosing_function(flag))
+      return false;
+    for (auto at = tree[test].first_child; at != kNoNode; at = tree[at].next_sibling)
+      if (tree[at].kind == Kind::else_clause)
+        for (const std::string_view use : {"DataParallel(", ".cuda(", ".to("})
+          if (facts::contains(tree.text(at), use)) return true;
+    return false;
+  });
+}
+
+// if args.distributed: init_process_group(...), and below it a sampler whatever the flag is.
+void check_sampler_of_every_run(const Program& program, Report& report) {
+  const auto inits = program.calls(Api::init_process_group);
+  if (inits.size() != 1) return;
+  const Ref init = inits.front().ref();
+  const auto guards = program.guards(init);
+  if (guards.size() != 1 || !guards.front().holds) return;
+  const Ref flag = guards.front().condition;
+  if (!program.is_distributed_flag(flag) || program.is_literal_true(flag) ||
+      facts::contains(flag.text(), "is_initialized") || !runs_without(program, flag))
+    return;
+  for (const CallRef& use : program.calls(Api::distributed_sampler)) {
+    if ((use.argument(1, "num_replicas") && use.argument(2, "rank")) || use.has_splat() ||
+        use.module != init.module || use.call->node < init.node ||
+        program.enclosing_function(use.ref()) != program.enclosing_function(init) ||
+        !program.guards(use.ref()).empty() || !facts::is_reachable(program, use.ref()))
+      continue;
+    report
+        .at(use.ref(), Confidence::likely,
+            "without " + std::string(flag.text()) +
+                " no process group is joined, and DistributedSampler is built all the same: "
+                "ValueError \"Default process group has not been initialized\"")
+        .help = "Build it where " + std::string(flag.text()) + " holds; None is a sampler as well.";
+    return;
+  }
+}
+
 // A call out of sight may join the group: setup(rank), init_dist(args), idist.initialize().
 bool may_be_joined_elsewhere(const Program& program) {
   for (const char* word : {"init_process_group", "init_distributed", "init_device_mesh", "Fabric",
@@ -167,6 +212,7 @@ void check_use_before_init_process_group(const Program& program, Report& report)
                 "the default process group twice!\"")
             .help = "Initialise it once; guard with dist.is_initialized().";
   check_spawned_without_group(program, report);
+  check_sampler_of_every_run(program, report);
 }
 
 }  // namespace bench::pitfalls
