@@ -159,7 +159,8 @@ bool is_wrapped_above(const Program& program, Ref use, Ref object) {
     return false;
   const auto around = program.guards(wrap->call.ref());
   for (const diagnose::Guard& guard : program.guards(use))
-    if (!is_another_option(guard.condition, around) &&
+    if (program.rank_test(guard.condition) == diagnose::RankTest::none &&  // some rank comes by
+        !is_another_option(guard.condition, around) &&
         std::none_of(around.begin(), around.end(), [&](const diagnose::Guard& other) {
           return other.condition == guard.condition && other.holds == guard.holds;
         }))
@@ -169,7 +170,8 @@ bool is_wrapped_above(const Program& program, Ref use, Ref object) {
   return std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
     const NodeId target = module.defs()[index].target;
     return target > wrap->call.call->node && target < use.node &&
-           module.function_of(target) == module.function_of(use.node);
+           module.function_of(target) == module.function_of(use.node) &&
+           !facts::exclusive(use.with(target), wrap->call.ref());  // the else that does not wrap
   });
 }
 
