@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::DefKind;
 using diagnose::Field;
 using diagnose::Guard;
 using diagnose::Kind;
@@ -55,17 +57,81 @@ bool follows_micro_batches(const Program& program, const TrainingLoop& loop, con
   return false;
 }
 
+// (step + 1) % accumulation == 0
+bool tests_remainder(const Program& program, Ref condition) {
+  const auto& tree = condition.module->tree();
+  Ref modulo;
+  for (NodeId id = condition.node; id < tree[condition.node].last; ++id)
+    if (tree[id].op == Op::modulo) modulo = condition.with(id);
+  return modulo && modulo.kind() == Kind::binary &&
+         !is_always_one(program, modulo.child(Field::right));
+}
+
+// if passes == accumulation: passes = 0; and passes += 1 in the loop over the batches.
+bool tests_counter(const Program& program, const TrainingLoop& loop, const Guard& guard) {
+  const auto& module = *guard.condition.module;
+  const auto& tree = module.tree();
+  const NodeId test = guard.condition.node;
+  if (!guard.holds || tree[test].kind != Kind::comparison || tree.child_count(test) != 2 ||
+      (tree[test].op != Op::equal && tree[test].op != Op::greater_equal) ||
+      &module != loop.batches.module)
+    return false;
+  const Ref counter = guard.condition.with(tree.child_at(test, 0));
+  if (is_always_one(program, counter.with(tree.child_at(test, 1)))) return false;
+  bool counts = false;
+  bool starts_anew = false;
+  for (const std::uint32_t index : module.defs_of(counter.text(), false)) {
+    const auto& def = module.defs()[index];
+    if (def.value == diagnose::kNoNode || !tree.contains(loop.batches.node, def.target)) continue;
+    const auto value = program.integer({&module, def.value});
+    counts = counts || (def.kind == DefKind::augmented && value == 1);
+    const bool there = tree.contains(tree[test].parent, def.target);
+    starts_anew = starts_anew || (def.kind == DefKind::assign && value == 0 && there);
+  }
+  return counts && starts_anew;
+}
+
+// The condition holds in every k-th pass, and no backward pass of the loop waits for it.
+bool steps_after_several(const Program& program, const TrainingLoop& loop, const Guard& guard) {
+  if (!tests_remainder(program, guard.condition) && !tests_counter(program, loop, guard))
+    return false;
+  return std::none_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& backward) {
+    const auto guards = program.guards(backward.ref());
+    return std::any_of(guards.begin(), guards.end(),
+                       [&](const Guard& other) { return other.condition == guard.condition; });
+  });
+}
+
+// accelerator.backward(loss) of a loop, with an Accelerator that is told of no accumulation.
+bool is_routed(const Program& program, const TrainingLoop& loop) {
+  for (const CallRef& made : program.calls(Api::accelerator))
+    if (made.has_splat() || made.keyword("gradient_accumulation_steps") ||
+        made.keyword("gradient_accumulation_plugin"))
+      return false;
+  return std::any_of(loop.backwards.begin(), loop.backwards.end(), [](const CallRef& backward) {
+    return backward.positional(0) &&
+           facts::contains(facts::lowered(backward.receiver().text()), "accel");
+  });
+}
+
 constexpr std::string_view kWasted =
     "gradients are accumulated over several passes, and DDP reduces them in every one: all but the "
     "last reduction are wasted";
 constexpr std::string_view kUnderNoSync =
     "Run all passes but the last of each step under model.no_sync().";
+constexpr std::string_view kWastedByAccelerate =
+    "gradients are accumulated over several passes, and DDP, which accelerator.prepare() puts "
+    "around the model, reduces them in every one: all but the last reduction are wasted";
+constexpr std::string_view kUnderAccumulate =
+    "Pass gradient_accumulation_steps to Accelerator, and run the body of the loop under "
+    "accelerator.accumulate(model).";
 
 }  // namespace
 
 void check_accumulation_without_no_sync(const Program& program, Report& report) {
-  if (!program.has_ddp() || program.framework_distributes() || synchronises_by_hand(program))
-    return;
+  if (synchronises_by_hand(program)) return;
+  const bool prepared = accelerate_wraps(program);
+  if (!prepared && (!program.has_ddp() || program.framework_distributes())) return;
   for (const CallRef& step : program.calls_named("step")) {
     const Ref receiver = step.receiver();
     if (!receiver || facts::contains(facts::lowered(receiver.text()), "sched")) continue;
@@ -75,27 +141,19 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
     const TrainingLoop* loop = facts::training_loop_of(program, step.ref());
     if (!steps_weights) continue;
     const auto& loops = program.training_loops();
-    if (std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& training) {
+    if (!prepared && std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& training) {
           return follows_micro_batches(program, training, step);
         })) {
       report.at(step.ref(), Confidence::likely, std::string(kWasted)).help = kUnderNoSync;
       return;
     }
-    if (loop == nullptr) continue;
+    if (loop == nullptr || (prepared && !is_routed(program, *loop))) continue;
     for (const Guard& guard : program.guards(step.ref())) {
-      Ref modulo;
-      for (NodeId id = guard.condition.node;
-           id < guard.condition.module->tree()[guard.condition.node].last; ++id)
-        if (guard.condition.module->tree()[id].op == Op::modulo) modulo = guard.condition.with(id);
-      if (!modulo || modulo.kind() != Kind::binary ||
-          is_always_one(program, modulo.child(Field::right)))
-        continue;
-      bool backward_too = false;
-      for (const CallRef& backward : loop->backwards)
-        for (const Guard& other : program.guards(backward.ref()))
-          backward_too = backward_too || other.condition == guard.condition;
-      if (backward_too) continue;
-      report.at(guard.condition, Confidence::likely, std::string(kWasted)).help = kUnderNoSync;
+      if (!steps_after_several(program, *loop, guard)) continue;
+      report
+          .at(guard.condition, Confidence::likely,
+              std::string(prepared ? kWastedByAccelerate : kWasted))
+          .help = prepared ? kUnderAccumulate : kUnderNoSync;
       return;
     }
   }

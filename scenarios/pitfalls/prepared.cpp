@@ -102,6 +102,18 @@ bool is_unwrapped_into(const Program& program, std::string_view name) {
 
 }  // namespace
 
+bool accelerate_wraps(const Program& program) {
+  if (!program.uses(Api::accelerator) || !program.wraps().empty()) return false;
+  for (const std::string_view word : {"deepspeed", "DeepSpeed", "fsdp", "FSDP", "FullySharded"})
+    if (program.mentions(word)) return false;
+  for (const std::string_view package : {"pytorch_lightning", "lightning", "horovod"})
+    if (program.imports(package)) return false;
+  for (const CallRef& prepare : program.calls_named("prepare"))
+    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+      if (is_used_as_module(program, argument)) return true;
+  return false;
+}
+
 CallRef preparation_of_wrapper(const Program& program, Ref object) {
   if (object.kind() != diagnose::Kind::identifier || !prepare_wraps_in_ddp(program) ||
       is_unwrapped_into(program, object.text()) || !is_used_as_module(program, object))

@@ -17,6 +17,10 @@ CallRef preparation_of_wrapper(const Program& program, Ref object);
 // The prepare() call that gave a loader its value, here or in every caller that hands it on.
 CallRef preparation_of_loader(const Program& program, Ref loader);
 
+// Accelerate wraps a model of this program in DDP wherever several processes run: prepare() is
+// given one, the program has no wrapper of its own, and no other engine stands behind it.
+bool accelerate_wraps(const Program& program);
+
 // `first` runs before `second`, and never after it.
 bool only_runs_before(const Program& program, Ref first, Ref second);
 
