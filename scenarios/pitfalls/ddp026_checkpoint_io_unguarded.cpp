@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/own_ranks.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -139,9 +140,9 @@ void find_downloads(const Program& program, Report& report) {
 
 }  // namespace
 
-void check_checkpoint_io_unguarded(const Program& program, Report& report) {
-  if (!has_ranks_of_its_own(program)) return;
-  find_downloads(program, report);
+namespace {
+
+void find_loads_without_barrier(const Program& program, Report& report) {
   for (const CallRef& load : program.calls(Api::torch_load)) {
     if (program.guarded_by_rank(load.ref()) != RankTest::none) continue;
     const Ref path = load.argument(0, "f");
@@ -164,6 +165,9 @@ void check_checkpoint_io_unguarded(const Program& program, Report& report) {
           .help = "Call dist.barrier() between saving and loading.";
     }
   }
+}
+
+void find_directories(const Program& program, Report& report) {
   for (const std::string_view name : {"mkdir", "makedirs"})
     for (const CallRef& make : program.calls_named(name)) {
       if (!make.module->qualified(make.call->function).starts_with("os.")) continue;
@@ -186,6 +190,16 @@ void check_checkpoint_io_unguarded(const Program& program, Report& report) {
       if (name == "makedirs" && !make.keyword("exist_ok"))
         add_argument(make, "exist_ok=True", "Allow an existing directory", finding);
     }
+}
+
+}  // namespace
+
+void check_checkpoint_io_unguarded(const Program& program, Report& report) {
+  const bool own = has_ranks_of_its_own(program);
+  if (own) find_downloads(program, report);
+  if (own) find_loads_without_barrier(program, report);
+  // Accelerate leaves directories to the script, which every process runs from its first line.
+  if (own || accelerate_wraps(program)) find_directories(program, report);
 }
 
 }  // namespace bench::pitfalls
