@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/own_ranks.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
@@ -166,8 +167,11 @@ bool without_gpu(const Program& program, Ref node) {
 }  // namespace
 
 void check_load_without_map_location(const Program& program, Report& report) {
-  if (!has_ranks_of_its_own(program)) return;
-  if (!program.mentions("cuda") && !program.uses(Api::set_device) && !facts::uses_nccl(program))
+  // Accelerate takes the GPUs that there are, without a word in the script.
+  const bool prepared = accelerate_wraps(program);
+  if (!prepared && !has_ranks_of_its_own(program)) return;
+  if (!prepared && !program.mentions("cuda") && !program.uses(Api::set_device) &&
+      !facts::uses_nccl(program))
     return;
   for (const CallRef& load : program.calls(Api::torch_load)) {
     if (load.argument(1, "map_location") || load.has_splat()) continue;
@@ -179,10 +183,12 @@ void check_load_without_map_location(const Program& program, Report& report) {
     if (facts::only_without_distribution(program, load.ref()) ||
         !facts::is_reachable(program, load.ref()))
       continue;
+    const bool surely = is_of_a_run(program, load, words) && is_restored(program, load);
+    if (prepared && !(surely && restores_a_run(program, load))) continue;
     Finding& finding = report.at(
         load.ref(), Confidence::likely,
         "torch.load restores tensors to the GPU they were saved from: all ranks fill GPU 0");
-    if (!is_of_a_run(program, load, words) || !is_restored(program, load)) tell_as_note(finding);
+    if (!surely) tell_as_note(finding);
     finding.help = "Pass map_location=\"cpu\", or f\"cuda:{local_rank}\".";
     add_argument(load, "map_location=\"cpu\"", "Load to the CPU", finding);
   }
