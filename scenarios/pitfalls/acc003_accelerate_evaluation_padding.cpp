@@ -6,6 +6,7 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Kind;
 
 namespace {
 
@@ -42,9 +43,44 @@ bool is_sum(const Program& program, Ref value) {
   });
 }
 
+// scores.append(...) in a loop of the same function that stands above the call and is over.
+bool is_collected_above(const Program& program, Ref list, Ref use) {
+  if (list.kind() != Kind::identifier) return false;
+  const auto appends = program.calls_named("append");
+  return std::any_of(appends.begin(), appends.end(), [&](const CallRef& append) {
+    const Ref loop = program.innermost_loop(append.ref());
+    return append.receiver() && program.same_variable(append.receiver(), list) && loop &&
+           loop.kind() == Kind::for_statement && loop.module == use.module &&
+           loop.module->tree()[loop.node].last <= use.node && !facts::calls_in(loop).empty();
+  });
+}
+
+// gather_for_metrics(torch.cat(scores)) below the loop over the loader: it drops what was repeated
+// in the last batch while the loader is read, and nothing once it is at its end.
+void check_metrics_behind_loop(const Program& program, Report& report) {
+  if (program.calls_named("prepare").empty()) return;
+  for (const CallRef& gather : program.calls_named("gather_for_metrics")) {
+    const Ref value = gather.positional(0);
+    const CallRef joined = value ? program.as_call(value) : CallRef{};
+    const bool joins = joined && (joined.call->name == "cat" || joined.call->name == "concat" ||
+                                  joined.call->name == "stack");
+    const Ref list = joins ? joined.positional(0) : value;
+    if (!list || program.innermost_loop(gather.ref()) ||
+        !is_collected_above(program, list, gather.ref()))
+      continue;
+    report
+        .at(gather.ref(), Confidence::likely,
+            "gather_for_metrics behind the loop over the loader drops nothing: the samples that "
+            "were repeated to make the last batches equal count twice in the metric")
+        .help = "Call it in the loop, on the outputs of each batch.";
+  }
+}
+
 }  // namespace
 
 void check_accelerate_evaluation_padding(const Program& program, Report& report) {
+  if (!program.uses(Api::accelerator) && program.calls_named("gather_for_metrics").empty()) return;
+  check_metrics_behind_loop(program, report);
   if (!program.uses(Api::accelerator)) return;
   const std::string_view accelerator =
       program.assigned_name(program.calls(Api::accelerator).front().ref());
