@@ -20,7 +20,9 @@ bool tells_ranks_apart(const Program& program, Ref rank) {
   const auto sources = program.sources(rank);
   return facts::contains(facts::lowered(rank.text()), "local_rank") &&
          std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-           return program.environment_name(source.ref) == "RANK";
+           const CallRef call = program.as_call(source.ref);
+           return program.environment_name(source.ref) == "RANK" ||
+                  (call && call.call->name == "get_rank");
          });
 }
 
@@ -100,6 +102,11 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
     for (const CallRef& placed : facts::placements(program, wrap))
       if (flag(global_rank_in(program, placed.positional(0)))) return;
   }
+  // device = torch.device(f"cuda:{rank}") of a script that reads the local rank as well.
+  for (const CallRef& device : program.calls(Api::torch_device))
+    if (const Ref rank = global_rank_in(program, device.ref());
+        rank && tells_ranks_apart(program, rank) && flag(rank))
+      return;
 }
 
 }  // namespace bench::pitfalls
