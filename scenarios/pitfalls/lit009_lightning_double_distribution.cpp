@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
 
 namespace bench::pitfalls {
@@ -22,6 +23,69 @@ bool only_on_gpus(const Program& program) {
       return accelerator->value.string == "gpu" || accelerator->value.string == "cuda";
     return gpus != nullptr && gpus->value.is_integer() && gpus->value.integer != 0;
   });
+}
+
+// getattr(args, "rank", 0) of options that have no such one: the same number in every process.
+bool is_missing_option(const Program& program, Ref value) {
+  const CallRef call = program.as_call(value);
+  if (!call || call.call->name != "getattr" || call.positional(2).kind() != diagnose::Kind::integer)
+    return false;
+  const std::string name = program.string(call.positional(1)).value_or("");
+  const auto of_parser = program.sources(call.positional(0));
+  if (name.empty() || of_parser.empty() ||
+      !std::all_of(of_parser.begin(), of_parser.end(), [&](const diagnose::Source& source) {
+        const CallRef parse = program.as_call(source.ref);
+        return parse && parse.call->name == "parse_args";
+      }))
+    return false;
+  const auto options = program.calls_named("add_argument");
+  return std::none_of(options.begin(), options.end(),
+                      [&](const CallRef& option) {
+                        std::string text = program.string(option.positional(0)).value_or("");
+                        std::replace(text.begin(), text.end(), '-', '_');
+                        return text == "__" + name;
+                      }) &&
+         std::all_of(
+             program.modules().begin(), program.modules().end(),
+             [&](const diagnose::Module* module) { return module->defs_of(name, true).empty(); });
+}
+
+bool is_one_for_all(const Program& program, Ref rank) {
+  if (rank.kind() == diagnose::Kind::integer) return true;
+  const auto sources = program.sources(rank);
+  return sources.size() == 1 && is_missing_option(program, sources.front().ref);
+}
+
+// A Trainer that may start several processes.
+bool may_start_several(const Program& program) {
+  const auto uses = trainer::uses(program);
+  return std::any_of(uses.begin(), uses.end(), [](const trainer::Use& use) {
+    const auto* devices = use.find("devices");
+    const bool one = devices != nullptr && devices->value.is_integer() &&
+                     devices->value.integer == 1 && !devices->value.is_default;
+    return use.call && !one && (devices != nullptr || use.find("strategy") != nullptr);
+  });
+}
+
+// DistributedSampler(data, num_replicas=n, rank=rank), and what another file derives from it.
+void check_sampler_of_one_rank(const Program& program, Report& report) {
+  if (!may_start_several(program)) return;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& each : module->calls()) {
+      const CallRef sampler{module, &each};
+      if (each.name.find("DistributedSampler") == std::string_view::npos ||
+          program.enclosing_class(sampler.ref()) || program.callee(sampler) ||
+          program.class_of_call(sampler) || !sampler.keyword("rank") ||
+          !sampler.keyword("num_replicas") || !is_one_for_all(program, sampler.keyword("rank")) ||
+          !facts::is_reachable(program, sampler.ref()))
+        continue;
+      report
+          .at(sampler.ref(), Confidence::likely,
+              "the sampler is made by hand with one rank for all: every process of the Trainer "
+              "reads the same shard")
+          .help = "Leave the sampler to the Trainer, or ask dist.get_rank() when it is set up.";
+      return;
+    }
 }
 
 }  // namespace
@@ -63,6 +127,7 @@ void check_lightning_double_distribution(const Program& program, Report& report)
               "the sampler is made by hand with one rank for all: every process reads the same "
               "shard")
           .help = "Leave the sampler to the Trainer, which makes one for each rank.";
+  check_sampler_of_one_rank(program, report);
   bool has_sampler = program.uses(Api::distributed_sampler);
   for (const trainer::Use& use : trainer::uses(program)) {
     for (const std::string_view name : {"use_distributed_sampler", "replace_sampler_ddp"}) {
