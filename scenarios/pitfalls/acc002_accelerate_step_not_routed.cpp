@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
 
@@ -154,9 +155,138 @@ void check_accumulation(const Program& program, const CallRef& made, Report& rep
   finding.help = "Put the body of the loop under accelerator.accumulate(model).";
 }
 
+// The program says nowhere which process it is, nor draws at random.
+bool is_the_same_everywhere(const Program& program) {
+  for (const std::string_view word :
+       {"process_index", "num_processes", "split_between_processes", "get_rank", "RANK",
+        "local_rank", "world_size", "split_dataset_by_node", "shuffle", "random.", "randint",
+        "randperm"})
+    if (program.mentions(word)) return false;
+  return true;
+}
+
+bool counts_up_in(Ref loop, std::string_view name) {
+  const auto& module = *loop.module;
+  const auto& defs = module.defs_of(name, false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const auto& def = module.defs()[index];
+    const bool counts = def.kind == diagnose::DefKind::augmented ||
+                        (def.kind == diagnose::DefKind::loop && def.value != diagnose::kNoNode &&
+                         module.text(def.value).starts_with("range("));
+    return counts && module.tree().contains(loop.node, def.target);
+  });
+}
+
+bool is_length_of(const Program& program, Ref count, Ref list) {
+  const auto sources = program.sources(count);
+  const CallRef length = sources.size() == 1 ? program.as_call(sources.front().ref) : CallRef{};
+  return length && length.call->name == "len" && program.same_variable(length.positional(0), list);
+}
+
+// samples[step % len(samples)], also through a name for the index.
+bool goes_round_by_step(const Program& program, Ref loop, Ref item) {
+  const Ref list = item.child(diagnose::Field::value);
+  const auto indices = program.sources(item.child(diagnose::Field::subscript));
+  if (list.kind() != Kind::identifier || indices.size() != 1) return false;
+  const Ref index = indices.front().ref;
+  return index.kind() == Kind::binary && (*index.module)[index.node].op == diagnose::Op::modulo &&
+         counts_up_in(loop, index.child(diagnose::Field::left).text()) &&
+         is_length_of(program, index.child(diagnose::Field::right), list);
+}
+
+// No loader at all: the step says which sample comes next, and is the same in every process.
+void check_samples_by_step(const Program& program, const TrainingLoop& loop, Report& report) {
+  const Ref body = loop.batches;
+  if (loop.iterable || !accelerate_wraps(program) || !is_the_same_everywhere(program)) return;
+  for (const diagnose::NodeId node : body.module->nodes_of(Kind::subscript)) {
+    const Ref item = body.with(node);
+    if (!body.module->tree().contains(body.node, node) || program.under_no_grad(item) ||
+        !goes_round_by_step(program, body, item))
+      continue;
+    report
+        .at(item, Confidence::likely,
+            "the step picks the sample, and is the same in every process: all of them train on the "
+            "same samples")
+        .help = "Make a DataLoader and pass it to accelerator.prepare().";
+    return;
+  }
+}
+
+bool is_given(const CallRef& prepare, std::string_view name) {
+  for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+    if (argument.text() == name) return true;
+  return false;
+}
+
+bool is_used_in(Ref branch, std::string_view name) {
+  const auto& tree = branch.module->tree();
+  for (auto at = branch.node; at < tree[branch.node].last; ++at)
+    if (tree[at].kind == Kind::identifier && tree.text(at) == name) return true;
+  return false;
+}
+
+// The widest part of the program that holds the node and not the other one.
+Ref branch_of(Ref node, Ref other) {
+  const auto& tree = node.module->tree();
+  auto at = node.node;
+  while (tree[at].parent != diagnose::kNoNode && !tree.contains(tree[at].parent, other.node))
+    at = tree[at].parent;
+  return node.with(at);
+}
+
+// The loop below both branches goes over the name, in the runs of either.
+bool is_read_below(const Program& program, const CallRef& prepare, Ref name) {
+  const auto& module = *prepare.module;
+  for (const diagnose::NodeId node : module.loops()) {
+    const Ref loop{&module, node};
+    if (loop.kind() != Kind::for_statement || node < prepare.call->node ||
+        program.enclosing_function(loop) != program.enclosing_function(prepare.ref()) ||
+        facts::exclusive(loop, prepare.ref()) || is_evaluation_loop(program, loop) ||
+        program.under_no_grad(loop))
+      continue;
+    if (program.strip_iterable(loop.child(diagnose::Field::right)).text() == name.text())
+      return true;
+  }
+  return false;
+}
+
+// if first_stage: net, loader = prepare(net, loader); else: net = prepare(net): below, the loop
+// over the loader reads all of it in the runs of the second branch.
+void check_prepared_in_one_branch(const Program& program, Report& report) {
+  const auto prepares = program.calls_named("prepare");
+  const auto is_accelerators = [](const CallRef& prepare) {
+    return prepare.receiver() &&
+           facts::contains(facts::lowered(prepare.receiver().text()), "accel");
+  };
+  for (const CallRef& whole : prepares)
+    for (const CallRef& part : prepares) {
+      if (whole.module != part.module || whole.call == part.call || !is_accelerators(whole) ||
+          !is_accelerators(part) || whole.has_splat() || part.has_splat() ||
+          !facts::exclusive(whole.ref(), part.ref()))
+        continue;
+      for (std::size_t i = 0; const Ref argument = whole.positional(i); ++i) {
+        if (argument.kind() != Kind::identifier || is_given(part, argument.text()) ||
+            !program.comes_from(argument, Api::data_loader))
+          continue;
+        const Ref branch = branch_of(part.ref(), whole.ref());
+        const CallRef loader = program.origin(argument, Api::data_loader);
+        if (is_used_in(branch, argument.text()) || !is_read_below(program, part, argument) ||
+            is_evaluation_loader(program, loader) || is_split_by_hand(program, loader))
+          continue;
+        report
+            .at(part.ref(), Confidence::likely,
+                "the other branch passes the training loader to accelerator.prepare(), this one "
+                "does not: here every process reads all the data")
+            .help = "Pass it to prepare() in both branches.";
+        return;
+      }
+    }
+}
+
 }  // namespace
 
 void check_accelerate_step_not_routed(const Program& program, Report& report) {
+  check_prepared_in_one_branch(program, report);
   if (!program.uses(Api::accelerator)) return;
   const CallRef made = program.calls(Api::accelerator).front();
   const std::string_view accelerator = program.assigned_name(made.ref());
@@ -184,6 +314,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
           return backward.positional(0) || routes_here(program, backward.ref(), made);
         });
     if (steps_with_it) check_sibling_of_prepared(program, loop.iterable, report);
+    if (steps_with_it) check_samples_by_step(program, loop, report);
     if (steps_with_it && !program.calls_named("prepare").empty())
       for (const CallRef& loader : loaders_of(program, loop.iterable)) {
         const std::string_view name = program.assigned_name(loader.ref());
