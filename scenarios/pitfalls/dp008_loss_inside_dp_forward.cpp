@@ -2,11 +2,15 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
 using diagnose::ClassRef;
+using diagnose::Field;
 using diagnose::FunctionRef;
+using diagnose::Kind;
 using diagnose::NodeId;
 using diagnose::Source;
 using diagnose::Wrap;
@@ -38,12 +42,68 @@ bool forward_returns_loss(const Program& program, const Wrap& wrap, int element)
   return false;
 }
 
+// An item of what a DataParallel model gives, by a name or by its place: losses[0], nothing
+// between.
+bool is_output(const Program& program, Ref value, int depth = 0) {
+  constexpr int kSteps = 4;
+  if (!value || depth > kSteps) return false;
+  if (value.kind() == Kind::subscript)
+    return is_output(program, value.child(Field::value), depth + 1);
+  if (value.kind() != Kind::identifier) return false;
+  const auto sources = program.sources(value);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    if (source.ref.kind() == Kind::subscript && source.how == Source::How::value)
+      return is_output(program, source.ref, depth + 1);
+    if (source.how != Source::How::value && source.how != Source::How::element) return false;
+    const auto& forwards = program.forward_calls();
+    return std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
+      return forward.call.ref() == source.ref && forward.wrap->kind == Wrapper::data_parallel;
+    });
+  });
+}
+
+// What is added up in a + b * weight, as far as it is an output.
+bool adds_output(const Program& program, Ref sum) {
+  if (sum.kind() != Kind::binary) return is_output(program, sum);
+  const diagnose::Op op = (*sum.module)[sum.node].op;
+  if (op != diagnose::Op::add && op != diagnose::Op::multiply) return false;
+  return adds_output(program, sum.child(Field::left)) ||
+         adds_output(program, sum.child(Field::right));
+}
+
+// loss += losses[0] above loss.backward(), where `losses` comes out of a DataParallel model. On one
+// GPU backward() asks for a single number, so that is what the model gives on each of them.
+void check_added_outputs(const Program& program, const CallRef& backward, Report& report) {
+  const Ref loss = backward.receiver();
+  if (backward.positional(0) || loss.kind() != Kind::identifier) return;
+  const auto& module = *backward.module;
+  bool added = false;
+  for (const std::uint32_t index : module.defs_of(loss.text(), false)) {
+    const auto& def = module.defs()[index];
+    if (def.target > backward.call->node || def.value == diagnose::kNoNode ||
+        module.function_of(def.target) != module.function_of(backward.call->node))
+      continue;
+    const Ref value{&module, def.value};
+    const CallRef reduced = program.as_call(value);
+    if (reduced && (reduced.call->name == "mean" || reduced.call->name == "sum")) return;
+    const bool adds = def.kind == diagnose::DefKind::augmented || value.kind() == Kind::binary;
+    added = added || (adds && adds_output(program, value));
+  }
+  if (!added) return;
+  report
+      .at(backward.ref(), Confidence::likely,
+          "a part of this loss comes out of DataParallel, which gives one value for each GPU: the "
+          "sum is a vector, and backward() raises RuntimeError")
+      .help = "Average the part before it is added: loss += losses[0].mean().";
+}
+
 }  // namespace
 
 void check_loss_inside_dp_forward(const Program& program, Report& report) {
   for (const CallRef& backward : program.calls_named("backward")) {
     Ref loss = backward.receiver();
     if (!loss) continue;
+    if (program.has_data_parallel()) check_added_outputs(program, backward, report);
     const CallRef direct = program.as_call(loss);
     if (direct && direct.receiver() && direct.call->name != "sum") continue;
     bool summed = false;
