@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/trainer.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
@@ -106,10 +107,58 @@ void check_saves_beside_accelerate(const Program& program, Report& report) {
   }
 }
 
+// Whether the Trainer starts several processes that all run the script to its end: "ddp", or "auto"
+// on the devices that there are. What spawns comes back to one, and FSDP gathers on every rank.
+bool starts_several(const trainer::Use& use) {
+  const auto* strategy = use.find("strategy");
+  const auto* devices = use.find("devices");
+  const auto* accelerator = use.find("accelerator");
+  const auto is_one = [](const trainer::Argument* count) {
+    return count != nullptr && count->value.is_integer() && count->value.integer == 1 &&
+           !count->value.is_default;
+  };
+  if (!use.call || strategy == nullptr || !strategy->node || is_one(devices) ||
+      (accelerator != nullptr && accelerator->value.is_string() &&
+       accelerator->value.string == "cpu"))
+    return false;
+  const std::string text =
+      facts::lowered(strategy->node.text()) + " " + facts::lowered(strategy->value.string);
+  for (const std::string_view word : {"spawn", "fork", "notebook", "fsdp", "deepspeed", "single"})
+    if (facts::contains(text, word)) return false;
+  return facts::contains(text, "ddp") ||
+         (facts::contains(text, "auto") && (devices != nullptr || use.find("num_nodes")));
+}
+
+// torch.save(model.state_dict(), path) below trainer.fit(): every process comes by.
+void check_saves_below_fit(const Program& program, Report& report) {
+  const auto uses = trainer::uses(program);
+  if (std::none_of(uses.begin(), uses.end(), starts_several)) return;
+  for (const CallRef& save : program.calls(Api::torch_save)) {
+    if (!is_training_state(program, save) || is_file_of_its_own(program, save) ||
+        program.guarded_by_rank(save.ref()) != RankTest::none ||
+        facts::rank_goes_first(program, save.ref()) || !facts::is_reachable(program, save.ref()))
+      continue;
+    const auto fits = program.calls_named("fit");
+    if (std::none_of(fits.begin(), fits.end(), [&](const CallRef& fit) {
+          return fit.receiver() && program.comes_from(fit.receiver(), Api::lightning_trainer) &&
+                 program.enclosing_function(fit.ref()) == program.enclosing_function(save.ref()) &&
+                 only_runs_before(program, fit.ref(), save.ref());
+        }))
+      continue;
+    report
+        .at(save.ref(), Confidence::likely,
+            "every process of the Trainer writes the same file: the last one wins, and a reader "
+            "may "
+            "find a torn file")
+        .help = "Use trainer.save_checkpoint(), or save under if trainer.is_global_zero.";
+  }
+}
+
 }  // namespace
 
 void check_save_on_every_rank(const Program& program, Report& report) {
   if (program.wraps().empty()) check_saves_beside_accelerate(program, report);
+  if (program.wraps().empty()) check_saves_below_fit(program, report);
   if (!has_ranks_of_its_own(program)) return;
   for (const CallRef& save : saves_of(program)) {
     if (program.guarded_by_rank(save.ref()) != RankTest::none || is_file_of_its_own(program, save))
