@@ -1,6 +1,9 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+#include <initializer_list>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -16,7 +19,7 @@ bool measures_throughput(std::string_view text) {
   const std::string plain = facts::lowered(text);
   for (const std::string_view word :
        {"throughput", "samples/s", "images/s", "img/s", "samples_per_sec", "images_per_sec",
-        "imgs_per_sec", "items_per_second"})
+        "imgs_per_sec", "items_per_second", "tokens/s", "tok/s", "tokens_per_sec", "tok_per_sec"})
     if (facts::contains(plain, word)) return true;
   return false;
 }
@@ -35,11 +38,61 @@ bool divides_by_elapsed(const Program& program, FunctionRef function) {
   return false;
 }
 
+bool tells_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return facts::contains(text, word); });
+}
+
 bool waits_for_gpu(std::string_view text) {
-  for (const std::string_view word : {"synchronize", "Event(", ".item()", ".cpu()", "warmup",
-                                      "warm_up", "float(loss", "barrier("})
-    if (facts::contains(text, word)) return true;
-  return false;
+  // What waits for the Apple GPU waits for no other.
+  constexpr std::string_view kElsewhere = "mps.synchronize";
+  const std::size_t at = text.find(kElsewhere);
+  if (at != std::string_view::npos)
+    return waits_for_gpu(text.substr(0, at)) || waits_for_gpu(text.substr(at + kElsewhere.size()));
+  return tells_one_of(text, {"synchronize", "Event(", ".item()", ".cpu()", "float(loss", "barrier(",
+                             "scaler.step("});
+}
+
+// end = time.time(), where `end - start` is taken, and time.time() - start: the last such reading.
+CallRef reading_after(const Program& program, const CallRef& start) {
+  const std::string_view name = program.assigned_name(start.ref());
+  CallRef last;
+  if (name.empty()) return last;
+  for (const CallRef& clock : program.calls(Api::time_now)) {
+    if (clock.module != start.module || clock.call->node <= start.call->node ||
+        program.enclosing_function(clock.ref()) != program.enclosing_function(start.ref()))
+      continue;
+    const std::string_view end = program.assigned_name(clock.ref());
+    for (const NodeId node : clock.module->nodes_of(Kind::binary)) {
+      const Ref difference{clock.module, node};
+      if (clock.module->tree()[node].op != Op::subtract ||
+          difference.child(diagnose::Field::right).text() != name)
+        continue;
+      const Ref left = difference.child(diagnose::Field::left);
+      if (left == clock.ref() || (!end.empty() && left.text() == end)) last = clock;
+    }
+  }
+  return last;
+}
+
+// The part of a measured span in which a wait for the GPU waits for the last step: from the
+// innermost loop around the last backward pass, or from that pass where the loop is around it all.
+// Empty where no backward pass stands between the two readings.
+std::string_view behind_last_step(const Program& program, const CallRef& start,
+                                  const CallRef& end) {
+  const auto& tree = start.module->tree();
+  NodeId from = diagnose::kNoNode;
+  for (const CallRef& backward : program.calls_named("backward")) {
+    if (backward.module != start.module || backward.call->node < start.call->node ||
+        backward.call->node > end.call->node)
+      continue;
+    const Ref loop = program.innermost_loop(backward.ref());
+    from = loop && loop.node > start.call->node ? loop.node : backward.call->node;
+  }
+  if (from == diagnose::kNoNode) return {};
+  const std::string_view first = tree.text(from);
+  const std::string_view last = tree.text(end.call->node);
+  return {first.data(), static_cast<std::size_t>(last.data() - first.data())};
 }
 
 }  // namespace
@@ -54,10 +107,17 @@ void check_benchmark_without_warmup(const Program& program, Report& report) {
         function && facts::contains(facts::lowered(function.function->name), "bench");
     const bool measures =
         measures_throughput(text) || (function && divides_by_elapsed(program, function));
-    if ((!is_benchmark && !measures) || waits_for_gpu(text)) continue;
+    const CallRef end = reading_after(program, clock);
+    const std::string_view tail = end ? behind_last_step(program, clock, end) : "";
+    if ((!is_benchmark && !measures) || tells_one_of(text, {"warmup", "warm_up"}) ||
+        waits_for_gpu(tail.empty() ? text : tail))
+      continue;
     Ref loop;
     for (const TrainingLoop& training : program.training_loops())
-      if (training.batches.module == clock.module && training.batches.node > clock.call->node &&
+      if (training.batches.module == clock.module &&
+          (training.batches.node > clock.call->node ||
+           (!tail.empty() &&
+            clock.module->tree().contains(training.batches.node, clock.call->node))) &&
           program.enclosing_function(training.batches) == function)
         loop = training.batches;
     if (!loop) continue;
