@@ -31,6 +31,14 @@ bool is_always_one(const Program& program, Ref count) {
   return value.is_integer() && value.integer == 1 && !value.is_default;
 }
 
+// passes = 1, and more of them only in a branch: if batch > limit: passes = batch // limit.
+bool is_one_by_itself(const Program& program, Ref count) {
+  const auto sources = program.sources(count);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    return source.how == diagnose::Source::How::value && is_always_one(program, source.ref);
+  });
+}
+
 // for part in range(k): model(part), backward(); the step comes behind the loop.
 bool follows_micro_batches(const Program& program, const TrainingLoop& loop, const CallRef& step) {
   for (const CallRef& backward : loop.backwards) {
@@ -57,27 +65,25 @@ bool follows_micro_batches(const Program& program, const TrainingLoop& loop, con
   return false;
 }
 
-// (step + 1) % accumulation == 0
-bool tests_remainder(const Program& program, Ref condition) {
+// The number of passes in (step + 1) % accumulation == 0.
+Ref passes_of_remainder(Ref condition) {
   const auto& tree = condition.module->tree();
   Ref modulo;
   for (NodeId id = condition.node; id < tree[condition.node].last; ++id)
     if (tree[id].op == Op::modulo) modulo = condition.with(id);
-  return modulo && modulo.kind() == Kind::binary &&
-         !is_always_one(program, modulo.child(Field::right));
+  return modulo.kind() == Kind::binary ? modulo.child(Field::right) : Ref{};
 }
 
-// if passes == accumulation: passes = 0; and passes += 1 in the loop over the batches.
-bool tests_counter(const Program& program, const TrainingLoop& loop, const Guard& guard) {
+// That in if passes == accumulation: passes = 0, with passes += 1 in the loop over the batches.
+Ref passes_of_counter(const Program& program, const TrainingLoop& loop, const Guard& guard) {
   const auto& module = *guard.condition.module;
   const auto& tree = module.tree();
   const NodeId test = guard.condition.node;
   if (!guard.holds || tree[test].kind != Kind::comparison || tree.child_count(test) != 2 ||
       (tree[test].op != Op::equal && tree[test].op != Op::greater_equal) ||
       &module != loop.batches.module)
-    return false;
+    return {};
   const Ref counter = guard.condition.with(tree.child_at(test, 0));
-  if (is_always_one(program, counter.with(tree.child_at(test, 1)))) return false;
   bool counts = false;
   bool starts_anew = false;
   for (const std::uint32_t index : module.defs_of(counter.text(), false)) {
@@ -88,18 +94,17 @@ bool tests_counter(const Program& program, const TrainingLoop& loop, const Guard
     const bool there = tree.contains(tree[test].parent, def.target);
     starts_anew = starts_anew || (def.kind == DefKind::assign && value == 0 && there);
   }
-  return counts && starts_anew;
+  return counts && starts_anew ? counter.with(tree.child_at(test, 1)) : Ref{};
 }
 
-// The condition holds in every k-th pass, and no backward pass of the loop waits for it.
-bool steps_after_several(const Program& program, const TrainingLoop& loop, const Guard& guard) {
-  if (!tests_remainder(program, guard.condition) && !tests_counter(program, loop, guard))
-    return false;
-  return std::none_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& backward) {
-    const auto guards = program.guards(backward.ref());
-    return std::any_of(guards.begin(), guards.end(),
-                       [&](const Guard& other) { return other.condition == guard.condition; });
-  });
+// How many passes there are to a step, where no backward pass of the loop waits for the condition.
+Ref passes_to_a_step(const Program& program, const TrainingLoop& loop, const Guard& guard) {
+  Ref passes = passes_of_remainder(guard.condition);
+  if (!passes) passes = passes_of_counter(program, loop, guard);
+  for (const CallRef& backward : loop.backwards)
+    for (const Guard& other : program.guards(backward.ref()))
+      if (other.condition == guard.condition) return {};
+  return passes && !is_always_one(program, passes) ? passes : Ref{};
 }
 
 // accelerator.backward(loss) of a loop, with an Accelerator that is told of no accumulation.
@@ -149,11 +154,12 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
     }
     if (loop == nullptr || (prepared && !is_routed(program, *loop))) continue;
     for (const Guard& guard : program.guards(step.ref())) {
-      if (!steps_after_several(program, *loop, guard)) continue;
-      report
-          .at(guard.condition, Confidence::likely,
-              std::string(prepared ? kWastedByAccelerate : kWasted))
-          .help = prepared ? kUnderAccumulate : kUnderNoSync;
+      const Ref passes = passes_to_a_step(program, *loop, guard);
+      if (!passes) continue;
+      Finding& finding = report.at(guard.condition, Confidence::likely,
+                                   std::string(prepared ? kWastedByAccelerate : kWasted));
+      if (is_one_by_itself(program, passes)) tell_as_note(finding);
+      finding.help = prepared ? kUnderAccumulate : kUnderNoSync;
       return;
     }
   }
