@@ -1,7 +1,9 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/trainer.hpp"
 
+#include <algorithm>
 #include <cctype>
 
 namespace bench::pitfalls {
@@ -54,9 +56,82 @@ bool searches_unused(const Program& program) {
   return false;
 }
 
+// A Trainer that wraps in DDP, told of no search, where it has several devices.
+bool wraps_without_search(const trainer::Use& use) {
+  const auto* strategy = use.find("strategy");
+  const auto* devices = use.find("devices");
+  const bool one = devices != nullptr && devices->value.is_integer() &&
+                   devices->value.integer == 1 && !devices->value.is_default;
+  if (!use.call || strategy == nullptr || !strategy->node || one) return false;
+  const diagnose::Value& name = strategy->value;
+  if (name.is_string())
+    return name.string == "ddp" || (name.string == "auto" && devices != nullptr);
+  return strategy->node.text().starts_with("DDPStrategy(") &&
+         !facts::contains(strategy->node.text(), "find_unused");
+}
+
+// self.generator for Adam(self.generator.parameters()), one for each optimizer of the class.
+std::vector<Ref> models_of_optimizers(const Program& program, ClassRef cls) {
+  std::vector<Ref> out;
+  const FunctionRef configure = program.method(cls, "configure_optimizers");
+  if (!configure) return out;
+  for (const CallRef& call : facts::calls_in({configure.module, configure.function->body})) {
+    const CallRef parameters = call.call->api == diagnose::Api::optimizer
+                                   ? program.as_call(call.argument(0, "params"))
+                                   : CallRef{};
+    if (parameters && parameters.call->name == "parameters" &&
+        parameters.receiver().text().starts_with("self."))
+      out.push_back(parameters.receiver());
+  }
+  return out;
+}
+
+// The loss may come from the model: by its name, by forward(), or by a method that is not seen.
+bool may_come_from(const Program& program, ClassRef cls, Ref loss, std::string_view model) {
+  const auto calls = facts::calls_behind(program, loss);
+  return std::any_of(calls.begin(), calls.end(), [&](const Ref& at) {
+    const CallRef call = program.as_call(at);
+    const std::string_view function = at.module->text(call.call->function);
+    if (facts::contains(at.text(), model) || function == "self") return true;
+    if (!function.starts_with("self.") || program.callee(call)) return false;
+    const auto& defs = cls.module->defs_of(call.call->name, true);
+    return defs.empty() && function == "self." + std::string(call.call->name);
+  });
+}
+
+// self.manual_backward(loss) of one of two optimizers' models. Lightning prepares DDP for all
+// parameters before each backward pass, and those of the other model stay without a gradient.
+void check_manual_optimization(const Program& program, Report& report) {
+  const auto uses = trainer::uses(program);
+  if (std::none_of(uses.begin(), uses.end(), wraps_without_search)) return;
+  for (const CallRef& backward : program.calls_named("manual_backward")) {
+    const ClassRef cls = program.enclosing_class(backward.ref());
+    const FunctionRef step = program.enclosing_function(backward.ref());
+    if (!cls || !step || !program.derives_from(cls, diagnose::Api::lightning_module)) continue;
+    const Ref loss = backward.positional(0);
+    const auto models = models_of_optimizers(program, cls);
+    if (!loss || models.size() < 2 || facts::calls_behind(program, loss).empty()) continue;
+    for (const Ref& model : models) {
+      const bool of_another = std::any_of(models.begin(), models.end(), [&](const Ref& other) {
+        return other.text() != model.text() && may_come_from(program, cls, loss, other.text());
+      });
+      if (!of_another || may_come_from(program, cls, loss, model.text())) continue;
+      report
+          .at(backward.ref(), Confidence::likely,
+              "this loss gives no gradients to " + std::string(model.text()) +
+                  ", and Lightning's DDP waits for those of all parameters in each backward pass: "
+                  "on several GPUs it raises \"Expected to have finished reduction in the prior "
+                  "iteration\"")
+          .help = "Use strategy=\"ddp_find_unused_parameters_true\".";
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 void check_unused_parameters(const Program& program, Report& report) {
+  check_manual_optimization(program, report);
   if (!program.has_ddp() || searches_unused(program)) return;
   for (const ClassRef& cls : facts::wrapped_classes(program, Wrapper::ddp)) {
     const FunctionRef init = program.method(cls, "__init__");
