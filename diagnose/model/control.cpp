@@ -212,7 +212,8 @@ bool Program::before_ranks(Ref node, int depth) const {
     const auto processes = calls_named(name);
     if (std::any_of(processes.begin(), processes.end(), starts_below)) return true;
   }
-  if (!function) return false;
+  // The fallback for one GPU, worker(0, 1) beside mp.spawn(worker), does not keep ranks out of it.
+  if (!function || is_spawned(function)) return false;
   const auto& sites = call_sites(function);
   return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
     return before_ranks(site.ref(), depth + 1);
