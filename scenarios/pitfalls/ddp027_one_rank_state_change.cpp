@@ -37,16 +37,6 @@ bool others_load(const Program& program, const CallRef& load, const Wrap* wrap) 
   });
 }
 
-// if rank == 3: a whole loop that steps, else: the same loop again.
-bool others_step(const Program& program, const CallRef& step) {
-  const auto steps = program.calls_named("step");
-  return std::any_of(steps.begin(), steps.end(), [&](const CallRef& other) {
-    return other.receiver() && program.comes_from(other.receiver(), Api::optimizer) &&
-           program.guarded_by_rank(other.ref()) != RankTest::none &&
-           facts::exclusive(step.ref(), other.ref());
-  });
-}
-
 // Something is trained below, or in another round of a loop around.
 bool trains_afterwards(const Program& program, Ref load) {
   const auto around = program.loops_around(load);
@@ -62,9 +52,66 @@ bool trains_afterwards(const Program& program, Ref load) {
          });
 }
 
+// if rank == 3: a whole loop that steps, else: the same loop again.
+bool steps_in_other_branch(const Program& program, const CallRef& step) {
+  const auto steps = program.calls_named("step");
+  return std::any_of(steps.begin(), steps.end(), [&](const CallRef& other) {
+    return other.receiver() && program.guarded_by_rank(other.ref()) != RankTest::none &&
+           program.same_variable(other.receiver(), step.receiver()) &&
+           facts::exclusive(step.ref(), other.ref());
+  });
+}
+
+// The other ranks step as well: if rank == 0: log, scheduler.step(); else: scheduler.step().
+bool others_step(const Program& program, const CallRef& step) {
+  const RankTest here = program.guarded_by_rank(step.ref());
+  const auto steps = program.calls_named("step");
+  return std::any_of(steps.begin(), steps.end(), [&](const CallRef& other) {
+    return other.call != step.call && program.guarded_by_rank(other.ref()) != here &&
+           other.receiver() && program.same_variable(other.receiver(), step.receiver());
+  });
+}
+
+// Learning rates come to the other ranks in another way: they are written into the groups of
+// parameters, or the state of the optimizer is sent in the loop.
+bool hands_learning_rate_on(const Program& program) {
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::NodeId node : module->nodes_of(Kind::subscript)) {
+      const auto& tree = module->tree();
+      if (tree[node].field == Field::left &&
+          tree.string_value(tree.child(node, Field::subscript)).value_or("") == "lr")
+        return true;
+    }
+  for (const char* name : {"broadcast_optimizer_state", "broadcast_object", "broadcast_object_list",
+                           "load_state_dict"})
+    for (const CallRef& call : program.calls_named(name))
+      if (!program.loops_around(call.ref()).empty()) return true;
+  return false;
+}
+
+void check_steps_of_one_rank(const Program& program, Report& report) {
+  for (const CallRef& step : program.calls_named("step")) {
+    if (!step.receiver() || program.guarded_by_rank(step.ref()) == RankTest::none) continue;
+    if (steps_in_other_branch(program, step)) continue;
+    if (program.comes_from(step.receiver(), Api::optimizer))
+      report
+          .at(step.ref(), Confidence::certain,
+              "one rank alone steps its optimizer: the replicas drift apart from here")
+          .help = "Step on every rank.";
+    else if (program.comes_from(step.receiver(), Api::scheduler) && !others_step(program, step) &&
+             !program.loops_around(step.ref()).empty() && !hands_learning_rate_on(program))
+      report
+          .at(step.ref(), Confidence::certain,
+              "one rank alone steps the scheduler: the others keep their learning rate, and the "
+              "replicas drift apart from here")
+          .help = "Step the scheduler on every rank.";
+  }
+}
+
 }  // namespace
 
 void check_one_rank_state_change(const Program& program, Report& report) {
+  if (program.has_ddp() || program.uses(Api::hvd_init)) check_steps_of_one_rank(program, report);
   if (!program.has_ddp()) return;
   for (const CallRef& load : program.calls_named("load_state_dict")) {
     const Ref receiver = load.receiver();
@@ -81,15 +128,6 @@ void check_one_rank_state_change(const Program& program, Report& report) {
             "between ranks "
             "only when it is built, so the others keep theirs")
         .help = "Load before wrapping, or on every rank.";
-  }
-  for (const CallRef& step : program.calls_named("step")) {
-    if (!step.receiver() || program.guarded_by_rank(step.ref()) == RankTest::none) continue;
-    if (!program.comes_from(step.receiver(), Api::optimizer) || others_step(program, step))
-      continue;
-    report
-        .at(step.ref(), Confidence::certain,
-            "one rank alone steps its optimizer: the replicas drift apart from here")
-        .help = "Step on every rank.";
   }
   for (const Wrap& wrap : program.wraps())
     if (const Ref flag = wrap.call.keyword("init_sync"); flag && program.is_literal_false(flag))
