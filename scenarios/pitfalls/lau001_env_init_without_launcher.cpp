@@ -1,5 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/env_rendezvous.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
 
 namespace bench::pitfalls {
 
@@ -25,39 +28,73 @@ bool works_alone(const Program& program) {
   return false;
 }
 
-// The variable that is missing where the group is joined; nothing where none is read. Who gives
-// rank and world size needs the first node's address alone, and none with an address of his own.
+// The variable that is read where the group is joined and that the line does not set.
 std::string_view missing_variable(const Program& program, const CallRef& init,
                                   const LaunchLine& launch) {
-  const Ref rank = init.argument(4, "rank");
-  const Ref world_size = init.argument(3, "world_size");
-  const auto is_given = [&](Ref value) {
-    return value && program.environment_name(value).empty() &&
-           program.integer(value).value_or(0) >= 0;
-  };
-  if (!is_given(rank) || !is_given(world_size)) return "RANK";
-  const Ref method = init.argument(1, "init_method");
-  const bool is_env = !method || method.kind() == Kind::none_literal ||
-                      program.string(method).value_or("").starts_with("env://");
-  return is_env && !launch.environment.contains("MASTER_ADDR") ? "MASTER_ADDR" : "";
+  const std::string_view variable = variable_read(program, init);
+  return launch.environment.contains(std::string(variable)) ? "" : variable;
+}
+
+// Rank and world size can be left out under a launcher alone, and this one is none for torch: srun
+// tells the rank as SLURM_PROCID.
+bool is_plain_srun(const LaunchLine& launch) {
+  const auto exported = launch.flags.find("export");
+  return launch.launcher == Launcher::srun && !launch.environment.contains("RANK") &&
+         !launch.flags.contains("container-image") &&  // its hooks may set the variables
+         (exported == launch.flags.end() || !facts::contains(exported->second.text, "RANK"));
+}
+
+// Known lines or, without them, those that the script's own text shows: all of them start the ranks
+// by srun, or by python within a job of it.
+bool is_started_by_srun(const Program& program) {
+  const auto& known = program.launches();
+  const auto shown =
+      known.empty() && program.mentions("SLURM_PROCID") ? launches_in_text(program) : known;
+  return std::any_of(shown.begin(), shown.end(), is_plain_srun) &&
+         std::all_of(shown.begin(), shown.end(), [](const LaunchLine& launch) {
+           return is_plain_srun(launch) ||
+                  (launch.launcher == Launcher::python && !launch.environment.contains("RANK"));
+         });
+}
+
+// What fails under a condition or in a try is expected there, and the script goes on alone.
+bool is_tried(const Program& program, const CallRef& init) {
+  return program.under(init.ref(), [](Ref condition, bool) {
+    return !facts::contains(condition.text(), "__name__");
+  }) || init.module->tree().ancestor(init.call->node, Kind::try_statement) != kNoNode;
+}
+
+void check_started_by_srun(const Program& program, Report& report) {
+  if (program.uses(Api::spawn) || program.imports("submitit") || program.imports("mpi4py") ||
+      program.framework_distributes() || !is_started_by_srun(program))
+    return;
+  for (const CallRef& init : program.calls(Api::init_process_group)) {
+    const Ref method = init.argument(1, "init_method");
+    const bool is_env = !method || program.string(method).value_or("").starts_with("env://");
+    if (!is_env || variable_read(program, init) != "RANK" || is_tried(program, init) ||
+        !facts::is_reachable(program, init.ref()) || may_set(program, "RANK", init))
+      continue;
+    report
+        .at(init.ref(), Confidence::likely,
+            "srun sets SLURM_PROCID and no RANK: ValueError, environment variable RANK expected, "
+            "but not set")
+        .help =
+        "Give rank and world_size from SLURM_PROCID and SLURM_NTASKS, and set MASTER_ADDR "
+        "and MASTER_PORT; or start torchrun by srun.";
+    return;
+  }
 }
 
 }  // namespace
 
 void check_env_init_without_launcher(const Program& program, Report& report) {
+  check_started_by_srun(program, report);
   for (const LaunchLine& launch : program.launches()) {
     if (launch.launcher != Launcher::python || launch.environment.contains("RANK") ||
         works_alone(program))
       continue;
     for (const CallRef& init : program.calls(Api::init_process_group)) {
-      const bool guarded = program.under(init.ref(), [](Ref condition, bool) {
-        return !facts::contains(condition.text(), "__name__");
-      });
-      // What fails in a try is caught, and the script goes on alone.
-      const bool caught =
-          init.module->tree().ancestor(init.call->node, Kind::try_statement) != kNoNode;
-      if (init.keyword("store") || guarded || caught || !facts::is_reachable(program, init.ref()))
-        continue;
+      if (is_tried(program, init) || !facts::is_reachable(program, init.ref())) continue;
       const std::string variable(missing_variable(program, init, launch));
       if (variable.empty()) continue;
       Finding& finding = report.at(init.ref(), Confidence::certain,

@@ -1,5 +1,9 @@
+#include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/env_rendezvous.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
 
 namespace bench::pitfalls {
 
@@ -11,7 +15,64 @@ using diagnose::LaunchLine;
 using diagnose::Module;
 using diagnose::Source;
 
+namespace {
+
+// A function that mp.spawn starts runs the node.
+bool runs_in_spawned(const Program& program, Ref node) {
+  const auto here = program.enclosing_function(node);
+  const auto& functions = program.functions();
+  return here && std::any_of(functions.begin(), functions.end(), [&](const auto& worker) {
+           if (!program.is_spawned(worker)) return false;
+           const auto reached = program.reached({worker.module, worker.function->body});
+           return here == worker ||
+                  std::find(reached.begin(), reached.end(), here) != reached.end();
+         });
+}
+
+// The ranks of mp.spawn join by the environment alone, whatever they are asked for.
+bool joins_by_environment(const Program& program, const CallRef& init) {
+  const Ref method = init.argument(1, "init_method");
+  const auto& tree = init.module->tree();
+  return runs_in_spawned(program, init.ref()) && variable_read(program, init) == "MASTER_ADDR" &&
+         !(method && program.evaluate(method).is_default) &&
+         tree.ancestor(init.call->node, Kind::try_statement) == kNoNode &&
+         !program.under(init.ref(), [&](Ref condition, bool) {
+           return !program.is_distributed_flag(condition) &&
+                  !facts::contains(condition.text(), "is_available");
+         });
+}
+
+// The line may set the variable: torchrun does, and so may a job.
+bool may_give_address(const LaunchLine& launch) {
+  return launch.launcher != Launcher::python || launch.environment.contains("MASTER_ADDR");
+}
+
+// mp.spawn sets rank and world size, and leaves the address of the first rank to the script.
+void check_spawned_without_address(const Program& program, Report& report) {
+  const auto inits = program.calls(Api::init_process_group);
+  const auto spawns = program.calls(Api::spawn);
+  const auto& launches = program.launches();
+  if (inits.empty() || program.framework_distributes() || program.mentions("MASTER_ADDR") ||
+      std::any_of(launches.begin(), launches.end(), may_give_address) ||
+      std::none_of(spawns.begin(), spawns.end(), [&](const CallRef& spawn) {
+        return facts::certainty_of_reach(program, spawn.ref()) == facts::Certainty::certain;
+      }))
+    return;
+  for (const CallRef& init : inits)
+    if (!joins_by_environment(program, init) || may_set(program, "MASTER_ADDR", init)) return;
+  report
+      .at(inits.front().ref(), Confidence::likely,
+          "mp.spawn sets no MASTER_ADDR as torchrun does, and nothing here does: ValueError, "
+          "environment variable MASTER_ADDR expected, but not set")
+      .help =
+      "Set os.environ[\"MASTER_ADDR\"] and os.environ[\"MASTER_PORT\"] above it, or start "
+      "the script with torchrun in place of mp.spawn.";
+}
+
+}  // namespace
+
 void check_spawn_misuse(const Program& program, Report& report) {
+  if (program.uses(Api::spawn)) check_spawned_without_address(program, report);
   for (const CallRef& spawn : program.calls(Api::spawn)) {
     if (facts::is_switched_off(program, spawn.ref())) continue;
     const Module& module = *spawn.module;

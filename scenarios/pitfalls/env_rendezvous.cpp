@@ -1,0 +1,127 @@
+#include "scenarios/pitfalls/env_rendezvous.hpp"
+
+#include "diagnose/launch/launch_documents.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::Module;
+using diagnose::NodeId;
+
+std::string_view variable_read(const Program& program, const CallRef& init) {
+  if (init.keyword("store") || program.string(init.argument(0, "backend")) == "mpi") return "";
+  const auto is_given = [&](Ref value) {
+    return value && program.environment_name(value).empty() &&
+           program.integer(value).value_or(0) >= 0;
+  };
+  if (!is_given(init.argument(4, "rank")) || !is_given(init.argument(3, "world_size")))
+    return "RANK";
+  const Ref method = init.argument(1, "init_method");
+  const bool is_env = !method || method.kind() == Kind::none_literal ||
+                      program.string(method).value_or("").starts_with("env://");
+  return is_env ? "MASTER_ADDR" : "";
+}
+
+namespace {
+
+bool holds_any(std::string_view text, std::initializer_list<std::string_view> words) {
+  const std::string plain = facts::lowered(text);
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return facts::contains(plain, word); });
+}
+
+// os.environ.get("RANK", 0): the one use of a name that does without the variable.
+bool is_read_with_default(const Module& module, NodeId name) {
+  const auto& tree = module.tree();
+  const NodeId arguments = tree[name].parent;
+  if (tree[arguments].kind != Kind::argument_list) return false;
+  const diagnose::Call* call = module.call_at(tree[arguments].parent);
+  return call != nullptr && (call->api == Api::getenv || call->name == "get") &&
+         tree.child_at(arguments, 0) == name && tree.child_count(arguments) > 1;
+}
+
+bool names_variable(const Program& program, std::string_view variable) {
+  for (const Module* module : program.modules()) {
+    const auto& tree = module->tree();
+    for (NodeId node = 0; node < tree.size(); ++node)
+      if (tree[node].kind == Kind::string && tree.string_value(node) == variable &&
+          !is_read_with_default(*module, node))
+        return true;
+  }
+  return program.mentions(std::string(variable) + "=");  // environ.update(RANK=rank)
+}
+
+// A comment tells the user to set it; one about the launcher that does so tells nothing.
+bool is_asked_for(const Program& program, std::string_view variable) {
+  for (const Module* module : program.modules())
+    for (const auto& comment : module->tree().comments()) {
+      const auto text = module->tree().source().substr(comment.begin, comment.end - comment.begin);
+      if (facts::contains(text, variable) && !holds_any(text, {"torchrun", "launch", "srun"}))
+        return true;
+    }
+  return false;
+}
+
+bool is_of_program(const Program& program, std::string_view import) {
+  const auto& modules = program.modules();
+  return std::any_of(modules.begin(), modules.end(),
+                     [&](const Module* module) { return module->dotted_name() == import; });
+}
+
+bool imports_environment(const Program& program) {
+  for (const Module* module : program.modules()) {
+    if (module->has_star_imports()) return true;
+    for (const std::string& import : module->imports())
+      if (!import.starts_with("torch") && !is_of_program(program, import) &&
+          holds_any(import,
+                    {"env", "setup", "launch", "config", "setting", "dist", "slurm", "idr"}))
+        return true;
+  }
+  return false;
+}
+
+bool calls_environment_before(const Program& program, const CallRef& init) {
+  for (const Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (made.api != Api::none || made.name == "__init__" || program.callee(call) ||
+          !holds_any(made.name, {"init", "setup", "set_up", "dist", "ddp", "launch", "prepare",
+                                 "env", "config", "port", "master", "slurm"}))
+        continue;
+      const Ref called{module, module->tree().child(made.node, Field::function)};
+      if (program.qualified(called).starts_with("torch.") ||
+          program.runs_before(init.ref(), call.ref()))
+        continue;
+      return true;
+    }
+  return false;
+}
+
+}  // namespace
+
+bool may_set(const Program& program, std::string_view variable, const CallRef& init) {
+  return names_variable(program, variable) || is_asked_for(program, variable) ||
+         imports_environment(program) || calls_environment_before(program, init);
+}
+
+std::vector<diagnose::LaunchLine> launches_in_text(const Program& program) {
+  const Module& script = program.root();
+  const auto& tree = script.tree();
+  std::string text;
+  if (const NodeId first = tree[0].first_child; tree[first].kind == Kind::expression_statement)
+    text = tree.string_value(tree[first].first_child).value_or("");
+  for (const auto& comment : tree.comments()) {
+    const auto line = tree.source().substr(comment.begin, comment.end - comment.begin);
+    text += '\n';
+    text += line.substr(std::min(line.find_first_not_of("# "), line.size()));
+  }
+  return diagnose::read_launch_document("README.md", text);
+}
+
+}  // namespace bench::pitfalls
