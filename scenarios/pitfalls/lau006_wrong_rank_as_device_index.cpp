@@ -6,6 +6,7 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Field;
 using diagnose::Kind;
 using diagnose::Wrap;
 using diagnose::Wrapper;
@@ -41,18 +42,38 @@ bool is_task_of_job(const Program& program, Ref index) {
   });
 }
 
+// What is put into a text: rank of f"cuda:{rank}", "cuda:{}".format(rank), "cuda:%d" % rank and
+// "cuda:" + str(rank).
+std::vector<Ref> parts_of_text(const Program& program, Ref text) {
+  std::vector<Ref> parts;
+  const auto& tree = text.module->tree();
+  if (text.kind() == Kind::string) {
+    for (auto at = tree[text.node].first_child; at != diagnose::kNoNode; at = tree[at].next_sibling)
+      parts.push_back(text.with(at));
+  } else if (text.kind() == Kind::binary) {
+    const Ref right = text.child(Field::right);
+    if (text.child(Field::left).kind() != Kind::string || !right) return parts;
+    const CallRef number = program.as_call(right);
+    parts.push_back(number && number.call->name == "str" ? number.positional(0) : right);
+  } else if (const CallRef call = program.as_call(text); call && call.call->name == "format" &&
+                                                         call.receiver() &&
+                                                         call.receiver().kind() == Kind::string) {
+    for (std::size_t i = 0; const Ref part = call.positional(i); ++i) parts.push_back(part);
+  }
+  return parts;
+}
+
 // The global rank in rank, f"cuda:{rank}" or torch.device("cuda", rank), or in what a name holds.
 Ref global_rank_in(const Program& program, Ref device, int depth = 0) {
   constexpr int kSteps = 3;  // device -> torch.device(...) -> f"cuda:{rank}"
   if (!device || depth > kSteps) return {};
   if (is_global(program, device) || is_task_of_job(program, device)) return device;
-  if (device.kind() == Kind::string) {
-    const auto& tree = device.module->tree();
-    for (auto at = tree[device.node].first_child; at != diagnose::kNoNode;
-         at = tree[at].next_sibling)
-      if (is_global(program, device.with(at))) return device;
-    return {};
+  if (const auto parts = parts_of_text(program, device); !parts.empty()) {
+    const bool any =
+        std::any_of(parts.begin(), parts.end(), [&](Ref part) { return is_global(program, part); });
+    return any ? device : Ref{};
   }
+  if (device.kind() == Kind::string) return {};
   if (const CallRef call = program.as_call(device); call && call.call->api == Api::torch_device) {
     for (const std::size_t index : {0U, 1U})
       if (global_rank_in(program, call.positional(index), depth + 1)) return device;
@@ -73,6 +94,17 @@ bool is_said_to_be_one_node(const Program& program) {
   return false;
 }
 
+// {"cuda:0": f"cuda:{rank}"}, or the device itself.
+Ref global_rank_in_map(const Program& program, Ref map) {
+  if (!map || map.kind() != Kind::dictionary) return global_rank_in(program, map);
+  const auto& tree = map.module->tree();
+  for (auto at = tree[map.node].first_child; at != diagnose::kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::pair)
+      if (const Ref found = global_rank_in(program, map.with(tree.child(at, Field::value))))
+        return found;
+  return {};
+}
+
 }  // namespace
 
 void check_wrong_rank_as_device_index(const Program& program, Report& report) {
@@ -84,7 +116,7 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
                                  "there is no such GPU (invalid device ordinal)");
     if (facts::is_single_node(program) ||
         ((!facts::expects_nodes(program) || is_said_to_be_one_node(program)) &&
-         !tells_ranks_apart(program, where)))
+         !tells_ranks_apart(program, where) && !facts::computes_global_rank(program)))
       finding.severity = Severity::info;
     finding.help =
         "Use the local rank: int(os.environ[\"LOCAL_RANK\"]), or rank % torch.cuda.device_count().";
@@ -106,6 +138,11 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
   for (const CallRef& device : program.calls(Api::torch_device))
     if (const Ref rank = global_rank_in(program, device.ref());
         rank && tells_ranks_apart(program, rank) && flag(rank))
+      return;
+  for (const CallRef& load : program.calls(Api::torch_load))
+    if (program.guarded_by_rank(load.ref()) == diagnose::RankTest::none &&
+        !facts::only_without_distribution(program, load.ref()) &&
+        flag(global_rank_in_map(program, load.argument(1, "map_location"))))
       return;
 }
 
