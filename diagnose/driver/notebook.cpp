@@ -36,6 +36,15 @@ bool is_magic(std::string_view line) {
          (line[first] == '%' || line[first] == '!' || line[first] == '?');
 }
 
+// `if colab: !pip install x`: what stands for an indented magic, which may be all that its block
+// has.
+std::string stand_in(std::string_view line) {
+  const std::size_t first = line.find_first_not_of(" \t");
+  const bool has_name = line[first] == '!' ||
+                        (first + 1 < line.size() && line[first] == '%' && line[first + 1] != ' ');
+  return first > 0 && has_name ? std::string(line.substr(0, first)) + "pass" : std::string();
+}
+
 // Finds where the lines stand in the file, by searching for their JSON spelling in order.
 class LineFinder {
  public:
@@ -77,7 +86,7 @@ NotebookSource notebook_source(std::string_view json) {
                          !lines.front().starts_with("%%capture");
     for (const std::string& line : lines) {
       out.file_lines.push_back(finder.find(line));
-      if (!foreign && !is_magic(line)) out.text += line;
+      if (!foreign) out.text += is_magic(line) ? stand_in(line) : line;
       out.text += '\n';
     }
   }

@@ -271,9 +271,57 @@ class TreeBuilder {
       }
     }
     ts_tree_cursor_delete(&cursor);
+    for (NodeId id = 0; id < tree_.nodes_.size(); ++id)
+      if (lacks_body(id)) give_body(id);
   }
 
  private:
+  // def save(self): with its statements on its own level, or none: an IndentationError to Python,
+  // while the grammar lets a block be empty.
+  bool lacks_body(NodeId id) {
+    const Node& node = tree_[id];
+    if (node.kind != Kind::block || node.first_child != kNoNode) return false;
+    if (!tree_.has_errors_ || node.begin < tree_.first_error_) tree_.first_error_ = node.begin;
+    tree_.has_errors_ = true;
+    return tree_[node.parent].kind == Kind::function;
+  }
+
+  bool is_string_statement(NodeId id) const {
+    return tree_[id].kind == Kind::expression_statement &&
+           tree_[tree_[id].first_child].kind == Kind::string;
+  }
+
+  // What follows on the function's own level, up to the next definition, was to be its body where
+  // it begins with a docstring, or in a class, where there is little else to stand.
+  void give_body(NodeId block) {
+    std::vector<Node>& nodes = tree_.nodes_;
+    const NodeId function = nodes[block].parent;
+    const bool is_decorated = tree_[nodes[function].parent].kind == Kind::decorated;
+    const NodeId outer = is_decorated ? nodes[function].parent : function;
+    const NodeId first = nodes[outer].next_sibling;
+    const auto ends = [&](NodeId at) {
+      const Kind kind = tree_[at].kind;
+      return at == kNoNode || kind == Kind::function || kind == Kind::class_definition ||
+             kind == Kind::decorated || tree_.text(at).starts_with("if __name__");
+    };
+    const NodeId level = nodes[outer].parent;
+    const bool is_method = tree_[tree_[level].parent].kind == Kind::class_definition;
+    if (ends(first) || !(is_method || is_string_statement(first))) return;
+    NodeId last = first;
+    for (NodeId at = first; !ends(at); at = nodes[at].next_sibling) {
+      nodes[at].parent = block;
+      last = at;
+    }
+    nodes[block].first_child = first;
+    nodes[outer].next_sibling = nodes[last].next_sibling;
+    nodes[last].next_sibling = kNoNode;
+    for (const NodeId grown : {block, function, outer}) {
+      nodes[grown].last = nodes[last].last;
+      nodes[grown].end = nodes[last].end;
+    }
+    nodes[block].begin = nodes[first].begin;
+  }
+
   struct Level {
     NodeId node;  // where children attach; kNoNode inside what is skipped
     bool own;     // the node was made at this level
