@@ -35,9 +35,10 @@ struct LaunchLine {
   std::map<std::string, LaunchWord> flags;  // launcher flags, spelt with dashes and no leading ones
   LaunchWord command;                       // the first word of the launcher
   LaunchWord script;
-  bool is_example = false;  // stands in a README, where nothing runs it
-  bool is_module = false;   // the script is named as a module: python -m package.train
-  std::string folder;       // where a `cd` above the command went, relative; empty without one
+  bool is_example = false;         // stands in a README, where nothing runs it
+  bool sources_variables = false;  // `source env.sh` above it: a file that may set variables
+  bool is_module = false;          // the script is named as a module: python -m package.train
+  std::string folder;  // where a `cd` above the command went, relative; empty without one
   std::vector<LaunchWord> script_arguments;
 
   // The script as a path: package/train.py for -m package.train.

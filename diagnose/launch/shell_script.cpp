@@ -114,10 +114,12 @@ class ShellReader {
       return;
     }
     note_folder(words);
+    note_source(words);
     auto launch = parse_launch(words);
     if (!launch) return;
     launch->file = file_;
     launch->folder = folder_;
+    launch->sources_variables = sources_variables_;
     for (const auto& [name, value] : exported_) launch->environment.try_emplace(name, value);
     if (launch->launcher == Launcher::srun)
       for (const auto& [name, value] : batch_) launch->flags.try_emplace(name, value);
@@ -139,6 +141,14 @@ class ShellReader {
       folder_ += last + '/';
   }
 
+  // source env.sh, and no file that makes an environment of packages.
+  void note_source(const std::vector<LaunchWord>& words) {
+    if (words.size() < 2 || (words[0].text != "source" && words[0].text != ".")) return;
+    for (const std::string_view part : {"activate", "bashrc", "profile", "conda", "venv"})
+      if (words[1].text.find(part) != std::string::npos) return;
+    sources_variables_ = true;
+  }
+
   void assign(LaunchWord word, bool exports) {
     const std::size_t equals = word.text.find('=');
     const std::string name = word.text.substr(0, equals);
@@ -153,6 +163,7 @@ class ShellReader {
   std::uint32_t first_line_;
   std::string cloned_;  // the folder that `git clone` makes
   std::string folder_;  // of the last `cd` to a place that is written out
+  bool sources_variables_ = false;
   std::vector<LaunchWord> words_;
   std::map<std::string, LaunchWord> variables_;
   std::map<std::string, LaunchWord> exported_;

@@ -35,11 +35,15 @@ std::string_view missing_variable(const Program& program, const CallRef& init,
   return launch.environment.contains(std::string(variable)) ? "" : variable;
 }
 
+bool may_set_rank(const LaunchLine& launch) {
+  return launch.environment.contains("RANK") || launch.sources_variables;
+}
+
 // Rank and world size can be left out under a launcher alone, and this one is none for torch: srun
 // tells the rank as SLURM_PROCID.
 bool is_plain_srun(const LaunchLine& launch) {
   const auto exported = launch.flags.find("export");
-  return launch.launcher == Launcher::srun && !launch.environment.contains("RANK") &&
+  return launch.launcher == Launcher::srun && !may_set_rank(launch) &&
          !launch.flags.contains("container-image") &&  // its hooks may set the variables
          (exported == launch.flags.end() || !facts::contains(exported->second.text, "RANK"));
 }
@@ -90,8 +94,7 @@ void check_started_by_srun(const Program& program, Report& report) {
 void check_env_init_without_launcher(const Program& program, Report& report) {
   check_started_by_srun(program, report);
   for (const LaunchLine& launch : program.launches()) {
-    if (launch.launcher != Launcher::python || launch.environment.contains("RANK") ||
-        works_alone(program))
+    if (launch.launcher != Launcher::python || may_set_rank(launch) || works_alone(program))
       continue;
     for (const CallRef& init : program.calls(Api::init_process_group)) {
       if (is_tried(program, init) || !facts::is_reachable(program, init.ref())) continue;

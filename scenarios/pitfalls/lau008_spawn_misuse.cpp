@@ -44,7 +44,8 @@ bool joins_by_environment(const Program& program, const CallRef& init) {
 
 // The line may set the variable: torchrun does, and so may a job.
 bool may_give_address(const LaunchLine& launch) {
-  return launch.launcher != Launcher::python || launch.environment.contains("MASTER_ADDR");
+  return launch.launcher != Launcher::python || launch.sources_variables ||
+         launch.environment.contains("MASTER_ADDR");
 }
 
 // mp.spawn sets rank and world size, and leaves the address of the first rank to the script.
