@@ -103,11 +103,29 @@ bool calls_environment_before(const Program& program, const CallRef& init) {
   return false;
 }
 
+// os.environ.update(settings), or os.environ[name] = value: any variable may be among them.
+bool writes_unnamed(const Program& program) {
+  for (const CallRef& call : program.calls_named("update"))
+    if (call.receiver() && program.qualified(call.receiver()) == "os.environ" &&
+        call.positional(0).kind() != Kind::dictionary)
+      return true;
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::subscript)) {
+      const auto& tree = module->tree();
+      if (tree[node].field == Field::left &&
+          module->api(tree.child(node, Field::value)) == Api::environ &&
+          !tree.string_value(tree.child(node, Field::subscript)))
+        return true;
+    }
+  return false;
+}
+
 }  // namespace
 
 bool may_set(const Program& program, std::string_view variable, const CallRef& init) {
   return names_variable(program, variable) || is_asked_for(program, variable) ||
-         imports_environment(program) || calls_environment_before(program, init);
+         writes_unnamed(program) || imports_environment(program) ||
+         calls_environment_before(program, init);
 }
 
 std::vector<diagnose::LaunchLine> launches_in_text(const Program& program) {
