@@ -48,16 +48,18 @@ bool is_plain_srun(const LaunchLine& launch) {
          (exported == launch.flags.end() || !facts::contains(exported->second.text, "RANK"));
 }
 
-// Known lines or, without them, those that the script's own text shows: all of them start the ranks
-// by srun, or by python within a job of it.
-bool is_started_by_srun(const Program& program) {
+// Known lines or, without them, those that the text of a script for Slurm shows.
+std::vector<LaunchLine> launches_shown(const Program& program) {
   const auto& known = program.launches();
-  const auto shown =
-      known.empty() && program.mentions("SLURM_PROCID") ? launches_in_text(program) : known;
-  return std::any_of(shown.begin(), shown.end(), is_plain_srun) &&
-         std::all_of(shown.begin(), shown.end(), [](const LaunchLine& launch) {
+  return known.empty() && program.mentions("SLURM_PROCID") ? launches_in_text(program) : known;
+}
+
+// All lines start the ranks by srun, or by python within a job of it.
+bool is_started_by_srun(const std::vector<LaunchLine>& launches) {
+  return std::any_of(launches.begin(), launches.end(), is_plain_srun) &&
+         std::all_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
            return is_plain_srun(launch) ||
-                  (launch.launcher == Launcher::python && !launch.environment.contains("RANK"));
+                  (launch.launcher == Launcher::python && !may_set_rank(launch));
          });
 }
 
@@ -68,31 +70,39 @@ bool is_tried(const Program& program, const CallRef& init) {
   }) || init.module->tree().ancestor(init.call->node, Kind::try_statement) != kNoNode;
 }
 
-void check_started_by_srun(const Program& program, Report& report) {
+// True when it is reported.
+bool check_started_by_srun(const Program& program, Report& report) {
   if (program.uses(Api::spawn) || program.imports("submitit") || program.imports("mpi4py") ||
-      program.framework_distributes() || !is_started_by_srun(program))
-    return;
+      program.framework_distributes())
+    return false;
+  const auto launches = launches_shown(program);
+  if (!is_started_by_srun(launches)) return false;
   for (const CallRef& init : program.calls(Api::init_process_group)) {
     const Ref method = init.argument(1, "init_method");
     const bool is_env = !method || program.string(method).value_or("").starts_with("env://");
     if (!is_env || variable_read(program, init) != "RANK" || is_tried(program, init) ||
         !facts::is_reachable(program, init.ref()) || may_set(program, "RANK", init))
       continue;
-    report
-        .at(init.ref(), Confidence::likely,
-            "srun sets SLURM_PROCID and no RANK: ValueError, environment variable RANK expected, "
-            "but not set")
-        .help =
-        "Give rank and world_size from SLURM_PROCID and SLURM_NTASKS, and set MASTER_ADDR "
-        "and MASTER_PORT; or start torchrun by srun.";
-    return;
+    Finding& finding = report.at(init.ref(), Confidence::likely,
+                                 "srun sets SLURM_PROCID and no RANK: ValueError, environment "
+                                 "variable RANK expected, but not set");
+    // A README's job for a script that knows nothing of Slurm may be one of several ways.
+    if (!program.mentions("SLURM_PROCID") &&
+        std::any_of(launches.begin(), launches.end(),
+                    [](const LaunchLine& launch) { return launch.is_example; }))
+      tell_as_note(finding);
+    finding.help =
+        "Give rank and world_size from SLURM_PROCID and SLURM_NTASKS, and set MASTER_ADDR and "
+        "MASTER_PORT; or start torchrun by srun.";
+    return true;
   }
+  return false;
 }
 
 }  // namespace
 
 void check_env_init_without_launcher(const Program& program, Report& report) {
-  check_started_by_srun(program, report);
+  if (check_started_by_srun(program, report)) return;
   for (const LaunchLine& launch : program.launches()) {
     if (launch.launcher != Launcher::python || may_set_rank(launch) || works_alone(program))
       continue;
