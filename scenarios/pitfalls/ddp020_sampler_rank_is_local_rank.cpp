@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/nodes_of_job.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
@@ -26,10 +27,42 @@ bool is_of_table(const Program& program, Ref rank) {
   });
 }
 
+// The processes started here are all of the job, as if each node had its part of them:
+// mp.spawn(worker, nprocs=gpus * nodes), for rank in range(gpus * nodes): Process(...).
+bool starts_whole_job(const Program& program) {
+  for (const CallRef& spawn : program.calls(Api::spawn))
+    if (facts::counts_nodes(program, spawn.argument(2, "nprocs"))) return true;
+  for (const CallRef& process : program.calls_named("Process")) {
+    const Ref loop = program.innermost_loop(process.ref());
+    const CallRef range = loop ? program.as_call(loop.child(diagnose::Field::right)) : CallRef{};
+    if (range && facts::counts_nodes(program, range.positional(0))) return true;
+  }
+  return false;
+}
+
+// init_process_group(rank=gpu, world_size=gpus * nodes), whatever address the ranks meet at.
+bool tells_world_of_all_nodes(const Program& program, Report& report) {
+  if (facts::launches_tell_nodes(program) || facts::computes_global_rank(program)) return false;
+  for (const CallRef& init : program.calls(Api::init_process_group)) {
+    const Ref rank = init.keyword("rank");
+    if (!rank || !program.is_local_rank(rank) || is_of_table(program, rank) ||
+        (program.is_rank(rank) && !program.is_spawn_rank(rank)) ||
+        !facts::counts_nodes(program, init.keyword("world_size")) || starts_whole_job(program))
+      continue;
+    report
+        .at(rank, Confidence::likely,
+            "the world size counts all nodes, and the rank the processes of one: with two nodes "
+            "both have a rank 0, and the rendezvous waits for the others")
+        .help = "Pass node_rank * gpus + the index on the node.";
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void check_sampler_rank_is_local_rank(const Program& program, Report& report) {
-  if (facts::is_single_node(program)) return;
+  if (tells_world_of_all_nodes(program, report) || facts::is_single_node(program)) return;
   // The index that mp.spawn hands out is a rank of the job on one node only.
   const bool spans = facts::computes_global_rank(program);
   const auto is_local = [&](Ref rank) {

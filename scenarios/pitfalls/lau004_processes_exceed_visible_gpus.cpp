@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/nodes_of_job.hpp"
 
 namespace bench::pitfalls {
 
@@ -8,6 +9,25 @@ using diagnose::Launcher;
 using diagnose::LaunchLine;
 using diagnose::LaunchWord;
 using diagnose::Value;
+
+namespace {
+
+// mp.spawn(worker, nprocs=gpus * nodes), where the worker adds its index to node * gpus: every node
+// starts the processes of all.
+void check_spawn_for_all_nodes(const Program& program, Report& report) {
+  if (!facts::computes_global_rank(program) || facts::launches_tell_nodes(program)) return;
+  for (const CallRef& spawn : program.calls(Api::spawn)) {
+    const Ref count = spawn.argument(2, "nprocs");
+    if (!facts::counts_nodes(program, count)) continue;
+    report
+        .at(count, Confidence::likely,
+            "each node starts the processes of all nodes: with two nodes there are twice as many "
+            "as GPUs, and ranks that two processes have")
+        .help = "Pass the number of processes of one node; the world size counts all.";
+  }
+}
+
+}  // namespace
 
 void check_processes_exceed_visible_gpus(const Program& program, Report& report) {
   for (const LaunchLine& launch : program.launches()) {
@@ -47,6 +67,7 @@ void check_processes_exceed_visible_gpus(const Program& program, Report& report)
                   " visible GPUs: CUDA error, invalid device ordinal")
           .help = "Use torch.cuda.device_count().";
   }
+  check_spawn_for_all_nodes(program, report);
 }
 
 }  // namespace bench::pitfalls

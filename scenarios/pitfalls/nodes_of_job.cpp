@@ -1,4 +1,6 @@
 // Whether a job has one node or several, as far as its script and its launch lines tell.
+#include "scenarios/pitfalls/nodes_of_job.hpp"
+
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
@@ -122,14 +124,71 @@ bool is_single_node(const Program& program) {
   return all_tell || starts_on_one_node(program);
 }
 
+namespace {
+
+// What Slurm tells a job of one node as well: names for a run, where to put files, its processors.
+constexpr std::string_view kOfAnyJob[] = {"SLURM_JOBID",     "SLURM_JOB_ID", "SLURM_JOB_NAME",
+                                          "SLURM_ARRAY_",    "SLURM_TMPDIR", "SLURM_CPUS_",
+                                          "SLURM_SUBMIT_DIR"};
+
+bool speaks_of_slurm(std::string_view source) {
+  for (std::size_t at = source.find("SLURM"); at != std::string_view::npos;
+       at = source.find("SLURM", at + 1)) {
+    const std::string_view name = source.substr(at);
+    if (std::none_of(std::begin(kOfAnyJob), std::end(kOfAnyJob),
+                     [&](std::string_view any) { return name.starts_with(any); }))
+      return true;
+  }
+  return contains(source, "slurm");
+}
+
+}  // namespace
+
 bool expects_nodes(const Program& program) {
   for (const auto& launch : program.launches())
     if (launch.nodes().value_or(1) > 1) return true;
-  for (const char* word :
-       {"nnodes", "num_nodes", "node_rank", "n_nodes", "SLURM", "slurm", "HOSTFILE", "PBS_NODEFILE",
-        "submitit", "--nodes", "% torch.cuda.device_count()"})
+  for (const char* word : {"nnodes", "num_nodes", "node_rank", "n_nodes", "HOSTFILE",
+                           "PBS_NODEFILE", "submitit", "--nodes", "% torch.cuda.device_count()"})
     if (speaks_of(program, word)) return true;
+  const auto& modules = program.modules();
+  return std::any_of(modules.begin(), modules.end(), [](const diagnose::Module* module) {
+    return speaks_of_slurm(module->tree().source());
+  });
+}
+
+namespace {
+
+// args.nodes, or n_nodes: an option, or a number above one.
+bool is_number_of_nodes(const Program& program, Ref factor) {
+  const std::string name = lowered(diagnose::last_word(factor));
+  for (const char* word : {"nodes", "nnodes", "num_nodes", "n_nodes", "node_num", "num_node",
+                           "nnode", "n_node", "number_of_nodes", "node_count", "num_machines"})
+    if (name == word) {
+      const Value count = program.evaluate(factor);
+      return !count.is_integer() || count.is_default || count.integer > 1;
+    }
   return false;
+}
+
+}  // namespace
+
+bool counts_nodes(const Program& program, Ref number) {
+  if (!number) return false;
+  for (const Source& source : program.sources(number)) {
+    const Ref product = source.ref;
+    if (product.kind() == Kind::binary &&
+        product.module->tree()[product.node].op == diagnose::Op::multiply &&
+        (is_number_of_nodes(program, product.child(Field::left)) ||
+         is_number_of_nodes(program, product.child(Field::right))))
+      return true;
+  }
+  return false;
+}
+
+bool launches_tell_nodes(const Program& program) {
+  const auto& launches = program.launches();
+  return std::any_of(launches.begin(), launches.end(),
+                     [](const diagnose::LaunchLine& launch) { return launch.nodes().has_value(); });
 }
 
 bool may_span_nodes(const Program& program) { return !is_single_node(program); }
