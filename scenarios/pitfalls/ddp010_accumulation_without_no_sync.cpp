@@ -97,8 +97,16 @@ Ref passes_of_counter(const Program& program, const TrainingLoop& loop, const Gu
   return counts && starts_anew ? counter.with(tree.child_at(test, 1)) : Ref{};
 }
 
+// if batch % world_size != 0: raise, above the loop: it says whether there is a loop at all, not
+// which of its passes step.
+bool is_asked_above(const Program& program, const TrainingLoop& loop, Ref condition) {
+  return program.enclosing_function(condition) == program.enclosing_function(loop.batches) &&
+         !condition.module->tree().contains(loop.batches.node, condition.node);
+}
+
 // How many passes there are to a step, where no backward pass of the loop waits for the condition.
 Ref passes_to_a_step(const Program& program, const TrainingLoop& loop, const Guard& guard) {
+  if (is_asked_above(program, loop, guard.condition)) return {};
   Ref passes = passes_of_remainder(guard.condition);
   if (!passes) passes = passes_of_counter(program, loop, guard);
   for (const CallRef& backward : loop.backwards)
