@@ -20,10 +20,20 @@ namespace {
 
 bool handles_prefix(const Program& program) {
   for (const std::string_view word :
-       {"\"module.", "'module.", "consume_prefix", "unwrap_model", "de_parallel", ", 'module')",
-        "[7:]", ".split('.')[1:]", ".split(\".\")[1:]", ", \"module\")"})
+       {"\"module.", "'module.", "\"^module", "'^module", "consume_prefix", "unwrap_model",
+        "de_parallel", ", 'module')", "[7:]", ".split('.')[1:]", ".split(\".\")[1:]",
+        ", \"module\")"})
     if (program.mentions(word)) return true;
   return false;
+}
+
+// load_checkpoint(path, model, optimizer) of a file that is not at hand.
+bool restores_elsewhere(const Program& program, const CallRef& call) {
+  const std::string name = facts::lowered(call.call->name);
+  const bool of_checkpoint = facts::contains(name, "checkpoint") || facts::contains(name, "ckpt");
+  const bool reads = facts::contains(name, "load") || facts::contains(name, "restore") ||
+                     facts::contains(name, "resume");
+  return of_checkpoint && reads && !program.callee(call);
 }
 
 // copy_state_dict(checkpoint["model"], model): a function of the project's own that restores.
@@ -31,9 +41,16 @@ bool hands_wrapper_to_loader(const Program& program) {
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
-      if (made.name == "load_state_dict" || !facts::contains(made.name, "_state_dict")) continue;
-      for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
-        if (program.wrap_of(argument) != nullptr) return true;
+      const bool elsewhere = restores_elsewhere(program, call);
+      if (made.name == "load_state_dict" ||
+          (!elsewhere && !facts::contains(made.name, "_state_dict")))
+        continue;
+      for (std::size_t i = 0; const Ref argument = call.positional(i); ++i) {
+        const Wrap* wrap = program.wrap_of(argument);
+        if (wrap == nullptr) continue;
+        // Above the wrapper the name still holds the bare model.
+        if (!elsewhere || !only_runs_before(program, call.ref(), wrap->call.ref())) return true;
+      }
     }
   return false;
 }
