@@ -39,6 +39,25 @@ bool is_overwritten(const Program& program) {
   });
 }
 
+// Process(target=worker, args=(rank, ...)) in a loop, where the worker joins the group: the script
+// starts its ranks itself, and no launcher passes anything.
+bool starts_its_ranks(const Program& program) {
+  const auto processes = program.calls_named("Process");
+  return std::any_of(processes.begin(), processes.end(), [&](const CallRef& process) {
+    const Ref target = process.keyword("target");
+    if (!target || !program.innermost_loop(process.ref()) ||
+        !facts::is_reachable(program, process.ref()))
+      return false;
+    const auto workers = program.sources(target);
+    return std::any_of(workers.begin(), workers.end(), [&](const diagnose::Source& worker) {
+      return worker.ref.kind() == diagnose::Kind::function &&
+             program.subtree_calls(worker.ref, [](const CallRef& call) {
+               return call.call->api == diagnose::Api::init_process_group;
+             });
+    });
+  });
+}
+
 // A comment shows how the script is started; the parser exits before anything is overwritten.
 bool says_launch_module(const Program& program) {
   return facts::speaks_of(program, "torch.distributed.launch -") &&
@@ -71,7 +90,8 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     // A default from the environment is meant for torchrun, or for launch --use_env.
     const bool reads_environment = facts::contains(option.keyword("default").text(), "LOCAL_RANK");
     if (!old_launcher &&
-        (reads_environment || (is_overwritten(program) && !says_launch_module(program)) ||
+        (reads_environment ||
+         ((is_overwritten(program) || starts_its_ranks(program)) && !says_launch_module(program)) ||
          !facts::is_distributed(program)))
       continue;
     Finding& finding = report.at(spelt, old_launcher ? Confidence::certain : Confidence::likely,
