@@ -107,6 +107,34 @@ bool stands_above_binding(const Program& program, const CallRef& placement) {
   });
 }
 
+bool is_option(const Program& program, Ref value) {
+  const auto sources = program.sources(value);
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+           return source.how == diagnose::Source::How::argument;
+         });
+}
+
+// python train.py --rank 1 --master_addr host, typed on each machine: nothing here knows more than
+// one process of a machine, and GPU 0 may be all that it has.
+bool is_started_by_hand(const Program& program) {
+  const auto& launches = program.launches();
+  if (program.uses(Api::spawn) ||
+      std::any_of(launches.begin(), launches.end(), [](const diagnose::LaunchLine& launch) {
+        return launch.launcher != diagnose::Launcher::python;
+      }))
+    return false;
+  for (const char* starter : {"Process", "Popen"})
+    if (!program.calls_named(starter).empty()) return false;
+  for (const char* word : {"local_rank", "LOCAL_RANK", "local-rank", "device_count"})
+    if (facts::speaks_of(program, word)) return false;
+  const auto joins = program.calls(Api::init_process_group);
+  return std::all_of(joins.begin(), joins.end(), [&](const CallRef& init) {
+    return is_option(program, init.keyword("rank")) &&
+           is_option(program, init.keyword("world_size"));
+  });
+}
+
 // load("net", device="cuda:0") in what every rank runs, where the wrapper is on the rank's own GPU.
 void check_written_device(const Program& program, Report& report) {
   const auto& wraps = program.wraps();
@@ -162,14 +190,15 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
       if (!index || facts::only_without_distribution(program, call.ref())) continue;
       const bool late = bound && *index < 0 && stands_above_binding(program, call);
       if (bound && *index < 0 && !late) continue;
-      report
-          .at(call.ref(), Confidence::likely,
-              late         ? "every rank puts the model on GPU 0 first: its own device is set only "
-                             "below"
-              : *index < 0 ? "every rank puts the model on the current device, GPU 0: no rank was "
-                             "given a device of its own"
-                           : "every rank puts the model on GPU " + std::to_string(*index))
-          .help = "Call torch.cuda.set_device(local_rank) before anything touches CUDA.";
+      Finding& finding = report.at(
+          call.ref(), Confidence::likely,
+          late         ? "every rank puts the model on GPU 0 first: its own device is set only "
+                         "below"
+          : *index < 0 ? "every rank puts the model on the current device, GPU 0: no rank was "
+                         "given a device of its own"
+                       : "every rank puts the model on GPU " + std::to_string(*index));
+      finding.help = "Call torch.cuda.set_device(local_rank) before anything touches CUDA.";
+      if (is_started_by_hand(program)) tell_as_note(finding);
       return;
     }
   }
