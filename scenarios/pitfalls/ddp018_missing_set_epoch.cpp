@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/left_out_sampler.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/paired_loss.hpp"
 
@@ -159,7 +160,8 @@ void check_missing_set_epoch(const Program& program, Report& report) {
       const CallRef sampler = sampler_of(program, loader);
       if (!sampler || sets_epoch(program, sampler) || orders_itself(program, sampler) ||
           program.is_literal_false(sampler.argument(3, "shuffle")) ||
-          reads_other_data_each_epoch(program, loop, sampler))
+          reads_other_data_each_epoch(program, loop, sampler) ||
+          is_sampler_left_out(program, loop.batches, sampler))
         continue;
       const auto epochs = epoch_count(program, loop.epochs);
       if (epochs && *epochs <= 1) continue;

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/forgotten_number.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/left_out_sampler.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/reductions.hpp"
@@ -316,7 +317,8 @@ void check_metric_not_reduced(const Program& program, Report& report) {
       const MetricSum sum = first_sum(program, loop);
       if (!sum) continue;
       for (const CallRef& loader : loaders_of(program, loop.child(Field::right)))
-        if (sampler_of(program, loader) &&
+        if (const CallRef sampler = sampler_of(program, loader);
+            sampler && !is_sampler_left_out(program, loop, sampler) &&
             tells_sharded(program, loop, loader, sum, reductions, methods, report))
           break;
     }
