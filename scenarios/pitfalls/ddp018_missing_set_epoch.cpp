@@ -147,6 +147,14 @@ bool reads_other_data_each_epoch(const Program& program, const diagnose::Trainin
   });
 }
 
+// A script without ranks that shares a helper with one that has them: without a process group the
+// sampler cannot even be made, so another way through the helper is meant.
+bool is_of_another_program(const Program& program, const CallRef& sampler) {
+  return sampler.module != &program.root() && !facts::is_distributed(program) &&
+         !program.has_ddp() && !program.uses(Api::hvd_init) && !program.framework_distributes() &&
+         !sampler.argument(1, "num_replicas") && !program.root().has_star_imports();
+}
+
 }  // namespace
 
 void check_missing_set_epoch(const Program& program, Report& report) {
@@ -161,7 +169,8 @@ void check_missing_set_epoch(const Program& program, Report& report) {
       if (!sampler || sets_epoch(program, sampler) || orders_itself(program, sampler) ||
           program.is_literal_false(sampler.argument(3, "shuffle")) ||
           reads_other_data_each_epoch(program, loop, sampler) ||
-          is_sampler_left_out(program, loop.batches, sampler))
+          is_sampler_left_out(program, loop.batches, sampler) ||
+          is_of_another_program(program, sampler))
         continue;
       const auto epochs = epoch_count(program, loop.epochs);
       if (epochs && *epochs <= 1) continue;
