@@ -52,6 +52,28 @@ bool first_rank_downloads(const Program& program, const CallRef& load) {
   });
 }
 
+// The training and the test data are of one archive.
+bool is_in_one_archive(std::string_view name) {
+  for (const char* each : {"MNIST", "FashionMNIST", "KMNIST", "EMNIST", "CIFAR10", "CIFAR100"})
+    if (name == each) return true;
+  return false;
+}
+
+// An evaluation in each epoch, and CIFAR10(root, train=True, download=True) above the loop: this
+// process has the files by then, and the race is told there.
+bool is_fetched_above(const Program& program, const CallRef& load) {
+  if (!is_in_one_archive(load.call->name) || program.loops_around(load.ref()).empty()) return false;
+  const auto same = program.calls_named(load.call->name);
+  return std::any_of(same.begin(), same.end(), [&](const CallRef& other) {
+    return other.call != load.call &&
+           other.argument(0, "root").text() == load.argument(0, "root").text() &&
+           program.is_literal_true(other.keyword("download")) &&
+           program.guards(other.ref()).empty() && program.loops_around(other.ref()).empty() &&
+           program.runs_before(other.ref(), load.ref()) &&
+           !program.runs_before(load.ref(), other.ref());
+  });
+}
+
 // `if rank != 0: barrier()` above: the other ranks wait until the first has done its work alone.
 bool others_wait(const Program& program, Ref node) {
   const auto function = program.enclosing_function(node);
@@ -126,7 +148,8 @@ void find_downloads(const Program& program, Report& report) {
         continue;
       if (program.guarded_by_rank(load.ref()) != RankTest::none ||
           under_lock(program, load.ref()) || program.comes_from_rank(load.argument(0, "root")) ||
-          first_rank_downloads(program, load) || facts::rank_goes_first(program, load.ref()) ||
+          first_rank_downloads(program, load) || is_fetched_above(program, load) ||
+          facts::rank_goes_first(program, load.ref()) ||
           facts::only_before_ranks(program, load.ref()) ||
           !facts::is_reachable(program, load.ref()) || others_wait(program, load.ref()) ||
           facts::only_without_distribution(program, load.ref()))
