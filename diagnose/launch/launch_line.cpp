@@ -281,6 +281,23 @@ std::optional<std::int64_t> LaunchLine::processes_per_node() const {
   return std::nullopt;
 }
 
+namespace {
+
+// horovodrun -np 4 -H localhost:4: the list of hosts names this machine only, however many of its
+// slots a variable asks for.
+bool names_this_host_only(const LaunchLine& line) {
+  for (const char* name : {"H", "host", "hosts"})
+    if (const auto flag = line.flags.find(name); flag != line.flags.end()) {
+      const std::string_view hosts = flag->second.text;
+      const std::string_view first = hosts.substr(0, hosts.find(':'));
+      return (first == "localhost" || first == "127.0.0.1") &&
+             hosts.find(',') == std::string_view::npos;
+    }
+  return false;
+}
+
+}  // namespace
+
 std::optional<std::int64_t> LaunchLine::nodes() const {
   if (launcher == Launcher::python)
     return speaks_of_nodes(script_arguments) ? std::nullopt : std::optional<std::int64_t>(1);
@@ -290,6 +307,7 @@ std::optional<std::int64_t> LaunchLine::nodes() const {
       if (!text) return std::nullopt;
       return to_integer(std::string_view(*text).substr(text->rfind(':') + 1));
     }
+  if (launcher == Launcher::horovodrun && names_this_host_only(*this)) return 1;
   // deepspeed without a file of hosts starts processes here; --num_gpus and --include say how many.
   if (launcher == Launcher::deepspeed && !flags.contains("hostfile") && !flags.contains("H")) {
     const auto include = flag("include");

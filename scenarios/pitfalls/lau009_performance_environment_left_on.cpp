@@ -51,6 +51,32 @@ bool is_of_network(std::string_view name) {
   return name == "NCCL_IB_DISABLE" || name == "NCCL_SOCKET_IFNAME";
 }
 
+bool imports_torch_above(Ref node) {
+  const auto& tree = node.module->tree();
+  for (NodeId id = 0; id < node.node; ++id)
+    if ((tree[id].kind == Kind::import_statement || tree[id].kind == Kind::import_from) &&
+        facts::contains(tree.text(id), " torch"))
+      return true;
+  return false;
+}
+
+// PyTorch reads TORCH_DISTRIBUTED_DEBUG when it is imported: below that only processes that are
+// started later see it.
+bool comes_too_late(const Program& program, std::string_view name, Ref assignment) {
+  return name == "TORCH_DISTRIBUTED_DEBUG" && imports_torch_above(assignment) &&
+         !program.before_ranks(assignment) && !facts::only_before_ranks(program, assignment);
+}
+
+// A script that generates or tests with one process: there is no training to slow down.
+bool only_infers(const Program& program) {
+  if (!facts::only_evaluates(program) || program.framework_distributes() ||
+      !program.wraps().empty() || program.uses(Api::init_process_group))
+    return false;
+  for (const char* trains : {"train", "fit", "step", "Trainer"})
+    if (!program.calls_named(trains).empty()) return false;
+  return true;
+}
+
 }  // namespace
 
 void check_performance_environment_left_on(const Program& program, Report& report) {
@@ -91,6 +117,7 @@ void check_performance_environment_left_on(const Program& program, Report& repor
       const SlowVariable* variable = value ? slow_variable(name, *value) : nullptr;
       if (variable != nullptr && !(one_gpu && is_of_nccl(name)) &&
           !(is_of_network(name) && facts::is_single_node(program)) &&
+          !comes_too_late(program, name, assignment) && !only_infers(program) &&
           program.guards(assignment).empty() && facts::is_reachable(program, assignment))
         explain(
             report.at(assignment, Confidence::likely, name + "=" + *value + " slows training down"),
