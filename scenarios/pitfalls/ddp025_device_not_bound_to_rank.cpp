@@ -115,6 +115,13 @@ bool is_option(const Program& program, Ref value) {
          });
 }
 
+// --dist-url tcp://host:port, without a rank: as it was once done with one process on each machine.
+bool meets_at_address(const Program& program, const CallRef& init) {
+  const Ref method = init.argument(1, "init_method");
+  return !init.keyword("rank") && method && is_option(program, method) &&
+         program.string(method).value_or("").starts_with("tcp://");
+}
+
 // python train.py --rank 1 --master_addr host, typed on each machine: nothing here knows more than
 // one process of a machine, and GPU 0 may be all that it has.
 bool is_started_by_hand(const Program& program) {
@@ -130,7 +137,7 @@ bool is_started_by_hand(const Program& program) {
     if (facts::speaks_of(program, word)) return false;
   const auto joins = program.calls(Api::init_process_group);
   return std::all_of(joins.begin(), joins.end(), [&](const CallRef& init) {
-    return is_option(program, init.keyword("rank")) &&
+    return (is_option(program, init.keyword("rank")) || meets_at_address(program, init)) &&
            is_option(program, init.keyword("world_size"));
   });
 }
