@@ -138,6 +138,17 @@ bool is_made_above(const Program& program, const CallRef& make) {
   return false;
 }
 
+// Code of an imported file that every process runs with its imports: the one that calls mp.spawn
+// has made the directory when the ranks ask for it.
+bool is_made_by_parent(const Program& program, const CallRef& make) {
+  const auto& launches = program.launches();
+  return make.module != &program.root() && !program.enclosing_function(make.ref()) &&
+         program.uses(Api::spawn) && asks_whether_it_is_there(program, make.ref()) &&
+         std::all_of(launches.begin(), launches.end(), [](const diagnose::LaunchLine& launch) {
+           return launch.launcher == diagnose::Launcher::python;
+         });
+}
+
 void find_downloads(const Program& program, Report& report) {
   if (!program.imports("torchvision") || is_process_a_node(program)) return;
   for (const diagnose::Module* module : program.modules())
@@ -200,7 +211,8 @@ void find_directories(const Program& program, Report& report) {
       if (make.module->tree().ancestor(make.call->node, Kind::try_statement) != kNoNode) continue;
       if (facts::rank_goes_first(program, make.ref()) ||
           facts::only_before_ranks(program, make.ref()) ||
-          facts::only_without_distribution(program, make.ref()) || is_made_above(program, make))
+          facts::only_without_distribution(program, make.ref()) || is_made_above(program, make) ||
+          is_made_by_parent(program, make))
         continue;
       if (!facts::is_reachable(program, make.ref()) || program.comes_from_rank(make.positional(0)))
         continue;
