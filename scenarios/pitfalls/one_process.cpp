@@ -8,6 +8,7 @@ namespace bench::pitfalls::facts {
 
 using diagnose::Api;
 using diagnose::Field;
+using diagnose::FunctionRef;
 using diagnose::Kind;
 using diagnose::kNoNode;
 using diagnose::NodeId;
@@ -57,10 +58,57 @@ bool is_set_in_one_process(const Program& program, Ref flag) {
   return set;
 }
 
+constexpr int kCallers = 4;
+
+// The places of the function that lead to the node, through its callers and what hands them on, as
+// mp.spawn(worker) does. False where some way does not come by the function.
+bool add_ways(const Program& program, FunctionRef from, Ref node, int depth,
+              std::vector<Ref>& ways) {
+  const FunctionRef function = program.enclosing_function(node);
+  if (function == from) return ways.push_back(node), true;
+  if (!function || depth > kCallers) return false;
+  std::vector<Ref> places = program.handed_on(function);
+  for (const CallRef& site : program.call_sites(function)) places.push_back(site.ref());
+  return !places.empty() && std::all_of(places.begin(), places.end(), [&](Ref place) {
+    return add_ways(program, from, place, depth + 1, ways);
+  });
+}
+
+// if mode == "baseline": baseline() elif mode == "ddp": together(), called by this function: no run
+// that joins a group comes by the node.
+bool chooses_another_mode(const Program& program, FunctionRef chooser, Ref node) {
+  std::vector<Ref> here;
+  std::vector<Ref> there;
+  if (!add_ways(program, chooser, node, 0, here)) return false;
+  for (const CallRef& join : program.calls(Api::init_process_group))
+    if (!add_ways(program, chooser, join.ref(), 0, there)) return false;
+  return std::all_of(here.begin(), here.end(), [&](Ref mine) {
+    return std::all_of(there.begin(), there.end(),
+                       [&](Ref other) { return exclusive(mine, other); });
+  });
+}
+
+// What the process does that calls mp.spawn is another question (only_in_parent).
+bool is_in_another_mode(const Program& program, Ref node) {
+  if (program.calls(Api::init_process_group).empty() || program.framework_distributes() ||
+      program.uses(Api::spawn))
+    return false;
+  FunctionRef function = program.enclosing_function(node);
+  for (int depth = 0; function && depth < kCallers; ++depth) {
+    const auto& sites = program.call_sites(function);
+    if (sites.empty()) return false;
+    const FunctionRef caller = program.enclosing_function(sites.front().ref());
+    if (caller == function) return false;
+    if (caller && chooses_another_mode(program, caller, node)) return true;
+    function = caller;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool only_without_distribution(const Program& program, Ref node) {
-  if (asserts_one_process(program, node)) return true;
+  if (asserts_one_process(program, node) || is_in_another_mode(program, node)) return true;
   return program.under(node, [&](Ref condition, bool holds) {
     if (condition.kind() == Kind::not_expression)
       return holds && (program.is_distributed_flag(condition) ||
