@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/torchmetrics.hpp"
 
 #include <algorithm>
@@ -49,10 +50,31 @@ bool stops_early(std::string_view condition) {
   return false;
 }
 
+bool holds_a_time(Ref value) {
+  const auto calls = facts::calls_in(value);
+  const auto tells_time = [](const CallRef& call) { return call.call->api == Api::time_now; };
+  return !calls.empty() && std::all_of(calls.begin(), calls.end(), tells_time);
+}
+
+// time.time() - start > limit, also where a variable that the condition compares holds the time or
+// adds it up: spent += time.time() - start.
 bool reads_the_clock(const Program& program, Ref condition) {
+  if (program.mentions_rank(condition)) return false;
   const auto calls = facts::calls_in(condition);
-  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-    return call.call->api == Api::time_now && !program.mentions_rank(condition);
+  if (std::any_of(calls.begin(), calls.end(),
+                  [](const CallRef& call) { return call.call->api == Api::time_now; }))
+    return true;
+  if (!calls.empty() || condition.kind() != Kind::comparison) return false;
+  const diagnose::FunctionRef function = program.enclosing_function(condition);
+  const Ref body{condition.module, function ? function.function->body : 0};
+  std::vector<Assigned> assigned = assignments_in(body);
+  // By arithmetic alone: what a helper makes of a time is no time.
+  std::erase_if(assigned, [](const Assigned& each) {
+    return !facts::calls_in(each.value).empty() && !holds_a_time(each.value);
+  });
+  const VariableNames names = behind(variables_in(condition), assigned);
+  return std::any_of(assigned.begin(), assigned.end(), [&](const Assigned& each) {
+    return names.contains(each.name) && holds_a_time(each.value);
   });
 }
 
@@ -284,15 +306,15 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
             if (facts::contains(facts::lowered(guard.condition.text()), "norm")) continue;
             if (depends_on_local_data(guard.condition.text()))
               why = "on a loss that only this rank sees";
-            if (!of_epochs && program.guarded_by_rank(statement) == RankTest::none) {
-              if (reads_the_clock(program, guard.condition)) why = "on the clock of this rank";
+            const bool every_rank = program.guarded_by_rank(statement) == RankTest::none;
+            if (every_rank && reads_the_clock(program, guard.condition))
+              why = "on the clock of this rank";
+            if (!of_epochs && every_rank) {
               if (reads_an_output(program, guard.condition) ||
                   reads_local_data(program, guard.condition, around))
                 why = "on a value that only this rank computes";
             }
-            if (of_epochs && stops_early(guard.condition.text()) &&
-                program.guarded_by_rank(statement) == RankTest::none)
-              why = kOnMetric;
+            if (of_epochs && every_rank && stops_early(guard.condition.text())) why = kOnMetric;
             if (leaves_on_some_ranks(program, guard, statement, around)) some_ranks = true;
           }
           if (some_ranks) why = "under a test of the rank";
