@@ -163,6 +163,9 @@ bool may_be_joined_elsewhere(const Program& program) {
 void check_never_joined(const Program& program, Report& report) {
   for (const CallRef& use : program.calls(Api::ddp)) {
     if (use.argument(7, "process_group") || !facts::is_reachable(program, use.ref())) continue;
+    // class Trainer: model = DDP(model), in a file that runs nothing: what uses it may join before.
+    const auto function = program.enclosing_function(use.ref());
+    if (function && facts::is_offered(program, function)) continue;
     if (may_be_joined_elsewhere(program)) return;
     report
         .at(use.ref(), Confidence::likely,
