@@ -325,14 +325,41 @@ bool lacks_gpus_for(const Program& program, const Wrap& wrap) {
   });
 }
 
-// mp.spawn(work, nprocs=1), and nothing else starts ranks.
+// os.environ["CUDA_VISIBLE_DEVICES"] = "0" at the script's own level, whatever the machine has.
+bool pins_one_gpu(const Program& program) {
+  const diagnose::Module& root = program.root();
+  const auto& assignments = root.nodes_of(Kind::assignment);
+  return visible_gpus(program) == 1 &&
+         std::any_of(assignments.begin(), assignments.end(), [&](NodeId node) {
+           const Ref at{&root, node};
+           return !program.enclosing_function(at) && program.guards(at).empty() &&
+                  program.environment_name(at.child(diagnose::Field::left)) ==
+                      "CUDA_VISIBLE_DEVICES" &&
+                  program.string(at.child(diagnose::Field::right)).has_value();
+         });
+}
+
+// nprocs=torch.cuda.device_count(), also by a name.
+bool counts_gpus(const Program& program, Ref count) {
+  const auto sources = program.sources(count);
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           const CallRef call = program.as_call(source.ref);
+           return call && call.call->name == "device_count";
+         });
+}
+
+// mp.spawn(work, nprocs=1), or one process for the only GPU that the script lets itself see, and
+// nothing else starts ranks.
 bool spawns_one(const Program& program) {
   const auto spawns = program.calls(Api::spawn);
   return !spawns.empty() && program.launches().empty() &&
          std::all_of(spawns.begin(), spawns.end(), [&](const CallRef& spawn) {
-           const diagnose::Value count = program.evaluate(spawn.argument(2, "nprocs"));
-           return spawn.call->name == "spawn" && spawn.argument(2, "nprocs") &&
-                  count.is_integer() && count.integer == 1 && !count.is_default;
+           const Ref processes = spawn.argument(2, "nprocs");
+           if (spawn.call->name != "spawn" || !processes) return false;
+           const diagnose::Value count = program.evaluate(processes);
+           if (count.is_integer()) return count.integer == 1 && !count.is_default;
+           return counts_gpus(program, processes) && pins_one_gpu(program);
          });
 }
 

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/left_out_sampler.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/plateau_step.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/reductions.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
@@ -245,6 +246,16 @@ void check_unsummed_mean(const Program& program, Ref loop, Report& report) {
       .help = "All-reduce it before dividing, or do not divide.";
 }
 
+void check_plateau_steps(const Program& program, const std::vector<Reduction>& reductions,
+                         Report& report) {
+  for (const PlateauStep& found : steps_on_own_loss(program, reductions))
+    report
+        .at(found.step, Confidence::likely,
+            "each rank steps its ReduceLROnPlateau with '" + found.name +
+                "' of its own batches: the learning rates drift apart, and the weights with them")
+        .help = "All-reduce the mean loss before scheduler.step.";
+}
+
 // validate(ddp, val_loader) on one rank, in a file that is not there, with a sharded loader.
 void check_handed_loader(const Program& program, const CallRef& call, Report& report) {
   const std::string name = facts::lowered(call.call->name);
@@ -302,6 +313,7 @@ void check_metric_not_reduced(const Program& program, Report& report) {
   if (!by_hand && !prepared && !program.uses(Api::hvd_init)) return;
   const std::vector<Reduction> reductions = reductions_of(program);
   const std::vector<FunctionRef> methods = reducing_methods(program, reductions);
+  if (!prepared) check_plateau_steps(program, reductions, report);
   for (const Module* module : program.modules()) {
     if (by_hand)
       for (const diagnose::Call& call : module->calls())

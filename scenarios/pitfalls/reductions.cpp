@@ -34,6 +34,14 @@ bool is_of_accelerator(const Program& program, const CallRef& call) {
           call.call->name == "gather_for_metrics");
 }
 
+// queue.put(args) where the script starts its ranks: it hands them work and takes no result.
+bool hands_out_work(const Program& program, const CallRef& call) {
+  if (call.call->name != "put") return false;
+  const bool at_start =
+      !program.enclosing_function(call.ref()) && call.module->under_main_guard(call.call->node);
+  return at_start || facts::only_in_parent(program, call.ref());
+}
+
 }  // namespace
 
 std::vector<Reduction> reductions_of(const Program& program) {
@@ -48,7 +56,8 @@ std::vector<Reduction> reductions_of(const Program& program) {
       const CallRef call{module, &made};
       const std::string name = facts::lowered(made.name);
       const bool reduces = says_reduction(name) || is_of_accelerator(program, call);
-      if (reduces && made.api != Api::all_reduce && !program.callee(call))
+      if (reduces && made.api != Api::all_reduce && !program.callee(call) &&
+          !hands_out_work(program, call))
         out.push_back({call.ref(), call.positional(0)});
     }
   return out;

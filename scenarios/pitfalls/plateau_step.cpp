@@ -1,0 +1,121 @@
+#include "scenarios/pitfalls/plateau_step.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Field;
+using diagnose::FunctionRef;
+using diagnose::Kind;
+using diagnose::TrainingLoop;
+
+namespace {
+
+// The body that the node is run in: of its function, or the script's own level.
+Ref body_around(const Program& program, Ref node) {
+  const FunctionRef function = program.enclosing_function(node);
+  return {node.module, function ? function.function->body : 0};
+}
+
+bool is_plateau(const Program& program, const CallRef& step) {
+  if (!step.receiver()) return false;
+  const auto sources = program.sources(step.receiver());
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           const CallRef made = program.as_call(source.ref);
+           return made && made.call->name == "ReduceLROnPlateau";
+         });
+}
+
+// sum(losses) / len(loader), np.mean(losses), loss.item(): the figure stays that of its rank. A
+// helper with another name may ask the other ranks.
+bool is_arithmetic(Ref value) {
+  constexpr std::string_view kPlain[] = {"sum",    "len", "mean",  "average", "item",   "float",
+                                         "detach", "cpu", "numpy", "array",   "tensor", "round"};
+  const auto calls = facts::calls_in(value);
+  return std::all_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return std::find(std::begin(kPlain), std::end(kPlain), call.call->name) != std::end(kPlain);
+  });
+}
+
+// The variables of an expression without those that only give a length: total in
+// total / len(loader).
+VariableNames figures_in(Ref value) {
+  if (value.kind() == Kind::call && value.child(Field::function).text() == "len") return {};
+  if (value.kind() != Kind::binary) return variables_in(value);
+  VariableNames names = figures_in(value.child(Field::left));
+  names.merge(figures_in(value.child(Field::right)));
+  return names;
+}
+
+// The variables that the value is made of, by arithmetic; what is assigned below `end` is not it.
+VariableNames made_of(Ref value, const std::vector<Assigned>& assigned, diagnose::NodeId end) {
+  if (!is_arithmetic(value)) return {};
+  VariableNames names = figures_in(value);
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (const Assigned& each : assigned) {
+      if (each.target > end || !names.contains(each.name)) continue;
+      if (!is_arithmetic(each.value)) continue;
+      for (const std::string& name : figures_in(each.value))
+        grown = names.insert(name).second || grown;
+    }
+  }
+  return names;
+}
+
+// A variable of these gets a value from a call that is no arithmetic, and is no sum of the loop.
+bool passes_a_helper(const VariableNames& names, const std::vector<Assigned>& assigned,
+                     Ref batches) {
+  const auto& tree = batches.module->tree();
+  return std::any_of(assigned.begin(), assigned.end(), [&](const Assigned& each) {
+    return names.contains(each.name) && !tree.contains(batches.node, each.target) &&
+           !is_arithmetic(each.value);
+  });
+}
+
+// The name of a metric that the loop over batches adds up and the step's value is made of.
+std::string own_sum(const CallRef& step, Ref body, Ref batches) {
+  const std::vector<Assigned> assigned = assignments_in(body);
+  const VariableNames names = made_of(step.positional(0), assigned, step.call->node);
+  if (names.empty() || passes_a_helper(names, assigned, batches)) return {};
+  const std::vector<Assigned> in_loop = assignments_in(batches);
+  for (const Assigned& each : additions_in(batches))
+    if (names.contains(each.name) && is_metric(each, in_loop)) return each.name;
+  return {};
+}
+
+}  // namespace
+
+std::vector<PlateauStep> steps_on_own_loss(const Program& program,
+                                           const std::vector<Reduction>& reductions) {
+  std::vector<PlateauStep> out;
+  if (program.mentions("torchmetrics")) return out;
+  for (const CallRef& step : program.calls_named("step")) {
+    if (!step.positional(0) || !is_plateau(program, step) ||
+        program.guarded_by_rank(step.ref()) != diagnose::RankTest::none)
+      continue;
+    const Ref body = body_around(program, step.ref());
+    const FunctionRef function = program.enclosing_function(step.ref());
+    const bool agrees = std::any_of(
+        reductions.begin(), reductions.end(),
+        [&](const Reduction& reduction) { return serves(program, reduction, function); });
+    if (agrees) continue;
+    for (const TrainingLoop& loop : program.training_loops()) {
+      const auto& tree = body.module->tree();
+      if (loop.batches.module != body.module ||
+          program.enclosing_function(loop.batches) != function ||
+          tree.contains(loop.batches.node, step.call->node))
+        continue;
+      const std::string name = own_sum(step, body, loop.batches);
+      if (name.empty()) continue;
+      out.push_back({step.ref(), name});
+      break;
+    }
+  }
+  return out;
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,22 @@
+// A plateau schedule that each rank steps with a training loss of its own.
+#pragma once
+
+#include "scenarios/pitfalls/reductions.hpp"
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <string>
+#include <vector>
+
+namespace bench::pitfalls {
+
+struct PlateauStep {
+  Ref step;          // scheduler.step(loss)
+  std::string name;  // of what the training loop adds up
+};
+
+// Steps of ReduceLROnPlateau by every rank whose figure is a sum over that rank's training batches
+// and comes to the step by arithmetic alone.
+std::vector<PlateauStep> steps_on_own_loss(const Program& program,
+                                           const std::vector<Reduction>& reductions);
+
+}  // namespace bench::pitfalls
