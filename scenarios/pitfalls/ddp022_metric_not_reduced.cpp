@@ -272,6 +272,28 @@ void check_handed_loader(const Program& program, const CallRef& call, Report& re
     }
 }
 
+// val_loader.sampler.set_epoch(epoch): only a DistributedSampler has that, whoever made the loader.
+bool shows_sampler(const Program& program, Ref loop) {
+  const Ref iterable = program.strip_iterable(loop.child(Field::right));
+  if (!iterable || !loaders_of(program, iterable).empty()) return false;
+  const std::string sampler = std::string(iterable.text()) + ".sampler";
+  const auto calls = program.calls_named("set_epoch");
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    if (call.receiver().text() != sampler || call.module != loop.module) return false;
+    return sampler.starts_with("self.")
+               ? program.enclosing_class(call.ref()) == program.enclosing_class(loop)
+               : program.enclosing_function(call.ref()) == program.enclosing_function(loop);
+  });
+}
+
+// A loader of a file that is not there, whose sampler the program shows.
+void check_unseen_loader(const Program& program, Ref loop, const MetricSum& sum,
+                         const std::vector<Reduction>& reductions, Report& report) {
+  if (is_evaluation_loop(program, loop) && shows_sampler(program, loop) &&
+      !is_reduced(program, loop, reductions) && !goes_through_files(program, loop))
+    tell_nothing_reduced(sum, report);
+}
+
 // A loop over a loader with a DistributedSampler.
 bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, const MetricSum& sum,
                    const std::vector<Reduction>& reductions,
@@ -328,6 +350,7 @@ void check_metric_not_reduced(const Program& program, Report& report) {
       }
       const MetricSum sum = first_sum(program, loop);
       if (!sum) continue;
+      check_unseen_loader(program, loop, sum, reductions, report);
       for (const CallRef& loader : loaders_of(program, loop.child(Field::right)))
         if (const CallRef sampler = sampler_of(program, loader);
             sampler && !is_sampler_left_out(program, loop, sampler) &&
