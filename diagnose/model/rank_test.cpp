@@ -26,12 +26,13 @@ bool is_function(const Program& program, Ref name) {
                      [](const Source& source) { return source.ref.kind() == Kind::function; });
 }
 
-// rank = 0, once and under no condition: a number by that name, the same in every process.
+// rank = 0, once and under no condition: a number by that name, the same in every process. The
+// default of a parameter is none: callers give it.
 bool is_written_out(const Program& program, Ref name) {
   if (name.kind() != Kind::identifier) return false;
   const Module& module = *name.module;
   const auto& defs = module.defs_of(name.text(), false);
-  if (defs.size() != 1) return false;
+  if (defs.size() != 1 || module.defs()[defs.front()].kind != DefKind::assign) return false;
   const Ref value{&module, module.defs()[defs.front()].value};
   const FunctionRef function = program.enclosing_function(name);
   return function && value.kind() == Kind::integer &&
