@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/horovod_models.hpp"
 
 #include <algorithm>
 
@@ -59,6 +60,73 @@ void check_synchronised_twice(const Program& program, Report& report) {
   }
 }
 
+// Gradients of the loss reach the model.
+bool goes_through(const Program& program, Ref loss, const std::vector<Ref>& models) {
+  const auto behind = facts::calls_behind(program, loss);
+  return std::any_of(behind.begin(), behind.end(), [&](Ref call) {
+    const Ref called = call.child(diagnose::Field::function);
+    return called && called.kind() == diagnose::Kind::identifier && !program.under_no_grad(call) &&
+           std::any_of(models.begin(), models.end(),
+                       [&](Ref model) { return same_model(program, called, model); });
+  });
+}
+
+// Every condition around the one stands around the other too.
+bool runs_wherever(const Program& program, Ref outer, Ref inner) {
+  const auto around_outer = program.guards(outer);
+  const auto around_inner = program.guards(inner);
+  return std::all_of(around_outer.begin(), around_outer.end(), [&](const Guard& guard) {
+    return std::any_of(around_inner.begin(), around_inner.end(), [&](const Guard& other) {
+      return other.condition.text() == guard.condition.text() && other.holds == guard.holds;
+    });
+  });
+}
+
+// The first step() or synchronize() below, in the same function and loop.
+CallRef next_step(const Program& program, const CallRef& backward) {
+  CallRef next;
+  for (const std::string_view name : {"step", "synchronize"})
+    for (const CallRef& call : program.calls_named(name))
+      if (call.module == backward.module && call.call->node > backward.call->node &&
+          program.innermost_loop(call.ref()) == program.innermost_loop(backward.ref()) &&
+          program.enclosing_function(call.ref()) == program.enclosing_function(backward.ref()) &&
+          (!next || call.call->node < next.call->node))
+        next = call;
+  return next;
+}
+
+// loss_real.backward(), loss_fake.backward() and one step(), as GANs do: the hook of a parameter
+// finds the reduction that the first pass has begun, and raises.
+void check_passes_of_one_step(const Program& program, const CallRef& made, Report& report) {
+  const std::vector<Ref> models = models_of_horovod_optimizer(program, made);
+  if (models.empty()) return;
+  for (const diagnose::TrainingLoop& loop : program.training_loops())
+    for (const CallRef& first : loop.backwards)
+      for (const CallRef& second : loop.backwards) {
+        if (first.module != second.module || first.call->node >= second.call->node ||
+            program.enclosing_function(first.ref()) != program.enclosing_function(second.ref()) ||
+            program.innermost_loop(first.ref()) != program.innermost_loop(second.ref()) ||
+            facts::exclusive(first.ref(), second.ref()) ||
+            !(runs_wherever(program, first.ref(), second.ref()) ||
+              runs_wherever(program, second.ref(), first.ref())))
+          continue;
+        const CallRef step = next_step(program, second);
+        if (!step || step.call->name != "step" || next_step(program, first).ref() != step.ref() ||
+            program.origin(stepped(step), Api::hvd_optimizer).ref() != made.ref() ||
+            !runs_wherever(program, step.ref(), second.ref()) ||
+            !facts::is_reachable(program, second.ref()) ||
+            !goes_through(program, facts::loss_of(first), models) ||
+            !goes_through(program, facts::loss_of(second), models))
+          continue;
+        report
+            .at(second.ref(), Confidence::likely,
+                "a second backward pass before step(), and backward_passes_per_step is not set: "
+                "AssertionError, gradients were computed more than once before step()")
+            .help = "Add the losses and call backward() once, or pass backward_passes_per_step.";
+        return;
+      }
+}
+
 }  // namespace
 
 void check_horovod_accumulation_and_clip(const Program& program, Report& report) {
@@ -82,6 +150,7 @@ void check_horovod_accumulation_and_clip(const Program& program, Report& report)
   }
   for (const CallRef& made : program.calls(Api::hvd_optimizer)) {
     if (made.keyword("backward_passes_per_step") || made.has_splat()) continue;
+    check_passes_of_one_step(program, made, report);
     for (const CallRef& step : program.calls_named("step")) {
       if (!step.receiver() || facts::training_loop_of(program, step.ref()) == nullptr ||
           facts::contains(step.receiver().text(), "sched"))

@@ -1,10 +1,77 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/horovod_models.hpp"
 
 #include <algorithm>
 
 namespace bench::pitfalls {
 
 using diagnose::Api;
+
+namespace {
+
+// net in broadcast_parameters(net.state_dict()) or (net.named_parameters()); empty for all else.
+Ref broadcast_model(const Program& program, const CallRef& broadcast) {
+  const CallRef given = program.as_call(broadcast.argument(0, "params"));
+  const bool is_known =
+      given && (given.call->name == "state_dict" || given.call->name == "named_parameters");
+  return is_known ? given.receiver() : Ref{};
+}
+
+// gan for gan.generator: one holds the other.
+bool is_part_of(Ref part, Ref whole) {
+  return part.text().starts_with(std::string(whole.text()) + ".");
+}
+
+// A common seed, or a file that every rank reads, makes the weights equal without a broadcast.
+bool may_start_equal(const Program& program, Ref model) {
+  if (program.mentions("seed") || program.mentions("pretrained")) return true;
+  const auto loads = program.calls_named("load_state_dict");
+  return std::any_of(loads.begin(), loads.end(), [&](const CallRef& load) {
+    return load.receiver() && program.guards(load.ref()).empty() &&
+           (same_model(program, load.receiver(), model) || is_part_of(model, load.receiver()));
+  });
+}
+
+// Two models are trained, and only one of them is broadcast by its name.
+void check_models_left_out(const Program& program, Report& report) {
+  std::vector<Ref> sent;
+  const auto broadcasts = program.calls(Api::hvd_broadcast_parameters);
+  for (const CallRef& broadcast : broadcasts) {
+    const Ref model = broadcast_model(program, broadcast);
+    if (!model) return;  // a list of parameters may hold anything
+    sent.push_back(model);
+  }
+  if (sent.empty() || program.calls_named("broadcast_parameters").size() != sent.size() ||
+      program.mentions("broadcast_object"))
+    return;
+  std::vector<Ref> left_out;
+  for (const CallRef& made : program.calls(Api::hvd_optimizer))
+    for (const Ref model : models_of_horovod_optimizer(program, made)) {
+      const bool in_reach = std::all_of(sent.begin(), sent.end(), [&](Ref each) {
+        return each.module == model.module &&
+               program.enclosing_function(each) == program.enclosing_function(model);
+      });
+      const bool is_sent = std::any_of(sent.begin(), sent.end(), [&](Ref each) {
+        return same_model(program, each, model) || is_part_of(model, each) ||
+               is_part_of(each, model);
+      });
+      if (in_reach && !is_sent && !may_start_equal(program, model) &&
+          std::none_of(left_out.begin(), left_out.end(),
+                       [&](Ref each) { return each.text() == model.text(); }))
+        left_out.push_back(model);
+    }
+  for (const Ref model : left_out)
+    report
+        .at(broadcasts.back().ref(), Confidence::likely,
+            "'" + std::string(model.text()) +
+                "' is trained too, but its parameters are never broadcast: ranks start from "
+                "different weights and stay different")
+        .help =
+        "hvd.broadcast_parameters(" + std::string(model.text()) + ".state_dict(), root_rank=0).";
+}
+
+}  // namespace
 
 void check_horovod_missing_broadcast(const Program& program, Report& report) {
   if (!program.uses(Api::hvd_optimizer) || program.uses(Api::hvd_elastic)) return;
@@ -18,6 +85,7 @@ void check_horovod_missing_broadcast(const Program& program, Report& report) {
         .help = "hvd.broadcast_parameters(model.state_dict(), root_rank=0).";
     return;
   }
+  check_models_left_out(program, report);
   if (program.uses(Api::hvd_broadcast_optimizer_state) ||
       program.mentions("broadcast_optimizer_state"))
     return;
