@@ -38,7 +38,9 @@ const Wrap* changed_wrap(const Program& program, Ref object, Ref use) {
   Ref base = base_of(object);
   for (const Source& source : program.sources(base)) {
     // for p in model.parameters(): p.requires_grad = False
-    if (source.how == Source::How::loop_item) base = base_of(source.ref);
+    // bare = model.module
+    if (source.how == Source::How::loop_item || source.ref.text().ends_with(".module"))
+      base = base_of(source.ref);
   }
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::ddp) continue;
@@ -90,9 +92,65 @@ bool freezes_all(const Program& program, const Def& def, const Module& module) {
   return false;
 }
 
+// Nothing gives the gradients back: no line sets requires_grad, or calls a helper for it, but to
+// switch it off.
+bool gives_back(const Program& program) {
+  for (const Module* module : program.modules()) {
+    for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
+      const Def& def = module->defs()[index];
+      if (def.value == kNoNode || !program.is_literal_false({module, def.value})) return true;
+    }
+    for (const diagnose::Call& made : module->calls())
+      if (made.name.find("freeze") != std::string_view::npos ||
+          made.name.find("requires_grad") != std::string_view::npos)
+        return true;
+  }
+  return false;
+}
+
+// The one wrapper that an optimizer trains, frozen as a whole below the wrap: backward() has
+// nothing to go to.
+bool freezes_the_trained(const Program& program, const Def& def, const Module& module) {
+  const Ref parameter{&module, module.tree().child(def.target, Field::object)};
+  if (program.wraps().size() != 1 || gives_back(program)) return false;
+  for (const Source& source : program.sources(parameter)) {
+    const CallRef call = program.as_call(source.ref);
+    if (source.how != Source::How::loop_item || !call || call.call->name != "parameters") continue;
+    const Ref model = call.receiver();
+    if (!model || program.wrap_of(model) == nullptr) return false;
+    const auto optimizers = program.calls(diagnose::Api::optimizer);
+    return std::any_of(optimizers.begin(), optimizers.end(), [&](const CallRef& made) {
+      const CallRef given = program.as_call(made.argument(0, "params"));
+      return given && given.call->name == "parameters" && given.receiver() &&
+             program.same_variable(given.receiver(), model);
+    });
+  }
+  return false;
+}
+
 // def requires_grad(model, flag): what a helper sets is switched off and on again by its callers.
 bool is_switch(const Program& program, const Def& def, const Module& module) {
   return def.value != kNoNode && facts::is_parameter(program, {&module, def.value});
+}
+
+// set_parameter_requires_grad(model.module, freezing=False) of a file that is not at hand, with one
+// literal that every call of it has: no phases of training.
+std::vector<CallRef> unseen_switches(const Program& program) {
+  std::vector<CallRef> out;
+  for (const Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (made.name.find("requires_grad") == std::string_view::npos || program.callee(call) ||
+          made.name == "requires_grad_" || !call.argument(0, "model"))
+        continue;
+      std::size_t on = 0;
+      std::size_t off = 0;
+      for (const CallRef& other : program.calls_named(made.name))
+        for (const std::string_view word : {"True", "False"})
+          if (facts::contains(other.ref().text(), word)) ++(word == "True" ? on : off);
+      if ((on == 0) != (off == 0)) out.push_back(call);
+    }
+  return out;
 }
 
 // requires_grad_(False) here and requires_grad_(True) on the same name there: phases of training.
@@ -157,6 +215,13 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
           freezes_all(program, module->defs()[index], *module))
         continue;
       const Ref target{module, module->defs()[index].target};
+      if (freezes_the_trained(program, module->defs()[index], *module)) {
+        flag(
+            target, target.child(Field::object),
+            "the model that is trained is frozen as a whole after it was wrapped: backward() finds "
+            "nothing that needs gradients");
+        continue;
+      }
       flag(target, target.child(Field::object),
            "requires_grad changes after the model was wrapped: DDP keeps the list it saw when it "
            "was "
@@ -179,6 +244,10 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
       flag(call.ref(), call.positional(0),
            "a layer is replaced after the model was wrapped: DDP waits for gradients of the old "
            "one");
+  for (const CallRef& call : unseen_switches(program))
+    flag(call.ref(), call.argument(0, "model"),
+         "requires_grad changes after the model was wrapped: DDP keeps the list it saw when it was "
+         "built, so unfrozen parameters are never synchronised");
   for (const CallRef& call : program.calls_named("requires_grad_"))
     if (call.receiver() && !is_toggled(program, call))
       flag(call.ref(), call.receiver(),
