@@ -25,6 +25,29 @@ bool is_addend(const Program& program, Ref part, Ref loss) {
   return false;
 }
 
+// The next forward pass of the wrapper and its backward, above the step: the reducer takes what has
+// been added up by then, as it does below no_sync().
+bool is_reduced_later(const Program& program, const TrainingLoop& loop, const CallRef& second) {
+  const auto is_below = [&](const CallRef& call) {
+    return call.module == second.module && call.call->node > second.call->node &&
+           program.enclosing_function(call.ref()) == program.enclosing_function(second.ref()) &&
+           program.innermost_loop(call.ref()) == program.innermost_loop(second.ref());
+  };
+  const auto of_second = facts::forwards_behind(program, facts::loss_of(second));
+  return std::any_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& third) {
+    if (!is_below(third) || !program.guards(third.ref()).empty()) return false;
+    for (const char* name : {"step", "zero_grad"})
+      for (const CallRef& call : program.calls_named(name))
+        if (is_below(call) && call.call->node < third.call->node) return false;
+    const auto forwards = facts::forwards_behind(program, facts::loss_of(third));
+    return std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
+      return is_below(forward.call) &&
+             std::any_of(of_second.begin(), of_second.end(),
+                         [&](const auto& other) { return other.wrap == forward.wrap; });
+    });
+  });
+}
+
 }  // namespace
 
 void check_second_backward_unsynchronised(const Program& program, Report& report) {
@@ -45,7 +68,7 @@ void check_second_backward_unsynchronised(const Program& program, Report& report
             return a.call.ref() == b.call.ref() && a.wrap->kind == Wrapper::ddp;
           });
         });
-        if (!shared) continue;
+        if (!shared || is_reduced_later(program, loop, second)) continue;
         Finding& finding =
             report.at(second.ref(), Confidence::certain,
                       "a second backward pass on one DDP forward: only the first is reduced, this "
