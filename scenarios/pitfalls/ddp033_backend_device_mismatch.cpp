@@ -33,6 +33,20 @@ bool is_about_gloo(const Program& program, const CallRef& init) {
   });
 }
 
+// A DataLoader, or for batch in get_train_loader(args): what a file that is not at hand makes.
+bool trains_on_data(const Program& program) {
+  if (program.uses(Api::data_loader)) return true;
+  const auto& loops = program.training_loops();
+  return std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
+    const auto sources = program.sources(loop.iterable);
+    return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+      const CallRef made = program.as_call(source.ref);
+      return made && !program.callee(made) &&
+             facts::contains(facts::lowered(made.call->name), "loader");
+    });
+  });
+}
+
 // torch.device(f"cuda:{rank}") where there are GPUs: one for each rank.
 bool is_gpu_of_rank(const Program& program, Ref device) {
   const auto sources = program.sources(device);
@@ -90,7 +104,7 @@ void check_backend_device_mismatch(const Program& program, Report& report) {
       Finding& finding =
           report.at(written_backend(program, backend), Confidence::likely, std::string(kSlow));
       // A toy without data to train on shows a mechanism, not speed.
-      if (!program.uses(Api::data_loader) || is_about_gloo(program, init)) tell_as_note(finding);
+      if (!trains_on_data(program) || is_about_gloo(program, init)) tell_as_note(finding);
       finding.help = "Use backend=\"nccl\", or \"cpu:gloo,cuda:nccl\" for both kinds of tensors.";
     }
     if (name.string == "nccl" && !facts::uses_cuda(program) && !program.uses(Api::set_device) &&
