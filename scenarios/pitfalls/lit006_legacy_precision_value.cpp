@@ -58,6 +58,7 @@ void check_legacy_precision_value(const Program& program, Report& report) {
         message(legacy));
     finding.help = "Write precision=\"" + modern + "\".";
     trainer::weigh_by_requirements(program, trainer::kVersion2, finding);
+    trainer::weigh_by_calls(program, finding);
     if (!legacy.is_choice && !legacy.value.is_default)
       trainer::fix(*precision, "precision=\"" + modern + "\"", "Write the full name", finding);
     const auto* accelerator = use.find("accelerator");

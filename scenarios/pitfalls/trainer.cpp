@@ -13,6 +13,7 @@ using diagnose::ConfigEntry;
 using diagnose::Field;
 using diagnose::Kind;
 using diagnose::kNoNode;
+using diagnose::Module;
 using diagnose::NodeId;
 using diagnose::Source;
 using diagnose::Value;
@@ -136,6 +137,34 @@ Finding& flag(Report& report, const Argument& argument, Confidence confidence,
   }
   return report.at(argument.node.with((*argument.node.module)[argument.node.node].parent),
                    confidence, std::move(message));
+}
+
+namespace {
+
+// The Lightning that took away something else the program calls; kNever where it calls no such
+// thing. What it runs with is older, whatever else has gone since.
+int lightning_of_calls(const Program& program) {
+  constexpr int kMetricsRemoved = 105;
+  int oldest = kNever;
+  for (const char* name : {"from_argparse_args", "add_argparse_args"})
+    for (const CallRef& call : program.calls_named(name))
+      if (call.receiver() && program.qualified(call.receiver()).ends_with(".Trainer"))
+        oldest = std::min(oldest, kVersion2);
+  for (const Module* module : program.modules())
+    for (const diagnose::Call& call : module->calls())
+      if (module->qualified(call.function).starts_with("pytorch_lightning.metrics."))
+        oldest = std::min(oldest, kMetricsRemoved);
+  return oldest;
+}
+
+}  // namespace
+
+void weigh_by_calls(const Program& program, Finding& finding) {
+  const int oldest = lightning_of_calls(program);
+  if (oldest > kVersion2) return;
+  tell_as_note(finding);
+  finding.help += " Other calls of the program need a Lightning below " +
+                  std::string(version_text(oldest)) + ": it waits for the upgrade.";
 }
 
 void weigh_by_requirements(const Program& program, int removed, Finding& finding) {

@@ -34,6 +34,10 @@ Finding& flag(Report& report, const Argument& argument, Confidence confidence, s
 // is written, becomes a note.
 void weigh_by_requirements(const Program& program, int removed, Finding& finding);
 
+// Where the program calls what Lightning 2 no longer has (Trainer.from_argparse_args, pl.metrics),
+// it knows only the old names: a finding about one of those becomes a note.
+void weigh_by_calls(const Program& program, Finding& finding);
+
 // Replaces `name=value` in a script; does nothing for configs and ** dictionaries.
 void fix(const Argument& argument, const std::string& text, const std::string& title,
          Finding& finding);
