@@ -51,13 +51,6 @@ bool is_file_of_its_own(const Program& program, const CallRef& save) {
   return false;
 }
 
-// except KeyboardInterrupt: torch.save(...), of a run that somebody stops by hand.
-bool is_left_by_interrupt(const CallRef& save) {
-  const auto clause = save.module->tree().ancestor(save.call->node, diagnose::Kind::except_clause);
-  return clause != diagnose::kNoNode &&
-         save.module->text(clause).starts_with("except KeyboardInterrupt");
-}
-
 // The state of a model, an optimizer or a run. Lists of samples that a script caches are written
 // once by whoever comes first, and mostly before there are ranks.
 bool is_training_state(const Program& program, const CallRef& save) {
@@ -179,7 +172,7 @@ void check_save_on_every_rank(const Program& program, Report& report) {
     Finding& finding = report.at(
         save.ref(), Confidence::certain,
         "every rank writes the same file: the last one wins, and a reader may find a torn file");
-    if (!is_training_state(program, save) || is_left_by_interrupt(save)) tell_as_note(finding);
+    if (!is_training_state(program, save)) tell_as_note(finding);
     finding.help = "Save on one rank: if dist.get_rank() == 0.";
     const std::string condition = facts::main_rank_condition(program, save.ref());
     if (!condition.empty()) guard_statement(save.ref(), condition, "Save on rank 0 only", finding);
