@@ -112,7 +112,7 @@ void check_passes_of_one_step(const Program& program, const CallRef& made, Repor
           continue;
         const CallRef step = next_step(program, second);
         if (!step || step.call->name != "step" || next_step(program, first).ref() != step.ref() ||
-            program.origin(stepped(step), Api::hvd_optimizer).ref() != made.ref() ||
+            program.origin(stepped(step), Api::hvd_optimizer).call != made.call ||
             !runs_wherever(program, step.ref(), second.ref()) ||
             !facts::is_reachable(program, second.ref()) ||
             !goes_through(program, facts::loss_of(first), models) ||
