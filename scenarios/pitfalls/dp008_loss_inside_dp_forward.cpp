@@ -64,11 +64,20 @@ bool is_output(const Program& program, Ref value, int depth = 0) {
 
 // What is added up in a + b * weight, as far as it is an output.
 bool adds_output(const Program& program, Ref sum) {
-  if (sum.kind() != Kind::binary) return is_output(program, sum);
-  const diagnose::Op op = (*sum.module)[sum.node].op;
-  if (op != diagnose::Op::add && op != diagnose::Op::multiply) return false;
-  return adds_output(program, sum.child(Field::left)) ||
-         adds_output(program, sum.child(Field::right));
+  std::vector<Ref> pending{sum};  // sums of any length cost no call stack
+  while (!pending.empty()) {
+    const Ref at = pending.back();
+    pending.pop_back();
+    if (at.kind() != Kind::binary) {
+      if (is_output(program, at)) return true;
+      continue;
+    }
+    const diagnose::Op op = (*at.module)[at.node].op;
+    if (op != diagnose::Op::add && op != diagnose::Op::multiply) continue;
+    pending.push_back(at.child(Field::left));
+    pending.push_back(at.child(Field::right));
+  }
+  return false;
 }
 
 // loss += losses[0] above loss.backward(), where `losses` comes out of a DataParallel model. On one

@@ -59,14 +59,18 @@ bool is_set_in_one_process(const Program& program, Ref flag) {
 }
 
 constexpr int kCallers = 4;
+constexpr std::size_t kWays = 64;  // a helper of a large program is called from everywhere
 
 // The places of the function that lead to the node, through its callers and what hands them on, as
-// mp.spawn(worker) does. False where some way does not come by the function.
+// mp.spawn(worker) does. False where some way does not come by the function, or they are too many.
 bool add_ways(const Program& program, FunctionRef from, Ref node, int depth,
               std::vector<Ref>& ways) {
   const FunctionRef function = program.enclosing_function(node);
-  if (function == from) return ways.push_back(node), true;
-  if (!function || depth > kCallers) return false;
+  if (function == from) {
+    ways.push_back(node);
+    return true;
+  }
+  if (!function || depth > kCallers || ways.size() >= kWays) return false;
   std::vector<Ref> places = program.handed_on(function);
   for (const CallRef& site : program.call_sites(function)) places.push_back(site.ref());
   return !places.empty() && std::all_of(places.begin(), places.end(), [&](Ref place) {

@@ -43,10 +43,18 @@ bool is_arithmetic(Ref value) {
 // The variables of an expression without those that only give a length: total in
 // total / len(loader).
 VariableNames figures_in(Ref value) {
-  if (value.kind() == Kind::call && value.child(Field::function).text() == "len") return {};
-  if (value.kind() != Kind::binary) return variables_in(value);
-  VariableNames names = figures_in(value.child(Field::left));
-  names.merge(figures_in(value.child(Field::right)));
+  VariableNames names;
+  std::vector<Ref> pending{value};  // sums of any length cost no call stack
+  while (!pending.empty()) {
+    const Ref at = pending.back();
+    pending.pop_back();
+    if (at.kind() == Kind::binary) {
+      pending.push_back(at.child(Field::left));
+      pending.push_back(at.child(Field::right));
+    } else if (at.kind() != Kind::call || at.child(Field::function).text() != "len") {
+      names.merge(variables_in(at));
+    }
+  }
   return names;
 }
 
