@@ -110,8 +110,7 @@ void check_sibling_of_prepared(const Program& program, Ref iterable, Report& rep
 void check_unprepared_model(const Program& program, Report& report) {
   if (program.training_loops().empty()) return;
   for (const CallRef& prepare : program.calls_named("prepare")) {
-    if (!prepare.receiver() || !facts::contains(facts::lowered(prepare.receiver().text()), "accel"))
-      continue;
+    if (!is_of_accelerator(prepare)) continue;
     const Ref optimizer = unprepared_model(program, prepare);
     if (!optimizer) continue;
     report
@@ -254,14 +253,10 @@ bool is_read_below(const Program& program, const CallRef& prepare, Ref name) {
 // over the loader reads all of it in the runs of the second branch.
 void check_prepared_in_one_branch(const Program& program, Report& report) {
   const auto prepares = program.calls_named("prepare");
-  const auto is_accelerators = [](const CallRef& prepare) {
-    return prepare.receiver() &&
-           facts::contains(facts::lowered(prepare.receiver().text()), "accel");
-  };
   for (const CallRef& whole : prepares)
     for (const CallRef& part : prepares) {
-      if (whole.module != part.module || whole.call == part.call || !is_accelerators(whole) ||
-          !is_accelerators(part) || whole.has_splat() || part.has_splat() ||
+      if (whole.module != part.module || whole.call == part.call || !is_of_accelerator(whole) ||
+          !is_of_accelerator(part) || whole.has_splat() || part.has_splat() ||
           !facts::exclusive(whole.ref(), part.ref()))
         continue;
       for (std::size_t i = 0; const Ref argument = whole.positional(i); ++i) {

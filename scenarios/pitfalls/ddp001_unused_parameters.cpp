@@ -60,9 +60,7 @@ bool searches_unused(const Program& program) {
 bool wraps_without_search(const trainer::Use& use) {
   const auto* strategy = use.find("strategy");
   const auto* devices = use.find("devices");
-  const bool one = devices != nullptr && devices->value.is_integer() &&
-                   devices->value.integer == 1 && !devices->value.is_default;
-  if (!use.call || strategy == nullptr || !strategy->node || one) return false;
+  if (!use.call || strategy == nullptr || !strategy->node || trainer::is_one(devices)) return false;
   const diagnose::Value& name = strategy->value;
   if (name.is_string())
     return name.string == "ddp" || (name.string == "auto" && devices != nullptr);

@@ -192,6 +192,12 @@ bool bears_freezing(const Program& program, const Wrap& wrap, Ref change) {
   });
 }
 
+constexpr const char* kSwitched =
+    "requires_grad changes after the model was wrapped: DDP keeps the list it saw when it was "
+    "built, so unfrozen parameters are never synchronised";
+constexpr const char* kReplaced =
+    "a layer is replaced after the model was wrapped: DDP waits for gradients of the old one";
+
 }  // namespace
 
 void check_parameters_changed_after_wrap(const Program& program, Report& report) {
@@ -222,38 +228,27 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
             "nothing that needs gradients");
         continue;
       }
-      flag(target, target.child(Field::object),
-           "requires_grad changes after the model was wrapped: DDP keeps the list it saw when it "
-           "was "
-           "built, so unfrozen parameters are never synchronised",
-           true);
+      flag(target, target.child(Field::object), kSwitched, true);
     }
     for (const Def& def : module->defs()) {
       if (!def.is_attribute || def.kind != DefKind::assign || def.value == kNoNode) continue;
       const Ref target{module, def.target};
       if (!facts::contains(target.text(), ".module.")) continue;
       if (!is_layer(program, target.with(def.value))) continue;
-      flag(target, target.child(Field::object),
-           "a layer is replaced after the model was wrapped: DDP waits for gradients of the old "
-           "one");
+      flag(target, target.child(Field::object), kReplaced);
     }
   }
   for (const CallRef& call : program.calls_named("setattr"))
     if (facts::contains(call.positional(0).text(), ".module") &&
         is_layer(program, call.positional(2)))
-      flag(call.ref(), call.positional(0),
-           "a layer is replaced after the model was wrapped: DDP waits for gradients of the old "
-           "one");
+      flag(call.ref(), call.positional(0), kReplaced);
   for (const CallRef& call : unseen_switches(program))
-    flag(call.ref(), call.argument(0, "model"),
-         "requires_grad changes after the model was wrapped: DDP keeps the list it saw when it was "
-         "built, so unfrozen parameters are never synchronised");
+    flag(call.ref(), call.argument(0, "model"), kSwitched);
   for (const CallRef& call : program.calls_named("requires_grad_"))
     if (call.receiver() && !is_toggled(program, call))
       flag(call.ref(), call.receiver(),
            "requires_grad_ is called after the model was wrapped: DDP keeps the list of parameters "
-           "it "
-           "saw when it was built",
+           "it saw when it was built",
            true);
 }
 

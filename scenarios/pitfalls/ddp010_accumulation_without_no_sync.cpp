@@ -122,8 +122,7 @@ bool is_routed(const Program& program, const TrainingLoop& loop) {
         made.keyword("gradient_accumulation_plugin"))
       return false;
   return std::any_of(loop.backwards.begin(), loop.backwards.end(), [](const CallRef& backward) {
-    return backward.positional(0) &&
-           facts::contains(facts::lowered(backward.receiver().text()), "accel");
+    return backward.positional(0) && is_of_accelerator(backward);
   });
 }
 

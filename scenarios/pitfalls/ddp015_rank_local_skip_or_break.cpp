@@ -65,9 +65,7 @@ bool reads_the_clock(const Program& program, Ref condition) {
                   [](const CallRef& call) { return call.call->api == Api::time_now; }))
     return true;
   if (!calls.empty() || condition.kind() != Kind::comparison) return false;
-  const diagnose::FunctionRef function = program.enclosing_function(condition);
-  const Ref body{condition.module, function ? function.function->body : 0};
-  std::vector<Assigned> assigned = assignments_in(body);
+  std::vector<Assigned> assigned = assignments_in(body_around(program, condition));
   // By arithmetic alone: what a helper makes of a time is no time.
   std::erase_if(assigned, [](const Assigned& each) {
     return !facts::calls_in(each.value).empty() && !holds_a_time(each.value);

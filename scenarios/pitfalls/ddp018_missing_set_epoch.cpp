@@ -126,10 +126,6 @@ void check_reading_loops(const Program& program, Report& report) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // data = Samples(f"order{epoch}.txt"), made anew in each epoch.
 bool reads_other_data_each_epoch(const Program& program, const diagnose::TrainingLoop& loop,
                                  const CallRef& sampler) {

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/forgotten_meters.hpp"
 #include "scenarios/pitfalls/forgotten_number.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/left_out_sampler.hpp"
@@ -9,6 +10,7 @@
 #include "scenarios/pitfalls/reductions.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 #include "scenarios/pitfalls/unsummed_mean.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -89,66 +91,6 @@ bool hands_batches_on(Ref loop) {
   for (NodeId at = body.node; body && at < tree[body.node].last; ++at)
     if (tree[at].kind == Kind::yield_expression) return true;
   return false;
-}
-
-// The function around the loop, or the one that this is nested in.
-FunctionRef outermost_function(const Program& program, Ref node) {
-  FunctionRef function = program.enclosing_function(node);
-  while (function && function.function->owner_class == diagnose::kNoNode) {
-    const FunctionRef outer =
-        program.enclosing_function({function.module, function.function->node});
-    if (!outer || outer == function) break;
-    function = outer;
-  }
-  return function;
-}
-
-// meter.all_reduce() of a class of this program, for each such method.
-std::vector<FunctionRef> reducing_methods(const Program& program,
-                                          const std::vector<Reduction>& reductions) {
-  std::vector<FunctionRef> out;
-  for (const Reduction& reduction : reductions)
-    if (const FunctionRef method = program.enclosing_function(reduction.call);
-        method && method.function->owner_class != diagnose::kNoNode)
-      out.push_back(method);
-  return out;
-}
-
-// top5.all_reduce() and return top1.avg: one of two meters is reduced, and the other decides.
-void check_forgotten_meters(const Program& program, FunctionRef evaluation,
-                            const std::vector<FunctionRef>& methods, Report& report) {
-  if (!evaluation) return;
-  const Ref body{evaluation.module, evaluation.function->body};
-  const auto calls = facts::calls_in(body);
-  const auto is_meter = [&](const CallRef& call, FunctionRef method) {
-    return call.receiver().kind() == Kind::identifier &&
-           program.class_of(call.receiver()) ==
-               program.enclosing_class({method.module, method.function->body});
-  };
-  for (const FunctionRef& method : methods) {
-    std::vector<std::string_view> reduced;
-    for (const CallRef& call : calls)
-      if (call.call->name == method.function->name && is_meter(call, method))
-        reduced.push_back(call.receiver().text());
-    if (reduced.empty()) continue;
-    const auto& tree = body.module->tree();
-    for (const CallRef& call : calls) {
-      const std::string name(call.receiver() ? call.receiver().text() : std::string_view{});
-      if (call.call->name != "update" || !is_meter(call, method) ||
-          std::find(reduced.begin(), reduced.end(), name) != reduced.end())
-        continue;
-      for (NodeId at = body.node; at < tree[body.node].last; ++at) {
-        if (tree[at].kind != Kind::return_statement || !facts::contains(tree.text(at), name + "."))
-          continue;
-        report
-            .at(body.with(at), Confidence::likely,
-                "'" + name + "' is that of one rank's part of the data: '" +
-                    std::string(reduced.front()) + "' beside it is reduced and it is not")
-            .help = "Call " + name + "." + std::string(method.function->name) + "() too.";
-        return;
-      }
-    }
-  }
 }
 
 void tell_forgotten(const ForgottenNumber& found, Report& report) {
@@ -296,10 +238,9 @@ void check_unseen_loader(const Program& program, Ref loop, const MetricSum& sum,
 
 // A loop over a loader with a DistributedSampler.
 bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, const MetricSum& sum,
-                   const std::vector<Reduction>& reductions,
-                   const std::vector<FunctionRef>& methods, Report& report) {
+                   const std::vector<Reduction>& reductions, Report& report) {
   const bool says_so = is_evaluation_loader(program, loader);
-  if (says_so) check_forgotten_meters(program, outermost_function(program, loop), methods, report);
+  if (says_so) check_forgotten_meters(program, loop, reductions, report);
   if ((!says_so && !is_evaluation_loop(program, loop)) || goes_through_files(program, loop) ||
       one_rank_may_see_all(program, loop, loader))
     return false;
@@ -334,7 +275,6 @@ void check_metric_not_reduced(const Program& program, Report& report) {
   const bool prepared = program.uses(Api::accelerator);
   if (!by_hand && !prepared && !program.uses(Api::hvd_init)) return;
   const std::vector<Reduction> reductions = reductions_of(program);
-  const std::vector<FunctionRef> methods = reducing_methods(program, reductions);
   if (!prepared) check_plateau_steps(program, reductions, report);
   for (const Module* module : program.modules()) {
     if (by_hand)
@@ -354,7 +294,7 @@ void check_metric_not_reduced(const Program& program, Report& report) {
       for (const CallRef& loader : loaders_of(program, loop.child(Field::right)))
         if (const CallRef sampler = sampler_of(program, loader);
             sampler && !is_sampler_left_out(program, loop, sampler) &&
-            tells_sharded(program, loop, loader, sum, reductions, methods, report))
+            tells_sharded(program, loop, loader, sum, reductions, report))
           break;
     }
   }

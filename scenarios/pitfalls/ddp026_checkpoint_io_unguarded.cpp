@@ -172,10 +172,6 @@ void find_downloads(const Program& program, Report& report) {
     }
 }
 
-}  // namespace
-
-namespace {
-
 void find_loads_without_barrier(const Program& program, Report& report) {
   for (const CallRef& load : program.calls(Api::torch_load)) {
     if (program.guarded_by_rank(load.ref()) != RankTest::none) continue;

@@ -1,8 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
-
-#include <algorithm>
-#include <initializer_list>
+#include "scenarios/pitfalls/words.hpp"
 
 namespace bench::pitfalls {
 
@@ -16,12 +14,9 @@ using diagnose::TrainingLoop;
 namespace {
 
 bool measures_throughput(std::string_view text) {
-  const std::string plain = facts::lowered(text);
-  for (const std::string_view word :
-       {"throughput", "samples/s", "images/s", "img/s", "samples_per_sec", "images_per_sec",
-        "imgs_per_sec", "items_per_second", "tokens/s", "tok/s", "tokens_per_sec", "tok_per_sec"})
-    if (facts::contains(plain, word)) return true;
-  return false;
+  return says_any(text, {"throughput", "samples/s", "images/s", "img/s", "samples_per_sec",
+                         "images_per_sec", "imgs_per_sec", "items_per_second", "tokens/s", "tok/s",
+                         "tokens_per_sec", "tok_per_sec"});
 }
 
 // items / (clock() - start), in a program that prints items per second elsewhere.
@@ -38,19 +33,14 @@ bool divides_by_elapsed(const Program& program, FunctionRef function) {
   return false;
 }
 
-bool tells_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return facts::contains(text, word); });
-}
-
 bool waits_for_gpu(std::string_view text) {
   // What waits for the Apple GPU waits for no other.
   constexpr std::string_view kElsewhere = "mps.synchronize";
   const std::size_t at = text.find(kElsewhere);
   if (at != std::string_view::npos)
     return waits_for_gpu(text.substr(0, at)) || waits_for_gpu(text.substr(at + kElsewhere.size()));
-  return tells_one_of(text, {"synchronize", "Event(", ".item()", ".cpu()", "float(loss", "barrier(",
-                             "scaler.step("});
+  return holds_any(text, {"synchronize", "Event(", ".item()", ".cpu()", "float(loss", "barrier(",
+                          "scaler.step("});
 }
 
 // end = time.time(), where `end - start` is taken, and time.time() - start: the last such reading.
@@ -109,7 +99,7 @@ void check_benchmark_without_warmup(const Program& program, Report& report) {
         measures_throughput(text) || (function && divides_by_elapsed(program, function));
     const CallRef end = reading_after(program, clock);
     const std::string_view tail = end ? behind_last_step(program, clock, end) : "";
-    if ((!is_benchmark && !measures) || tells_one_of(text, {"warmup", "warm_up"}) ||
+    if ((!is_benchmark && !measures) || holds_any(text, {"warmup", "warm_up"}) ||
         waits_for_gpu(tail.empty() ? text : tail))
       continue;
     Ref loop;

@@ -2,8 +2,8 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/own_ranks.hpp"
-#include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
@@ -113,11 +113,7 @@ bool starts_several(const trainer::Use& use) {
   const auto* strategy = use.find("strategy");
   const auto* devices = use.find("devices");
   const auto* accelerator = use.find("accelerator");
-  const auto is_one = [](const trainer::Argument* count) {
-    return count != nullptr && count->value.is_integer() && count->value.integer == 1 &&
-           !count->value.is_default;
-  };
-  if (!use.call || strategy == nullptr || !strategy->node || is_one(devices) ||
+  if (!use.call || strategy == nullptr || !strategy->node || trainer::is_one(devices) ||
       (accelerator != nullptr && accelerator->value.is_string() &&
        accelerator->value.string == "cpu"))
     return false;
@@ -148,8 +144,7 @@ void check_saves_below_fit(const Program& program, Report& report) {
     report
         .at(save.ref(), Confidence::likely,
             "every process of the Trainer writes the same file: the last one wins, and a reader "
-            "may "
-            "find a torn file")
+            "may find a torn file")
         .help = "Use trainer.save_checkpoint(), or save under if trainer.is_global_zero.";
   }
 }

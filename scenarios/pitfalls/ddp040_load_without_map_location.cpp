@@ -5,9 +5,9 @@
 #include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 
 namespace bench::pitfalls {
 
@@ -17,11 +17,6 @@ using diagnose::RankTest;
 using diagnose::Source;
 
 namespace {
-
-bool has_word(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return facts::contains(text, word); });
-}
 
 // The call, what names its result, and the option that the path comes from.
 std::string words_around(const Program& program, const CallRef& load) {
@@ -39,8 +34,8 @@ bool is_checkpoint(const Program& program, const CallRef& load, std::string_view
   // Bytes that came from another rank, not a file of a past run.
   for (const auto& source : program.sources(load.argument(0, "f")))
     if (facts::contains(source.ref.text(), "BytesIO")) return false;
-  if (has_word(words, {"ckpt", "checkpoint", "model", "state", "weight", "resume", "pretrain",
-                       "snapshot", "best"}))
+  if (holds_any(words, {"ckpt", "checkpoint", "model", "state", "weight", "resume", "pretrain",
+                        "snapshot", "best"}))
     return true;
   const auto& tree = load.module->tree();
   return facts::contains(tree.text(statement_of(load.ref()).node), "load_state_dict");
@@ -50,15 +45,15 @@ bool is_checkpoint(const Program& program, const CallRef& load, std::string_view
 bool holds_no_tensors(const CallRef& load) {
   const std::string statement =
       facts::lowered(load.module->tree().text(statement_of(load.ref()).node));
-  return has_word(statement,
-                  {"scheduler.load_state_dict", "sched.load_state_dict", "scaler.load_state_dict"});
+  return holds_any(
+      statement, {"scheduler.load_state_dict", "sched.load_state_dict", "scaler.load_state_dict"});
 }
 
 // Keys that a training run writes beside the weights: the file is its own, and was on its GPU.
 bool restores_a_run(const Program& program, const CallRef& load) {
   const std::string_view name = program.assigned_name(load.ref());
   const Ref statement = statement_of(load.ref());
-  if (has_word(facts::lowered(statement.text()), {"optimizer", "optim."})) return true;
+  if (holds_any(facts::lowered(statement.text()), {"optimizer", "optim."})) return true;
   if (name.empty()) return false;
   const FunctionRef function = program.enclosing_function(load.ref());
   const auto& tree = load.module->tree();
@@ -79,9 +74,9 @@ bool is_of_a_wrapper(const Program& program, const CallRef& load) {
         other.argument(0, "f").text() != load.argument(0, "f").text())
       return false;
   const auto& tree = load.module->tree();
-  return has_word(function ? tree.text(function.function->body) : std::string_view(tree.source()),
-                  {".replace('module.'", ".replace(\"module.\"", ".removeprefix('module.')",
-                   ".removeprefix(\"module.\")"});
+  return holds_any(function ? tree.text(function.function->body) : std::string_view(tree.source()),
+                   {".replace('module.'", ".replace(\"module.\"", ".removeprefix('module.')",
+                    ".removeprefix(\"module.\")"});
 }
 
 // Weights that someone published are on the CPU as a rule; what a run of the program wrote is on
@@ -89,7 +84,8 @@ bool is_of_a_wrapper(const Program& program, const CallRef& load) {
 bool is_of_a_run(const Program& program, const CallRef& load, std::string_view words) {
   if (restores_a_run(program, load) || is_of_a_wrapper(program, load)) return true;
   const std::string path = facts::lowered(load.argument(0, "f").text());
-  if (has_word(path, {"pretrain", "backbone", "weights_path", "model_path", "init_"})) return false;
+  if (holds_any(path, {"pretrain", "backbone", "weights_path", "model_path", "init_"}))
+    return false;
   // Part of a model that loads itself where it is made.
   const auto cls = program.enclosing_class(load.ref());
   if (cls && program.derives_from(cls, Api::module_class)) return false;
@@ -97,8 +93,8 @@ bool is_of_a_run(const Program& program, const CallRef& load, std::string_view w
     const Ref saved = save.argument(1, "f");
     if (saved && saved.text() == load.argument(0, "f").text()) return true;
   }
-  return has_word(words, {"ckpt", "checkpoint", "resume", "snapshot", "best", "last", "latest",
-                          "restore", "final", "epoch"});
+  return holds_any(words, {"ckpt", "checkpoint", "resume", "snapshot", "best", "last", "latest",
+                           "restore", "final", "epoch"});
 }
 
 // Some wrapper is made of the very object.

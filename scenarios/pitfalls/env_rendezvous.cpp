@@ -2,9 +2,9 @@
 
 #include "diagnose/launch/launch_documents.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 
 namespace bench::pitfalls {
 
@@ -29,12 +29,6 @@ std::string_view variable_read(const Program& program, const CallRef& init) {
 }
 
 namespace {
-
-bool holds_any(std::string_view text, std::initializer_list<std::string_view> words) {
-  const std::string plain = facts::lowered(text);
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return facts::contains(plain, word); });
-}
 
 // os.environ.get("RANK", 0): the one use of a name that does without the variable.
 bool is_read_with_default(const Module& module, NodeId name) {
@@ -62,7 +56,7 @@ bool is_asked_for(const Program& program, std::string_view variable) {
   for (const Module* module : program.modules())
     for (const auto& comment : module->tree().comments()) {
       const auto text = module->tree().source().substr(comment.begin, comment.end - comment.begin);
-      if (facts::contains(text, variable) && !holds_any(text, {"torchrun", "launch", "srun"}))
+      if (facts::contains(text, variable) && !says_any(text, {"torchrun", "launch", "srun"}))
         return true;
     }
   return false;
@@ -79,8 +73,7 @@ bool imports_environment(const Program& program) {
     if (module->has_star_imports()) return true;
     for (const std::string& import : module->imports())
       if (!import.starts_with("torch") && !is_of_program(program, import) &&
-          holds_any(import,
-                    {"env", "setup", "launch", "config", "setting", "dist", "slurm", "idr"}))
+          says_any(import, {"env", "setup", "launch", "config", "setting", "dist", "slurm", "idr"}))
         return true;
   }
   return false;
@@ -91,8 +84,8 @@ bool calls_environment_before(const Program& program, const CallRef& init) {
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
       if (made.api != Api::none || made.name == "__init__" || program.callee(call) ||
-          !holds_any(made.name, {"init", "setup", "set_up", "dist", "ddp", "launch", "prepare",
-                                 "env", "config", "port", "master", "slurm"}))
+          !says_any(made.name, {"init", "setup", "set_up", "dist", "ddp", "launch", "prepare",
+                                "env", "config", "port", "master", "slurm"}))
         continue;
       const Ref called{module, module->tree().child(made.node, Field::function)};
       if (program.qualified(called).starts_with("torch.") ||

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/forgotten_number.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 #include <vector>

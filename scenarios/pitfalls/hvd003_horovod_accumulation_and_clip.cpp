@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_models.hpp"
+#include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
 
@@ -68,17 +69,6 @@ bool goes_through(const Program& program, Ref loss, const std::vector<Ref>& mode
     return called && called.kind() == diagnose::Kind::identifier && !program.under_no_grad(call) &&
            std::any_of(models.begin(), models.end(),
                        [&](Ref model) { return same_model(program, called, model); });
-  });
-}
-
-// Every condition around the one stands around the other too.
-bool runs_wherever(const Program& program, Ref outer, Ref inner) {
-  const auto around_outer = program.guards(outer);
-  const auto around_inner = program.guards(inner);
-  return std::all_of(around_outer.begin(), around_outer.end(), [&](const Guard& guard) {
-    return std::any_of(around_inner.begin(), around_inner.end(), [&](const Guard& other) {
-      return other.condition.text() == guard.condition.text() && other.holds == guard.holds;
-    });
   });
 }
 

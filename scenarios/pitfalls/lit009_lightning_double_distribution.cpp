@@ -2,6 +2,8 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -61,9 +63,8 @@ bool may_start_several(const Program& program) {
   const auto uses = trainer::uses(program);
   return std::any_of(uses.begin(), uses.end(), [](const trainer::Use& use) {
     const auto* devices = use.find("devices");
-    const bool one = devices != nullptr && devices->value.is_integer() &&
-                     devices->value.integer == 1 && !devices->value.is_default;
-    return use.call && !one && (devices != nullptr || use.find("strategy") != nullptr);
+    return use.call && !trainer::is_one(devices) &&
+           (devices != nullptr || use.find("strategy") != nullptr);
   });
 }
 

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/metric_sums.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -97,12 +98,6 @@ bool meet(const VariableNames& a, const VariableNames& b) {
   return std::any_of(a.begin(), a.end(), [&](const std::string& name) { return b.contains(name); });
 }
 
-bool says_any(std::string_view text, std::initializer_list<std::string_view> words) {
-  const std::string plain = facts::lowered(text);
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return facts::contains(plain, word); });
-}
-
 std::vector<Assigned> additions_in(Ref subtree) {
   std::vector<Assigned> out;
   const Module& module = *subtree.module;
@@ -118,6 +113,11 @@ std::vector<Assigned> additions_in(Ref subtree) {
       out.push_back({variable(call.receiver()), call.call->node, call.positional(0)});
   std::erase_if(out, [](const Assigned& each) { return each.name.empty(); });
   return out;
+}
+
+Ref body_around(const Program& program, Ref node) {
+  const diagnose::FunctionRef function = program.enclosing_function(node);
+  return {node.module, function ? function.function->body : 0};
 }
 
 std::vector<Assigned> assignments_in(Ref subtree) {

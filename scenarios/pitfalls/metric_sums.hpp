@@ -4,10 +4,8 @@
 
 #include "scenarios/pitfalls/rule.hpp"
 
-#include <initializer_list>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace bench::pitfalls {
@@ -18,9 +16,6 @@ VariableNames variables_in(Ref expression);
 
 bool meet(const VariableNames& a, const VariableNames& b);
 
-// Case does not count.
-bool says_any(std::string_view text, std::initializer_list<std::string_view> words);
-
 // One place where a variable gets a value, or something is added to it.
 struct Assigned {
   std::string name;
@@ -30,6 +25,9 @@ struct Assigned {
 
 // total += x and losses.append(x) of the subtree.
 std::vector<Assigned> additions_in(Ref subtree);
+
+// Whose assignments reach the node: the body of its function, or the script's own level.
+Ref body_around(const Program& program, Ref node);
 
 // Assignments and additions of the subtree, and what loops in it go over, in source order.
 std::vector<Assigned> assignments_in(Ref subtree);

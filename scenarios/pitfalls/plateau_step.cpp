@@ -13,12 +13,6 @@ using diagnose::TrainingLoop;
 
 namespace {
 
-// The body that the node is run in: of its function, or the script's own level.
-Ref body_around(const Program& program, Ref node) {
-  const FunctionRef function = program.enclosing_function(node);
-  return {node.module, function ? function.function->body : 0};
-}
-
 bool is_plateau(const Program& program, const CallRef& step) {
   if (!step.receiver()) return false;
   const auto sources = program.sources(step.receiver());

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/prepared.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
 
@@ -8,8 +9,8 @@ namespace bench::pitfalls {
 
 using diagnose::Api;
 
-bool only_runs_before(const Program& program, Ref first, Ref second) {
-  return program.runs_before(first, second) && !program.runs_before(second, first);
+bool is_of_accelerator(const CallRef& call) {
+  return facts::contains(facts::lowered(call.receiver().text()), "accel");
 }
 
 namespace {
@@ -23,17 +24,6 @@ bool is_bound_in(diagnose::FunctionRef function, Ref name) {
                                          function.module->defs()[index].target))
       return true;
   return false;
-}
-
-// What decides whether `first` runs has decided the same where `second` stands.
-bool runs_wherever(const Program& program, Ref first, Ref second) {
-  const auto there = program.guards(second);
-  const auto here = program.guards(first);
-  return std::all_of(here.begin(), here.end(), [&](const diagnose::Guard& guard) {
-    return std::any_of(there.begin(), there.end(), [&](const diagnose::Guard& other) {
-      return other.holds == guard.holds && other.condition.text() == guard.condition.text();
-    });
-  });
 }
 
 // model, optimizer = accelerator.prepare(model, optimizer), above the use of the same name.
@@ -83,13 +73,17 @@ CallRef preparation_behind(const Program& program, Ref object) {
   return found;
 }
 
-// DeepSpeed and FSDP keep the states of their own engines, and hand on attributes.
+// They keep the states of their own engines, and hand on attributes.
+bool speaks_of_another_engine(const Program& program) {
+  for (const std::string_view word : {"deepspeed", "DeepSpeed", "fsdp", "FSDP", "FullySharded"})
+    if (program.mentions(word)) return true;
+  return false;
+}
+
+// A program that reaches into the wrapper, or takes it off, knows of it.
 bool prepare_wraps_in_ddp(const Program& program) {
-  if (!program.uses(Api::accelerator)) return false;
-  for (const std::string_view word :
-       {".module", "extract_model", "deepspeed", "DeepSpeed", "fsdp", "FSDP", "FullySharded"})
-    if (program.mentions(word)) return false;
-  return true;
+  return program.uses(Api::accelerator) && !speaks_of_another_engine(program) &&
+         !program.mentions(".module") && !program.mentions("extract_model");
 }
 
 // model = accelerator.unwrap_model(model): from there on the name is the bare model's.
@@ -103,9 +97,9 @@ bool is_unwrapped_into(const Program& program, std::string_view name) {
 }  // namespace
 
 bool accelerate_wraps(const Program& program) {
-  if (!program.uses(Api::accelerator) || !program.wraps().empty()) return false;
-  for (const std::string_view word : {"deepspeed", "DeepSpeed", "fsdp", "FSDP", "FullySharded"})
-    if (program.mentions(word)) return false;
+  if (!program.uses(Api::accelerator) || !program.wraps().empty() ||
+      speaks_of_another_engine(program))
+    return false;
   for (const std::string_view package : {"pytorch_lightning", "lightning", "horovod"})
     if (program.imports(package)) return false;
   for (const CallRef& prepare : program.calls_named("prepare"))

@@ -6,6 +6,9 @@
 
 namespace bench::pitfalls {
 
+// accelerator.prepare(...), self.accel.backward(loss): by the name of the object.
+bool is_of_accelerator(const CallRef& call);
+
 // The prepare() call that gave the object its value, where the object is used as a model and no
 // other engine (DeepSpeed, FSDP) keeps its state; empty otherwise.
 CallRef preparation_of_model(const Program& program, Ref object);
@@ -20,8 +23,5 @@ CallRef preparation_of_loader(const Program& program, Ref loader);
 // Accelerate wraps a model of this program in DDP wherever several processes run: prepare() is
 // given one, the program has no wrapper of its own, and no other engine stands behind it.
 bool accelerate_wraps(const Program& program);
-
-// `first` runs before `second`, and never after it.
-bool only_runs_before(const Program& program, Ref first, Ref second);
 
 }  // namespace bench::pitfalls

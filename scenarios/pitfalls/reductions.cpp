@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/reductions.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
 
@@ -26,12 +27,10 @@ bool says_reduction(std::string_view name) {
 }
 
 // accelerator.gather(...), gather_for_metrics(...) and reduce(...).
-bool is_of_accelerator(const Program& program, const CallRef& call) {
-  if (!call.receiver() || !facts::contains(facts::lowered(call.receiver().text()), "accelerator"))
-    return false;
-  return program.imports("accelerate") &&
-         (call.call->name == "gather" || call.call->name == "reduce" ||
-          call.call->name == "gather_for_metrics");
+bool reduces_by_accelerate(const Program& program, const CallRef& call) {
+  return (call.call->name == "gather" || call.call->name == "reduce" ||
+          call.call->name == "gather_for_metrics") &&
+         program.imports("accelerate") && is_of_accelerator(call);
 }
 
 // queue.put(args) where the script starts its ranks: it hands them work and takes no result.
@@ -55,7 +54,7 @@ std::vector<Reduction> reductions_of(const Program& program) {
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
       const std::string name = facts::lowered(made.name);
-      const bool reduces = says_reduction(name) || is_of_accelerator(program, call);
+      const bool reduces = says_reduction(name) || reduces_by_accelerate(program, call);
       if (reduces && made.api != Api::all_reduce && !program.callee(call) &&
           !hands_out_work(program, call))
         out.push_back({call.ref(), call.positional(0)});

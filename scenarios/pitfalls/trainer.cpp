@@ -181,6 +181,11 @@ void fix(const Argument& argument, const std::string& text, const std::string& t
   if (parent.kind() == Kind::keyword_argument) replace(parent, text, title, finding);
 }
 
+bool is_one(const Argument* count) {
+  return count != nullptr && count->value.is_integer() && count->value.integer == 1 &&
+         !count->value.is_default;
+}
+
 std::string spelling(const Value& value) {
   switch (value.type) {
     case Value::Type::none:

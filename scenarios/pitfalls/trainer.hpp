@@ -27,6 +27,9 @@ struct Use {
 
 std::vector<Use> uses(const Program& program);
 
+// devices=1, as it is written, and no option's default.
+bool is_one(const Argument* count);
+
 // Reports at the argument (`gpus=2`, or the key of the config).
 Finding& flag(Report& report, const Argument& argument, Confidence confidence, std::string message);
 

@@ -9,7 +9,6 @@ namespace bench::pitfalls {
 
 using diagnose::Field;
 using diagnose::Kind;
-using diagnose::Module;
 
 namespace {
 
@@ -31,15 +30,12 @@ bool divides_by_ranks(const Program& program, Ref value) {
 }  // namespace
 
 UnsummedMean unsummed_mean(const Program& program, Ref loop) {
-  const Module& module = *loop.module;
-  const diagnose::FunctionRef function = program.enclosing_function(loop);
   const std::vector<Assigned> in_loop = assignments_in(loop);
   VariableNames sums;
   for (const Assigned& each : additions_in(loop))
     if (is_metric(each, in_loop)) sums.insert(each.name);
   if (sums.empty()) return {};
-  const Ref whole{&module, function ? function.function->body : 0};
-  const std::vector<Assigned> assigned = assignments_in(whole);
+  const std::vector<Assigned> assigned = assignments_in(body_around(program, loop));
   for (const Assigned& each : assigned) {
     if (!divides_by_ranks(program, each.value)) continue;
     const Ref divided = each.value.child(Field::left);

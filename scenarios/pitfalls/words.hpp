@@ -1,0 +1,22 @@
+// Whether a text holds one of several words: names, messages and paths say what code is for.
+#pragma once
+
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+
+namespace bench::pitfalls {
+
+inline bool holds_any(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return facts::contains(text, word); });
+}
+
+// The same for words in lower case, whatever the case of the text is.
+inline bool says_any(std::string_view text, std::initializer_list<std::string_view> words) {
+  return holds_any(facts::lowered(text), words);
+}
+
+}  // namespace bench::pitfalls
