@@ -288,16 +288,22 @@ Ref call_assigned_to(const Program& program, Ref name) {
 }
 
 // What `loss += value` has added to the name since it was given a value.
-std::vector<Ref> added_to(const Program& program, Ref name) {
+std::vector<Ref> added_to(Ref name) {
   const diagnose::Module& module = *name.module;
   std::vector<Ref> out;
   NodeId since = 0;
   const auto& defs = module.defs_of(name.text(), false);
+  const auto is_addition = [&](std::uint32_t index) {
+    return module.defs()[index].kind == diagnose::DefKind::augmented;
+  };
+  // Most names are added to nowhere, and some have hundreds of values.
+  if (std::none_of(defs.begin(), defs.end(), is_addition)) return out;
+  const NodeId here = module.function_of(name.node);
   for (const bool adds : {false, true})
     for (const std::uint32_t index : defs) {
       const diagnose::Def& def = module.defs()[index];
-      if ((def.kind == diagnose::DefKind::augmented) != adds || def.target >= name.node ||
-          program.enclosing_function(name.with(def.target)) != program.enclosing_function(name))
+      if (is_addition(index) != adds || def.target >= name.node ||
+          module.function_of(def.target) != here)
         continue;
       if (!adds && dominates(module, def, name.node)) since = std::max(since, def.target);
       if (adds && def.target > since && def.value != kNoNode) out.push_back(name.with(def.value));
@@ -338,7 +344,7 @@ std::vector<Ref> calls_behind(const Program& program, Ref value,
       if (!is_name && kind != Kind::call) continue;
       const FunctionRef here = program.enclosing_function(node);
       if (is_name)
-        for (const Ref added : added_to(program, node)) pending.push_back(added);
+        for (const Ref added : added_to(node)) pending.push_back(added);
       for (const Source& source : program.sources(node)) {
         if (source.ref == node ||
             (source.how != Source::How::value && source.how != Source::How::element))
