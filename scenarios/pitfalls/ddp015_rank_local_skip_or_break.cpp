@@ -316,7 +316,10 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
             if (leaves_on_some_ranks(program, guard, statement, around)) some_ranks = true;
           }
           if (some_ranks) why = "under a test of the rank";
-          if (why.empty() || (!some_ranks && agrees_between_ranks(program, statement, around)))
+          // What a collective above has told all ranks says nothing of an error below it.
+          const bool in_handler = swallows || catches_out_of_memory(statement);
+          if (why.empty() ||
+              (!some_ranks && !in_handler && agrees_between_ranks(program, statement, around)))
             continue;
           Finding& finding = tell(statement, why, report);
           if (why == kOnMetric && evaluates_whole_sets(program, around)) tell_as_note(finding);

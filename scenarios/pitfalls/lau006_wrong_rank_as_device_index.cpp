@@ -94,6 +94,12 @@ bool is_said_to_be_one_node(const Program& program) {
   return false;
 }
 
+// os.environ["CUDA_VISIBLE_DEVICES"] = "0,1" in the script: the cards of one machine.
+bool names_its_cards(const Program& program) {
+  return program.launches().empty() && program.mentions("CUDA_VISIBLE_DEVICES") &&
+         facts::visible_gpus(program).value_or(0) > 1;
+}
+
 // {"cuda:0": f"cuda:{rank}"}, or the device itself.
 Ref global_rank_in_map(const Program& program, Ref map) {
   if (!map || map.kind() != Kind::dictionary) return global_rank_in(program, map);
@@ -115,6 +121,8 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
                                  "the global rank is used as a device index: on the second node "
                                  "there is no such GPU (invalid device ordinal)");
     if (facts::is_single_node(program) ||
+        (names_its_cards(program) && !facts::expects_nodes(program) &&
+         !facts::computes_global_rank(program)) ||
         ((!facts::expects_nodes(program) || is_said_to_be_one_node(program)) &&
          !tells_ranks_apart(program, where) && !facts::computes_global_rank(program)))
       finding.severity = Severity::info;

@@ -33,6 +33,13 @@ std::vector<Ref> items_of(Ref list) {
   return out;
 }
 
+// MultiEpochsDataLoader(data, sampler=sampler) of a file that is not there.
+bool is_named_loader(const Program& program, const CallRef& call) {
+  return facts::lowered(call.call->name).ends_with("dataloader") &&
+         (call.keyword("sampler") || call.keyword("batch_sampler")) && !program.callee(call) &&
+         !program.class_of_call(call);
+}
+
 }  // namespace
 
 std::vector<CallRef> loaders_of(const Program& program, Ref iterable) {
@@ -45,7 +52,8 @@ std::vector<CallRef> loaders_of(const Program& program, Ref iterable) {
       continue;
     }
     const CallRef call = program.as_call(source.ref);
-    if (call && call.call->api == Api::data_loader) out.push_back(call);
+    if (call && (call.call->api == Api::data_loader || is_named_loader(program, call)))
+      out.push_back(call);
   }
   return out;
 }
