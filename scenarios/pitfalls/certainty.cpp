@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/certainty.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/switches.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -51,13 +52,6 @@ bool is_called_unseen(std::string_view name) {
          name.starts_with("configure_") || name == "setup" || name == "prepare_data";
 }
 
-// A parameter that must be true, or false, for a node to be reached: `if create:` around it.
-struct Switch {
-  std::string_view parameter;
-  bool on = true;
-};
-using Switches = std::vector<Switch>;
-
 Certainty reach(const Program& program, Ref node, int depth, Switches switches = {});
 
 // An object of the class, or of one derived from it, is made where the program comes by.
@@ -99,10 +93,12 @@ bool is_entry(const Program& program, FunctionRef function) {
 }
 
 // Where the function is handed on: Process(target=work), fire.Fire(train), step = left or right.
-Certainty certainty_of_handing_on(const Program& program, FunctionRef function, int depth) {
+Certainty certainty_of_handing_on(const Program& program, FunctionRef function,
+                                  const Switches& switches, int depth) {
   Certainty best = Certainty::no;
   for (const Ref& place : program.handed_on(function)) {
     if (best == Certainty::certain) break;
+    if (is_switched_off_in_table(program, function, switches, place)) continue;
     best = std::max(best, reach(program, place, depth + 1));
   }
   return best;
@@ -114,63 +110,6 @@ Certainty certainty_of_start(const Program& program, int depth) {
   for (const CallRef& start : program.calls(Api::spawn))
     if (best != Certainty::certain) best = std::max(best, reach(program, start.ref(), depth + 1));
   return best;
-}
-
-std::size_t index_of(FunctionRef function, std::string_view name) {
-  const auto& parameters = function.function->parameters;
-  return static_cast<std::size_t>(
-      std::find_if(parameters.begin(), parameters.end(),
-                   [&](const auto& each) { return each.name == name; }) -
-      parameters.begin());
-}
-
-// A parameter that the function gives no other value itself.
-bool is_kept_parameter(FunctionRef function, Ref name) {
-  if (name.kind() != Kind::identifier ||
-      index_of(function, name.text()) >= function.function->parameters.size())
-    return false;
-  const auto& defs = function.module->defs_of(name.text(), false);
-  return std::none_of(defs.begin(), defs.end(), [&](const auto index) {
-    const auto& def = function.module->defs()[index];
-    return def.scope == function.function->node && def.kind != diagnose::DefKind::parameter;
-  });
-}
-
-Switches switches_around(const Program& program, FunctionRef function, Ref node) {
-  Switches out;
-  for (const diagnose::Guard& guard : program.guards(node))
-    if (is_kept_parameter(function, guard.condition))
-      out.push_back({guard.condition.text(), guard.holds});
-  return out;
-}
-
-// What the call gives for the parameter, or the default where it gives nothing.
-Ref given_for(FunctionRef function, std::string_view name, const CallRef& site) {
-  const std::size_t index = index_of(function, name);
-  const bool is_method = function.function->owner_class != kNoNode;
-  if (is_method && index == 0) return {};
-  if (const Ref given = site.argument(index - (is_method ? 1 : 0), name)) return given;
-  const NodeId value = function.function->parameters[index].default_value;
-  return site.has_splat() || value == kNoNode ? Ref{} : Ref{function.module, value};
-}
-
-// Whether the call leaves the switches so that the node is not reached. A parameter of the caller
-// that is handed on is a switch of the caller, put into `outer`.
-bool is_switched_off_by(const Program& program, FunctionRef function, const Switches& switches,
-                        const CallRef& site, Switches& outer) {
-  const FunctionRef caller = program.enclosing_function(site.ref());
-  for (const Switch& each : switches) {
-    const Ref given = given_for(function, each.parameter, site);
-    if (!given) continue;
-    if (caller && given.module == site.module && is_kept_parameter(caller, given)) {
-      outer.push_back({given.text(), each.on});
-      continue;
-    }
-    const diagnose::Value value = program.evaluate(given);
-    const bool is_off = value.is_false() || value.type == diagnose::Value::Type::none;
-    if (!value.is_default && (each.on ? is_off : value.is_true())) return true;
-  }
-  return false;
 }
 
 Certainty reach(const Program& program, Ref node, int depth, Switches switches) {
@@ -198,7 +137,7 @@ Certainty reach(const Program& program, Ref node, int depth, Switches switches) 
     best = std::max(best, certainty_of_object(program, owner, depth));
   return best == Certainty::certain
              ? best
-             : std::max(best, certainty_of_handing_on(program, function, depth));
+             : std::max(best, certainty_of_handing_on(program, function, switches, depth));
 }
 
 // The guard of the script's own file holds wherever the script is run.

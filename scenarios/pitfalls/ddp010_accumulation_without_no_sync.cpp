@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/launched_with.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
@@ -25,7 +26,7 @@ bool synchronises_by_hand(const Program& program) {
          program.mentions("\"no_sync\"") || program.mentions("'no_sync'");
 }
 
-// An option whose default is 1 is there to be raised.
+// An option whose default is 1 is there to be raised, unless the launch lines leave it there.
 bool is_always_one(const Program& program, Ref count) {
   const diagnose::Value value = program.evaluate(count);
   return value.is_integer() && value.integer == 1 && !value.is_default;
@@ -36,6 +37,13 @@ bool is_one_by_itself(const Program& program, Ref count) {
   const auto sources = program.sources(count);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     return source.how == diagnose::Source::How::value && is_always_one(program, source.ref);
+  });
+}
+
+bool is_one_as_launched(const Program& program, Ref count) {
+  const auto values = facts::values_as_launched(program, count);
+  return !values.empty() && std::all_of(values.begin(), values.end(), [](const auto& value) {
+    return value.is_integer() && value.integer == 1;
   });
 }
 
@@ -165,7 +173,8 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
       if (!passes) continue;
       Finding& finding = report.at(guard.condition, Confidence::likely,
                                    std::string(prepared ? kWastedByAccelerate : kWasted));
-      if (is_one_by_itself(program, passes)) tell_as_note(finding);
+      if (is_one_by_itself(program, passes) || is_one_as_launched(program, passes))
+        tell_as_note(finding);
       finding.help = prepared ? kUnderAccumulate : kUnderNoSync;
       return;
     }

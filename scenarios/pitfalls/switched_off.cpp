@@ -1,40 +1,67 @@
-// Branches of a switch that is written out at the top of a script: ddp = False.
+// Branches of a switch that is written out in a script: ddp = False, checkpoint_path = None.
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/switches.hpp"
 
 #include <algorithm>
 
 namespace bench::pitfalls::facts {
 
+using diagnose::Def;
 using diagnose::Kind;
 using diagnose::Module;
+using diagnose::NodeId;
 
 namespace {
 
-// A name of the file that is False or True from its only assignment on.
-Kind constant_of(const Program& program, Ref name) {
-  if (name.kind() != Kind::identifier || is_parameter(program, name)) return Kind::other;
+// The name's only definition in its file, which no other file can change: config.ddp = True.
+const Def* only_in_file(const Program& program, Ref name) {
   const Module& module = *name.module;
   const auto& defs = module.defs_of(name.text(), false);
-  if (defs.size() != 1) return Kind::other;
-  const auto& def = module.defs()[defs.front()];
-  if (def.kind != diagnose::DefKind::assign || def.scope != 0) return Kind::other;
-  const Ref value{&module, def.value};
+  if (defs.size() != 1) return nullptr;
   const auto is_set = [&](const Module* each) { return !each->defs_of(name.text(), true).empty(); };
   const auto& modules = program.modules();
-  // config.ddp = True in another file
-  if (!program.guards(value).empty() || std::any_of(modules.begin(), modules.end(), is_set))
-    return Kind::other;
-  return value.kind();
+  if (std::any_of(modules.begin(), modules.end(), is_set)) return nullptr;
+  const Def& def = module.defs()[defs.front()];
+  return def.scope == 0 ? &def : nullptr;
+}
+
+// The only definition in the function that the name stands in, nested functions included.
+const Def* only_in_function(const Program& program, Ref name) {
+  const diagnose::FunctionRef function = program.enclosing_function(name);
+  if (!function) return nullptr;
+  const Module& module = *name.module;
+  const Def* found = nullptr;
+  for (const auto index : module.defs_of(name.text(), false)) {
+    const Def& def = module.defs()[index];
+    if (!module.tree().contains(function.function->node, def.target)) continue;
+    if (found != nullptr) return nullptr;
+    found = &def;
+  }
+  return found != nullptr && found->scope == function.function->node ? found : nullptr;
+}
+
+// The None, True or False that a name is from its only assignment on.
+Ref constant_of(const Program& program, Ref name) {
+  if (name.kind() != Kind::identifier || is_parameter(program, name)) return {};
+  const Def* def = only_in_function(program, name);
+  if (def == nullptr) def = only_in_file(program, name);
+  if (def == nullptr || def->kind != diagnose::DefKind::assign || def->element >= 0) return {};
+  const Ref value{name.module, def->value};
+  const Kind kind = value.kind();
+  if (kind != Kind::none_literal && kind != Kind::true_literal && kind != Kind::false_literal)
+    return {};
+  return program.guards(value).empty() ? value : Ref{};
 }
 
 bool never_holds(const Program& program, const diagnose::Guard& guard) {
-  Ref condition = guard.condition;
-  bool holds = guard.holds;
-  if (condition.kind() == Kind::not_expression) {
-    condition = condition.child(diagnose::Field::argument);
-    holds = !holds;
+  const auto& tree = guard.condition.module->tree();
+  for (NodeId id = guard.condition.node; id < tree[guard.condition.node].last; ++id) {
+    const Ref value = constant_of(program, guard.condition.with(id));
+    if (value && decided(program, guard.condition, guard.condition.with(id).text(),
+                         program.evaluate(value)) == !guard.holds)
+      return true;
   }
-  return constant_of(program, condition) == (holds ? Kind::false_literal : Kind::true_literal);
+  return false;
 }
 
 }  // namespace

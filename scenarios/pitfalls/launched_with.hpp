@@ -1,0 +1,15 @@
+// Values of options as the launch lines of a program give them.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <vector>
+
+namespace bench::pitfalls::facts {
+
+// What the expression is in each launch line that is known, where it comes from one option: the
+// value in the line, or the option's default. Empty without launch lines, and where a line has
+// words that are not written out ("$@") and may hold the option.
+std::vector<diagnose::Value> values_as_launched(const Program& program, Ref expression);
+
+}  // namespace bench::pitfalls::facts

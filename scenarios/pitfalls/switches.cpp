@@ -1,0 +1,221 @@
+#include "scenarios/pitfalls/switches.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls::facts {
+
+using diagnose::Field;
+using diagnose::FunctionRef;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::NodeId;
+using diagnose::Op;
+using diagnose::Value;
+
+namespace {
+
+std::optional<bool> truth_of(const Value& value) {
+  using Type = Value::Type;
+  switch (value.type) {
+    case Type::none:
+      return false;
+    case Type::boolean:
+    case Type::integer:
+      return value.integer != 0;
+    case Type::string:
+      return !value.string.empty();
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<bool> same_value(const Value& a, const Value& b) {
+  using Type = Value::Type;
+  if (a.type == Type::none || b.type == Type::none) return a.type == b.type;
+  if (a.type != b.type) return std::nullopt;
+  if (a.type == Type::string) return a.string == b.string;
+  if (a.type == Type::boolean || a.type == Type::integer) return a.integer == b.integer;
+  return std::nullopt;
+}
+
+std::optional<bool> is_one_of(const Value& value, const Value& list) {
+  if (list.type != Value::Type::list) return std::nullopt;
+  for (const Value& item : list.items) {
+    const auto same = same_value(value, item);
+    if (!same || *same) return same;
+  }
+  return false;
+}
+
+std::optional<bool> negated(std::optional<bool> of) { return of ? std::optional(!*of) : of; }
+
+std::optional<bool> compared_as(Op op, const Value& value, const Value& other) {
+  const bool integers = value.is_integer() && other.is_integer();
+  switch (op) {
+    case Op::equal:
+    case Op::is:
+      return same_value(value, other);
+    case Op::not_equal:
+    case Op::is_not:
+      return negated(same_value(value, other));
+    case Op::in:
+      return is_one_of(value, other);
+    case Op::not_in:
+      return negated(is_one_of(value, other));
+    case Op::less:
+      return integers ? std::optional(value.integer < other.integer) : std::nullopt;
+    case Op::less_equal:
+      return integers ? std::optional(value.integer <= other.integer) : std::nullopt;
+    case Op::greater:
+      return integers ? std::optional(value.integer > other.integer) : std::nullopt;
+    case Op::greater_equal:
+      return integers ? std::optional(value.integer >= other.integer) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool is_written_out(Kind kind) {
+  return kind == Kind::string || kind == Kind::integer || kind == Kind::true_literal ||
+         kind == Kind::false_literal || kind == Kind::none_literal || kind == Kind::list ||
+         kind == Kind::tuple || kind == Kind::set;
+}
+
+std::optional<bool> decided_comparison(const Program& program, Ref condition, std::string_view name,
+                                       const Value& value) {
+  const auto& tree = condition.module->tree();
+  if (tree.child_count(condition.node) != 2) return std::nullopt;
+  const Ref left = condition.with(tree.child_at(condition.node, 0));
+  const Ref right = condition.with(tree.child_at(condition.node, 1));
+  if (left.kind() != Kind::identifier || left.text() != name || !is_written_out(right.kind()))
+    return std::nullopt;
+  return compared_as(tree[condition.node].op, value, program.evaluate(right));
+}
+
+std::size_t parameter_index(FunctionRef function, std::string_view name) {
+  const auto& parameters = function.function->parameters;
+  return static_cast<std::size_t>(
+      std::find_if(parameters.begin(), parameters.end(),
+                   [&](const auto& each) { return each.name == name; }) -
+      parameters.begin());
+}
+
+// A parameter that the function gives no other value itself.
+bool is_kept_parameter(FunctionRef function, Ref name) {
+  if (name.kind() != Kind::identifier ||
+      parameter_index(function, name.text()) >= function.function->parameters.size())
+    return false;
+  const auto& defs = function.module->defs_of(name.text(), false);
+  return std::none_of(defs.begin(), defs.end(), [&](const auto index) {
+    const auto& def = function.module->defs()[index];
+    return def.scope == function.function->node && def.kind != diagnose::DefKind::parameter;
+  });
+}
+
+// What the call gives for the parameter, or the default where it gives nothing.
+Ref given_for(FunctionRef function, std::string_view name, const CallRef& site) {
+  const std::size_t index = parameter_index(function, name);
+  const bool is_method = function.function->owner_class != kNoNode;
+  if (is_method && index == 0) return {};
+  if (const Ref given = site.argument(index - (is_method ? 1 : 0), name)) return given;
+  const NodeId value = function.function->parameters[index].default_value;
+  return site.has_splat() || value == kNoNode ? Ref{} : Ref{function.module, value};
+}
+
+}  // namespace
+
+std::optional<bool> decided(const Program& program, Ref condition, std::string_view name,
+                            const Value& value) {
+  const auto& node = condition.module->tree()[condition.node];
+  switch (node.kind) {
+    case Kind::identifier:
+      return condition.text() == name ? truth_of(value) : std::nullopt;
+    case Kind::not_expression:
+      return negated(decided(program, condition.child(Field::argument), name, value));
+    case Kind::comparison:
+      return decided_comparison(program, condition, name, value);
+    case Kind::boolean: {
+      const auto left = decided(program, condition.child(Field::left), name, value);
+      const auto right = decided(program, condition.child(Field::right), name, value);
+      const bool settles = node.op == Op::logical_or;  // one true part of an `or`, or both known
+      if (left == settles || right == settles) return settles;
+      return left && right ? std::optional(!settles) : std::nullopt;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+Switches switches_around(const Program& program, FunctionRef function, Ref node) {
+  Switches out;
+  for (const diagnose::Guard& guard : program.guards(node)) {
+    const auto& tree = guard.condition.module->tree();
+    for (NodeId id = guard.condition.node; id < tree[guard.condition.node].last; ++id) {
+      const Ref name = guard.condition.with(id);
+      if (tree[id].field != Field::attribute && is_kept_parameter(function, name))
+        out.push_back({guard.condition, guard.holds, name.text(), name.text()});
+    }
+  }
+  return out;
+}
+
+bool is_switched_off_by(const Program& program, FunctionRef function, const Switches& switches,
+                        const CallRef& site, Switches& outer) {
+  const FunctionRef caller = program.enclosing_function(site.ref());
+  for (const Switch& each : switches) {
+    const Ref given = given_for(function, each.outside, site);
+    if (!given) continue;
+    if (caller && given.module == site.module && is_kept_parameter(caller, given)) {
+      outer.push_back({each.condition, each.holds, each.inside, given.text()});
+      continue;
+    }
+    const Value value = program.evaluate(given);
+    // A word chooses among branches that are all there to be chosen: dataset="cifar10".
+    if (value.known() && !value.is_default && !value.is_string() &&
+        decided(program, each.condition, each.inside, value) == !each.holds)
+      return true;
+  }
+  return false;
+}
+
+namespace {
+
+// The name that the dictionary around the place is given to: builders = {"large": build_large}.
+std::string_view table_around(Ref place) {
+  const auto& tree = place.module->tree();
+  const NodeId pair = tree[place.node].parent;
+  if (pair == kNoNode || tree[pair].kind != Kind::pair) return {};
+  const NodeId dictionary = tree[pair].parent;
+  const NodeId given = dictionary == kNoNode ? kNoNode : tree[dictionary].parent;
+  if (given == kNoNode || tree[given].kind != Kind::assignment) return {};
+  const Ref left = place.with(tree.child(given, Field::left));
+  return left.kind() == Kind::identifier ? left.text() : std::string_view{};
+}
+
+// builders[name](...), where `builders` is the name.
+bool calls_item_of(std::string_view table, const CallRef& call) {
+  const Ref called{call.module, call.call->function};
+  return called.kind() == Kind::subscript && called.child(Field::value).text() == table;
+}
+
+}  // namespace
+
+bool is_switched_off_in_table(const Program& program, FunctionRef function,
+                              const Switches& switches, Ref place) {
+  const std::string_view table = table_around(place);
+  if (table.empty() || switches.empty()) return false;
+  bool called = false;
+  for (const auto* module : program.modules())
+    for (const auto& each : module->calls()) {
+      const CallRef call{module, &each};
+      if (!calls_item_of(table, call)) continue;
+      called = true;
+      Switches outer;
+      if (!is_switched_off_by(program, function, switches, call, outer)) return false;
+    }
+  return called;
+}
+
+}  // namespace bench::pitfalls::facts

@@ -1,0 +1,41 @@
+// Switches of a function: parameters that a condition around a node asks about. A call that gives
+// another value, or leaves a default that is another one, does not come by the node.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace bench::pitfalls::facts {
+
+// `if create:`, `if path is not None:`, `if kind == "cifar10" and download:` around a node. The
+// parameter has the name `inside` in the condition and `outside` in the function that calls.
+struct Switch {
+  Ref condition;
+  bool holds = true;
+  std::string_view inside;
+  std::string_view outside;
+};
+using Switches = std::vector<Switch>;
+
+// What a condition says where one name in it has the value; empty where that does not decide it.
+std::optional<bool> decided(const Program& program, Ref condition, std::string_view name,
+                            const diagnose::Value& value);
+
+// The conditions around the node, within the function, on parameters that it never sets.
+Switches switches_around(const Program& program, diagnose::FunctionRef function, Ref node);
+
+// Whether the call leaves the switches so that the node is not reached. A parameter of the caller
+// that is handed on is a switch of the caller, put into `outer`.
+bool is_switched_off_by(const Program& program, diagnose::FunctionRef function,
+                        const Switches& switches, const CallRef& site, Switches& outer);
+
+// The same for functions in a table: builders[name](checkpoint=None) calls each function that the
+// dictionary `builders` holds. True where the program calls what the table at `place` holds, and
+// every such call leaves the switches so.
+bool is_switched_off_in_table(const Program& program, diagnose::FunctionRef function,
+                              const Switches& switches, Ref place);
+
+}  // namespace bench::pitfalls::facts
