@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
@@ -19,6 +20,7 @@ namespace {
 // function that has none beside one that does is a comparison, not a mistake.
 bool is_in_use(const Program& program, Ref node, const CallRef& made, int depth = 0) {
   constexpr int kCalls = 4;
+  if (only_runs_before(program, node, made.ref())) return false;  // made for what comes afterwards
   const auto maker = program.enclosing_function(made.ref());
   if (!maker || program.assigned_name(made.ref()).find('.') != std::string_view::npos) return true;
   if (node.module == maker.module && node.module->tree().contains(maker.function->node, node.node))
@@ -132,6 +134,31 @@ bool steps_by_hand(const Program& program) {
   });
 }
 
+// i % args.accumulation is part of the condition, for the number args.accumulation.
+bool counts_to(Ref condition, Ref number) {
+  const auto& tree = condition.module->tree();
+  for (auto at = condition.node; at < tree[condition.node].last; ++at)
+    if (tree[at].kind == Kind::binary && tree[at].op == diagnose::Op::modulo &&
+        condition.with(at).child(diagnose::Field::right).text() == number.text())
+      return true;
+  return false;
+}
+
+// if i % args.accumulation == 0: optimizer.step() beside accelerator.backward(loss), which divides
+// the loss by the same number wherever it is called.
+bool is_divided_and_counted(const Program& program, Ref given) {
+  const auto backwards = program.calls_named("backward");
+  const auto steps = program.calls_named("step");
+  const auto counts_to_number = [&](const diagnose::Guard& guard) {
+    return counts_to(guard.condition, given);
+  };
+  return std::any_of(backwards.begin(), backwards.end(), is_of_accelerator) &&
+         std::any_of(steps.begin(), steps.end(), [&](const CallRef& step) {
+           const auto guards = program.guards(step.ref());
+           return std::any_of(guards.begin(), guards.end(), counts_to_number);
+         });
+}
+
 // Accelerator(gradient_accumulation_steps=n) counts only under accumulate(); without it
 // sync_gradients is true in every step.
 void check_accumulation(const Program& program, const CallRef& made, Report& report) {
@@ -146,12 +173,21 @@ void check_accumulation(const Program& program, const CallRef& made, Report& rep
   // A number that comes from elsewhere is meant to be set.
   const bool open = !known && !program.training_loops().empty() &&
                     given.kind() == Kind::attribute && !steps_by_hand(program);
-  if (known ? steps.integer <= 1 : !open) return;
+  if ((known ? steps.integer <= 1 : !open) || is_divided_and_counted(program, given)) return;
   Finding& finding = report.at(given, known ? Confidence::certain : Confidence::likely,
                                "gradient_accumulation_steps has no effect without `with "
                                "accelerator.accumulate(model):`");
   if (!known) finding.severity = Severity::warning;
   finding.help = "Put the body of the loop under accelerator.accumulate(model).";
+}
+
+// accelerator.unscale_gradients(optimizer) above, which accelerator.clip_grad_norm_ calls itself.
+bool is_unscaled_above(const Program& program, const CallRef& clip) {
+  const auto calls = program.calls_named("unscale_gradients");
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& unscale) {
+    return program.enclosing_function(unscale.ref()) == program.enclosing_function(clip.ref()) &&
+           program.runs_before(unscale.ref(), clip.ref());
+  });
 }
 
 // The program says nowhere which process it is, nor draws at random.
@@ -334,7 +370,8 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
   check_unprepared_model(program, report);
   check_accumulation(program, made, report);
   for (const CallRef& clip : program.calls(Api::clip_grad))
-    if (program.string(made.keyword("mixed_precision")).value_or("") == "fp16")
+    if (program.string(made.keyword("mixed_precision")).value_or("") == "fp16" &&
+        !is_unscaled_above(program, clip))
       report
           .at(clip.ref(), Confidence::likely,
               "gradients are clipped while they are scaled for fp16")

@@ -11,6 +11,7 @@ namespace bench::pitfalls::facts {
 
 using diagnose::Api;
 using diagnose::ClassRef;
+using diagnose::Field;
 using diagnose::FunctionRef;
 using diagnose::Kind;
 using diagnose::kNoNode;
@@ -66,10 +67,20 @@ Certainty certainty_of_object(const Program& program, ClassRef cls, int depth) {
   return is_left_to_others(program, cls) ? Certainty::certain : best;
 }
 
-bool is_decorated(FunctionRef function) {
-  const auto& tree = function.module->tree();
+// @app.command() and its kin keep the function for a framework to call; PyTorch's own decorators
+// (torch.no_grad, torch.compile) leave the calling to the program.
+bool is_registered(FunctionRef function) {
+  const auto& module = *function.module;
+  const auto& tree = module.tree();
   const NodeId parent = tree[function.function->node].parent;
-  return parent != kNoNode && tree[parent].kind == Kind::decorated;
+  if (parent == kNoNode || tree[parent].kind != Kind::decorated) return false;
+  for (NodeId at = tree[parent].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    if (tree[at].kind != Kind::decorator) continue;
+    NodeId name = tree[at].first_child;
+    if (name != kNoNode && tree[name].kind == Kind::call) name = tree.child(name, Field::function);
+    if (name == kNoNode || !module.qualified(name).starts_with("torch.")) return true;
+  }
+  return false;
 }
 
 // The function joins a process group or wraps a model itself.
@@ -87,7 +98,7 @@ bool is_worker(const Program& program, FunctionRef function) {
 bool is_entry(const Program& program, FunctionRef function) {
   if (is_offered(program, function)) return true;
   if (function.module != &program.root() || function.function->owner_class != kNoNode) return false;
-  if (function.function->name == "main" || is_decorated(function)) return true;
+  if (function.function->name == "main" || is_registered(function)) return true;
   return program.call_sites(function).empty() && !function.module->has_main_guard() &&
          is_worker(program, function);
 }
