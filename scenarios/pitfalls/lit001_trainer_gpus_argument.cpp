@@ -41,6 +41,7 @@ void check_trainer_gpus_argument(const Program& program, Report& report) {
       if (name == "ipus") modern = "accelerator=\"ipu\" (an extra package since 2.1)";
       finding.help = "Write " + modern + ".";
       trainer::weigh_by_requirements(program, trainer::kVersion2, finding);
+      trainer::weigh_by_older_calls(program, trainer::kVersion2, finding);
       if (name == "gpus" && argument->value.known() && !argument->value.is_default &&
           use.find("accelerator") == nullptr && use.find("devices") == nullptr)
         trainer::fix(*argument, modern_gpus(argument->value), "Write accelerator and devices",

@@ -29,6 +29,7 @@ void check_removed_trainer_argument(const Program& program, Report& report) {
               trainer::version_text(entry->removed) + ": TypeError, unexpected keyword argument");
       finding.help = "Use " + std::string(entry->instead) + ".";
       trainer::weigh_by_requirements(program, entry->removed, finding);
+      trainer::weigh_by_older_calls(program, entry->removed, finding);
       if (argument.name == "replace_sampler_ddp" && argument.node)
         trainer::fix(argument, "use_distributed_sampler=" + std::string(argument.node.text()),
                      "Rename it", finding);

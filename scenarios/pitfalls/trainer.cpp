@@ -167,6 +167,10 @@ void weigh_by_calls(const Program& program, Finding& finding) {
                   std::string(version_text(oldest)) + ": it waits for the upgrade.";
 }
 
+void weigh_by_older_calls(const Program& program, int removed, Finding& finding) {
+  if (lightning_of_calls(program) < removed) weigh_by_calls(program, finding);
+}
+
 void weigh_by_requirements(const Program& program, int removed, Finding& finding) {
   if (program.newest().lightning >= removed) return;
   tell_as_note(finding);

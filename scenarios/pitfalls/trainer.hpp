@@ -41,6 +41,10 @@ void weigh_by_requirements(const Program& program, int removed, Finding& finding
 // it knows only the old names: a finding about one of those becomes a note.
 void weigh_by_calls(const Program& program, Finding& finding);
 
+// The same for an argument that a later Lightning than that took away: where the calls run, so does
+// the argument. What both go with is one upgrade, and no reason to wait.
+void weigh_by_older_calls(const Program& program, int removed, Finding& finding);
+
 // Replaces `name=value` in a script; does nothing for configs and ** dictionaries.
 void fix(const Argument& argument, const std::string& text, const std::string& title,
          Finding& finding);
