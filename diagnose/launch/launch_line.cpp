@@ -296,6 +296,28 @@ bool names_this_host_only(const LaunchLine& line) {
   return false;
 }
 
+// torchrun without an address to meet at: its ranks meet on this machine, whatever number of nodes
+// a variable could ask for.
+bool meets_on_this_host(const LaunchLine& line) {
+  if (line.launcher != Launcher::torchrun && line.launcher != Launcher::launch_module) return false;
+  for (const char* name : {"master-addr", "rdzv-endpoint", "rdzv-conf", "rdzv-backend"})
+    if (line.flags.contains(name)) return false;
+  return line.script.literal && !line.environment.contains("PET_MASTER_ADDR") &&
+         !line.environment.contains("PET_RDZV_ENDPOINT");
+}
+
+// --gres=gpu:a100:1, --gpus=1 of the batch job that the line stands in.
+std::optional<std::int64_t> devices_of_job(const LaunchLine& line) {
+  for (const char* name : {"gres", "gpus-per-node", "gpus"}) {
+    const auto text = line.flag(name);
+    if (!text || text->find(',') != std::string::npos) continue;
+    if (*text == "gpu") return 1;
+    if (std::string_view(name) == "gres" && !text->starts_with("gpu:")) continue;
+    return to_integer(std::string_view(*text).substr(text->rfind(':') + 1));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> LaunchLine::nodes() const {
@@ -304,7 +326,7 @@ std::optional<std::int64_t> LaunchLine::nodes() const {
   for (const char* name : {"nnodes", "num-machines", "nodes", "N"})
     if (flags.contains(name)) {
       const auto text = flag(name);
-      if (!text) return std::nullopt;
+      if (!text) return meets_on_this_host(*this) ? std::optional<std::int64_t>(1) : std::nullopt;
       return to_integer(std::string_view(*text).substr(text->rfind(':') + 1));
     }
   if (launcher == Launcher::horovodrun && names_this_host_only(*this)) return 1;
@@ -321,7 +343,10 @@ std::optional<std::int64_t> LaunchLine::nodes() const {
 
 std::optional<std::int64_t> LaunchLine::visible_devices() const {
   const auto text = variable("CUDA_VISIBLE_DEVICES");
-  if (!text) return std::nullopt;
+  if (!text)
+    return launcher == Launcher::python && !environment.contains("CUDA_VISIBLE_DEVICES")
+               ? devices_of_job(*this)
+               : std::nullopt;
   if (text->find("GPU-") != std::string::npos || text->find("MIG-") != std::string::npos)
     return std::count(text->begin(), text->end(), ',') + 1;
   return static_cast<std::int64_t>(parse_visible_devices(*text).ids.size());

@@ -57,15 +57,29 @@ class ShellReader {
   }
 
   void note_batch_option(std::string_view line, std::uint32_t number) {
-    auto words = split_words(line.substr(7), number);
-    for (LaunchWord& word : words) {
+    const auto words = split_words(line.substr(7), number);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      LaunchWord word = words[i];
+      if (!word.text.starts_with("--")) continue;
       const std::size_t equals = word.text.find('=');
-      if (equals == std::string::npos || !word.text.starts_with("--")) continue;
-      const std::string name = word.text.substr(2, equals - 2);
-      word.text.erase(0, equals + 1);
+      const std::string name = word.text.substr(2, equals - std::min<std::size_t>(equals, 2));
+      if (equals != std::string::npos)
+        word.text.erase(0, equals + 1);
+      else if (i + 1 < words.size() && !words[i + 1].text.starts_with("-"))
+        word = words[++i];  // --gres gpu:1
       word.column += 7;
       batch_[name] = word;
     }
+  }
+
+  // What the job has is what a script sees that is started in it: srun's own options, and for plain
+  // python the GPUs.
+  void add_batch_options(LaunchLine& launch) const {
+    for (const auto& [name, value] : batch_)
+      if (launch.launcher == Launcher::srun ||
+          (launch.launcher == Launcher::python &&
+           (name == "gres" || name == "gpus" || name == "gpus-per-node")))
+        launch.flags.try_emplace(name, value);
   }
 
   // $NAME and ${NAME} of variables set to literals above.
@@ -121,8 +135,7 @@ class ShellReader {
     launch->folder = folder_;
     launch->sources_variables = sources_variables_;
     for (const auto& [name, value] : exported_) launch->environment.try_emplace(name, value);
-    if (launch->launcher == Launcher::srun)
-      for (const auto& [name, value] : batch_) launch->flags.try_emplace(name, value);
+    add_batch_options(*launch);
     out_.push_back(std::move(*launch));
   }
 

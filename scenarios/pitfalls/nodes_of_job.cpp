@@ -10,6 +10,7 @@ namespace bench::pitfalls::facts {
 using diagnose::Api;
 using diagnose::Field;
 using diagnose::Kind;
+using diagnose::kNoNode;
 using diagnose::NodeId;
 using diagnose::Source;
 using diagnose::Value;
@@ -65,11 +66,37 @@ bool computes_global_rank(const Program& program) {
 
 namespace {
 
+// subprocess.run([sys.executable, "-m", "torch.distributed.launch", "--nproc_per_node", n, ...]):
+// the program starts its ranks itself, and tells the launcher of no other node.
+bool launches_itself_here(const Program& program) {
+  const auto is_launcher = [](std::string_view word) {
+    return word == "torch.distributed.launch" || word == "torch.distributed.run" ||
+           word == "torchrun";
+  };
+  for (const auto* module : program.modules()) {
+    const auto& tree = module->tree();
+    for (NodeId list = 0; list < tree.size(); ++list) {
+      if (tree[list].kind != Kind::list) continue;
+      bool launches = false;
+      for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling)
+        launches = launches || (tree[at].kind == Kind::string &&
+                                is_launcher(program.string({module, at}).value_or("")));
+      if (!launches) continue;
+      bool tells_more = false;
+      for (const std::string_view word : {"node_rank", "nnodes", "rdzv", "*"})
+        tells_more = tells_more || contains(tree.text(list), word);
+      if (!tells_more) return true;
+    }
+  }
+  return false;
+}
+
 // The script itself says that all ranks share one machine: a rendezvous on the loopback address, as
 // many ranks as GPUs here, or ranks that are the indices mp.spawn hands out.
 bool starts_on_one_node(const Program& program) {
   // An option's default, or an index of this machine, says nothing where ranks of several are told.
   const bool spans = computes_global_rank(program);
+  if (!spans && launches_itself_here(program)) return true;
   for (const CallRef& init : program.calls(Api::init_process_group)) {
     // One address of several is that of the runs on one node.
     const auto methods = program.sources(init.argument(1, "init_method"));
