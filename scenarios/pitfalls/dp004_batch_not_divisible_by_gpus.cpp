@@ -37,6 +37,14 @@ bool only_started_as_several(const Program& program) {
   });
 }
 
+// model.eval() and no step of training anywhere: whatever a loader is called, it feeds an
+// evaluation.
+bool trains_nothing(const Program& program) {
+  for (const char* word : {"backward", "step", "fit", "train", "Trainer"})
+    if (!program.calls_named(word).empty()) return false;
+  return program.training_loops().empty() && !program.calls_named("eval").empty();
+}
+
 // os.environ["CUDA_VISIBLE_DEVICES"] = "0,1" in the branch that does without this wrapper.
 bool is_count_of_other_branch(const Program& program, const Wrap& wrap) {
   for (const auto* module : program.modules())
@@ -51,7 +59,7 @@ bool is_count_of_other_branch(const Program& program, const Wrap& wrap) {
 }  // namespace
 
 void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
-  if (only_started_as_several(program)) return;
+  if (only_started_as_several(program) || trains_nothing(program)) return;
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::data_parallel) continue;
     const auto ids = facts::device_ids(program, wrap.call);

@@ -76,12 +76,29 @@ bool lists_rows(const Program& program, const CallRef& call) {
   return listed.kind() == Kind::identifier && !call.positional(1) && is_batch(program, listed);
 }
 
+// if isinstance(data, dict): ... elif isinstance(data, list): return [move(x) for x in data]: a
+// list for a list, as the default collate makes of whole batches, and none for all else.
+bool keeps_type(const Program& program, Ref comprehension) {
+  const auto guards = program.guards(comprehension);
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    const CallRef test = program.as_call(guard.condition);
+    if (!guard.holds || !test || test.call->name != "isinstance") return false;
+    const auto& tree = comprehension.module->tree();
+    for (NodeId at = tree[comprehension.node].first_child; at != kNoNode;
+         at = tree[at].next_sibling)
+      if (tree[at].kind == Kind::for_in_clause &&
+          tree.text(tree.child(at, Field::right)) == test.positional(0).text())
+        return true;
+    return false;
+  });
+}
+
 bool is_list_of_items(const Program& program, Ref argument) {
   for (const Source& source : program.sources(argument)) {
     if (source.how != Source::How::value) continue;
     const Kind kind = source.ref.kind();
     if (kind == Kind::comprehension && source.ref.text().starts_with("[") &&
-        makes_items(program, source.ref))
+        !keeps_type(program, source.ref) && makes_items(program, source.ref))
       return true;
     if (kind == Kind::list && holds_plain_values(source.ref)) return true;
     const CallRef call = program.as_call(source.ref);

@@ -18,6 +18,18 @@ namespace {
 constexpr std::int64_t kSmallShard =
     16;  // samples below which batch statistics are known to suffer
 
+// if sync_bn: convert_sync_batchnorm(self), where every call that makes the object leaves sync_bn
+// at its default, False.
+bool is_left_out(const Program& program, Ref node) {
+  const diagnose::ClassRef cls = program.enclosing_class(node);
+  if (cls && program.calls_named(cls.cls->name).empty()) return false;
+  const auto guards = program.guards(node);
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    const diagnose::Value value = program.evaluate(guard.condition);
+    return !value.is_default && (guard.holds ? value.is_false() : value.is_true());
+  });
+}
+
 }  // namespace
 
 void check_batchnorm_under_dataparallel(const Program& program, Report& report) {
@@ -26,7 +38,9 @@ void check_batchnorm_under_dataparallel(const Program& program, Report& report) 
       !program.framework_distributes()) {
     for (const Api api : {Api::convert_sync_batch_norm, Api::sync_batch_norm})
       for (const CallRef& call : program.calls(api)) {
-        if (call.module->qualified(call.call->function).starts_with("apex.")) continue;
+        if (call.module->qualified(call.call->function).starts_with("apex.") ||
+            is_left_out(program, call.ref()))
+          continue;
         report
             .at(call.ref(), Confidence::certain,
                 "SyncBatchNorm has no effect under DataParallel: without a process group it is "

@@ -31,6 +31,11 @@ bool comes_from_settings(const Program& program, Ref list) {
   });
 }
 
+// A notebook of Kaggle, whose machine with several GPUs has two.
+bool is_for_known_machine(const Program& program, const std::vector<std::int64_t>& list) {
+  return list == std::vector<std::int64_t>{0, 1} && facts::speaks_of(program, "/kaggle/");
+}
+
 }  // namespace
 
 void check_hard_coded_device_list(const Program& program, Report& report) {
@@ -48,7 +53,8 @@ void check_hard_coded_device_list(const Program& program, Report& report) {
     finding.help =
         "Leave device_ids out, or use list(range(torch.cuda.device_count())); choose devices "
         "with CUDA_VISIBLE_DEVICES.";
-    if (comes_from_settings(program, ids)) tell_as_note(finding);
+    if (comes_from_settings(program, ids) || is_for_known_machine(program, list))
+      tell_as_note(finding);
   }
 }
 

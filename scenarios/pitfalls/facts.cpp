@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 
 #include "diagnose/model/reaching.hpp"
+#include "scenarios/pitfalls/taken_off.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -145,7 +146,7 @@ std::vector<ClassRef> with_parts(const Program& program, std::vector<ClassRef> o
 std::vector<ClassRef> wrapped_classes(const Program& program, Wrapper kind) {
   std::vector<ClassRef> out;
   for (const Wrap& wrap : program.wraps())
-    if (wrap.kind == kind)
+    if (wrap.kind == kind && !(kind == Wrapper::data_parallel && is_taken_off_at_once(wrap)))
       for (const ClassRef& cls : wrap.classes) add_class(out, cls);
   return with_parts(program, std::move(out));
 }
