@@ -63,12 +63,26 @@ bool LaunchTable::may_start(const LaunchLine& launch, const SourceFile& script) 
   return holds(folder, home) || holds(home, folder);
 }
 
+// srun ./rank.sh starts the script once for each task: what stands in it is started by srun.
+void LaunchTable::start_by_srun(std::vector<LaunchLine>& lines) const {
+  for (LaunchLine& line : lines) {
+    if (line.launcher != Launcher::python) continue;
+    const auto starts = launches_.find(line.file.substr(line.file.rfind('/') + 1));
+    if (starts == launches_.end() || starts->second.size() != 1) continue;
+    const LaunchLine& start = starts->second.front();
+    if (start.launcher != Launcher::srun || documents_.contains(start.file)) continue;
+    line.launcher = Launcher::srun;
+    line.flags = start.flags;
+  }
+}
+
 std::vector<LaunchLine> LaunchTable::lines_of(const SourceFile& script) {
   std::vector<LaunchLine> out;
   const auto launched = launches_.find(script.path.substr(script.path.rfind('/') + 1));
   if (launched != launches_.end())
     std::copy_if(launched->second.begin(), launched->second.end(), std::back_inserter(out),
                  [&](const LaunchLine& launch) { return may_start(launch, script); });
+  start_by_srun(out);
   if (!script.is_named) return out;
   for (LaunchLine& launch : surroundings_.launches_of(script.path))
     out.push_back(std::move(launch));

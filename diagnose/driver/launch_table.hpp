@@ -35,6 +35,7 @@ class LaunchTable {
  private:
   void note_file(const SourceFile& file);
   bool may_start(const LaunchLine& launch, const SourceFile& script) const;
+  void start_by_srun(std::vector<LaunchLine>& lines) const;
 
   const ModuleCache& cache_;
   Surroundings surroundings_;

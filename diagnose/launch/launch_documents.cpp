@@ -212,9 +212,9 @@ LaunchDocument launch_document(std::string_view path) {
 }
 
 bool may_hold_launches(std::string_view text) {
-  static constexpr std::string_view kWords[] = {"python",     "torch",       "mpirun",
-                                                "horovodrun", "accelerate",  "deepspeed",
-                                                "lightning",  "transformers"};
+  static constexpr std::string_view kWords[] = {"python",     "torch",        "mpirun",
+                                                "horovodrun", "accelerate",   "deepspeed",
+                                                "lightning",  "transformers", "srun"};
   return std::any_of(std::begin(kWords), std::end(kWords), [&](std::string_view word) {
     return text.find(word) != std::string_view::npos;
   });

@@ -95,6 +95,7 @@ class LaunchParser {
 
   std::optional<LaunchLine> parse() {
     skip_prefixes();
+    skip_profiler();
     if (at_ >= words_.size()) return std::nullopt;
     line_.command = words_[at_];
     if (!read_launcher()) return std::nullopt;
@@ -111,6 +112,17 @@ class LaunchParser {
  private:
   std::string_view word() const {
     return at_ < words_.size() ? std::string_view(words_[at_].text) : std::string_view{};
+  }
+
+  // nsys profile --output report python train.py: a profiler's own words end at the command.
+  void skip_profiler() {
+    const std::string_view name = base_name(word());
+    if (name != "nsys" && name != "ncu") return;
+    std::size_t at = at_ + 1;
+    while (at < words_.size() && !is_python(words_[at].text) &&
+           base_name(words_[at].text) != "torchrun")
+      ++at;
+    if (at < words_.size()) at_ = at;
   }
 
   void skip_prefixes() {
@@ -223,7 +235,8 @@ class LaunchParser {
     line_.is_module =
         line_.is_module || line_.flags.contains("m") || line_.flags.contains("module");
     const std::string_view script = line_.script.text;
-    return script.ends_with(".py") || line_.launcher != Launcher::srun || line_.is_module;
+    return script.ends_with(".py") || script.ends_with(".sh") || line_.launcher != Launcher::srun ||
+           line_.is_module;
   }
 
   const std::vector<LaunchWord>& words_;

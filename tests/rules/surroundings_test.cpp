@@ -91,6 +91,35 @@ TEST(LaunchLines, OfPlainPythonMaySpeakOfNodes) {
   EXPECT_FALSE(parse_launch("python train.py --num_nodes=2")->nodes());
 }
 
+TEST(LaunchLines, OfTorchrunMeetHereWithoutAnAddress) {
+  EXPECT_EQ(parse_launch("torchrun --nnodes=$NODES train.py")->nodes(), 1);
+  EXPECT_EQ(parse_launch("torchrun --nnodes=2 train.py")->nodes(), 2);
+  EXPECT_FALSE(parse_launch("torchrun --nnodes=$NODES --master_addr=$HOST train.py")->nodes());
+  EXPECT_FALSE(parse_launch("torchrun --nnodes=$NODES --rdzv_endpoint=$HOST train.py")->nodes());
+  EXPECT_FALSE(parse_launch("accelerate launch --num_machines=$NODES train.py")->nodes());
+}
+
+TEST(LaunchLines, StandBehindAProfiler) {
+  const auto line = parse_launch("nsys profile --output report python3 -u train.py --epochs 2");
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->launcher, Launcher::python);
+  EXPECT_EQ(line->script.text, "train.py");
+  EXPECT_FALSE(parse_launch("nsys stats report.sqlite"));
+}
+
+TEST(LaunchLines, OfABatchJobSeeItsGpus) {
+  const auto visible = [](const std::string& options, const std::string& command) {
+    const auto line = only_line("job.sbatch", options + command + "\n");
+    return line ? line->visible_devices() : std::nullopt;
+  };
+  EXPECT_EQ(visible("#SBATCH --gres=gpu:1\n", "python train.py"), 1);
+  EXPECT_EQ(visible("#SBATCH --gres gpu:a100:4 --requeue\n", "python train.py"), 4);
+  EXPECT_EQ(visible("#SBATCH --exclusive --gpus=2\n", "python train.py"), 2);
+  EXPECT_FALSE(visible("#SBATCH --gres=gpu:2,lustre:1\n", "python train.py"));
+  EXPECT_FALSE(visible("#SBATCH --gres=gpu:4\n", "torchrun --nproc_per_node=4 train.py"));
+  EXPECT_EQ(visible("#SBATCH --gres=gpu:4\n", "CUDA_VISIBLE_DEVICES=0 python train.py"), 1);
+}
+
 class Project : public testing::Test {
  protected:
   void SetUp() override {
@@ -168,6 +197,26 @@ TEST_F(Project, AReadmeOfADirectoryIsEvidenceToo) {
   DiagnoseOptions options;
   options.paths = {(root_ / "repo").string()};
   EXPECT_EQ(diagnose(options).files, 2U);  // the README is none of them
+}
+
+TEST_F(Project, AScriptThatSrunStartsIsStartedBySrun) {
+  write("repo/tools/fit.py",
+        "import os\nimport torch\nimport torch.distributed as dist\n"
+        "dist.init_process_group('nccl', rank=int(os.environ['SLURM_PROCID']), world_size=4)\n"
+        "print(os.environ['SLURM_LOCALID'])\n"
+        "torch.cuda.set_device(int(os.environ['SLURM_PROCID']))\n");
+  write("repo/rank.sh", "nsys profile --stats=true python tools/fit.py\n");
+  DiagnoseOptions options;
+  options.selection.select = {"LAU006"};
+  options.paths = {(root_ / "repo").string()};
+  const auto severity = [&](const std::string& nodes) {
+    write("repo/job.sbatch", "#SBATCH --nodes=" + nodes + "\nsrun ./rank.sh \"$SIZE\"\n");
+    const auto found = diagnose(options).findings;
+    EXPECT_EQ(found.size(), 1U);
+    return found.empty() ? Severity::info : found.front().severity;
+  };
+  EXPECT_EQ(severity("1"), Severity::info);
+  EXPECT_EQ(severity("2"), Severity::error);
 }
 
 TEST_F(Project, LinksOutOfItAndLargeFilesAreNotRead) {
