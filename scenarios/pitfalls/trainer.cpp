@@ -141,6 +141,14 @@ Finding& flag(Report& report, const Argument& argument, Confidence confidence,
 
 namespace {
 
+// Comes by before the Trainer is made: at the module's own level, in a constructor. A hook like
+// training_step runs later, and a Lightning that stops at the Trainer never gets there.
+bool runs_before_trainer(const Program& program, const Module& module, const diagnose::Call& call) {
+  const auto function = program.enclosing_function({&module, call.node});
+  return !function || function.function->owner_class == diagnose::kNoNode ||
+         function.function->name == "__init__";
+}
+
 // The Lightning that took away something else the program calls; kNever where it calls no such
 // thing. What it runs with is older, whatever else has gone since.
 int lightning_of_calls(const Program& program) {
@@ -152,7 +160,8 @@ int lightning_of_calls(const Program& program) {
         oldest = std::min(oldest, kVersion2);
   for (const Module* module : program.modules())
     for (const diagnose::Call& call : module->calls())
-      if (module->qualified(call.function).starts_with("pytorch_lightning.metrics."))
+      if (module->qualified(call.function).starts_with("pytorch_lightning.metrics.") &&
+          runs_before_trainer(program, *module, call))
         oldest = std::min(oldest, kMetricsRemoved);
   return oldest;
 }
