@@ -137,7 +137,8 @@ const std::vector<ForwardCall>& Program::forward_calls() const {
         else if (function.kind() == Kind::attribute && !function.text().starts_with("self."))
           continue;
         if (function.kind() != Kind::identifier && function.kind() != Kind::attribute) continue;
-        if (const Wrap* wrap = wrap_of(function)) found.push_back({{module, &call}, wrap});
+        for (const Wrapper kind : {Wrapper::ddp, Wrapper::data_parallel})
+          if (const Wrap* wrap = wrap_of(function, kind)) found.push_back({{module, &call}, wrap});
       }
   }
   forward_calls_ = std::move(found);

@@ -102,7 +102,8 @@ struct Wrap {
   std::vector<ClassRef> classes;  // classes of this program that it wraps
 };
 
-// A call of a wrapped model: model(x) after model = DDP(model).
+// A call of a wrapped model: model(x) after model = DDP(model). Where an option chooses between the
+// two kinds of wrapper there is one of each.
 struct ForwardCall {
   CallRef call;
   const Wrap* wrap = nullptr;
@@ -229,6 +230,7 @@ class Program {
   bool comes_from_rank(Ref subtree) const;  // or of a value that a name in it holds
   bool is_wrapped(Ref expression, Wrapper kind) const;
   const Wrap* wrap_of(Ref expression) const;
+  const Wrap* wrap_of(Ref expression, Wrapper kind) const;  // where several kinds may have made it
   const Wrap* wrap_made_by(Ref call) const;     // that is the call, as sources() finds it
   bool is_spawned(FunctionRef function) const;  // target of mp.spawn
   bool is_evaluation(Ref node) const;           // in an eval function or under no_grad

@@ -200,6 +200,15 @@ const Wrap* Program::wrap_of(Ref expression) const {
   return nullptr;
 }
 
+const Wrap* Program::wrap_of(Ref expression, Wrapper kind) const {
+  for (const Source& source : module_sources(expression)) {
+    if (source.how == Source::How::loop_item) continue;
+    const Wrap* wrap = wrap_made_by(source.ref);
+    if (wrap != nullptr && wrap->kind == kind) return wrap;
+  }
+  return nullptr;
+}
+
 const Wrap* Program::wrap_made_by(Ref call) const {
   for (const Wrap& wrap : wraps_)
     if (wrap.call.ref() == call) return &wrap;

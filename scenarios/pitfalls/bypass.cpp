@@ -51,8 +51,8 @@ const Wrap* wrapper_gone_round(const Program& program, const CallRef& call) {
     if (source.ref.kind() != Kind::attribute ||
         source.ref.child(Field::attribute).text() != "module")
       continue;
-    const Wrap* wrap = program.wrap_of(source.ref.child(Field::object));
-    if (wrap != nullptr && wrap->kind == diagnose::Wrapper::ddp) return wrap;
+    const Wrap* wrap = program.wrap_of(source.ref.child(Field::object), diagnose::Wrapper::ddp);
+    if (wrap != nullptr) return wrap;
   }
   return nullptr;
 }

@@ -98,9 +98,11 @@ bool is_worker(const Program& program, FunctionRef function) {
 bool is_entry(const Program& program, FunctionRef function) {
   if (is_offered(program, function)) return true;
   if (function.module != &program.root() || function.function->owner_class != kNoNode) return false;
-  if (function.function->name == "main" || is_registered(function)) return true;
-  return program.call_sites(function).empty() && !function.module->has_main_guard() &&
-         is_worker(program, function);
+  if (is_registered(function)) return true;
+  // The script's guard that does without main() has another entry; what calls main() is followed.
+  const bool is_called = !program.call_sites(function).empty();
+  if (!is_called && function.module->has_main_guard()) return false;
+  return function.function->name == "main" || (!is_called && is_worker(program, function));
 }
 
 // Where the function is handed on: Process(target=work), fire.Fire(train), step = left or right.
@@ -157,11 +159,25 @@ bool is_main_guard(const Program& program, const diagnose::Guard& guard) {
          contains(guard.condition.text(), "__name__");
 }
 
+// if not torch.cuda.is_available(): raise RuntimeError(...) above the node: a run that gets further
+// passes by.
+bool is_refusal(const diagnose::Guard& guard) {
+  if (guard.holds) return false;
+  const auto& tree = guard.condition.module->tree();
+  const NodeId test = tree[guard.condition.node].parent;
+  const NodeId branch = tree.child(test, diagnose::Field::consequence);
+  if (tree[test].kind != Kind::if_statement || branch == kNoNode) return false;
+  NodeId last = tree[branch].first_child;
+  while (last != kNoNode && tree[last].next_sibling != kNoNode) last = tree[last].next_sibling;
+  return last != kNoNode && tree[last].kind == Kind::raise_statement;
+}
+
 // No condition stands between the script's own level and the node.
 bool runs_always(const Program& program, Ref node, int depth) {
   const auto guards = program.guards(node);
-  if (!std::all_of(guards.begin(), guards.end(),
-                   [&](const diagnose::Guard& guard) { return is_main_guard(program, guard); }))
+  if (!std::all_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+        return is_main_guard(program, guard) || is_refusal(guard);
+      }))
     return false;
   const FunctionRef function = program.enclosing_function(node);
   if (!function || is_entry(program, function)) return true;
@@ -225,9 +241,10 @@ bool is_named_joining(std::string_view name) {
   const std::string plain = lowered(name);
   const bool starts = contains(plain, "init") || contains(plain, "setup");
   return starts && plain != "setup_for_distributed" &&
-         (contains(plain, "distributed") || contains(plain, "process_group") ||
-          plain == "init_dist" || plain == "setup_dist" || plain == "dist_init" ||
-          plain == "setup_ddp" || plain == "ddp_setup" || plain == "init_ddp");
+         (contains(plain, "distributed") || contains(plain, "distrubuted") ||
+          contains(plain, "process_group") || plain == "init_dist" || plain == "setup_dist" ||
+          plain == "dist_init" || plain == "setup_ddp" || plain == "ddp_setup" ||
+          plain == "init_ddp");
 }
 
 bool joins_out_of_sight(const Program& program) {

@@ -44,7 +44,8 @@ const Wrap* changed_wrap(const Program& program, Ref object, Ref use) {
   }
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::ddp) continue;
-    const bool same = program.wrap_of(base) == &wrap || program.same_variable(base, wrap.module);
+    const bool same =
+        program.wrap_of(base, wrap.kind) == &wrap || program.same_variable(base, wrap.module);
     if (same && program.runs_before(wrap.call.ref(), use)) return &wrap;
   }
   return nullptr;

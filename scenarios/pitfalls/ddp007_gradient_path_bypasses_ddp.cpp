@@ -34,8 +34,7 @@ Ref bypassed(const CallRef& call) {
 bool is_module_of(const Program& program, Ref value) {
   if (value.kind() != Kind::attribute || value.child(Field::attribute).text() != "module")
     return false;
-  const Wrap* wrap = program.wrap_of(value.child(Field::object));
-  return wrap != nullptr && wrap->kind == Wrapper::ddp;
+  return program.wrap_of(value.child(Field::object), Wrapper::ddp) != nullptr;
 }
 
 // raw(x) after raw = ddp.module if distributed else model, a name that never holds the wrapper:
@@ -176,11 +175,11 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
       if (program.under_no_grad(node) || runs_without_grad(program, call)) continue;
       std::string_view how;
       const Ref object = bypassed(call);
-      const Wrap* wrapped = object ? program.wrap_of(object) : nullptr;
+      const Wrap* wrapped = object ? program.wrap_of(object, Wrapper::ddp) : nullptr;
       // self.module(x) of a class that holds the wrapper under that name.
       const bool is_wrapper = object.text() == "self" &&
                               program.is_wrapped({call.module, call.call->function}, Wrapper::ddp);
-      if (wrapped != nullptr && wrapped->kind == Wrapper::ddp && !is_wrapper && !prepares(*wrapped))
+      if (wrapped != nullptr && !is_wrapper && !prepares(*wrapped))
         how = "the forward pass goes through .module";
       const Wrap* round = wrapper_gone_round(program, call);
       if (round != nullptr && !hands_on && never_trains_through(program, *round))
@@ -188,7 +187,7 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
       Ref below = object ? Ref{} : held_below(program, call);
       if (!object && !below) below = handed_to_library(program, call);
       if (below && !hands_on && !facts::only_without_distribution(program, node) &&
-          !prepares(*program.wrap_of(below)))
+          !prepares(*program.wrap_of(below, Wrapper::ddp)))
         how = "the forward pass goes through .module";
       for (const Wrap& wrap : program.wraps()) {
         const Ref function{call.module, call.call->function};

@@ -74,7 +74,12 @@ bool follows_micro_batches(const Program& program, const TrainingLoop& loop, con
 }
 
 // The number of passes in (step + 1) % accumulation == 0.
-Ref passes_of_remainder(Ref condition) {
+Ref passes_of_remainder(const Program& program, Ref condition) {
+  if (condition.kind() == Kind::identifier) {
+    const auto named = program.sources(condition);  // is_last = (i + 1) % accumulation == 0
+    if (named.size() == 1 && named.front().how == diagnose::Source::How::value)
+      condition = named.front().ref;
+  }
   const auto& tree = condition.module->tree();
   Ref modulo;
   for (NodeId id = condition.node; id < tree[condition.node].last; ++id)
@@ -115,7 +120,7 @@ bool is_asked_above(const Program& program, const TrainingLoop& loop, Ref condit
 // How many passes there are to a step, where no backward pass of the loop waits for the condition.
 Ref passes_to_a_step(const Program& program, const TrainingLoop& loop, const Guard& guard) {
   if (is_asked_above(program, loop, guard.condition)) return {};
-  Ref passes = passes_of_remainder(guard.condition);
+  Ref passes = passes_of_remainder(program, guard.condition);
   if (!passes) passes = passes_of_counter(program, loop, guard);
   for (const CallRef& backward : loop.backwards)
     for (const Guard& other : program.guards(backward.ref()))

@@ -143,6 +143,14 @@ bool reads_other_data_each_epoch(const Program& program, const diagnose::Trainin
   });
 }
 
+// The sampler is made anew in each epoch, in the loop itself: that is where to look.
+bool made_in_epoch(const Program& program, const diagnose::TrainingLoop& loop,
+                   const CallRef& sampler) {
+  return sampler.module == loop.epochs.module &&
+         program.enclosing_function(sampler.ref()) == program.enclosing_function(loop.epochs) &&
+         sampler.module->tree().contains(loop.epochs.node, sampler.call->node);
+}
+
 // A script without ranks that shares a helper with one that has them: without a process group the
 // sampler cannot even be made, so another way through the helper is meant.
 bool is_of_another_program(const Program& program, const CallRef& sampler) {
@@ -176,7 +184,8 @@ void check_missing_set_epoch(const Program& program, Report& report) {
               ? report.at(constant.ref(), Confidence::certain,
                           "set_epoch is called with a constant: the sampler gives the same order "
                           "in every epoch")
-              : report.at(loop.epochs, Confidence::certain,
+              : report.at(made_in_epoch(program, loop, sampler) ? sampler.ref() : loop.epochs,
+                          Confidence::certain,
                           "no set_epoch call on the DistributedSampler: every epoch visits the "
                           "samples in the same order");
       finding.help =

@@ -157,10 +157,21 @@ void tell_nothing_reduced(const MetricSum& sum, Report& report) {
       .help = "All-reduce the sum and the count before dividing.";
 }
 
+// with torch.no_grad(): out = model(x), inside the loop.
+bool passes_without_grad(const Program& program, Ref loop) {
+  const auto calls = facts::calls_in(loop);
+  return std::any_of(calls.begin(), calls.end(),
+                     [&](const CallRef& call) { return program.under_no_grad(call.ref()); });
+}
+
+// load_metric(..., num_process=n, process_id=i), which gathers by itself.
+bool metric_gathers(const Program& program) { return program.mentions("process_id"); }
+
 // Under Accelerate a prepared loader gives each process its own part.
 void check_prepared_evaluation(const Program& program, Ref loop,
                                const std::vector<Reduction>& reductions, Report& report) {
-  if (!is_evaluation_loop(program, loop) || !program.is_evaluation(loop) ||
+  if (!is_evaluation_loop(program, loop) || metric_gathers(program) ||
+      !(program.is_evaluation(loop) || passes_without_grad(program, loop)) ||
       !preparation_of_loader(program, program.strip_iterable(loop.child(Field::right))) ||
       is_reduced(program, loop, reductions) || goes_through_files(program, loop))
     return;

@@ -172,6 +172,30 @@ void find_downloads(const Program& program, Report& report) {
     }
 }
 
+// CIFAR10(root, download=rank == 0): the first rank downloads while the others, in the same call,
+// look for the files and raise.
+void find_downloads_of_one_rank(const Program& program, Report& report) {
+  if (!program.imports("torchvision") || is_process_a_node(program)) return;
+  for (const diagnose::Module* module : program.modules())
+    for (const auto& each : module->calls()) {
+      const CallRef load{module, &each};
+      const Ref download = load.keyword("download");
+      if (!download || program.rank_test(download) != RankTest::main_only ||
+          !is_torchvision_dataset(program, load) ||
+          program.guarded_by_rank(load.ref()) != RankTest::none ||
+          first_rank_downloads(program, load) || is_fetched_above(program, load) ||
+          facts::rank_goes_first(program, load.ref()) || others_wait(program, load.ref()))
+        continue;
+      report
+          .at(download, Confidence::likely,
+              "one rank downloads here, and the others look for the files at the same time: they "
+              "do not find them, or find half of them")
+          .help =
+          "Download on rank 0 first, call dist.barrier(), then make the data set with "
+          "download=False on every rank.";
+    }
+}
+
 void find_loads_without_barrier(const Program& program, Report& report) {
   for (const CallRef& load : program.calls(Api::torch_load)) {
     if (program.guarded_by_rank(load.ref()) != RankTest::none) continue;
@@ -228,6 +252,7 @@ void find_directories(const Program& program, Report& report) {
 void check_checkpoint_io_unguarded(const Program& program, Report& report) {
   const bool own = has_ranks_of_its_own(program);
   if (own) find_downloads(program, report);
+  if (own) find_downloads_of_one_rank(program, report);
   if (own) find_loads_without_barrier(program, report);
   // Accelerate leaves directories to the script, which every process runs from its first line.
   if (own || accelerate_wraps(program)) find_directories(program, report);

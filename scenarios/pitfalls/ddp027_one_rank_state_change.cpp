@@ -22,8 +22,7 @@ const Wrap* wrapper_loaded(const Program& program, const CallRef& load) {
   if (!model) return nullptr;
   if (model.kind() == Kind::attribute && model.child(Field::attribute).text() == "module")
     model = model.child(Field::object);
-  const Wrap* wrap = program.wrap_of(model);
-  return wrap != nullptr && wrap->kind == Wrapper::ddp ? wrap : nullptr;
+  return program.wrap_of(model, Wrapper::ddp);
 }
 
 // The other ranks load as well: if rank == 0: load, and if rank != 0: load in the same function.

@@ -1,3 +1,4 @@
+#include "scenarios/pitfalls/bare_states.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
@@ -219,6 +220,17 @@ bool takes_prefix_off(const Program& program, Ref state) {
   });
 }
 
+// model = DataParallel(model), and model.load_state_dict(checkpoint["model"]) below it.
+void check_bare_state_into_wrapper(const Program& program, Report& report) {
+  for (const CallRef& load : loads_of_bare_states(program))
+    report
+        .at(load.ref(), Confidence::likely,
+            "the checkpoint holds model.module.state_dict(), and the wrapper looks for keys that "
+            "begin with 'module.': it finds missing and unexpected keys")
+        .help =
+        "Load into " + std::string(load.receiver().text()) + ".module, or before it is wrapped.";
+}
+
 // The other way round: what is restored into the wrapper has lost the prefix that it looks for.
 void check_bare_keys_into_wrapper(const Program& program, Report& report) {
   for (const CallRef& load : program.calls_named("load_state_dict")) {
@@ -253,6 +265,7 @@ bool is_loaded_beside(const Program& program) {
 
 void check_save_with_module_prefix(const Program& program, Report& report) {
   check_bare_keys_into_wrapper(program, report);
+  check_bare_state_into_wrapper(program, report);
   if (program.wraps().empty() && !handles_prefix(program)) check_prepared_saves(program, report);
   if (program.wraps().empty() || handles_prefix(program) || loads_into_wrapper(program)) return;
   for (const CallRef& save : states_saved(program)) {

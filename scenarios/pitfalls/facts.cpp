@@ -466,6 +466,10 @@ bool picks_torchvision_model(const CallRef& call) {
 }  // namespace
 
 bool has_batch_norm(const Program& program, const Wrap& wrap) {
+  // SyncBatchNorm.convert_sync_batchnorm(model): there is something to convert.
+  for (const CallRef& convert : program.calls_named("convert_sync_batchnorm"))
+    if (program.enclosing_function(convert.ref()) == program.enclosing_function(wrap.call.ref()))
+      return true;
   for (const Source& source : program.module_sources(wrap.module)) {
     const CallRef call = program.as_call(source.ref);
     if (call && (call.call->api == Api::torchvision_model || picks_torchvision_model(call)))

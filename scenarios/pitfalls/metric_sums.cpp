@@ -68,10 +68,14 @@ std::vector<Assigned> sums_of(const Program& program, Ref loop) {
       const Ref at = loop.with(node);
       out.push_back({std::string(at.child(Field::left).text()), node, at.child(Field::right)});
     }
-  for (const CallRef& call : facts::calls_in(loop))
-    if ((call.call->name == "append" || call.call->name == "update") && call.receiver() &&
-        !starts_anew(program, call.receiver(), loop))
+  for (const CallRef& call : facts::calls_in(loop)) {
+    if (!call.receiver() || starts_anew(program, call.receiver(), loop)) continue;
+    if (call.call->name == "append" || call.call->name == "update")
       out.push_back({std::string(call.receiver().text()), call.call->node, call.positional(0)});
+    if (call.call->name == "add_batch")  // of a metric of evaluate or datasets
+      out.push_back(
+          {std::string(call.receiver().text()), call.call->node, call.argument(0, "predictions")});
+  }
   std::sort(out.begin(), out.end(),
             [](const Assigned& a, const Assigned& b) { return a.target < b.target; });
   return out;

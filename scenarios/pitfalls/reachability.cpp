@@ -49,6 +49,15 @@ bool is_left_to_others(const Program& program, ClassRef cls) {
 
 namespace {
 
+// main() of a script whose own guard does not call it, and nobody else either: # main()
+bool is_passed_over(const Program& program, FunctionRef main) {
+  const auto& tree = main.module->tree();
+  const NodeId parent = tree[main.function->node].parent;
+  return main.module->has_main_guard() && program.call_sites(main).empty() &&
+         program.handed_on(main).empty() &&
+         (parent == kNoNode || tree[parent].kind != Kind::decorated);
+}
+
 bool is_reached(const Program& program, Ref node, int depth) {
   if (!runs_in_program(program, node) || is_switched_off(program, node)) return false;
   const FunctionRef function = program.enclosing_function(node);
@@ -58,7 +67,7 @@ bool is_reached(const Program& program, Ref node, int depth) {
   if (function.function->name == "__init__" && sites.empty())
     return function.module == &program.root() || !owner || is_made(program, owner);
   if (function.function->name == "main") {
-    if (function.module == &program.root()) return true;
+    if (function.module == &program.root() && !is_passed_over(program, function)) return true;
     // The guard of a file that is a script of its own calls it.
     if (sites.empty() && function.module->has_main_guard()) return false;
     if (sites.empty()) return true;

@@ -55,7 +55,7 @@ bool is_taken_for_wrapper(const Program& program, const Wrap& wrap) {
           continue;
         object = object.child(diagnose::Field::object);
       }
-      if (program.wrap_of(object) == &wrap && !is_conditional(program, call.ref()))
+      if (program.wrap_of(object, wrap.kind) == &wrap && !is_conditional(program, call.ref()))
         return !program.mentions("deepspeed");  // whose engine has a module as well
     }
   return false;
