@@ -39,6 +39,41 @@ bool is_written_out(const Program& program, Ref name) {
          program.enclosing_function(value) == function && program.guards(value).empty();
 }
 
+// should_log = step % interval == 0 or step == last: what it compares is in sight, to the last
+// operand.
+bool is_all_comparisons(const Program& program, Ref at, int depth = 0) {
+  if (depth > kDepth) return false;
+  switch (at.kind()) {
+    case Kind::comparison:
+      return true;
+    case Kind::boolean:
+      return is_all_comparisons(program, at.child(Field::left), depth + 1) &&
+             is_all_comparisons(program, at.child(Field::right), depth + 1);
+    case Kind::not_expression:
+      return is_all_comparisons(program, at.child(Field::argument), depth + 1);
+    case Kind::call:
+    case Kind::identifier:
+    case Kind::attribute: {
+      const auto sources = program.sources(at);
+      return !sources.empty() &&
+             std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+               return source.how == Source::How::value && source.ref != at &&
+                      is_all_comparisons(program, source.ref, depth + 1);
+             });
+    }
+    default:
+      return false;
+  }
+}
+
+// A name of logging may mean the rank that logs, or the steps at which all ranks do: where its
+// comparisons are in sight they tell, and not the name.
+bool is_told_by_value(const Program& program, Ref at, std::string_view name) {
+  const std::string plain = lowered(name);
+  const bool of_logging = plain.find("should_log") != std::string::npos || plain == "is_log";
+  return of_logging && is_all_comparisons(program, at);
+}
+
 }  // namespace
 
 // writer = SummaryWriter() if rank == 0 else None: on other ranks there is nothing.
@@ -181,13 +216,15 @@ RankTest Program::rank_test(Ref at, int depth) const {
     case Kind::call: {
       const CallRef call = as_call(at);
       if (call.call->name == "getattr" || call.call->name == "bool") return RankTest::none;
-      if (is_main_name(call.call->name)) return RankTest::main_only;
+      if (is_main_name(call.call->name) && !is_told_by_value(*this, at, call.call->name))
+        return RankTest::main_only;
       break;
     }
     case Kind::identifier:
     case Kind::attribute:
       if (at.kind() == Kind::identifier && is_function(*this, at)) return RankTest::none;
-      if (is_main_name(last_word(at))) return RankTest::main_only;
+      if (is_main_name(last_word(at)) && !is_told_by_value(*this, at, last_word(at)))
+        return RankTest::main_only;
       break;
     default:
       return RankTest::none;
