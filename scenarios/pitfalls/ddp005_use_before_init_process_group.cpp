@@ -11,12 +11,25 @@ using diagnose::kNoNode;
 
 namespace {
 
+// if in_group(): of a helper that returns what dist.is_initialized() says, or a name for that.
+bool asks_for_group(const Program& program, Ref condition) {
+  if (condition.kind() == Kind::not_expression)
+    return asks_for_group(program, condition.child(diagnose::Field::argument));
+  if (condition.kind() == Kind::boolean)
+    return asks_for_group(program, condition.child(diagnose::Field::left)) ||
+           asks_for_group(program, condition.child(diagnose::Field::right));
+  const auto sources = program.sources(condition);
+  return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+    return facts::contains(source.ref.text(), "is_initialized");
+  });
+}
+
 bool is_guarded_by_state(const Program& program, Ref node) {
   if (node.module->tree().ancestor(node.node, Kind::try_statement) != kNoNode) return true;
-  return program.under(node, [](Ref condition, bool) {
+  return program.under(node, [&](Ref condition, bool) {
     return facts::contains(condition.text(), "is_initialized") ||
            facts::contains(condition.text(), "is_available") ||
-           facts::contains(condition.text(), "distributed");
+           facts::contains(condition.text(), "distributed") || asks_for_group(program, condition);
   });
 }
 
