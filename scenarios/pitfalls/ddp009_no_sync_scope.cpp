@@ -4,6 +4,8 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -43,6 +45,18 @@ bool last_pass_syncs(const Program& program, Ref with, Ref context, Ref body) {
         if (synced.ref().text() == call.ref().text()) return true;
   }
   return false;
+}
+
+// self.training_losses(batch) of a class that the program does not show: the forward pass may be in
+// it.
+bool runs_method_out_of_sight(const Program& program, Ref body) {
+  const auto calls = facts::calls_in(body);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    const std::string_view name = call.call->name;
+    return call.receiver().text() == "self" && !facts::contains(name, "backward") &&
+           !facts::contains(name, "log") && !program.callee(call) &&
+           call.module->defs_of(name, true).empty();
+  });
 }
 
 }  // namespace
@@ -86,7 +100,7 @@ void check_no_sync_scope(const Program& program, Report& report) {
                   "the optimizer steps inside no_sync(): on gradients that were never reduced, so "
                   "the replicas drift apart")
               .help = "Run the last micro-batch outside of no_sync(), then step.";
-      if (backward && !forward)
+      if (backward && !forward && !runs_method_out_of_sight(program, body))
         report
             .at(with, Confidence::likely,
                 "no_sync() covers the backward pass but not the forward: DDP decides at the "
