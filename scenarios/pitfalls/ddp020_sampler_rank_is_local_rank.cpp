@@ -27,6 +27,21 @@ bool is_of_table(const Program& program, Ref rank) {
   });
 }
 
+// mesh["dp"].get_local_rank(): where a process stands in one dimension of a DeviceMesh, which may
+// span nodes. LOCAL_RANK is another thing.
+bool is_of_mesh(const Program& program, Ref rank) {
+  const auto sources = program.sources(rank);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    const CallRef call = program.as_call(source.ref);
+    if (!call || call.call->name != "get_local_rank" || !call.receiver()) return false;
+    if (facts::contains(call.receiver().text(), "mesh")) return true;
+    const auto objects = program.sources(call.receiver());
+    return std::any_of(objects.begin(), objects.end(), [](const diagnose::Source& object) {
+      return facts::contains(facts::lowered(object.ref.text()), "mesh");
+    });
+  });
+}
+
 // The processes started here are all of the job, as if each node had its part of them:
 // mp.spawn(worker, nprocs=gpus * nodes), for rank in range(gpus * nodes): Process(...).
 bool starts_whole_job(const Program& program) {
@@ -67,6 +82,7 @@ void check_sampler_rank_is_local_rank(const Program& program, Report& report) {
   const bool spans = facts::computes_global_rank(program);
   const auto is_local = [&](Ref rank) {
     return rank && program.is_local_rank(rank) && !is_of_table(program, rank) &&
+           !is_of_mesh(program, rank) &&
            (!program.is_rank(rank) || (spans && program.is_spawn_rank(rank)));
   };
   // On one node the local rank is the rank, and nothing may ever have run on a second one.

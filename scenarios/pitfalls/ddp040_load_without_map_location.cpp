@@ -176,6 +176,8 @@ void check_load_without_map_location(const Program& program, Report& report) {
     if (program.guarded_by_rank(load.ref()) != RankTest::none ||
         facts::only_before_ranks(program, load.ref()) || without_gpu(program, load.ref()))
       continue;
+    // f"state_{rank}.pt": each rank reads what it wrote itself, from its own GPU.
+    if (program.comes_from_rank(load.argument(0, "f"))) continue;
     if (facts::only_without_distribution(program, load.ref()) ||
         !facts::is_reachable(program, load.ref()))
       continue;
