@@ -57,6 +57,21 @@ bool hands_wrapper_to_loader(const Program& program) {
   return false;
 }
 
+// model.state_dict()[name].copy_(value) of the wrapper, name by name.
+bool copies_into_wrapper(const Program& program) {
+  for (const CallRef& copy : program.calls_named("copy_")) {
+    const Ref entry = copy.receiver();
+    if (entry.kind() != Kind::subscript) continue;
+    for (const Source& source : program.sources(entry.child(Field::value))) {
+      const CallRef state = program.as_call(source.ref);
+      if (!state || state.call->name != "state_dict" || !state.receiver()) continue;
+      const Wrap* wrap = program.wrap_of(state.receiver());
+      if (wrap != nullptr && !only_runs_before(program, state.ref(), wrap->call.ref())) return true;
+    }
+  }
+  return false;
+}
+
 // The checkpoint goes back into a wrapper of this program, so prefixes agree.
 bool loads_into_wrapper(const Program& program) {
   for (const CallRef& load : program.calls_named("load_state_dict")) {
@@ -74,7 +89,7 @@ bool loads_into_wrapper(const Program& program) {
          sources.front().how == Source::How::element))
       return true;
   }
-  return hands_wrapper_to_loader(program);
+  return copies_into_wrapper(program) || hands_wrapper_to_loader(program);
 }
 
 // (model.module if distributed else model).load_state_dict(...)
@@ -183,18 +198,50 @@ std::vector<CallRef> states_in(const Program& program, const CallRef& save) {
   return states;
 }
 
+// A line of the text has one of the words, and no # above it.
+bool has_code(std::string_view text, std::initializer_list<std::string_view> words) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    const std::string_view code = line.substr(0, line.find('#'));
+    if (std::any_of(words.begin(), words.end(),
+                    [&](std::string_view word) { return facts::contains(code, word); }))
+      return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+// predict.py of train.py: it takes 'module.' off the keys, and loads them into the bare model.
+bool is_stripped_beside(const Program& program) {
+  return program.any_beside([](std::string_view text) {
+    return has_code(text, {".load_state_dict("}) && !facts::contains(text, ".backward(") &&
+           has_code(text, {"consume_prefix_in_state_dict_if_present(", ".replace('module.', '')",
+                           ".replace(\"module.\", \"\")", ".replace('module.','')",
+                           ".replace(\"module.\",\"\")", ".removeprefix('module.')",
+                           ".removeprefix(\"module.\")", "k[7:]", "key[7:]", "name[7:]"});
+  });
+}
+
+void soften_if_stripped_beside(const Program& program, Finding& finding) {
+  if (!is_stripped_beside(program)) return;
+  tell_as_note(finding);
+  finding.message += " (check: a script beside this one takes it off the keys, and loads)";
+}
+
 void check_prepared_saves(const Program& program, Report& report) {
   for (const CallRef& save : states_saved(program))
     for (const CallRef& state : states_in(program, save)) {
       if (state.call->name != "state_dict" || !state.receiver() ||
           !is_surely_prepared(program, state.receiver()))
         continue;
-      report
-          .at(state.ref(), Confidence::likely,
-              "accelerator.prepare() has wrapped this model: on several GPUs its keys begin with "
-              "'module.', and a bare model finds missing and unexpected keys")
-          .help = "Save accelerator.unwrap_model(" + std::string(state.receiver().text()) +
-                  ").state_dict().";
+      Finding& finding = report.at(
+          state.ref(), Confidence::likely,
+          "accelerator.prepare() has wrapped this model: on several GPUs its keys begin with "
+          "'module.', and a bare model finds missing and unexpected keys");
+      finding.help = "Save accelerator.unwrap_model(" + std::string(state.receiver().text()) +
+                     ").state_dict().";
+      soften_if_stripped_beside(program, finding);
       break;
     }
 }
@@ -285,6 +332,8 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
       if (is_loaded_beside(program)) {
         tell_as_note(finding);
         finding.message += " (check: a script beside this one wraps its model too, and loads)";
+      } else {
+        soften_if_stripped_beside(program, finding);
       }
       const std::string receiver(state.receiver().text());
       replace(state.receiver(), receiver + ".module", "Save the wrapped model", finding);
