@@ -93,6 +93,22 @@ bool hands_batches_on(Ref loop) {
   return false;
 }
 
+// loss.backward(); optimizer.step() in the loop, as where latent codes are fitted to test samples:
+// it trains, whatever its loader is called.
+bool trains(const Program& program, Ref loop) {
+  const auto calls = facts::calls_in(loop);
+  const auto has = [&](const auto& accepts) {
+    return std::any_of(calls.begin(), calls.end(), accepts);
+  };
+  return has([](const CallRef& call) { return call.call->name == "backward"; }) &&
+         has([&](const CallRef& call) {
+           if (call.call->name != "step" || !call.receiver()) return false;
+           const std::string object = facts::lowered(call.receiver().text());
+           return program.comes_from(call.receiver(), Api::optimizer) ||
+                  says_any(object, {"optim", "scaler"});
+         });
+}
+
 void tell_forgotten(const ForgottenNumber& found, Report& report) {
   report
       .at(found.use, Confidence::likely,
@@ -247,9 +263,25 @@ void check_unseen_loader(const Program& program, Ref loop, const MetricSum& sum,
     tell_nothing_reduced(sum, report);
 }
 
+// correct / len(train_set), where correct was counted over one rank's part of it.
+bool tells_share(const Program& program, Ref loop, const CallRef& loader,
+                 const std::vector<Reduction>& reductions, Report& report) {
+  if (is_reduced(program, loop, reductions)) return false;
+  const UnsummedMean found = share_of_dataset(program, loop, sampler_of(program, loader));
+  if (!found) return false;
+  report
+      .at(found.division, Confidence::likely,
+          "'" + found.name +
+              "' is that of one rank's part of the data, and is divided by the size of all of it: "
+              "the figure is too small by the number of ranks")
+      .help = "All-reduce the sum before dividing, or divide by what this rank has seen.";
+  return true;
+}
+
 // A loop over a loader with a DistributedSampler.
 bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, const MetricSum& sum,
                    const std::vector<Reduction>& reductions, Report& report) {
+  if (trains(program, loop)) return tells_share(program, loop, loader, reductions, report);
   const bool says_so = is_evaluation_loader(program, loader);
   if (says_so) check_forgotten_meters(program, loop, reductions, report);
   if ((!says_so && !is_evaluation_loop(program, loop)) || goes_through_files(program, loop) ||

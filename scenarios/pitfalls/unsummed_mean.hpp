@@ -1,5 +1,5 @@
-// A mean over ranks that is none: the number is divided by the world size, and nothing sums it up
-// over the ranks before.
+// A mean over ranks that is none: the number is divided by the world size, or by the size of the
+// whole data set, and nothing sums it up over the ranks before.
 #pragma once
 
 #include "scenarios/pitfalls/metric_sums.hpp"
@@ -18,5 +18,9 @@ struct UnsummedMean {
 
 // The first of the function that `loop` stands in. For programs that reduce nothing.
 UnsummedMean unsummed_mean(const Program& program, Ref loop);
+
+// The first in that function of what the loop adds up over a rank's part of the sampler's data set,
+// divided by the length of all of it. For loops whose numbers nothing reduces.
+UnsummedMean share_of_dataset(const Program& program, Ref loop, const CallRef& sampler);
 
 }  // namespace bench::pitfalls
