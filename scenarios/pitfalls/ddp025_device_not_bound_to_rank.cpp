@@ -2,6 +2,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
 #include <set>
@@ -173,9 +175,49 @@ void check_written_device(const Program& program, Report& report) {
     }
 }
 
+// accelerator.prepare(model, optimizer) of the same variable.
+bool is_prepared_later(const Program& program, Ref object) {
+  const auto calls = program.calls_named("prepare");
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& prepare) {
+    if (!is_of_accelerator(prepare)) return false;
+    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+      if (argument.module == object.module && program.same_variable(argument, object)) return true;
+    return false;
+  });
+}
+
+// model.to("cuda") above Accelerator(), which is what gives a process its device.
+void check_above_accelerator(const Program& program, Report& report) {
+  const auto made = program.calls(Api::accelerator);
+  const auto backwards = program.calls_named("backward");
+  if (made.empty() || binds_device(program) ||
+      std::none_of(backwards.begin(), backwards.end(), is_of_accelerator))
+    return;
+  for (const std::string_view name : {"cuda", "to"})
+    for (const CallRef& placement : program.calls_named(name)) {
+      const auto index = placed_on(program, placement);
+      if (!index || *index > 0 || !is_prepared_later(program, placement.receiver()) ||
+          !program.guards(placement.ref()).empty())
+        continue;
+      if (!std::all_of(made.begin(), made.end(), [&](const CallRef& accelerator) {
+            return program.enclosing_function(accelerator.ref()) ==
+                       program.enclosing_function(placement.ref()) &&
+                   only_runs_before(program, placement.ref(), accelerator.ref());
+          }))
+        continue;
+      Finding& finding = report.at(placement.ref(), Confidence::likely,
+                                   "every process puts the model on GPU 0 first: Accelerator() "
+                                   "gives it a device of its own only below");
+      finding.severity = Severity::warning;
+      finding.help = "Leave the device to accelerator.prepare(), or make the Accelerator first.";
+      return;
+    }
+}
+
 }  // namespace
 
 void check_device_not_bound_to_rank(const Program& program, Report& report) {
+  check_above_accelerator(program, report);
   if (!program.has_ddp() || !program.uses(Api::init_process_group) ||
       program.framework_distributes() || sees_one_gpu(program) || !facts::is_distributed(program))
     return;
