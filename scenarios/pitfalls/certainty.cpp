@@ -194,11 +194,25 @@ bool starts_several(const diagnose::LaunchLine& launch) {
   return launch.processes_per_node().value_or(1) > 1 || launch.nodes().value_or(1) > 1;
 }
 
+// join(0, 1) of a helper that hands its parameter on: all that calls it writes a one.
+bool is_given_one(const Program& program, Ref size) {
+  if (!is_parameter(program, size)) return false;
+  const FunctionRef helper = program.enclosing_function(size);
+  if (program.call_sites(helper).empty() || !program.handed_on(helper).empty()) return false;
+  const auto sources = program.sources(size);
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           return source.how == diagnose::Source::How::value && source.ref.text() == "1" &&
+                  !(source.ref.module == helper.module &&
+                    helper.module->tree().contains(helper.function->node, source.ref.node));
+         });
+}
+
 // With the rank written out, every process of a larger group would be the same one.
-bool is_group_of_one(const CallRef& init) {
+bool is_group_of_one(const Program& program, const CallRef& init) {
   const Ref size = init.keyword("world_size");
   const Ref rank = init.keyword("rank");
-  return (size.kind() == Kind::integer && size.text() == "1") ||
+  return (size.kind() == Kind::integer && size.text() == "1") || is_given_one(program, size) ||
          (!size && rank.kind() == Kind::integer && rank.text() == "0");
 }
 
@@ -386,7 +400,7 @@ Certainty certainty_of_ranks(const Program& program) {
   Certainty best = Certainty::perhaps;
   bool alone = false;
   for (const CallRef& init : program.calls(Api::init_process_group)) {
-    if (is_group_of_one(init)) {
+    if (is_group_of_one(program, init)) {
       alone = true;
       continue;
     }

@@ -149,6 +149,27 @@ void check_saves_below_fit(const Program& program, Report& report) {
   }
 }
 
+// write("last") beside `if rank == 0: write("best")`, in the function that all ranks run: there the
+// helper saves on every one of them.
+Ref open_call_of(const Program& program, const CallRef& save) {
+  const auto helper = program.enclosing_function(save.ref());
+  if (!helper) return {};
+  const auto& sites = program.call_sites(helper);
+  for (const CallRef& site : sites) {
+    if (program.guarded_by_rank(site.ref()) != RankTest::none ||
+        !program.guards(site.ref()).empty() ||  // if viewer: perhaps of a run of one process
+        facts::only_without_distribution(program, site.ref()) ||
+        facts::rank_goes_first(program, site.ref()))
+      continue;
+    if (std::any_of(sites.begin(), sites.end(), [&](const CallRef& other) {
+          return program.rank_guard(other.ref()) && !facts::exclusive(site.ref(), other.ref()) &&
+                 program.enclosing_function(other.ref()) == program.enclosing_function(site.ref());
+        }))
+      return site.ref();
+  }
+  return {};
+}
+
 }  // namespace
 
 void check_save_on_every_rank(const Program& program, Report& report) {
@@ -164,6 +185,14 @@ void check_save_on_every_rank(const Program& program, Report& report) {
     if (facts::only_without_distribution(program, save.ref()) ||
         !facts::is_reachable(program, save.ref()))
       continue;
+    if (const Ref open = open_call_of(program, save); open && is_training_state(program, save)) {
+      report
+          .at(open, Confidence::likely,
+              "every rank comes by here, and what is called saves to one file: the last one wins, "
+              "and a reader may find a torn file")
+          .help = "Call it under the test of the rank here, too.";
+      continue;
+    }
     Finding& finding = report.at(
         save.ref(), Confidence::certain,
         "every rank writes the same file: the last one wins, and a reader may find a torn file");
