@@ -219,7 +219,8 @@ bool is_stripped_beside(const Program& program) {
            has_code(text, {"consume_prefix_in_state_dict_if_present(", ".replace('module.', '')",
                            ".replace(\"module.\", \"\")", ".replace('module.','')",
                            ".replace(\"module.\",\"\")", ".removeprefix('module.')",
-                           ".removeprefix(\"module.\")", "k[7:]", "key[7:]", "name[7:]"});
+                           ".removeprefix(\"module.\")", "[k[7:]", "{k[7:]", " k[7:]", "[key[7:]",
+                           "{key[7:]", " key[7:]", " name[7:]"});
   });
 }
 
