@@ -125,6 +125,17 @@ void Resolver::follow_name(Ref at, int element, int depth) {
   emit(at, element, Source::How::unknown);
 }
 
+namespace {
+
+// The function or class directly in the scope that holds the node.
+NodeId inner_scope_at(const Module& module, NodeId node, NodeId scope) {
+  NodeId inner = module.scope_of(node);
+  while (inner != 0 && module.scope_of(inner) != scope) inner = module.scope_of(inner);
+  return inner;
+}
+
+}  // namespace
+
 // Follows the definitions of one scope that reach `at`; false when the scope has none.
 bool Resolver::follow_scope(Ref at, NodeId scope, const std::vector<std::uint32_t>& indices,
                             int element, int depth, bool same_scope) {
@@ -137,9 +148,12 @@ bool Resolver::follow_scope(Ref at, NodeId scope, const std::vector<std::uint32_
   if (here.empty()) return false;
   bool found = false;
   std::vector<NodeId> followed;
+  // Code of an inner function runs below the line that defines it: of what is assigned above that
+  // line it sees what holds there.
+  const NodeId reader = same_scope ? at.node : inner_scope_at(module, at.node, scope);
   for (auto def = here.rbegin(); def != here.rend(); ++def) {
-    if (same_scope && (*def)->kind != DefKind::function && !reaches(module, **def, at.node))
-      continue;
+    const bool above = same_scope || (*def)->target < reader;
+    if (above && (*def)->kind != DefKind::function && !reaches(module, **def, reader)) continue;
     if ((*def)->kind == DefKind::import) {
       if (!follow_imported(module, module.import_path((*def)->name), element, depth))
         emit(at, element, Source::How::unknown);
@@ -148,8 +162,8 @@ bool Resolver::follow_scope(Ref at, NodeId scope, const std::vector<std::uint32_
     follow_def(module, **def, element, depth);
     found = true;
     followed.push_back((*def)->target);
-    if (same_scope &&
-        (dominates(module, **def, at.node) || every_branch_assigns(module, followed, at.node)))
+    if (above &&
+        (dominates(module, **def, reader) || every_branch_assigns(module, followed, reader)))
       return true;
   }
   if (!found) {  // used before it is assigned: a loop carries the value round
@@ -243,6 +257,23 @@ void Resolver::follow_spawned(const Function& function, std::size_t index, int e
   }
 }
 
+namespace {
+
+// Apex gives back the models and optimizers that it is given, in the same order:
+// model, optimizer = amp.initialize(model, optimizer), and lists of them in the same way.
+Ref given_to_amp(const CallRef& call, int element) {
+  if (call.call->name != "initialize" ||
+      call.module->qualified(call.call->function) != "apex.amp.initialize")
+    return {};
+  const Ref models = call.argument(0, "models");
+  const auto index = static_cast<std::size_t>(std::max(element, 0));
+  if (models.kind() != Kind::list) return index == 0 ? models : call.argument(1, "optimizers");
+  const NodeId item = models.module->tree().child_at(models.node, index);
+  return item == kNoNode ? Ref{} : models.with(item);
+}
+
+}  // namespace
+
 void Resolver::follow_call(Ref at, int element, int depth) {
   const CallRef call = program_.as_call(at);
   if (!call) return emit(at, element);
@@ -252,6 +283,7 @@ void Resolver::follow_call(Ref at, int element, int depth) {
       return follow(call.receiver(), element, depth + 1);
     if (call.call->api == Api::convert_sync_batch_norm || call.call->api == Api::torch_compile)
       return follow(call.positional(0), element, depth + 1);
+    if (const Ref same = given_to_amp(call, element)) return follow(same, -1, depth + 1);
   }
   if (call.call->name == "get" && call.positional(0) && call.receiver() &&
       at.module->qualified(call.call->function).empty()) {  // parts.get("model")
