@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/restored.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -38,7 +39,8 @@ bool is_checkpoint(const Program& program, const CallRef& load, std::string_view
                         "snapshot", "best"}))
     return true;
   const auto& tree = load.module->tree();
-  return facts::contains(tree.text(statement_of(load.ref()).node), "load_state_dict");
+  return facts::contains(tree.text(statement_of(load.ref()).node), "load_state_dict") ||
+         is_whole_module(program, load);
 }
 
 // The state of a scheduler or of a GradScaler is numbers: there is nothing to put on a GPU.
@@ -66,7 +68,8 @@ bool restores_a_run(const Program& program, const CallRef& load) {
   return false;
 }
 
-// The keys of the file may begin with "module.": the state of a wrapper, which was on its GPU.
+// The keys of the file may begin with "module.", seven letters that are cut off: the state of a
+// wrapper, which was on its GPU.
 bool is_of_a_wrapper(const Program& program, const CallRef& load) {
   const FunctionRef function = program.enclosing_function(load.ref());
   for (const CallRef& other : program.calls(Api::torch_load))
@@ -76,13 +79,15 @@ bool is_of_a_wrapper(const Program& program, const CallRef& load) {
   const auto& tree = load.module->tree();
   return holds_any(function ? tree.text(function.function->body) : std::string_view(tree.source()),
                    {".replace('module.'", ".replace(\"module.\"", ".removeprefix('module.')",
-                    ".removeprefix(\"module.\")"});
+                    ".removeprefix(\"module.\")", "[7:]", "[len('module.'):]",
+                    "[len(\"module.\"):]", ".startswith('module.')", ".startswith(\"module.\")"});
 }
 
 // Weights that someone published are on the CPU as a rule; what a run of the program wrote is on
 // its GPU. Where nothing tells one from the other, the finding is a note.
 bool is_of_a_run(const Program& program, const CallRef& load, std::string_view words) {
   if (restores_a_run(program, load) || is_of_a_wrapper(program, load)) return true;
+  if (is_whole_module(program, load) && pickles_modules(program)) return true;
   const std::string path = facts::lowered(load.argument(0, "f").text());
   if (holds_any(path, {"pretrain", "backbone", "weights_path", "model_path", "init_"}))
     return false;
@@ -97,59 +102,23 @@ bool is_of_a_run(const Program& program, const CallRef& load, std::string_view w
                            "restore", "final", "epoch"});
 }
 
-// Some wrapper is made of the very object.
-bool is_wrapped_later(const Program& program, Ref object) {
-  const auto own = program.module_sources(object);
-  const auto& wraps = program.wraps();
-  return std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
-    const auto wrapped = wrap.module ? program.module_sources(wrap.module) : std::vector<Source>{};
-    return std::any_of(wrapped.begin(), wrapped.end(), [&](const Source& source) {
-      return program.as_call(source.ref) &&
-             std::any_of(own.begin(), own.end(),
-                         [&](const Source& other) { return other.ref == source.ref; });
-    });
-  });
+// What was loaded is restored, or is the model. Where another dictionary is filled with parts of
+// it, as with published weights, the file has to be one that a run has written, by more than a word
+// for checkpoints.
+bool becomes_a_model(const Program& program, const CallRef& load, std::string_view words) {
+  if (is_restored(program, load) || is_whole_module(program, load)) return true;
+  const bool own = restores_a_run(program, load) || is_of_a_wrapper(program, load) ||
+                   holds_any(words, {"resume", "best", "last", "latest"});
+  return own && is_filled_in(program, load);
 }
 
-// load_state_dict(torch.load(path)), or of a name that holds what was loaded. What is not restored
-// into a model may be lists of samples, which have no device.
-bool is_restored(const Program& program, const CallRef& load) {
-  const auto holds = [&](Ref value) {
-    if (value.module == load.module && value.module->tree().contains(value.node, load.call->node))
-      return true;
-    const auto sources = program.sources(value);
-    return std::any_of(sources.begin(), sources.end(),
-                       [&](const Source& source) { return source.ref == load.ref(); });
-  };
-  std::string_view name = program.assigned_name(load.ref());
-  const diagnose::NodeId named =
-      load.module->tree().ancestor(load.call->node, diagnose::Kind::assignment);
-  if (name.empty() && named != diagnose::kNoNode)  // loaded = torch.load(path)["model"]
-    name = load.ref().with(load.module->tree().child(named, diagnose::Field::left)).text();
-  // own[key] = loaded["module." + key] fills the dictionary that is restored.
-  const auto is_filled = [&](Ref state) {
-    const auto& items = state.module->item_defs_of(state.text());
-    return !name.empty() && std::any_of(items.begin(), items.end(), [&](std::uint32_t index) {
-      const diagnose::NodeId value = state.module->defs()[index].value;
-      return value != diagnose::kNoNode && state.module->text(value).starts_with(name);
-    });
-  };
-  // model.load(checkpoint) of the model that is wrapped, whatever its class makes of it.
-  for (const diagnose::Call& made : load.module->calls()) {
-    const CallRef call{load.module, &made};
-    if (made.name.starts_with("load") && call.receiver() && call.positional(0) &&
-        is_wrapped_later(program, call.receiver()) && holds(call.positional(0)))
-      return true;
-  }
-  for (const std::string_view restore : {"load_state_dict", "load_params", "load_model"})
-    for (const CallRef& call : program.calls_named(restore)) {
-      const Ref state = call.positional(0);
-      if (!state) continue;
-      if (holds(state) || is_filled(state)) return true;
-      if (!name.empty() && state.module == load.module && facts::contains(state.text(), name))
-        return true;
-    }
-  return false;
+// DDP(model, device_ids=[args.gpu]): only GPUs have ids.
+bool names_devices(const Program& program) {
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [](const diagnose::Wrap& wrap) {
+    return wrap.kind == diagnose::Wrapper::ddp &&
+           wrap.call.keyword("device_ids").kind() == diagnose::Kind::list;
+  });
 }
 
 // `if args.gpu is None`: the branch of a script that is not bound to a GPU.
@@ -167,7 +136,7 @@ void check_load_without_map_location(const Program& program, Report& report) {
   const bool prepared = accelerate_wraps(program);
   if (!prepared && !has_ranks_of_its_own(program)) return;
   if (!prepared && !program.mentions("cuda") && !program.uses(Api::set_device) &&
-      !facts::uses_nccl(program))
+      !facts::uses_nccl(program) && !names_devices(program))
     return;
   for (const CallRef& load : program.calls(Api::torch_load)) {
     if (load.argument(1, "map_location") || load.has_splat()) continue;
@@ -181,7 +150,8 @@ void check_load_without_map_location(const Program& program, Report& report) {
     if (facts::only_without_distribution(program, load.ref()) ||
         !facts::is_reachable(program, load.ref()))
       continue;
-    const bool surely = is_of_a_run(program, load, words) && is_restored(program, load);
+    const bool surely = is_of_a_run(program, load, words) && !saves_from_cpu(program) &&
+                        becomes_a_model(program, load, words);
     if (prepared && !(surely && restores_a_run(program, load))) continue;
     Finding& finding = report.at(
         load.ref(), Confidence::likely,

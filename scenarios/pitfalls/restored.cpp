@@ -1,0 +1,152 @@
+#include "scenarios/pitfalls/restored.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/metric_sums.hpp"
+#include "scenarios/pitfalls/words.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Kind;
+using diagnose::Source;
+
+namespace {
+
+// Some wrapper is made of the very object.
+bool is_wrapped_later(const Program& program, Ref object) {
+  const auto own = program.module_sources(object);
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
+    const auto wrapped = wrap.module ? program.module_sources(wrap.module) : std::vector<Source>{};
+    return std::any_of(wrapped.begin(), wrapped.end(), [&](const Source& source) {
+      return program.as_call(source.ref) &&
+             std::any_of(own.begin(), own.end(),
+                         [&](const Source& other) { return other.ref == source.ref; });
+    });
+  });
+}
+
+// The name of what was loaded: loaded = torch.load(path)["model"] too.
+std::string_view name_of(const Program& program, const CallRef& load) {
+  const std::string_view name = program.assigned_name(load.ref());
+  const diagnose::NodeId named = load.module->tree().ancestor(load.call->node, Kind::assignment);
+  if (!name.empty() || named == diagnose::kNoNode) return name;
+  return load.ref().with(load.module->tree().child(named, diagnose::Field::left)).text();
+}
+
+// Assignments of the body, what own[key] = value stores, and what own.update(loaded) adds.
+std::vector<Assigned> fillings_in(Ref body) {
+  std::vector<Assigned> out = assignments_in(body);
+  const diagnose::Module& module = *body.module;
+  for (const diagnose::Def& def : module.defs()) {
+    const Ref target = body.with(def.target);
+    if (target.kind() == Kind::subscript && def.value != diagnose::kNoNode &&
+        module.tree().contains(body.node, def.target))
+      out.push_back({std::string(target.child(diagnose::Field::value).text()), def.target,
+                     body.with(def.value)});
+  }
+  for (const CallRef& call : facts::calls_in(body))
+    if (call.call->name == "update" && call.receiver() && call.positional(0))
+      out.push_back({std::string(call.receiver().text()), call.call->node, call.positional(0)});
+  return out;
+}
+
+// for key, value in loaded.items(): own[key[7:]] = value, and own goes into the model.
+bool is_made_of(const Program& program, Ref state, const CallRef& load, std::string_view name) {
+  const Ref body = body_around(program, state);
+  if (name.empty() || body != body_around(program, load.ref())) return false;
+  return behind(variables_in(state), fillings_in(body)).contains(std::string(name));
+}
+
+}  // namespace
+
+bool is_restored(const Program& program, const CallRef& load) {
+  const auto holds = [&](Ref value) {
+    if (value.module == load.module && value.module->tree().contains(value.node, load.call->node))
+      return true;
+    const auto sources = program.sources(value);
+    return std::any_of(sources.begin(), sources.end(),
+                       [&](const Source& source) { return source.ref == load.ref(); });
+  };
+  const std::string_view name = name_of(program, load);
+  // own[key] = loaded["module." + key] fills the dictionary that is restored.
+  const auto is_filled = [&](Ref state) {
+    const auto& items = state.module->item_defs_of(state.text());
+    return !name.empty() && std::any_of(items.begin(), items.end(), [&](std::uint32_t index) {
+      const diagnose::NodeId value = state.module->defs()[index].value;
+      return value != diagnose::kNoNode && state.module->text(value).starts_with(name);
+    });
+  };
+  // model.load(checkpoint) of the model that is wrapped, whatever its class makes of it.
+  for (const diagnose::Call& made : load.module->calls()) {
+    const CallRef call{load.module, &made};
+    if (made.name.starts_with("load") && call.receiver() && call.positional(0) &&
+        is_wrapped_later(program, call.receiver()) && holds(call.positional(0)))
+      return true;
+  }
+  for (const std::string_view restore : {"load_state_dict", "load_params", "load_model"})
+    for (const CallRef& call : program.calls_named(restore)) {
+      const Ref state = call.positional(0);
+      if (!state) continue;
+      if (holds(state) || is_filled(state)) return true;
+      if (!name.empty() && state.module == load.module && facts::contains(state.text(), name))
+        return true;
+    }
+  return false;
+}
+
+bool is_filled_in(const Program& program, const CallRef& load) {
+  const std::string_view name = name_of(program, load);
+  const auto restores = program.calls_named("load_state_dict");
+  return std::any_of(restores.begin(), restores.end(), [&](const CallRef& restore) {
+    const Ref state = restore.positional(0);
+    return state && is_made_of(program, state, load, name);
+  });
+}
+
+bool is_whole_module(const Program& program, const CallRef& load) {
+  const auto is_load = [&](const Source& source) {
+    return source.how == Source::How::value && source.ref == load.ref();
+  };
+  for (const diagnose::Wrap& wrap : program.wraps()) {
+    const auto wrapped = wrap.module ? program.module_sources(wrap.module) : std::vector<Source>{};
+    if (std::any_of(wrapped.begin(), wrapped.end(), is_load)) return true;
+  }
+  for (const std::string_view method : {"eval", "train", "parameters", "named_parameters", "to"})
+    for (const CallRef& call : program.calls_named(method)) {
+      if (!call.receiver()) continue;
+      // A tensor is moved as well.
+      if (method == "to" && !says_any(call.receiver().text(), {"model", "net"})) continue;
+      const auto sources = program.sources(call.receiver());
+      if (std::any_of(sources.begin(), sources.end(), is_load)) return true;
+    }
+  return false;
+}
+
+bool saves_from_cpu(const Program& program) {
+  const auto saves = program.calls(Api::torch_save);
+  return std::any_of(saves.begin(), saves.end(), [&](const CallRef& save) {
+    const Ref body = body_around(program, save.ref());
+    const auto& tree = body.module->tree();
+    for (diagnose::NodeId at = body.node; at < tree[body.node].last; ++at)
+      if (tree[at].kind == Kind::comprehension && facts::contains(tree.text(at), ".cpu()") &&
+          facts::contains(tree.text(at), "state_dict()"))
+        return true;
+    return false;
+  });
+}
+
+bool pickles_modules(const Program& program) {
+  const auto saves = program.calls(Api::torch_save);
+  return std::any_of(saves.begin(), saves.end(), [&](const CallRef& save) {
+    const Ref saved = save.positional(0);
+    return saved && saved.kind() != Kind::call &&
+           (saved.text().ends_with(".module") || program.wrap_of(saved) != nullptr ||
+            program.derives_from(program.class_of(saved), Api::module_class));
+  });
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,26 @@
+// What becomes of a file that torch.load reads: the state of a model that exists, or a model that
+// was pickled as a whole.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+// load_state_dict(torch.load(path)), or of a name that holds what was loaded or its items by name.
+// What is not restored into a model may be lists of samples, which have no device.
+bool is_restored(const Program& program, const CallRef& load);
+
+// own[key] = value of its items, or own.update(loaded), and own is restored: parts of it may be.
+bool is_filled_in(const Program& program, const CallRef& load);
+
+// model = torch.load(path), which is trained, evaluated, moved as a model or wrapped as it is.
+bool is_whole_module(const Program& program, const CallRef& load);
+
+// torch.save(model.module, path) or torch.save(model, path): the program writes whole modules.
+bool pickles_modules(const Program& program);
+
+// torch.save of {key: value.cpu() for key, value in model.state_dict().items()}: what the program
+// writes was on no GPU.
+bool saves_from_cpu(const Program& program);
+
+}  // namespace bench::pitfalls
