@@ -206,7 +206,9 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
         if (program.runs_before(wrap.call.ref(), node))
           how = "the forward pass uses the model that was wrapped";
       }
-      if (how.empty() || (object && is_frozen(program, object))) continue;
+      if (how.empty() ||
+          (object && (is_frozen(program, object) || is_left_to_no_optimizer(program, object))))
+        continue;
       report
           .at(node, Confidence::certain,
               std::string(how) +

@@ -2,6 +2,10 @@
 
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 
 namespace bench::pitfalls {
@@ -49,6 +53,48 @@ bool is_frozen(const Program& program, Ref object) {
     frozen = true;
   }
   return frozen;
+}
+
+namespace {
+
+// The names that the call making the object is given: Agent(editor, args, device) holds on to them.
+// Empty where the object is made of anything else.
+std::optional<std::set<std::string>> made_from(const Program& program, Ref object) {
+  std::set<std::string> parts{std::string(bare(object.text()))};
+  Ref made = object;
+  if (const diagnose::Wrap* wrap = program.wrap_of(object)) made = wrap->module;
+  if (made.kind() == diagnose::Kind::identifier) parts.emplace(made.text());
+  for (const diagnose::Source& source : program.module_sources(made)) {
+    const CallRef call = program.as_call(source.ref);
+    if (!call || source.how != diagnose::Source::How::value || call.has_splat())
+      return std::nullopt;
+    const auto& tree = call.module->tree();
+    const Ref arguments = call.ref().child(Field::arguments);
+    for (diagnose::NodeId at = tree[arguments.node].first_child; at != diagnose::kNoNode;
+         at = tree[at].next_sibling) {
+      Ref given = call.ref().with(at);
+      if (given.kind() == diagnose::Kind::keyword_argument) given = given.child(Field::value);
+      parts.emplace(bare(given.text()));
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+bool is_left_to_no_optimizer(const Program& program, Ref object) {
+  const auto optimizers = program.calls(diagnose::Api::optimizer);
+  const auto mine = made_from(program, object);
+  return mine && !optimizers.empty() &&
+         std::all_of(optimizers.begin(), optimizers.end(), [&](const CallRef& optimizer) {
+           const CallRef parameters = program.as_call(optimizer.argument(0, "params"));
+           if (!parameters || parameters.call->name != "parameters" || !parameters.receiver() ||
+               program.enclosing_function(optimizer.ref()) != program.enclosing_function(object))
+             return false;
+           const auto theirs = made_from(program, parameters.receiver());
+           return theirs && std::none_of(theirs->begin(), theirs->end(),
+                                         [&](const auto& part) { return mine->contains(part); });
+         });
 }
 
 }  // namespace bench::pitfalls

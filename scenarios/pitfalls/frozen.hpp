@@ -9,4 +9,8 @@ namespace bench::pitfalls {
 // the name that `object` has, and no line that gives the gradients back.
 bool is_frozen(const Program& program, Ref object);
 
+// The optimizers are given the parameters of other models by name, and what those are made of has
+// nothing of `object` in it: its gradients change nothing.
+bool is_left_to_no_optimizer(const Program& program, Ref object);
+
 }  // namespace bench::pitfalls
