@@ -27,11 +27,28 @@ using diagnose::NodeId;
 
 namespace {
 
+// dist.all_reduce(loss) beside loss.backward(), where the evaluation has no value of that name.
+bool is_of_training(const Program& program, const Reduction& reduction, Ref loop) {
+  if (!reduction.value || reduction.value.kind() != Kind::identifier ||
+      loop.module->tree().contains(loop.node, reduction.call.node))
+    return false;
+  const auto backwards = program.calls_named("backward");
+  if (std::none_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+        return backward.receiver() && program.same_variable(backward.receiver(), reduction.value) &&
+               program.innermost_loop(backward.ref()) == program.innermost_loop(reduction.call);
+      }))
+    return false;
+  const auto assigned = assignments_in(loop);
+  return std::none_of(assigned.begin(), assigned.end(),
+                      [&](const Assigned& each) { return each.name == reduction.value.text(); });
+}
+
 bool is_reduced(const Program& program, Ref loop, const std::vector<Reduction>& reductions) {
-  if (program.mentions("torchmetrics")) return true;
+  // load_metric(..., num_process=n, process_id=i) gathers by itself, through files.
+  if (program.mentions("torchmetrics") || program.mentions("process_id")) return true;
   const FunctionRef evaluation = program.enclosing_function(loop);
   return std::any_of(reductions.begin(), reductions.end(), [&](const Reduction& reduction) {
-    return serves(program, reduction, evaluation);
+    return serves(program, reduction, evaluation) && !is_of_training(program, reduction, loop);
   });
 }
 
@@ -180,16 +197,15 @@ bool passes_without_grad(const Program& program, Ref loop) {
                      [&](const CallRef& call) { return program.under_no_grad(call.ref()); });
 }
 
-// load_metric(..., num_process=n, process_id=i), which gathers by itself.
-bool metric_gathers(const Program& program) { return program.mentions("process_id"); }
-
 // Under Accelerate a prepared loader gives each process its own part.
 void check_prepared_evaluation(const Program& program, Ref loop,
                                const std::vector<Reduction>& reductions, Report& report) {
-  if (!is_evaluation_loop(program, loop) || metric_gathers(program) ||
+  if (!is_evaluation_loop(program, loop) ||
       !(program.is_evaluation(loop) || passes_without_grad(program, loop)) ||
       !preparation_of_loader(program, program.strip_iterable(loop.child(Field::right))) ||
-      is_reduced(program, loop, reductions) || goes_through_files(program, loop))
+      goes_through_files(program, loop) ||
+      tells_forgotten_number(program, loop, reductions, report) ||
+      is_reduced(program, loop, reductions))
     return;
   if (const MetricSum sum = first_sum(program, loop)) {
     report

@@ -107,8 +107,9 @@ ForgottenNumber forgotten_number(const Program& program, Ref loop, const Variabl
   const Ref body{function.module, function.function->body};
   const VariableNames all = behind(reduced, assignments_in(body));
   const std::vector<Assigned> additions = additions_in(loop);
-  const auto partner = std::find_if(additions.begin(), additions.end(),
-                                    [&](const Assigned& each) { return all.contains(each.name); });
+  const auto partner = std::find_if(additions.begin(), additions.end(), [&](const Assigned& each) {
+    return all.contains(each.name) || meet(variables_in(each.value), reduced);
+  });
   if (partner == additions.end()) return {};
   const std::vector<Assigned> in_loop = assignments_in(loop);
   for (const Assigned& each : additions) {
