@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/early_return.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/torchmetrics.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
 
@@ -155,22 +156,27 @@ void check_early_returns(const Program& program, Report& report) {
   std::vector<Ref> told;
   const auto flag = [&](const CallRef& call, std::string_view what) {
     if (program.guarded_by_rank(call.ref()) != RankTest::none) return;
-    const Ref leaving = return_of_some_ranks(program, call.ref());
+    Ref leaving = return_of_some_ranks(program, call.ref());
+    const std::string how = leaving ? "return" : "exit";
+    if (!leaving) leaving = exit_of_some_ranks(program, call.ref());
     if (!leaving || std::find(told.begin(), told.end(), leaving) != told.end() ||
         !facts::is_reachable(program, leaving))
       return;
     told.push_back(leaving);
     report
         .at(leaving, Confidence::likely,
-            "some ranks return here, and the others go on to " + std::string(what) +
+            "some ranks " + how + " here, and the others go on to " + std::string(what) +
                 ", where they wait for them until the time-out")
-        .help = "Let every rank return: move it out of the test of the rank.";
+        .help = "Let every rank " + how + ": move it out of the test of the rank.";
   };
   for (const Wrap& wrap : program.wraps())
     if (wrap.kind == Wrapper::ddp) flag(wrap.call, "build DistributedDataParallel");
   for (const Api api : {Api::barrier, Api::all_reduce, Api::all_gather, Api::broadcast})
     for (const CallRef& call : program.calls(api))
       if (!in_sub_group(program, call)) flag(call, call.call->name);
+  if (accelerate_wraps(program))
+    for (const CallRef& call : program.calls_named("prepare"))
+      if (is_of_accelerator(call)) flag(call, "prepare(), which builds DistributedDataParallel");
 }
 
 // if self.head is None: self.head = DDP(...) on one rank, where all ranks have made it above.

@@ -44,6 +44,11 @@ bool leaves(Ref node) {
   }
 }
 
+bool asks_for_more(Ref condition) {
+  return condition.kind() == Kind::boolean &&
+         (*condition.module)[condition.node].op == diagnose::Op::logical_and;
+}
+
 // From the branch, the other ranks come to the block that holds the collective.
 bool others_go_on(Ref branch, Ref collective) {
   const auto& tree = branch.module->tree();
@@ -55,8 +60,9 @@ bool others_go_on(Ref branch, Ref collective) {
         kind == Kind::while_statement)
       return false;
   }
-  // Directly in that block the test guards the collective itself.
-  if (outer == branch.node) return false;
+  // Directly in that block the test guards the collective itself, unless it asks for more than the
+  // rank: after `if rank == 0 and done: return` either may be the case.
+  if (outer == branch.node) return asks_for_more(branch.child(Field::condition));
   for (NodeId at = tree[branch.node].last; at < tree[outer].last; ++at)
     if (leaves(branch.with(at))) return false;
   return true;
@@ -94,6 +100,53 @@ Ref return_of_some_ranks(const Program& program, Ref collective) {
       continue;
     return leaving;
   }
+  return {};
+}
+
+namespace {
+
+// sys.exit(), exit(0): the launcher takes the process for done. It ends the others after any other
+// number, as after an exception.
+bool exits_in_peace(const CallRef& call) {
+  const std::string_view function = Ref{call.module, call.call->function}.text();
+  if (function != "exit" && function != "quit" && function != "sys.exit" && function != "os._exit")
+    return false;
+  const Ref code = call.positional(0);
+  return !code || code.text() == "0";
+}
+
+// Some block around the exit, short of its function, is left by everyone below it.
+bool others_leave(Ref leaving) {
+  const auto& tree = leaving.module->tree();
+  for (NodeId at = tree[leaving.node].parent; at != kNoNode; at = tree[at].parent) {
+    if (tree[at].kind != Kind::block) continue;
+    const NodeId owner = tree[at].parent;
+    if (tree[owner].kind == Kind::function ||
+        facts::contains(tree.text(tree.child(owner, Field::condition)), "__name__"))
+      return false;
+    for (NodeId below = tree[leaving.node].last; below < tree[at].last; ++below)
+      if (leaves(leaving.with(below))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Ref exit_of_some_ranks(const Program& program, Ref collective) {
+  for (const std::string_view name : {"exit", "quit", "_exit"})
+    for (const CallRef& call : program.calls_named(name)) {
+      const Ref leaving = call.ref();
+      if (!exits_in_peace(call) || program.guarded_by_rank(leaving) != RankTest::main_only ||
+          !program.rank_guard(leaving) || !program.loops_around(leaving).empty() ||
+          others_leave(leaving) || facts::exclusive(leaving, collective) ||
+          facts::only_without_distribution(program, leaving) ||
+          !program.runs_before(leaving, collective) || program.runs_before(collective, leaving))
+        continue;
+      if (program.enclosing_function(leaving) == program.enclosing_function(collective) &&
+          !comes_to(program, leaving, collective))
+        continue;
+      return leaving;
+    }
   return {};
 }
 

@@ -50,7 +50,7 @@ CallRef preparation_of(const Program& program, Ref object) {
 // Optimizers, loaders and schedulers come back from prepare() too, and have no prefix.
 bool is_used_as_module(const Program& program, Ref object) {
   if (facts::contains(facts::lowered(object.text()), "optim")) return false;
-  for (const char* method : {"eval", "parameters"})
+  for (const char* method : {"eval", "train", "parameters"})
     for (const CallRef& call : program.calls_named(method))
       if (call.receiver() && call.receiver().text() == object.text()) return true;
   return false;
