@@ -1,16 +1,24 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+#include <cctype>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
 using diagnose::ClassRef;
+using diagnose::Field;
 using diagnose::Kind;
+using diagnose::Op;
+using diagnose::Source;
 using diagnose::Value;
 using diagnose::Wrap;
 using diagnose::Wrapper;
 
 namespace {
+
+Op op_of(Ref binary) { return (*binary.module)[binary.node].op; }
 
 // Sequential(*[Linear(8, 8).to(rank) for _ in range(4)]): the layers are moved, not the model.
 bool is_moved_within(std::string_view text) {
@@ -26,22 +34,34 @@ bool is_on_cpu(std::string_view constructor) {
   return false;
 }
 
-// Every module it can be is built here, from a class of this program or of a library.
-bool is_built_here(const Program& program, const Wrap& wrap) {
+// Net() of a file that is not there.
+bool is_named_class(const Program& program, const CallRef& call) {
+  return !program.callee(call) && !call.call->name.empty() &&
+         std::isupper(static_cast<unsigned char>(call.call->name.front())) != 0;
+}
+
+// Every module it can be is built here, from a class of this program or of a library. Where the
+// branch that does not wrap moves the model, so is what a class of another file gives: it does not
+// move itself.
+bool is_built_here(const Program& program, const Wrap& wrap, bool moved_elsewhere) {
   const auto sources = program.module_sources(wrap.module);
-  return !sources.empty() &&
-         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-           const CallRef call = program.as_call(source.ref);
-           if (!call || is_moved_within(call.ref().text())) return false;
-           return program.class_of_call(call) ||
-                  is_on_cpu(call.module->qualified(call.call->function));
-         });
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef call = program.as_call(source.ref);
+    if (!call || is_moved_within(call.ref().text())) return false;
+    return program.class_of_call(call) || is_on_cpu(call.module->qualified(call.call->function)) ||
+           (moved_elsewhere && is_named_class(program, call));
+  });
 }
 
 // Nothing in the program can have put the module on a GPU.
 bool is_never_placed(const Program& program, const Wrap& wrap) {
-  if (!is_built_here(program, wrap) || !facts::placements(program, wrap).empty()) return false;
-  for (const diagnose::Source& source : program.sources(wrap.module))
+  const auto placements = facts::placements(program, wrap);
+  if (!std::all_of(placements.begin(), placements.end(), [&](const CallRef& call) {
+        return facts::exclusive(call.ref(), wrap.call.ref());
+      }))
+    return false;
+  if (!is_built_here(program, wrap, !placements.empty())) return false;
+  for (const Source& source : program.sources(wrap.module))
     if (is_moved_within(source.ref.text())) return false;  // Net().cuda().half()
   if (program.mentions("set_default_device") || program.mentions("set_default_tensor_type") ||
       program.mentions("device_map"))
@@ -51,9 +71,68 @@ bool is_never_placed(const Program& program, const Wrap& wrap) {
   return wrap.module.kind() == Kind::identifier || wrap.module.kind() == Kind::call;
 }
 
+// 1, rank and rank + 1 with rank = 0 above; nothing where a call or an option decides.
+std::optional<std::int64_t> whole_number(const Program& program, Ref value) {
+  const bool adds = value.kind() == Kind::binary && op_of(value) == Op::add;
+  std::int64_t sum = 0;
+  for (const Ref part : adds ? std::vector{value.child(Field::left), value.child(Field::right)}
+                             : std::vector{value}) {
+    const Value number = program.evaluate(part);
+    if (!number.is_integer() || number.is_default) return std::nullopt;
+    sum += number.integer;
+  }
+  return sum;
+}
+
+// 0, and rank * n with rank = 0 above.
+bool is_zero(const Program& program, Ref value) {
+  const bool times = value.kind() == Kind::binary && op_of(value) == Op::multiply;
+  return whole_number(program, times ? value.child(Field::left) : value) == 0;
+}
+
+// n for names of n, 1 * n and n // 1.
+Ref without_identities(const Program& program, Ref value) {
+  constexpr int kSteps = 6;
+  for (int step = 0; step < kSteps; ++step) {
+    if (value.kind() == Kind::identifier) {
+      const auto sources = program.sources(value);
+      if (sources.size() != 1 || sources.front().how != Source::How::value) break;
+      value = sources.front().ref;
+      continue;
+    }
+    if (value.kind() != Kind::binary) break;
+    const Ref left = value.child(Field::left);
+    const Ref right = value.child(Field::right);
+    if (op_of(value) == Op::multiply && whole_number(program, left) == 1)
+      value = right;
+    else if (op_of(value) == Op::floor_divide && whole_number(program, right) == 1)
+      value = left;
+    else
+      break;
+  }
+  return value;
+}
+
+// list(range(torch.cuda.device_count())) and [i for i in range(torch.cuda.device_count())].
+bool holds_every_gpu(const Program& program, Ref ids) {
+  ids = without_identities(program, ids);
+  CallRef range = program.as_call(ids);
+  if (range && range.call->name == "list") range = program.as_call(range.positional(0));
+  if (ids.kind() == Kind::comprehension) {
+    const Ref item = ids.child(Field::body);
+    for (const CallRef& call : facts::calls_in(ids))
+      if (item.kind() == Kind::identifier && call.call->name == "range") range = call;
+  }
+  if (!range || range.call->name != "range" || range.positional(2)) return false;
+  if (range.positional(1) && !is_zero(program, range.positional(0))) return false;
+  const Ref stop = range.positional(1) ? range.positional(1) : range.positional(0);
+  const CallRef count = program.as_call(without_identities(program, stop));
+  return count && count.call->name == "device_count";
+}
+
 // The function that wraps the module makes it too; a parameter may be moved by any caller.
 bool is_made_beside(const Program& program, const Wrap& wrap) {
-  for (const diagnose::Source& source : program.module_sources(wrap.module))
+  for (const Source& source : program.module_sources(wrap.module))
     if (program.enclosing_function(source.ref) != program.enclosing_function(wrap.call.ref()) &&
         !program.is_spawned(program.enclosing_function(source.ref)))
       return false;
@@ -73,6 +152,15 @@ void check_device_ids_mismatch(const Program& program, Report& report) {
           .at(ids, Confidence::certain,
               "DistributedDataParallel takes one device for each process: \"device_ids can only be "
               "None or contain a single element\"")
+          .help = "Start one process for each GPU and pass device_ids=[local_rank].";
+      continue;
+    }
+    if (holds_every_gpu(program, ids) && facts::visible_gpus(program) != 1 &&
+        !facts::is_switched_off(program, wrap.call.ref())) {
+      report
+          .at(ids, Confidence::likely,
+              "device_ids holds every GPU that is visible, and DistributedDataParallel takes one "
+              "device for each process: ValueError where there are several")
           .help = "Start one process for each GPU and pass device_ids=[local_rank].";
       continue;
     }

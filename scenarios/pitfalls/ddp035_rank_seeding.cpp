@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
@@ -11,8 +12,39 @@ namespace bench::pitfalls {
 using diagnose::Api;
 using diagnose::RankTest;
 
+namespace {
+
+// np.random.seed(0), or a helper of another file: scikit-learn and Hugging Face's datasets draw
+// from NumPy's generator, which torch.manual_seed leaves alone.
+bool seeds_numpy(const Program& program) {
+  for (const CallRef& seed : program.calls_named("seed"))
+    if (!program.callee(seed) && seed.module->qualified(seed.call->function) != "random.seed")
+      return true;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& call : module->calls())
+      if (facts::contains(facts::lowered(call.name), "seed") && call.name != "seed" &&
+          !facts::contains(call.name, "manual_seed") && call.name != "initial_seed" &&
+          !program.callee({module, &call}))
+        return true;
+  return false;
+}
+
+// dataset.train_test_split(test_size=0.1) of a data set of Hugging Face.
+std::vector<CallRef> splits_of_datasets(const Program& program) {
+  std::vector<CallRef> out;
+  if (!program.imports("datasets")) return out;
+  for (const CallRef& split : program.calls_named("train_test_split"))
+    if (split.receiver() && split.call->api == Api::none && !program.callee(split) &&
+        !split.keyword("generator"))
+      out.push_back(split);
+  return out;
+}
+
+}  // namespace
+
 void check_rank_seeding(const Program& program, Report& report) {
-  if (!facts::is_distributed(program) || program.framework_distributes()) return;
+  const bool prepared = accelerate_wraps(program);
+  if (!prepared && (!facts::is_distributed(program) || program.framework_distributes())) return;
   bool common = false;
   bool differs = false;
   for (const Api api : {Api::manual_seed})
@@ -24,22 +56,28 @@ void check_rank_seeding(const Program& program, Report& report) {
       const Ref value = seed.positional(0);
       (value && program.comes_from_rank(value) ? differs : common) = true;
     }
-  const auto flag = [&](const CallRef& split, std::string_view argument) {
-    if (split.keyword(argument) || (common && !differs) ||
-        program.guarded_by_rank(split.ref()) != RankTest::none)
+  const auto flag = [&](const CallRef& split, std::string_view argument, bool seeded) {
+    if (split.keyword(argument) || program.is_literal_false(split.keyword("shuffle")) ||
+        (seeded && !differs) || program.guarded_by_rank(split.ref()) != RankTest::none ||
+        (prepared && facts::rank_goes_first(program, split.ref())))
       return;
+    const std::string whose = common ? " for NumPy, which draws it" : "";
     Finding& finding =
         report.at(split.ref(), Confidence::likely,
                   differs ? "the split is drawn from a seed that differs between ranks: what one "
                             "rank trains on another validates on"
-                          : "the split is random and no seed is set: ranks draw different splits, "
-                            "and what one trains on another validates on");
+                          : "the split is random and no seed is set" + whose +
+                                ": ranks draw different splits, and what one trains on another "
+                                "validates on");
     finding.severity = Severity::warning;
     finding.help =
         "Pass generator=torch.Generator().manual_seed(0) (random_state=0 for train_test_split).";
   };
-  for (const CallRef& split : program.calls(Api::random_split)) flag(split, "generator");
-  for (const CallRef& split : program.calls(Api::train_test_split)) flag(split, "random_state");
+  for (const CallRef& split : program.calls(Api::random_split)) flag(split, "generator", common);
+  const bool by_numpy = seeds_numpy(program);
+  for (const CallRef& split : program.calls(Api::train_test_split))
+    flag(split, "random_state", by_numpy);
+  for (const CallRef& split : splits_of_datasets(program)) flag(split, "seed", by_numpy);
 }
 
 namespace {

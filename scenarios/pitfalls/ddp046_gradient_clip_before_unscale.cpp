@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/paired_loss.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -22,12 +23,26 @@ bool clips_elsewhere(const Program& program, const CallRef& call) {
          call.positional(0).text().ends_with(".parameters()") && !program.callee(call);
 }
 
+// def clip(parameters): if limit > 0: clip_grad_norm_(parameters, limit), which neither unscales
+// nor trains: the call of such a helper clips.
+bool only_clips(FunctionRef helper) {
+  const auto calls = facts::calls_in({helper.module, helper.function->body});
+  return std::none_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    const std::string_view name = call.call->name;
+    return name == "backward" || name == "step" || facts::contains(name, "unscale");
+  });
+}
+
 std::vector<CallRef> clips_of(const Program& program) {
   const auto known = program.calls(Api::clip_grad);
   std::vector<CallRef> out(known.begin(), known.end());
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& call : module->calls())
       if (clips_elsewhere(program, {module, &call})) out.push_back({module, &call});
+  for (const CallRef& clip : known)
+    if (const FunctionRef helper = program.enclosing_function(clip.ref());
+        helper && only_clips(helper))
+      for (const CallRef& site : program.call_sites(helper)) out.push_back(site);
   return out;
 }
 

@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -35,6 +37,30 @@ bool names_later_gpu(const Program& program, const std::vector<CallRef>& placeme
   return is_written && facts::cuda_index(program, device).value_or(0) > 0;
 }
 
+// Every run with GPUs comes by: no condition but that there are some.
+bool always_runs(const Program& program, Ref node) {
+  const auto guards = program.guards(node);
+  return std::all_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+    return guard.holds && facts::contains(guard.condition.text(), "cuda.is_available()");
+  });
+}
+
+// torch.cuda.set_device(local_rank), so that .cuda() goes to another GPU on every rank.
+bool binds_each_rank(const Program& program, const Wrap& wrap,
+                     const std::vector<CallRef>& placements) {
+  const auto binds = program.calls(Api::set_device);
+  const bool bound = std::any_of(binds.begin(), binds.end(), [&](const CallRef& bind) {
+    const Ref device = bind.positional(0);
+    return device && (program.is_local_rank(device) || program.is_rank(device)) &&
+           always_runs(program, bind.ref()) && program.runs_before(bind.ref(), wrap.call.ref());
+  });
+  return bound && !placements.empty() && always_runs(program, wrap.call.ref()) &&
+         std::all_of(placements.begin(), placements.end(), [&](const CallRef& call) {
+           const Ref device = call.argument(0, "device");
+           return device ? facts::cuda_index(program, device) == -1 : call.call->name == "cuda";
+         });
+}
+
 }  // namespace
 
 void check_module_not_on_first_device(const Program& program, Report& report) {
@@ -43,6 +69,14 @@ void check_module_not_on_first_device(const Program& program, Report& report) {
     std::vector<std::int64_t> ids = facts::device_ids(program, wrap.call);
     const std::vector<CallRef> placements = placements_with(program, wrap);
     if (uses_all_devices(program, wrap.call)) {
+      if (binds_each_rank(program, wrap, placements)) {
+        report
+            .at(wrap.call.ref(), Confidence::likely,
+                "each rank's module is on its own GPU, and DataParallel over all GPUs begins with "
+                "cuda:0: on every rank but the first the first forward raises RuntimeError")
+            .help = "Leave DataParallel out: each rank has a GPU of its own.";
+        continue;
+      }
       if (!names_later_gpu(program, placements)) continue;
       ids = {0, 1};
     }

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
+#include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 
 #include <algorithm>
@@ -106,6 +107,55 @@ void check_added_outputs(const Program& program, const CallRef& backward, Report
       .help = "Average the part before it is added: loss += losses[0].mean().";
 }
 
+// The wrapper takes several GPUs where there are several: no device_ids, or more than one.
+bool takes_several(const Program& program, const Wrap& wrap) {
+  if (facts::visible_gpus(program) == 1 || wrap.call.has_splat()) return false;
+  return !wrap.call.argument(1, "device_ids") || facts::device_ids(program, wrap.call).size() > 1;
+}
+
+// outputs for outputs.loss, outputs["loss"] and loss = outputs[0].
+Ref container_of(const Program& program, Ref value) {
+  constexpr int kSteps = 4;
+  for (int step = 0; step < kSteps; ++step) {
+    if (value.kind() == Kind::identifier) {
+      const auto sources = program.sources(value);
+      const Kind kind = sources.size() == 1 ? sources.front().ref.kind() : Kind::other;
+      if (kind != Kind::attribute && kind != Kind::subscript) break;
+      value = sources.front().ref;
+    }
+    if (value.kind() == Kind::attribute)
+      value = value.child(Field::object);
+    else if (value.kind() == Kind::subscript)
+      value = value.child(Field::value);
+    else
+      break;
+  }
+  return value;
+}
+
+// outputs.update({key: value.mean() ...}): the items are other ones then.
+bool is_changed(const Program& program, Ref container) {
+  const auto updates = program.calls_named("update");
+  return std::any_of(updates.begin(), updates.end(), [&](const CallRef& update) {
+    return update.receiver() && program.same_variable(update.receiver(), container);
+  });
+}
+
+// loss.backward() of what a DataParallel model gives as it is, from classes that are not there:
+// backward() asks for one number, and several GPUs give one each at least.
+bool is_gathered(const Program& program, const CallRef& backward) {
+  if (!backward.receiver() || backward.positional(0)) return false;
+  const Ref outputs = container_of(program, backward.receiver());
+  if (!is_output(program, outputs) || is_changed(program, outputs)) return false;
+  const auto sources = program.sources(outputs);
+  const auto& forwards = program.forward_calls();
+  return std::all_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
+    return std::none_of(sources.begin(), sources.end(),
+                        [&](const Source& source) { return source.ref == forward.call.ref(); }) ||
+           takes_several(program, *forward.wrap);
+  });
+}
+
 }  // namespace
 
 void check_loss_inside_dp_forward(const Program& program, Report& report) {
@@ -124,12 +174,14 @@ void check_loss_inside_dp_forward(const Program& program, Report& report) {
       summed = true;
       loss = inner.receiver();
     }
+    bool told = false;
     for (const Source& source : program.sources(loss)) {
       if (source.how != Source::How::value && source.how != Source::How::element) continue;
       for (const auto& forward : program.forward_calls()) {
         if (forward.call.ref() != source.ref || forward.wrap->kind != Wrapper::data_parallel)
           continue;
         if (!forward_returns_loss(program, *forward.wrap, source.element)) continue;
+        told = true;
         Finding& finding = report.at(
             backward.ref(), Confidence::certain,
             summed
@@ -144,6 +196,12 @@ void check_loss_inside_dp_forward(const Program& program, Report& report) {
                   "Average the shards' losses", finding);
       }
     }
+    if (!told && !summed && is_gathered(program, backward))
+      report
+          .at(backward.ref(), Confidence::likely,
+              "this comes out of DataParallel as it is, with one value for each GPU at least, and "
+              "backward() asks for a single one: RuntimeError on several GPUs")
+          .help = "Average it first: loss = loss.mean(); it is exact when all shards are equal.";
   }
 }
 

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
 #include <array>
@@ -127,7 +128,8 @@ void check_performance_environment_left_on(const Program& program, Report& repor
     const Ref mode = call.positional(0);
     if (call.call->name == "set_detect_anomaly" && !program.is_literal_true(mode)) continue;
     if (!facts::is_reachable(program, call.ref()) || !program.guards(call.ref()).empty() ||
-        program.wraps().empty())
+        (program.wraps().empty() && !program.uses(Api::hvd_optimizer) &&
+         !accelerate_wraps(program)))
       continue;
     report
         .at(call.ref(), Confidence::likely,
