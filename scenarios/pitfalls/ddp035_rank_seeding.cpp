@@ -73,8 +73,10 @@ void check_rank_seeding(const Program& program, Report& report) {
     finding.help =
         "Pass generator=torch.Generator().manual_seed(0) (random_state=0 for train_test_split).";
   };
-  for (const CallRef& split : program.calls(Api::random_split)) flag(split, "generator", common);
+  // A helper of another file may seed both.
   const bool by_numpy = seeds_numpy(program);
+  for (const CallRef& split : program.calls(Api::random_split))
+    flag(split, "generator", common || by_numpy);
   for (const CallRef& split : program.calls(Api::train_test_split))
     flag(split, "random_state", by_numpy);
   for (const CallRef& split : splits_of_datasets(program)) flag(split, "seed", by_numpy);
