@@ -40,9 +40,31 @@ bool may_be_key(const Module& module, NodeId written, const std::optional<std::s
 void Resolver::follow_subscript(Ref at, int element, int depth) {
   const std::size_t before = out.size();
   if (follow_stored_at(at, element, depth)) return;
+  if (is_broadcast_above(at.child(Field::value))) return emit(at, element, Source::How::unknown);
   const auto key = at.module->tree().string_value(at.child(Field::subscript).node);
   follow_item(at.child(Field::value), key, depth);
   if (out.size() == before) emit(at, element);
+}
+
+// values = [path]; dist.broadcast_object_list(values); values[0]: what another process has sent,
+// and the same in all of them, whatever the list was made of here.
+bool Resolver::is_broadcast_above(Ref container) const {
+  if (container.kind() != Kind::identifier) return false;
+  const Module& module = *container.module;
+  const NodeId here = module.function_of(container.node);
+  NodeId sent = kNoNode;
+  for (const CallRef& call : program_.calls(Api::broadcast))
+    if (call.module == &module && call.call->node < container.node &&
+        call.call->name == "broadcast_object_list" && module.function_of(call.call->node) == here &&
+        call.argument(0, "object_list").text() == container.text())
+      sent = call.call->node;
+  if (sent == kNoNode) return false;
+  const auto& defs = module.defs_of(container.text(), false);
+  return std::none_of(defs.begin(), defs.end(), [&](const std::uint32_t index) {
+    const Def& def = module.defs()[index];
+    return def.target > sent && def.target < container.node &&
+           module.function_of(def.target) == here;
+  });
 }
 
 // loaders["train"] = ... with the same text; in the same function, the latest above.

@@ -51,6 +51,7 @@ class Resolver {
   using Key = std::optional<std::string>;  // nothing where it is no literal
 
   void follow_subscript(Ref at, int element, int depth);
+  bool is_broadcast_above(Ref container) const;
   bool follow_stored_at(Ref at, int element, int depth);
   void follow_stored_here(Ref container, const Key& key, int depth);
   void follow_item(Ref container, const Key& key, int depth);
