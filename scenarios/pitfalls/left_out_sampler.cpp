@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/left_out_sampler.hpp"
 
+#include "diagnose/model/role_names.hpp"
+
 #include <algorithm>
 
 namespace bench::pitfalls {
@@ -56,7 +58,43 @@ bool every_way_says_no(const Program& program, FunctionRef maker, std::size_t pa
          });
 }
 
+// `split == "train"`, `is_train`: whether the condition, where it holds, means training.
+bool means_training(Ref condition, bool holds) {
+  const std::string text = diagnose::lowered(condition.text());
+  if (condition.kind() == Kind::not_expression)
+    return means_training(condition.child(diagnose::Field::argument), !holds);
+  if (condition.kind() == Kind::identifier || condition.kind() == Kind::attribute) {
+    const std::string name = diagnose::lowered(diagnose::last_word(condition));
+    return holds &&
+           (name == "train" || name == "training" || name == "is_train" || name == "is_training");
+  }
+  if (condition.kind() != Kind::comparison) return false;
+  const bool quoted =
+      text.find("'train") != std::string::npos || text.find("\"train") != std::string::npos;
+  const diagnose::Op op = condition.module->tree()[condition.node].op;
+  return quoted &&
+         ((op == diagnose::Op::equal && holds) || (op == diagnose::Op::not_equal && !holds));
+}
+
 }  // namespace
+
+bool is_sampler_of_training(const Program& program, const CallRef& loader, const CallRef& sampler) {
+  const auto accepts = [&](Ref node) {
+    const auto guards = program.guards(node);
+    return std::any_of(guards.begin(), guards.end(), [](const Guard& guard) {
+      return means_training(guard.condition, guard.holds);
+    });
+  };
+  if (accepts(loader.ref()) || accepts(sampler.ref())) return true;
+  const Ref given = loader.argument(3, "sampler");
+  if (given.kind() != Kind::conditional) return false;
+  const auto& tree = given.module->tree();
+  const Ref test = given.with(tree.child_at(given.node, 1));
+  const auto is_none = [&](std::size_t child) {
+    return tree[tree.child_at(given.node, child)].kind == Kind::none_literal;
+  };
+  return (is_none(2) && means_training(test, true)) || (is_none(0) && means_training(test, false));
+}
 
 bool is_sampler_left_out(const Program& program, Ref loop, const CallRef& sampler) {
   const FunctionRef maker = program.enclosing_function(sampler.ref());

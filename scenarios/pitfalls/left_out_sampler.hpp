@@ -9,4 +9,8 @@ namespace bench::pitfalls {
 // stands under `if distributed` of that function.
 bool is_sampler_left_out(const Program& program, Ref loop, const CallRef& sampler);
 
+// The loader, or the sampler it is given, is made for training only, and something else for the
+// evaluation: `if split == "train":` around it, or sampler=sampler if is_train else None.
+bool is_sampler_of_training(const Program& program, const CallRef& loader, const CallRef& sampler);
+
 }  // namespace bench::pitfalls
