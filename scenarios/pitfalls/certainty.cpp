@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/certainty.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/horovod_alone.hpp"
 #include "scenarios/pitfalls/switches.hpp"
 
 #include <algorithm>
@@ -391,6 +392,7 @@ Certainty certainty_of_ranks(const Program& program) {
   const auto& launches = program.launches();
   if (std::any_of(launches.begin(), launches.end(), starts_several)) return Certainty::certain;
   const auto horovod = program.calls(Api::hvd_init);
+  if (only_joins_horovod(program)) return Certainty::perhaps;
   if (std::any_of(horovod.begin(), horovod.end(), [&](const CallRef& init) {
         return reach(program, init.ref(), 0) == Certainty::certain;
       }))

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/horovod_alone.hpp"
 
 #include <algorithm>
 
@@ -85,11 +86,12 @@ void check_horovod_device_or_sampler(const Program& program, Report& report) {
   if (!program.uses(Api::hvd_init)) return;
   if (!program.uses(Api::set_device) && !program.uses(Api::device_context) &&
       !program.mentions("set_device") && !sees_own_gpu(program)) {
-    if (places_on_current(program))
-      report
-          .at(program.calls(Api::hvd_init).front().ref(), Confidence::likely,
-              "no rank was given a device of its own: all use GPU 0")
-          .help = "Call torch.cuda.set_device(hvd.local_rank()) next.";
+    if (places_on_current(program)) {
+      Finding& finding = report.at(program.calls(Api::hvd_init).front().ref(), Confidence::likely,
+                                   "no rank was given a device of its own: all use GPU 0");
+      if (only_joins_horovod(program)) tell_as_note(finding);
+      finding.help = "Call torch.cuda.set_device(hvd.local_rank()) next.";
+    }
   }
   check_late_binding(program, report);
   if (program.uses(Api::init_process_group)) return;
