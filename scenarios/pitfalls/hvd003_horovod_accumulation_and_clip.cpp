@@ -30,6 +30,36 @@ Ref stepped(const CallRef& step) {
                                                                                   : step.receiver();
 }
 
+bool is_in_round_of(const Program& program, Ref node, Ref step) {
+  return node.module == step.module &&
+         program.enclosing_function(node) == program.enclosing_function(step) &&
+         program.innermost_loop(node) == program.innermost_loop(step);
+}
+
+// The gradients that the step applies are computed below synchronize(), and none above it.
+bool waits_before_backward(const Program& program, const CallRef& wait, const CallRef& step) {
+  bool below = false;
+  for (const CallRef& backward : program.calls_named("backward")) {
+    if (!is_in_round_of(program, backward.ref(), step.ref())) continue;
+    if (backward.call->node < wait.call->node) return false;
+    below = below || backward.call->node < step.call->node;
+  }
+  return below;
+}
+
+// synchronize() at the head of a round: nothing is on its way, so it begins reductions of whatever
+// gradients there are.
+void tell_old_gradients(const Program& program, const CallRef& wait, const CallRef& step,
+                        Report& report) {
+  if (!program.innermost_loop(step.ref()) || !runs_wherever(program, step.ref(), wait.ref()))
+    return;
+  Finding& finding = report.at(wait.ref(), Confidence::likely,
+                               "synchronize() stands above the backward pass: it reduces the last "
+                               "step's gradients, which step() has reduced, once more");
+  finding.severity = Severity::warning;
+  finding.help = "Delete it: step() waits for the reductions itself.";
+}
+
 // step() waits for the gradients' reductions itself. With nothing left to wait for, synchronize()
 // reduces all of them once more, and so does a step() below it that is not told to skip.
 void check_synchronised_twice(const Program& program, Report& report) {
@@ -46,6 +76,10 @@ void check_synchronised_twice(const Program& program, Report& report) {
           facts::exclusive(wait.ref(), step.ref()))
         continue;
       const bool below = step.call->node < wait.call->node;
+      if (!below && waits_before_backward(program, wait, step)) {
+        tell_old_gradients(program, wait, step, report);
+        return;
+      }
       Finding& finding =
           report.at(below ? wait.ref() : step.ref(), Confidence::likely,
                     below ? "step() above has reduced the gradients: synchronize() reduces all of "
