@@ -45,7 +45,9 @@ void check_horovod_missing_sampler(const Program& program, Report& report) {
     return;
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& loader : loaders_of(program, loop.iterable)) {
-      if (has_some_sampler(program, loader) || reads_iterable_dataset(program, loader)) continue;
+      if (has_some_sampler(program, loader) || reads_iterable_dataset(program, loader) ||
+          facts::only_without_distribution(program, loader.ref()))
+        continue;
       const Ref dataset = loader.argument(0, "dataset");
       if (dataset && program.comes_from_rank(dataset)) continue;
       report

@@ -16,9 +16,18 @@ using diagnose::Source;
 
 namespace {
 
+// args["horovod"], use_hvd: the option by its name, and not a question to the library.
+bool is_horovod_flag(const Program& program, Ref condition) {
+  const std::string name = lowered(diagnose::last_word(condition));
+  return program.uses(Api::hvd_init) && (contains(name, "horovod") || contains(name, "hvd")) &&
+         !contains(name, "no_");
+}
+
 // if cfg.DIST_TRAIN: init_process_group(...): the option without which no group is ever joined.
 bool decides_on_group(const Program& program, Ref condition) {
-  const auto joins = program.calls(Api::init_process_group);
+  if (is_horovod_flag(program, condition)) return true;
+  const auto groups = program.calls(Api::init_process_group);
+  const auto joins = groups.empty() ? program.calls(Api::hvd_init) : groups;
   if (joins.empty() || condition.kind() == Kind::comparison) return false;
   return std::all_of(joins.begin(), joins.end(), [&](const CallRef& join) {
     return program.under(join.ref(), [&](Ref other, bool holds) {
