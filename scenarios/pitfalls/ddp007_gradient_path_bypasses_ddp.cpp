@@ -142,6 +142,8 @@ bool keeps_bare_model(const Program& program, const CallRef& call, const Wrap& w
       made.call->api != diagnose::Api::none || !program.runs_before(made.ref(), wrap.call.ref()) ||
       program.runs_before(wrap.call.ref(), made.ref()))
     return false;
+  // copy.deepcopy(net) is another model.
+  if (made.module->qualified(made.call->function).starts_with("copy.")) return false;
   const Ref given = made.positional(0);
   return given && program.same_variable(given, wrap.module) &&
          !program.comes_from(wrap.module, diagnose::Api::optimizer) &&
