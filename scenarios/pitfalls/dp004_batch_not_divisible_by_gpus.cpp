@@ -8,6 +8,7 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Kind;
 using diagnose::Value;
 using diagnose::Wrap;
 using diagnose::Wrapper;
@@ -56,6 +57,86 @@ bool is_count_of_other_branch(const Program& program, const Wrap& wrap) {
   return false;
 }
 
+// train(loader) in the function that makes it.
+bool handed_on(const Program& program, const CallRef& loader, std::string_view name) {
+  const auto function = program.enclosing_function(loader.ref());
+  const auto calls = facts::calls_in({function.module, function.function->body});
+  return !name.empty() && std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    if (call.call->name == "len" || call.call->name == "enumerate" || call.call->name == "tqdm")
+      return false;
+    const Ref arguments = call.ref().child(diagnose::Field::arguments);
+    const auto& tree = call.module->tree();
+    for (auto at = tree[arguments.node].first_child; at != diagnose::kNoNode;
+         at = tree[at].next_sibling)
+      if (facts::contains(tree.text(at), name)) return true;
+    return false;
+  });
+}
+
+// return loader, size, and not what is computed from it.
+bool gives_out(Ref value, const CallRef& loader, std::string_view name) {
+  const auto& tree = value.module->tree();
+  for (diagnose::NodeId at = value.node; at < tree[value.node].last; ++at) {
+    if (at == loader.call->node) return true;
+    if (tree[at].kind == Kind::call)
+      at = tree[at].last - 1;  // len(loader)
+    else if (tree[at].kind == Kind::identifier && tree.text(at) == name)
+      return true;
+  }
+  return false;
+}
+
+// The first name of batch[0].mean(), empty where there is none.
+Ref root_of(Ref expression) {
+  while (expression.kind() == Kind::attribute || expression.kind() == Kind::subscript ||
+         expression.kind() == Kind::call)
+    expression = expression.with(expression.module->tree()[expression.node].first_child);
+  return expression.kind() == Kind::identifier ? expression : Ref{};
+}
+
+// What is called belongs to a library, to Python, or to what the function has made itself: no model
+// that it was given, or that stands elsewhere.
+bool is_plain_call(const Program& program, const CallRef& call) {
+  const Ref root = root_of({call.module, call.call->function});
+  if (!root) return false;
+  if (!call.module->qualified(root.node).empty()) return true;
+  for (const std::string_view name :
+       {"enumerate", "float", "int", "len", "max", "min", "print", "range", "str", "sum", "zip"})
+    if (call.call->function == root.node && root.text() == name) return true;
+  const auto function = program.enclosing_function(root);
+  const auto& defs = call.module->defs_of(root.text(), false);
+  return call.call->function != root.node && !facts::is_parameter(program, root) &&
+         std::any_of(defs.begin(), defs.end(), [&](const std::uint32_t index) {
+           return call.module->defs()[index].scope == function.function->node;
+         });
+}
+
+// for x, y in loader: total += x.mean(), in the function that makes the loader and keeps it: the
+// statistics of a data set.
+bool feeds_no_model(const Program& program, const CallRef& loader) {
+  const auto function = program.enclosing_function(loader.ref());
+  if (!function || function.function->owner_class != diagnose::kNoNode) return false;
+  const std::string_view name = program.assigned_name(loader.ref());
+  for (const diagnose::NodeId value : function.function->returns)
+    if (gives_out(loader.ref().with(value), loader, name)) return false;
+  bool consumed = false;
+  for (const diagnose::NodeId node : loader.module->loops()) {
+    const Ref loop = loader.ref().with(node);
+    if (loop.kind() != Kind::for_statement || program.enclosing_function(loop) != function)
+      continue;
+    const auto loaders = loaders_of(program, loop.child(diagnose::Field::right));
+    if (std::none_of(loaders.begin(), loaders.end(),
+                     [&](const CallRef& each) { return each.call == loader.call; }))
+      continue;
+    consumed = true;
+    const auto calls = facts::calls_in(loop.child(diagnose::Field::body));
+    if (!std::all_of(calls.begin(), calls.end(),
+                     [&](const CallRef& call) { return is_plain_call(program, call); }))
+      return false;
+  }
+  return consumed && !handed_on(program, loader, name);
+}
+
 }  // namespace
 
 void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
@@ -71,6 +152,7 @@ void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
     for (const CallRef& loader : program.calls(Api::data_loader)) {
       // A sampler for ranks: this loader is of the runs with DistributedDataParallel.
       if (is_evaluation_loader(program, loader) || sampler_of(program, loader)) continue;
+      if (!facts::is_reachable(program, loader.ref()) || feeds_no_model(program, loader)) continue;
       const Ref argument = loader.argument(1, "batch_size");
       const Value batch = program.evaluate(argument);
       if (!batch.is_integer() || batch.integer <= 0 || batch.integer % *gpus == 0) continue;

@@ -24,12 +24,38 @@ bool is_number(const Program& program, const Source& source) {
   return call && call.call->name == "item" && call.receiver() && !call.positional(0);
 }
 
-// total += x, after which total is a tensor where x is one.
-bool is_added_to(Ref name) {
+bool is_surely_number(const Program& program, Ref value) {
+  const std::vector<Source> sources = program.sources(value);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    return is_number(program, source);
+  });
+}
+
+// self.total += x, in any method of any class, where x may be a tensor.
+bool is_attribute_added_to(const Program& program, Ref attribute) {
+  const std::string_view name = attribute.child(Field::attribute).text();
+  const auto& modules = program.modules();
+  return std::any_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
+    const auto& defs = module->defs_of(name, true);
+    return std::any_of(defs.begin(), defs.end(), [&](const std::uint32_t index) {
+      const diagnose::Def& def = module->defs()[index];
+      return def.kind == diagnose::DefKind::augmented &&
+             !is_surely_number(program, {module, def.value});
+    });
+  });
+}
+
+// total += x, after which total is a tensor where x is one; total = self.total of such a sum too.
+bool is_added_to(const Program& program, Ref name) {
+  if (name.kind() == Kind::attribute) return is_attribute_added_to(program, name);
   if (name.kind() != Kind::identifier) return false;
   for (const std::uint32_t index : name.module->defs_of(name.text(), false)) {
     const diagnose::Def& def = name.module->defs()[index];
-    if (def.kind == diagnose::DefKind::augmented && def.scope == name.module->scope_of(name.node))
+    if (def.scope != name.module->scope_of(name.node)) continue;
+    if (def.kind == diagnose::DefKind::augmented) return true;
+    const Ref value = name.with(def.value);
+    if (def.kind == diagnose::DefKind::assign && value.kind() == Kind::attribute &&
+        is_attribute_added_to(program, value))
       return true;
   }
   return false;
@@ -37,10 +63,7 @@ bool is_added_to(Ref name) {
 
 // Whatever the value can be is a number: a sum that starts at 0 becomes a tensor.
 bool is_ungatherable(const Program& program, Ref value) {
-  const std::vector<Source> sources = program.sources(value);
-  return !sources.empty() && !is_added_to(value) &&
-         std::all_of(sources.begin(), sources.end(),
-                     [&](const Source& source) { return is_number(program, source); });
+  return !is_added_to(program, value) && is_surely_number(program, value);
 }
 
 }  // namespace
