@@ -94,6 +94,20 @@ std::optional<bool> decided_comparison(const Program& program, Ref condition, st
   return compared_as(tree[condition.node].op, value, program.evaluate(right));
 }
 
+// torch.device("cuda", rank), f"cuda:{rank}", [0, 1]: whatever it is, it is not None.
+bool is_surely_something(const Program& program, Ref given) {
+  const auto sources = program.sources(given);
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           if (source.how != diagnose::Source::How::value) return false;
+           const CallRef made = program.as_call(source.ref);
+           const Kind kind = source.ref.kind();
+           return (made && made.call->api == diagnose::Api::torch_device) || kind == Kind::string ||
+                  kind == Kind::integer || kind == Kind::list || kind == Kind::tuple ||
+                  kind == Kind::dictionary;
+         });
+}
+
 std::size_t parameter_index(FunctionRef function, std::string_view name) {
   const auto& parameters = function.function->parameters;
   return static_cast<std::size_t>(
@@ -171,7 +185,9 @@ bool is_switched_off_by(const Program& program, FunctionRef function, const Swit
       outer.push_back({each.condition, each.holds, each.inside, given.text()});
       continue;
     }
-    const Value value = program.evaluate(given);
+    Value value = program.evaluate(given);
+    // Of a kind that says no more than that it is not None.
+    if (!value.known() && is_surely_something(program, given)) value.type = Value::Type::list;
     // A word chooses among branches that are all there to be chosen: dataset="cifar10".
     if (value.known() && !value.is_default && !value.is_string() &&
         decided(program, each.condition, each.inside, value) == !each.holds)
