@@ -75,6 +75,8 @@ NewestVersions read_line(std::string_view line) {
       if (!line.substr(next).starts_with(name.written)) continue;
       from = next + name.written.size();
       const bool whole = next == 0 || (!is_letter(line[next - 1]) && line[next - 1] != '-');
+      // The tag of nvcr.io/nvidia/pytorch:21.07-py3 is a date.
+      if (line.substr(0, next).ends_with("nvidia/")) break;
       const auto version = whole ? version_behind(line.substr(from)) : std::nullopt;
       NewestVersions here;
       if (version) here.*name.package = static_cast<std::int16_t>(*version);

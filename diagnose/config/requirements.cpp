@@ -118,6 +118,28 @@ void read_python_keys(std::string_view line, bool in_requires, NewestVersions& n
   }
 }
 
+// The last container of NVIDIA (year and month) with a version of PyTorch, by its release notes:
+// 21.07 has 1.10.0a0. Older ones than the first have no newer PyTorch.
+struct Container {
+  int tag;
+  std::int16_t torch;
+};
+constexpr Container kContainers[] = {{2007, 106}, {2010, 107}, {2102, 108}, {2106, 109},
+                                     {2110, 110}, {2202, 111}, {2205, 112}, {2211, 113},
+                                     {2302, 114}, {2303, 200}};
+
+// FROM nvcr.io/nvidia/pytorch:21.07-py3.
+void read_container(std::string_view line, NewestVersions& newest) {
+  constexpr std::string_view kName = "nvcr.io/nvidia/pytorch:";
+  const std::size_t at = line.find(kName);
+  if (at == std::string_view::npos) return;
+  std::string_view tag = line.substr(at + kName.size());
+  const auto version = take_version(tag);
+  if (!version || version->parts < 2) return;
+  for (const Container& each : kContainers)
+    if (version->number <= each.tag) return note(&NewestVersions::torch, each.torch, newest);
+}
+
 // FROM pytorch/pytorch:1.4-cuda10.1-cudnn7-devel, also in docker run, and FROM python:3.7-slim.
 void read_image(std::string_view line, NewestVersions& newest) {
   constexpr struct {
@@ -132,6 +154,7 @@ void read_image(std::string_view line, NewestVersions& newest) {
     const auto version = take_version(tag);
     if (version && version->parts > 1) note(image.package, version->number, newest);
   }
+  read_container(line, newest);
 }
 
 // What stands from the package's name to the end of its entry in a lock file:

@@ -53,6 +53,39 @@ ReadVersions installs_of(std::string_view name) {
   }
 }
 
+// What the files of one directory say.
+struct Bounds {
+  NewestVersions declared;
+  NewestVersions installed;
+};
+
+Bounds bounds_in(const std::string& directory, const std::string& top, const ModuleCache& cache,
+                 const std::vector<DirectoryEntry>& entries) {
+  Bounds out;
+  int left = kMaxInstallFiles;
+  for (const DirectoryEntry& entry : entries) {
+    if (entry.is_directory) continue;
+    const ReadVersions declares = reader_of(entry.name);
+    const ReadVersions installs = declares == nullptr ? installs_of(entry.name) : nullptr;
+    if (declares == nullptr && (installs == nullptr || left-- <= 0)) continue;
+    const std::string file = directory + entry.name;
+    if (entry.is_link && links_out_of(file, top)) continue;
+    const auto text = cache.read(file);
+    if (!text) continue;
+    if (declares != nullptr) out.declared = merged(out.declared, declares(*text));
+    if (installs != nullptr) out.installed = merged(out.installed, installs(*text));
+  }
+  return out;
+}
+
+// docker/Dockerfile: the folder of an image stands beside what is run in it.
+bool holds_image(const DirectoryEntry& entry) {
+  constexpr auto kFolders =
+      std::to_array<std::string_view>({"docker", "Docker", ".docker", ".devcontainer"});
+  return entry.is_directory && !entry.is_link &&
+         std::find(kFolders.begin(), kFolders.end(), entry.name) != kFolders.end();
+}
+
 }  // namespace
 
 NewestVersions environments_of(const std::vector<LaunchLine>& launches, const ModuleCache& cache) {
@@ -70,23 +103,17 @@ NewestVersions environments_of(const std::vector<LaunchLine>& launches, const Mo
 
 NewestVersions requirements_in(const std::string& directory, const std::string& top,
                                const ModuleCache& cache, const Lister& list) {
-  NewestVersions declared;
-  NewestVersions installed;
-  int left = kMaxInstallFiles;
-  for (const DirectoryEntry& entry : list(directory)) {
-    if (entry.is_directory) continue;
-    const ReadVersions declares = reader_of(entry.name);
-    const ReadVersions installs = declares == nullptr ? installs_of(entry.name) : nullptr;
-    if (declares == nullptr && (installs == nullptr || left-- <= 0)) continue;
-    const std::string file = directory + entry.name;
-    if (entry.is_link && links_out_of(file, top)) continue;
-    const auto text = cache.read(file);
-    if (!text) continue;
-    if (declares != nullptr) declared = merged(declared, declares(*text));
-    if (installs != nullptr) installed = merged(installed, installs(*text));
+  const auto entries = list(directory);
+  Bounds own = bounds_in(directory, top, cache, entries);
+  fill_open(own.declared, own.installed);
+  for (const DirectoryEntry& entry : entries) {
+    if (!holds_image(entry)) continue;
+    const std::string folder = directory + entry.name + "/";
+    Bounds image = bounds_in(folder, top, cache, list(folder));
+    fill_open(image.declared, image.installed);
+    fill_open(own.declared, image.declared);
   }
-  fill_open(declared, installed);
-  return declared;
+  return own.declared;
 }
 
 }  // namespace bench::diagnose

@@ -1,5 +1,6 @@
 // Which versions of frameworks a directory asks for: its requirement and lock files, and, where
-// they leave it open, the install commands of its shell scripts, Dockerfiles and README.
+// they leave it open, the install commands of its shell scripts, Dockerfiles and README; then those
+// of a folder docker/ in it.
 #pragma once
 
 #include "diagnose/config/requirements.hpp"

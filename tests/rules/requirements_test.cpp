@@ -228,6 +228,11 @@ TEST(Requirements, InstallCommandsPinToo) {
       {"We compare with torch==1.4.\n", kAnyVersion},
       {"pip install torch\nTORCH = torch==1.4\n", kAnyVersion},
       {"FROM pytorch/pytorch:latest\n", kAnyVersion},
+      {"FROM nvcr.io/nvidia/pytorch:21.07-py3\n", 110},
+      {"docker pull nvcr.io/nvidia/pytorch:21.06-py3\n", 109},
+      {"FROM nvcr.io/nvidia/pytorch:22.12-py3\n", 114},
+      {"FROM nvcr.io/nvidia/pytorch:24.01-py3\n", kAnyVersion},
+      {"FROM nvcr.io/nvidia/tritonserver:21.07-py3\n", kAnyVersion},
   };
   for (const auto& each : cases) EXPECT_EQ(read_installs(each.text).torch, each.torch) << each.text;
 }
@@ -244,6 +249,28 @@ TEST(Requirements, DeclaredOnesComeBeforeInstallCommands) {
   const std::string install = "pip install pytorch-lightning==1.4\n";
   EXPECT_EQ(severity({{"install.sh", install}}), Severity::info);
   EXPECT_EQ(severity({{"install.sh", install}, {"requirements.txt", "pytorch-lightning==2.1\n"}}),
+            Severity::error);
+}
+
+TEST(Requirements, TheTagOfAContainerIsNoVersion) {
+  EXPECT_EQ(read_readme("docker pull nvcr.io/nvidia/pytorch:21.07-py3\n").torch, 110);
+  EXPECT_EQ(read_readme("docker pull nvcr.io/nvidia/pytorch:21.07-py3, PyTorch 1.9\n").torch, 110);
+}
+
+TEST(Requirements, TheFolderOfAnImageCounts) {
+  const auto severity = [](std::map<std::string, std::string> files) {
+    files["train.py"] = "import pytorch_lightning as pl\npl.Trainer(gpus=2, strategy='ddp')\n";
+    DiagnoseOptions options;
+    options.selection.select = {"LIT001"};
+    const auto found = diagnose_texts(files, "train.py", options);
+    EXPECT_EQ(found.size(), 1U);
+    return found.empty() ? Severity::info : found.front().severity;
+  };
+  const std::string image = "FROM ubuntu:20.04\nRUN pip install pytorch_lightning==1.6.2\n";
+  EXPECT_EQ(severity({{"docker/Dockerfile", image}}), Severity::info);
+  EXPECT_EQ(severity({{"docker/train.Dockerfile", image}}), Severity::info);
+  EXPECT_EQ(severity({{"docs/Dockerfile", image}}), Severity::error);
+  EXPECT_EQ(severity({{"docker/Dockerfile", image}, {"requirements.txt", "lightning==2.1\n"}}),
             Severity::error);
 }
 
