@@ -126,6 +126,7 @@ bool Program::is_world_size(Ref expression) const {
 }
 
 bool Program::is_spawned(FunctionRef function) const {
+  if (!function) return false;  // what stands on a script's own level
   for (const CallRef& call : calls(Api::spawn)) {
     const Ref target = call.argument(0, "fn");
     if (!target) continue;

@@ -66,6 +66,7 @@ bool handed_on(const Program& program, const CallRef& loader, std::string_view n
       return false;
     const Ref arguments = call.ref().child(diagnose::Field::arguments);
     const auto& tree = call.module->tree();
+    if (!arguments) return false;
     for (auto at = tree[arguments.node].first_child; at != diagnose::kNoNode;
          at = tree[at].next_sibling)
       if (facts::contains(tree.text(at), name)) return true;

@@ -60,6 +60,7 @@ bool every_way_says_no(const Program& program, FunctionRef maker, std::size_t pa
 
 // `split == "train"`, `is_train`: whether the condition, where it holds, means training.
 bool means_training(Ref condition, bool holds) {
+  if (!condition) return false;
   const std::string text = diagnose::lowered(condition.text());
   if (condition.kind() == Kind::not_expression)
     return means_training(condition.child(diagnose::Field::argument), !holds);
@@ -89,6 +90,7 @@ bool is_sampler_of_training(const Program& program, const CallRef& loader, const
   const Ref given = loader.argument(3, "sampler");
   if (given.kind() != Kind::conditional) return false;
   const auto& tree = given.module->tree();
+  if (tree.child_count(given.node) != 3) return false;  // text that is cut off
   const Ref test = given.with(tree.child_at(given.node, 1));
   const auto is_none = [&](std::size_t child) {
     return tree[tree.child_at(given.node, child)].kind == Kind::none_literal;
