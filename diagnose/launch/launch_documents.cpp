@@ -206,7 +206,8 @@ LaunchDocument launch_document(std::string_view path) {
   if (name == "readme" || name == "readme.md" || name == "readme.rst" || name == "readme.txt")
     return LaunchDocument::readme;
   if (name == "makefile" || name == "gnumakefile") return LaunchDocument::makefile;
-  if (name == "dockerfile" || name.ends_with(".dockerfile") || name.starts_with("dockerfile."))
+  if (name == "dockerfile" || name.ends_with(".dockerfile") || name.starts_with("dockerfile.") ||
+      name.starts_with("dockerfile_") || name.starts_with("dockerfile-"))
     return LaunchDocument::dockerfile;
   return LaunchDocument::none;
 }

@@ -269,6 +269,8 @@ TEST(Requirements, TheFolderOfAnImageCounts) {
   const std::string image = "FROM ubuntu:20.04\nRUN pip install pytorch_lightning==1.6.2\n";
   EXPECT_EQ(severity({{"docker/Dockerfile", image}}), Severity::info);
   EXPECT_EQ(severity({{"docker/train.Dockerfile", image}}), Severity::info);
+  EXPECT_EQ(severity({{"docker/Dockerfile_gpu", image}}), Severity::info);
+  EXPECT_EQ(severity({{"docker/Dockerfiles.txt", image}}), Severity::error);
   EXPECT_EQ(severity({{"docs/Dockerfile", image}}), Severity::error);
   EXPECT_EQ(severity({{"docker/Dockerfile", image}, {"requirements.txt", "lightning==2.1\n"}}),
             Severity::error);
