@@ -66,12 +66,15 @@ bool is_all_comparisons(const Program& program, Ref at, int depth = 0) {
   }
 }
 
-// A name of logging may mean the rank that logs, or the steps at which all ranks do: where its
-// comparisons are in sight they tell, and not the name.
+// A name of logging or saving may mean the rank that does it, or the steps at which all ranks do:
+// where its comparisons are in sight they tell, and not the name. TrainerControl of Hugging Face
+// speaks of steps, its arguments of ranks.
 bool is_told_by_value(const Program& program, Ref at, std::string_view name) {
   const std::string plain = lowered(name);
-  const bool of_logging = plain.find("should_log") != std::string::npos || plain == "is_log";
-  return of_logging && is_all_comparisons(program, at);
+  const bool of_steps = plain.find("should_log") != std::string::npos ||
+                        plain.find("should_save") != std::string::npos || plain == "is_log";
+  return of_steps &&
+         (at.text().find("control.") != std::string_view::npos || is_all_comparisons(program, at));
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ bool is_main_name(std::string_view name) {
                                       "should_log", "is_first_worker",
                                       "is_host_0",  "is_coordinator",
                                       "main_rank",  "is_logger",
-                                      "on_main"})
+                                      "on_main",    "should_save"})
     if (plain.find(word) != std::string::npos) return true;
   return plain == "master" || plain == "is_log";
 }

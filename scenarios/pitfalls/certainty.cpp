@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_alone.hpp"
 #include "scenarios/pitfalls/switches.hpp"
+#include "scenarios/pitfalls/trainer_hooks.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -147,7 +148,8 @@ Certainty reach(const Program& program, Ref node, int depth, Switches switches) 
     if (best == Certainty::certain) return best;
   }
   const ClassRef owner = program.enclosing_class(node);
-  if (owner && is_called_unseen(function.function->name))
+  if (owner && (is_called_unseen(function.function->name) ||
+                is_trainer_hook(program, owner, function.function->name)))
     best = std::max(best, certainty_of_object(program, owner, depth));
   return best == Certainty::certain
              ? best

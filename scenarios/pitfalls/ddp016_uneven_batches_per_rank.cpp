@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -112,6 +113,15 @@ void check_rest_of_division(const Program& program, Report& report) {
     }
 }
 
+// mine = val_indices[rank::world_size]: no backward pass waits for anybody in an evaluation.
+bool is_for_validation(Ref slice) {
+  const NodeId given = slice.module->tree().ancestor(slice.node, Kind::assignment);
+  const std::string_view name = slice.with(given).child(Field::left).text();
+  for (const std::string_view text : {slice.child(Field::value).text(), name})
+    if (says_any(text, {"val_", "_val", "valid", "eval", "test_", "_test"})) return true;
+  return false;
+}
+
 }  // namespace
 
 void check_uneven_batches_per_rank(const Program& program, Report& report) {
@@ -139,7 +149,7 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
           facts::contains(tree.text(owner), "num_samples") ||
           facts::contains(tree.text(owner), "total_samples") || program.is_evaluation(subscript))
         continue;
-      if (is_worked_off(program, subscript)) continue;
+      if (is_worked_off(program, subscript) || is_for_validation(subscript)) continue;
       report
           .at(subscript, Confidence::likely,
               "data is dealt out by slicing: ranks get one sample more or less, and the last "

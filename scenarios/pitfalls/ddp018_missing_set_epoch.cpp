@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/left_out_sampler.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/paired_loss.hpp"
 
 #include <algorithm>
@@ -126,6 +127,69 @@ void check_reading_loops(const Program& program, Report& report) {
   }
 }
 
+// Loaders among what the call is given, also in a dictionary: step(model, loaders).
+std::vector<CallRef> loaders_handed(const Program& program, const CallRef& call) {
+  std::vector<CallRef> out;
+  for (std::size_t i = 0; const Ref argument = call.positional(i); ++i) {
+    const auto direct = loaders_of(program, argument);
+    out.insert(out.end(), direct.begin(), direct.end());
+    for (const Ref item : facts::items_stored_in(argument))
+      for (const CallRef& loader : loaders_of(program, item)) out.push_back(loader);
+  }
+  return out;
+}
+
+bool says_evaluation(std::string_view name) {
+  const std::string plain = facts::lowered(name);
+  for (const std::string_view word : {"val", "eval", "test", "predict"})
+    if (facts::contains(plain, word)) return true;
+  return false;
+}
+
+// The epochs of a training loop whose loader is known: that is asked for itself.
+bool is_asked_already(const Program& program, Ref loop) {
+  const auto& loops = program.training_loops();
+  return std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& each) {
+    return each.epochs == loop && !loaders_of(program, each.iterable).empty();
+  });
+}
+
+// for epoch in ...: train_epoch(model, loader), where train_epoch() is in a file that is not there,
+// or is given what it does not expect. Without the epoch it cannot set it either.
+void check_handed_loaders(const Program& program, Report& report) {
+  if (program.mentions("set_epoch") || program.framework_distributes() || assigns_epoch(program) ||
+      !program.has_ddp())
+    return;
+  for (const diagnose::Module* module : program.modules())
+    for (const NodeId node : module->loops()) {
+      const Ref loop{module, node};
+      const Ref epoch = loop.child(Field::left);
+      if (loop.kind() != Kind::for_statement || epoch.kind() != Kind::identifier ||
+          !facts::contains(epoch.text(), "epoch") || is_asked_already(program, loop) ||
+          epoch_count(program, loop).value_or(2) <= 1)
+        continue;
+      for (const CallRef& call : facts::calls_in(loop.child(Field::body))) {
+        if (says_evaluation(call.call->name) || program.is_evaluation(call.ref()) ||
+            variables_in(call.ref()).contains(std::string(epoch.text())))
+          continue;
+        const auto handed = loaders_handed(program, call);
+        const auto orders_again = [&](const CallRef& loader) {
+          const CallRef sampler = sampler_of(program, loader);
+          return sampler && !orders_itself(program, sampler) &&
+                 !is_evaluation_loader(program, loader) &&
+                 !program.is_literal_false(sampler.argument(3, "shuffle"));
+        };
+        if (!std::any_of(handed.begin(), handed.end(), orders_again)) continue;
+        report
+            .at(loop, Confidence::likely,
+                "no set_epoch call on the DistributedSampler: every epoch visits the samples in "
+                "the same order")
+            .help = "Call sampler.set_epoch(epoch) at the top of each epoch.";
+        return;
+      }
+    }
+}
+
 // data = Samples(f"order{epoch}.txt"), made anew in each epoch.
 bool reads_other_data_each_epoch(const Program& program, const diagnose::TrainingLoop& loop,
                                  const CallRef& sampler) {
@@ -166,6 +230,7 @@ void check_missing_set_epoch(const Program& program, Report& report) {
       program.imports("accelerate") || program.imports("ignite") || program.imports("mmcv"))
     return;
   check_reading_loops(program, report);
+  check_handed_loaders(program, report);
   for (const diagnose::TrainingLoop& loop : program.training_loops()) {
     if (!loop.epochs || !loop.iterable || !begins_again(program, loop)) continue;
     for (const CallRef& loader : loaders_of(program, loop.iterable)) {

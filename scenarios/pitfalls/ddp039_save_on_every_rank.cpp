@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
+#include "scenarios/pitfalls/trainer_hooks.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
@@ -107,6 +108,24 @@ void check_saves_beside_accelerate(const Program& program, Report& report) {
   }
 }
 
+// save_model() of a class derived from Hugging Face's Trainer, which every process calls.
+void check_saves_of_trainer(const Program& program, Report& report) {
+  for (const CallRef& save : program.calls(Api::torch_save)) {
+    const auto method = program.enclosing_function(save.ref());
+    if (!method || method.function->name != "save_model" ||
+        !facts::is_trainer_hook(program, program.enclosing_class(save.ref()), "save_model") ||
+        program.guarded_by_rank(save.ref()) != RankTest::none ||
+        is_file_of_its_own(program, save) || !is_training_state(program, save) ||
+        facts::contains(method.module->text(method.function->body), "should_save"))
+      continue;
+    report
+        .at(save.ref(), Confidence::likely,
+            "the Trainer calls save_model() on every process: all write the same file, and a "
+            "reader may find a torn file")
+        .help = "Save under if self.args.should_save.";
+  }
+}
+
 // Whether the Trainer starts several processes that all run the script to its end: "ddp", or "auto"
 // on the devices that there are. What spawns comes back to one, and FSDP gathers on every rank.
 bool starts_several(const trainer::Use& use) {
@@ -175,7 +194,7 @@ Ref open_call_of(const Program& program, const CallRef& save) {
 void check_save_on_every_rank(const Program& program, Report& report) {
   if (program.wraps().empty()) check_saves_beside_accelerate(program, report);
   if (program.wraps().empty()) check_saves_below_fit(program, report);
-  if (!has_ranks_of_its_own(program)) return;
+  if (!has_ranks_of_its_own(program)) return check_saves_of_trainer(program, report);
   for (const CallRef& save : saves_of(program)) {
     if (program.guarded_by_rank(save.ref()) != RankTest::none || is_file_of_its_own(program, save))
       continue;

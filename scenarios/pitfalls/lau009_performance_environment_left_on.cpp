@@ -68,6 +68,14 @@ bool comes_too_late(const Program& program, std::string_view name, Ref assignmen
          !program.before_ranks(assignment) && !facts::only_before_ranks(program, assignment);
 }
 
+// Nothing but the script's own `if __name__ == "__main__":` stands around it.
+bool is_set_always(const Program& program, Ref node) {
+  const auto guards = program.guards(node);
+  return std::all_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+    return guard.holds && facts::contains(guard.condition.text(), "__name__");
+  });
+}
+
 // A script that generates or tests with one process: there is no training to slow down.
 bool only_infers(const Program& program) {
   if (!facts::only_evaluates(program) || program.framework_distributes() ||
@@ -119,7 +127,7 @@ void check_performance_environment_left_on(const Program& program, Report& repor
       if (variable != nullptr && !(one_gpu && is_of_nccl(name)) &&
           !(is_of_network(name) && facts::is_single_node(program)) &&
           !comes_too_late(program, name, assignment) && !only_infers(program) &&
-          program.guards(assignment).empty() && facts::is_reachable(program, assignment))
+          is_set_always(program, assignment) && facts::is_reachable(program, assignment))
         explain(
             report.at(assignment, Confidence::likely, name + "=" + *value + " slows training down"),
             *variable);
@@ -127,7 +135,7 @@ void check_performance_environment_left_on(const Program& program, Report& repor
   for (const CallRef& call : program.calls(Api::detect_anomaly)) {
     const Ref mode = call.positional(0);
     if (call.call->name == "set_detect_anomaly" && !program.is_literal_true(mode)) continue;
-    if (!facts::is_reachable(program, call.ref()) || !program.guards(call.ref()).empty() ||
+    if (!facts::is_reachable(program, call.ref()) || !is_set_always(program, call.ref()) ||
         (program.wraps().empty() && !program.uses(Api::hvd_optimizer) &&
          !accelerate_wraps(program)))
       continue;

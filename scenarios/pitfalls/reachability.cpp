@@ -1,5 +1,6 @@
 // Whether the program runs a node at all, and whether it does so before there are ranks.
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/trainer_hooks.hpp"
 
 #include <algorithm>
 
@@ -78,6 +79,8 @@ bool is_reached(const Program& program, Ref node, int depth) {
       depth > 0 || (is_hook(function.function->name) && owner && !made_on_one_rank(program, owner));
   if (may_be_called && sites.empty() && owner && is_made(program, owner)) return true;
   if (owner && is_hook(function.function->name) && is_left_to_others(program, owner)) return true;
+  if (is_trainer_hook(program, owner, function.function->name) && is_made(program, owner))
+    return true;
   if (std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
         return program.enclosing_function(site.ref()) == function ||
                is_reached(program, site.ref(), depth + 1);
