@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/torchmetrics.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -277,10 +278,71 @@ void check_epochs_of_a_helper(const Program& program, Report& report) {
     }
 }
 
+// is_valid, error = check_loss(loss): a verdict of a function about the loss that it is given. One
+// of this program has to look for numbers that are none.
+bool is_verdict_on_loss(const Program& program, Ref condition) {
+  if (condition.kind() == Kind::not_expression)
+    condition = condition.child(diagnose::Field::argument);
+  for (const diagnose::Source& source : program.sources(condition)) {
+    const CallRef call = program.as_call(source.ref);
+    if (!call || call.call->api != Api::none) continue;
+    const std::string name = facts::lowered(call.call->name);
+    const auto callee = program.callee(call);
+    const bool looks = callee ? depends_on_local_data(callee.module->text(callee.function->body))
+                              : holds_any(name, {"check", "valid", "finite"});
+    const std::string given = facts::lowered(call.positional(0).text());
+    if (looks && facts::contains(name, "loss") && facts::contains(given, "loss")) return true;
+  }
+  return false;
+}
+
+// The other branch leaves the round, which is told there, or has a backward pass of its own:
+// (0 * loss).backward().
+bool has_another_way(Ref condition) {
+  const auto& tree = condition.module->tree();
+  const Ref test = condition.with(tree[condition.node].parent);
+  for (NodeId at = test.node; at < tree[test.node].last; ++at)
+    if (tree[at].kind == Kind::continue_statement || tree[at].kind == Kind::break_statement)
+      return true;
+  const auto calls = facts::calls_in(test);
+  return std::count_if(calls.begin(), calls.end(),
+                       [](const CallRef& call) { return call.call->name == "backward"; }) > 1;
+}
+
+// if not torch.isnan(loss): loss.backward(): on the other ranks there may be one.
+void check_skipped_backwards(const Program& program, Report& report) {
+  for (const TrainingLoop& loop : program.training_loops())
+    for (const CallRef& backward : loop.backwards) {
+      const Ref around = program.innermost_loop(backward.ref());
+      if (!around || program.guarded_by_rank(backward.ref()) != RankTest::none) continue;
+      for (const Guard& guard : program.guards(backward.ref())) {
+        const auto& tree = backward.module->tree();
+        const Ref test = guard.condition.with(tree[guard.condition.node].parent);
+        if (test.kind() != Kind::if_statement || !tree.contains(around.node, test.node) ||
+            !tree.contains(test.node, backward.call->node) || has_another_way(guard.condition))
+          continue;
+        const bool local = depends_on_local_data(guard.condition.text()) ||
+                           is_verdict_on_loss(program, guard.condition) ||
+                           reads_local_data(program, guard.condition, around);
+        if (!local || agrees_between_ranks(program, backward.ref(), around)) continue;
+        report
+            .at(backward.ref(), Confidence::likely,
+                "backward() is left out on a loss that only this rank sees: the other ranks wait "
+                "for it in the reduction of their gradients")
+            .help =
+            "All-reduce the condition first, so that every rank decides alike; or zero the loss "
+            "and call backward all the same.";
+        break;
+      }
+    }
+}
+
 }  // namespace
 
 void check_rank_local_skip_or_break(const Program& program, Report& report) {
-  if (!program.has_ddp() || program.framework_distributes()) return;
+  const bool by_hand = program.has_ddp() && !program.framework_distributes();
+  if (by_hand || program.uses(Api::hvd_optimizer)) check_skipped_backwards(program, report);
+  if (!by_hand) return;
   check_epochs_of_a_helper(program, report);
   for (const TrainingLoop& loop : program.training_loops())
     for (const Kind kind : {Kind::continue_statement, Kind::break_statement})
