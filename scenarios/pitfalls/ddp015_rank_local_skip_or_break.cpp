@@ -326,7 +326,7 @@ void check_skipped_backwards(const Program& program, Report& report) {
                            reads_local_data(program, guard.condition, around);
         if (!local || agrees_between_ranks(program, backward.ref(), around)) continue;
         report
-            .at(backward.ref(), Confidence::likely,
+            .at(guard.condition, Confidence::likely,
                 "backward() is left out on a loss that only this rank sees: the other ranks wait "
                 "for it in the reduction of their gradients")
             .help =
