@@ -33,6 +33,30 @@ bool starts_cuda(const CallRef& call) {
          api == Api::data_parallel;
 }
 
+// No test around the call that is not around the other node as well, such as that of __main__.
+bool runs_wherever(const Program& program, Ref call, Ref other) {
+  const auto around = program.guards(other);
+  for (const diagnose::Guard& guard : program.guards(call))
+    if (std::none_of(around.begin(), around.end(), [&](const diagnose::Guard& each) {
+          return each.condition == guard.condition && each.holds == guard.holds;
+        }))
+      return false;
+  return true;
+}
+
+// The call initialises CUDA, or the local function that it calls always does.
+bool leads_to_cuda(const Program& program, const CallRef& call) {
+  if (starts_cuda(call)) return true;
+  const diagnose::FunctionRef helper = program.callee(call);
+  if (!helper) return false;
+  const Ref body{helper.module, helper.function->body};
+  const auto inside = facts::calls_in(body);
+  return std::any_of(inside.begin(), inside.end(), [&](const CallRef& each) {
+    return starts_cuda(each) && program.guards(each.ref()).empty() &&
+           program.enclosing_function(each.ref()) == helper && !program.innermost_loop(each.ref());
+  });
+}
+
 // subprocess.run(["torchrun", ...]) below the line: the variable is meant for what is started
 // there, which inherits it.
 bool is_for_children(const Program& program, Ref assignment) {
@@ -88,10 +112,9 @@ void check_visible_devices_malformed_or_late(const Program& program, Report& rep
               .help = "List each index once, separated by commas.";
       for (const auto& call : module->calls()) {
         const CallRef ref{module, &call};
-        if (call.node >= node || !starts_cuda(ref) ||
-            module->function_of(call.node) != module->function_of(node) ||
-            !program.guards(ref.ref()).empty() || facts::exclusive(ref.ref(), assignment) ||
-            is_for_children(program, assignment))
+        if (call.node >= node || module->function_of(call.node) != module->function_of(node) ||
+            !runs_wherever(program, ref.ref(), assignment) || !leads_to_cuda(program, ref) ||
+            facts::exclusive(ref.ref(), assignment) || is_for_children(program, assignment))
           continue;
         report
             .at(assignment, Confidence::certain,
