@@ -147,6 +147,14 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
     if (const Ref rank = global_rank_in(program, device.ref());
         rank && tells_ranks_apart(program, rank) && flag(rank))
       return;
+  // images.to(f"cuda:{rank}") of the batches, likewise.
+  for (const std::string_view method : {"to", "cuda"})
+    for (const CallRef& move : program.calls_named(method))
+      if (const Ref rank = move.receiver() && facts::is_reachable(program, move.ref())
+                               ? global_rank_in(program, move.argument(0, "device"))
+                               : Ref{};
+          rank && tells_ranks_apart(program, rank) && flag(rank))
+        return;
   for (const CallRef& load : program.calls(Api::torch_load))
     if (program.guarded_by_rank(load.ref()) == diagnose::RankTest::none &&
         !facts::only_without_distribution(program, load.ref()) &&
