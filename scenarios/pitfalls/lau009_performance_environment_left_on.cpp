@@ -61,11 +61,21 @@ bool imports_torch_above(Ref node) {
   return false;
 }
 
+// At the top of a script that starts its ranks in one of its functions: all of them inherit it.
+bool above_functions_that_spawn(const Program& program, Ref assignment) {
+  const auto spawns = program.calls(Api::spawn);
+  return !program.enclosing_function(assignment) &&
+         std::any_of(spawns.begin(), spawns.end(), [&](const CallRef& spawn) {
+           return spawn.module == assignment.module && program.enclosing_function(spawn.ref());
+         });
+}
+
 // PyTorch reads TORCH_DISTRIBUTED_DEBUG when it is imported: below that only processes that are
 // started later see it.
 bool comes_too_late(const Program& program, std::string_view name, Ref assignment) {
   return name == "TORCH_DISTRIBUTED_DEBUG" && imports_torch_above(assignment) &&
-         !program.before_ranks(assignment) && !facts::only_before_ranks(program, assignment);
+         !program.before_ranks(assignment) && !above_functions_that_spawn(program, assignment) &&
+         !facts::only_before_ranks(program, assignment);
 }
 
 // Nothing but the script's own `if __name__ == "__main__":` stands around it.
