@@ -58,7 +58,12 @@ std::vector<Assigned> fillings_in(Ref body) {
 bool is_made_of(const Program& program, Ref state, const CallRef& load, std::string_view name) {
   const Ref body = body_around(program, state);
   if (name.empty() || body != body_around(program, load.ref())) return false;
-  return behind(variables_in(state), fillings_in(body)).contains(std::string(name));
+  const VariableNames made_of = behind(variables_in(state), fillings_in(body));
+  // Parts of it too: loaded["model"].items().
+  const std::string part = std::string(name) + "[";
+  return std::any_of(made_of.begin(), made_of.end(), [&](const std::string& each) {
+    return each == name || each.starts_with(part);
+  });
 }
 
 }  // namespace
