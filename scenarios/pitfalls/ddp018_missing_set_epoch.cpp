@@ -53,13 +53,34 @@ bool assigns_epoch(const Program& program) {
   return false;
 }
 
+// 0, or a name that is given 0 once and never another value: epoch = 0, and no epoch += 1.
+bool never_changes(const Program& program, Ref epoch) {
+  if (epoch.kind() == Kind::integer) return true;
+  if (epoch.kind() != Kind::identifier) return false;
+  const auto inside = program.enclosing_function(epoch);
+  const auto& module = *epoch.module;
+  Ref value;
+  for (const std::uint32_t index : module.defs_of(epoch.text(), false)) {
+    const diagnose::Def& def = module.defs()[index];
+    const Ref target = epoch.with(def.target);
+    if (program.enclosing_function(target) != inside) {
+      if (!inside || !program.enclosing_function(target))
+        return false;  // perhaps the same variable
+      continue;
+    }
+    if (value || def.kind != diagnose::DefKind::assign || def.element >= 0) return false;
+    value = epoch.with(def.value);
+  }
+  return value && value.kind() == Kind::integer && !program.innermost_loop(value);
+}
+
 // set_epoch with an argument that changes, on this sampler or on one that cannot be told;
 // set_epoch(0) keeps the order it would have anyway.
 bool sets_epoch(const Program& program, const CallRef& sampler) {
   if (assigns_epoch(program)) return true;
   const auto sets = program.calls_named("set_epoch");
   return std::any_of(sets.begin(), sets.end(), [&](const CallRef& set) {
-    if (set.positional(0).kind() == Kind::integer) return false;
+    if (never_changes(program, set.positional(0))) return false;
     const auto known = samplers_set(program, set);
     return known.empty() || std::any_of(known.begin(), known.end(), [&](const CallRef& each) {
              return each.ref() == sampler.ref();
@@ -70,7 +91,7 @@ bool sets_epoch(const Program& program, const CallRef& sampler) {
 // set_epoch(0), which is as good as none.
 CallRef constant_set(const Program& program) {
   for (const CallRef& set : program.calls_named("set_epoch"))
-    if (set.positional(0).kind() == Kind::integer) return set;
+    if (never_changes(program, set.positional(0))) return set;
   return {};
 }
 
@@ -96,6 +117,37 @@ bool begins_again(const Program& program, const diagnose::TrainingLoop& loop) {
         program.strip_iterable(starts.positional(0)).text() == loop.iterable.text())
       return true;
   return false;
+}
+
+void tell_constant(Ref set, Report& report) {
+  report
+      .at(set, Confidence::certain,
+          "set_epoch is called with a constant: the sampler gives the same order in every epoch")
+      .help =
+      "Call sampler.set_epoch(epoch) at the top of each epoch, with the number of the epoch.";
+}
+
+// The same for a loader of a file that is not there: that it is told an epoch shows its sampler.
+// Another call, with a number that changes, may be for the same loader.
+void check_unseen_samplers(const Program& program, Report& report) {
+  const auto sets = program.calls_named("set_epoch");
+  if (assigns_epoch(program) || std::any_of(sets.begin(), sets.end(), [&](const CallRef& set) {
+        return !set.positional(0) || !never_changes(program, set.positional(0));
+      }))
+    return;
+  for (const CallRef& set : sets) {
+    const Ref epochs = program.innermost_loop(set.ref());
+    const auto& loops = program.training_loops();
+    if (!epochs || !samplers_set(program, set).empty() ||
+        epoch_count(program, epochs).value_or(2) < 2 ||
+        !facts::contains(facts::lowered(set.receiver().text()), "sampler") ||
+        facts::contains(facts::lowered(set.receiver().text()), "batch_sampler") ||
+        std::none_of(loops.begin(), loops.end(),
+                     [&](const diagnose::TrainingLoop& loop) { return loop.epochs == epochs; }))
+      continue;
+    tell_constant(set.ref(), report);
+    return;
+  }
 }
 
 // A script that only reads its loader, as people post it with a question: nothing is trained.
@@ -231,6 +283,7 @@ void check_missing_set_epoch(const Program& program, Report& report) {
     return;
   check_reading_loops(program, report);
   check_handed_loaders(program, report);
+  check_unseen_samplers(program, report);
   for (const diagnose::TrainingLoop& loop : program.training_loops()) {
     if (!loop.epochs || !loop.iterable || !begins_again(program, loop)) continue;
     for (const CallRef& loader : loaders_of(program, loop.iterable)) {
