@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -88,6 +89,45 @@ bool hands_learning_rate_on(const Program& program) {
   return false;
 }
 
+// model.apply(weights_init), model.init_weights(), model.reset_parameters()
+bool initialises(const CallRef& call) {
+  const std::string name = facts::lowered(call.call->name);
+  if (name == "apply")
+    return call.positional(0) &&
+           says_any(call.positional(0).text(), {"init", "xavier", "kaiming", "reset_param"});
+  return name == "reset_parameters" || (says_any(name, {"init"}) && says_any(name, {"weight"}));
+}
+
+// Ranks other than that of the call do the same in a branch of their own.
+bool others_initialise(const Program& program, const CallRef& call, const Wrap* wrap) {
+  const auto& calls = call.module->calls();
+  return std::any_of(calls.begin(), calls.end(), [&](const diagnose::Call& made) {
+    const CallRef other{call.module, &made};
+    return other.call != call.call && initialises(other) &&
+           wrapper_loaded(program, other) == wrap &&
+           program.guarded_by_rank(other.ref()) != program.guarded_by_rank(call.ref());
+  });
+}
+
+void check_weights_of_one_rank(const Program& program, Report& report) {
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (!call.receiver() || !initialises(call) ||
+          program.guarded_by_rank(call.ref()) == RankTest::none)
+        continue;
+      const Wrap* wrap = wrapper_loaded(program, call);
+      if (wrap == nullptr || !program.runs_before(wrap->call.ref(), call.ref()) ||
+          others_initialise(program, call, wrap) || !trains_afterwards(program, call.ref()))
+        continue;
+      report
+          .at(call.ref(), Confidence::certain,
+              "one rank alone initialises weights after the model was wrapped: DDP copies "
+              "parameters between ranks only when it is built, so the others keep theirs")
+          .help = "Initialise before wrapping.";
+    }
+}
+
 void check_steps_of_one_rank(const Program& program, Report& report) {
   for (const CallRef& step : program.calls_named("step")) {
     if (!step.receiver() || program.guarded_by_rank(step.ref()) == RankTest::none) continue;
@@ -112,6 +152,7 @@ void check_steps_of_one_rank(const Program& program, Report& report) {
 void check_one_rank_state_change(const Program& program, Report& report) {
   if (program.has_ddp() || program.uses(Api::hvd_init)) check_steps_of_one_rank(program, report);
   if (!program.has_ddp()) return;
+  check_weights_of_one_rank(program, report);
   for (const CallRef& load : program.calls_named("load_state_dict")) {
     const Ref receiver = load.receiver();
     if (!receiver || program.guarded_by_rank(load.ref()) == RankTest::none) continue;
