@@ -43,12 +43,22 @@ bool is_of_training(const Program& program, const Reduction& reduction, Ref loop
                       [&](const Assigned& each) { return each.name == reduction.value.text(); });
 }
 
+// A seed or the name of a run that is sent round before anything is evaluated.
+bool is_over_before(const Program& program, const Reduction& reduction, Ref loop) {
+  const FunctionRef evaluation = program.enclosing_function(loop);
+  const FunctionRef there = program.enclosing_function(reduction.call);
+  return evaluation && there != evaluation && !enters(program, evaluation, there) &&
+         program.loops_around(reduction.call).empty() &&
+         program.runs_before(reduction.call, loop) && !program.runs_before(loop, reduction.call);
+}
+
 bool is_reduced(const Program& program, Ref loop, const std::vector<Reduction>& reductions) {
   // load_metric(..., num_process=n, process_id=i) gathers by itself, through files.
   if (program.mentions("torchmetrics") || program.mentions("process_id")) return true;
   const FunctionRef evaluation = program.enclosing_function(loop);
   return std::any_of(reductions.begin(), reductions.end(), [&](const Reduction& reduction) {
-    return serves(program, reduction, evaluation) && !is_of_training(program, reduction, loop);
+    return serves(program, reduction, evaluation) && !is_of_training(program, reduction, loop) &&
+           !is_over_before(program, reduction, loop);
   });
 }
 
@@ -241,16 +251,43 @@ void check_plateau_steps(const Program& program, const std::vector<Reduction>& r
         .help = "All-reduce the mean loss before scheduler.step.";
 }
 
-// validate(ddp, val_loader) on one rank, in a file that is not there, with a sharded loader.
-void check_handed_loader(const Program& program, const CallRef& call, Report& report) {
+// The function goes over the loader, and what its other callers reduce serves them alone: a
+// collective of its own would reduce for every one of them.
+bool reduced_for_others(const Program& program, FunctionRef evaluation, const CallRef& loader,
+                        const std::vector<Reduction>& reductions) {
+  if (program.mentions("torchmetrics")) return false;
+  for (const Reduction& reduction : reductions) {
+    const FunctionRef there = program.enclosing_function(reduction.call);
+    if (there == evaluation || enters(program, evaluation, there)) return false;
+  }
+  const Module& module = *evaluation.module;
+  return std::any_of(module.loops().begin(), module.loops().end(), [&](NodeId node) {
+    const Ref loop{&module, node};
+    if (loop.kind() != Kind::for_statement || program.enclosing_function(loop) != evaluation ||
+        program.guarded_by_rank(loop) == diagnose::RankTest::main_only || trains(program, loop) ||
+        hands_batches_on(loop) || !first_sum(program, loop) || goes_through_files(program, loop) ||
+        !is_reduced(program, loop, reductions))
+      return false;
+    const auto loaders = loaders_of(program, loop.child(Field::right));
+    return std::any_of(loaders.begin(), loaders.end(),
+                       [&](const CallRef& each) { return each.ref() == loader.ref(); });
+  });
+}
+
+// validate(ddp, val_loader) on one rank with a sharded loader, in a file that is not there or in a
+// function that all ranks call elsewhere.
+void check_handed_loader(const Program& program, const CallRef& call,
+                         const std::vector<Reduction>& reductions, Report& report) {
   const std::string name = facts::lowered(call.call->name);
-  if (!says_any(name, {"val", "eval", "test"}) || program.callee(call) ||
+  const FunctionRef evaluation = program.callee(call);
+  if (!says_any(name, {"val", "eval", "test"}) ||
       program.guarded_by_rank(call.ref()) != diagnose::RankTest::main_only)
     return;
   for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
     for (const CallRef& loader : loaders_of(program, argument)) {
       if (argument.kind() != Kind::identifier || !is_evaluation_loader(program, loader) ||
-          !sampler_of(program, loader) || may_lack_sampler(program, loader))
+          !sampler_of(program, loader) || may_lack_sampler(program, loader) ||
+          (evaluation && !reduced_for_others(program, evaluation, loader, reductions)))
         continue;
       tell_one_rank(call.ref(), report);
       return;
@@ -339,7 +376,7 @@ void check_metric_not_reduced(const Program& program, Report& report) {
   for (const Module* module : program.modules()) {
     if (by_hand)
       for (const diagnose::Call& call : module->calls())
-        check_handed_loader(program, {module, &call}, report);
+        check_handed_loader(program, {module, &call}, reductions, report);
     for (const NodeId node : module->loops()) {
       const Ref loop{module, node};
       if (loop.kind() != Kind::for_statement || hands_batches_on(loop)) continue;
