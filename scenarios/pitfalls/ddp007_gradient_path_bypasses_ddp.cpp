@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 namespace bench::pitfalls {
 
@@ -150,10 +151,64 @@ bool keeps_bare_model(const Program& program, const CallRef& call, const Wrap& w
          never_trains_through(program, wrap);
 }
 
+// ddp for raw = ddp.module, and for ddp.module itself; empty where it is anything else.
+Ref wrapper_above(const Program& program, Ref model) {
+  if (is_module_of(program, model)) return model.child(Field::object);
+  if (model.kind() != Kind::identifier) return {};
+  for (const diagnose::Source& source : program.sources(model))
+    if (is_module_of(program, source.ref) && source.ref.child(Field::object).text() != model.text())
+      return source.ref.child(Field::object);
+  return {};
+}
+
+bool is_optimizer(const Program& program, Ref value) {
+  return program.comes_from(value, diagnose::Api::optimizer) ||
+         facts::contains(facts::lowered(value.text()), "optim");
+}
+
+// train_one_epoch(raw, loader, optimizer) of a file that is not there, in a loop, where raw is the
+// model inside a wrapper and no wrapper goes along: the wrapper. Empty otherwise.
+Ref handed_to_training(const Program& program, const CallRef& call) {
+  const std::string name = facts::lowered(call.call->name);
+  if (!name.starts_with("train") || program.callee(call) || program.class_of_call(call) ||
+      call.receiver() || std::isupper(static_cast<unsigned char>(call.call->name.front())) ||
+      !program.innermost_loop(call.ref()))
+    return {};
+  Ref wrapper;
+  bool optimizes = false;
+  for (std::size_t i = 0; const Ref argument = call.positional(i); ++i) {
+    if (const Ref above = wrapper_above(program, argument))
+      wrapper = above;
+    else if (program.is_wrapped(argument, Wrapper::ddp))
+      return {};
+    optimizes = optimizes || is_optimizer(program, argument);
+  }
+  return optimizes ? wrapper : Ref{};
+}
+
+void check_training_out_of_sight(const Program& program, Report& report) {
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      const Ref wrapper = handed_to_training(program, call);
+      if (!wrapper || facts::only_without_distribution(program, call.ref()) ||
+          !facts::is_reachable(program, call.ref()) ||
+          !never_trains_through(program, *program.wrap_of(wrapper, Wrapper::ddp)))
+        continue;
+      report
+          .at(call.ref(), Confidence::likely,
+              "the training function is handed the model inside the wrapper, not '" +
+                  std::string(wrapper.text()) +
+                  "': its gradients are never reduced and every rank trains a model of its own")
+          .help = "Hand it the DDP object.";
+    }
+}
+
 }  // namespace
 
 void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
   if (!program.has_ddp()) return;
+  check_training_out_of_sight(program, report);
   for (const CallRef& backward : backwards_of(program)) {
     // After a forward of the wrapper its hooks reduce every gradient, wherever it comes from.
     const auto forwards = facts::forwards_behind(program, facts::loss_of(backward));
