@@ -74,13 +74,24 @@ bool never_changes(const Program& program, Ref epoch) {
   return value && value.kind() == Kind::integer && !program.innermost_loop(value);
 }
 
+// sampler.set_epoch(start) above the loop over epochs, and outside of any other: told once.
+bool is_told_once(const Program& program, const CallRef& set, const diagnose::TrainingLoop& loop) {
+  const auto inside = program.enclosing_function(set.ref());
+  return set.module == loop.epochs.module && program.enclosing_function(loop.epochs) == inside &&
+         set.call->node < loop.epochs.node && program.loops_around(set.ref()).empty() &&
+         !facts::is_parameter(program, set.positional(0));
+}
+
 // set_epoch with an argument that changes, on this sampler or on one that cannot be told;
 // set_epoch(0) keeps the order it would have anyway.
-bool sets_epoch(const Program& program, const CallRef& sampler) {
+bool sets_epoch(const Program& program, const CallRef& sampler,
+                const diagnose::TrainingLoop* loop = nullptr) {
   if (assigns_epoch(program)) return true;
   const auto sets = program.calls_named("set_epoch");
   return std::any_of(sets.begin(), sets.end(), [&](const CallRef& set) {
-    if (never_changes(program, set.positional(0))) return false;
+    if (never_changes(program, set.positional(0)) ||
+        (loop != nullptr && is_told_once(program, set, *loop)))
+      return false;
     const auto known = samplers_set(program, set);
     return known.empty() || std::any_of(known.begin(), known.end(), [&](const CallRef& each) {
              return each.ref() == sampler.ref();
@@ -93,6 +104,12 @@ CallRef constant_set(const Program& program) {
   for (const CallRef& set : program.calls_named("set_epoch"))
     if (never_changes(program, set.positional(0))) return set;
   return {};
+}
+
+// The only call is one above the loop.
+CallRef set_once(const Program& program, const diagnose::TrainingLoop& loop) {
+  const auto sets = program.calls_named("set_epoch");
+  return sets.size() == 1 && is_told_once(program, sets.front(), loop) ? sets.front() : CallRef{};
 }
 
 // A sampler class of the program whose own order does not come from the epoch.
@@ -119,12 +136,10 @@ bool begins_again(const Program& program, const diagnose::TrainingLoop& loop) {
   return false;
 }
 
-void tell_constant(Ref set, Report& report) {
-  report
-      .at(set, Confidence::certain,
-          "set_epoch is called with a constant: the sampler gives the same order in every epoch")
-      .help =
-      "Call sampler.set_epoch(epoch) at the top of each epoch, with the number of the epoch.";
+Finding& tell_constant(const CallRef& set, Report& report) {
+  return report.at(
+      set.ref(), Confidence::certain,
+      "set_epoch is called with a constant: the sampler gives the same order in every epoch");
 }
 
 // The same for a loader of a file that is not there: that it is told an epoch shows its sampler.
@@ -145,7 +160,8 @@ void check_unseen_samplers(const Program& program, Report& report) {
         std::none_of(loops.begin(), loops.end(),
                      [&](const diagnose::TrainingLoop& loop) { return loop.epochs == epochs; }))
       continue;
-    tell_constant(set.ref(), report);
+    tell_constant(set, report).help =
+        "Call sampler.set_epoch(epoch) at the top of each epoch, with the number of the epoch.";
     return;
   }
 }
@@ -275,6 +291,19 @@ bool is_of_another_program(const Program& program, const CallRef& sampler) {
          !sampler.argument(1, "num_replicas") && !program.root().has_star_imports();
 }
 
+Finding& tell_same_order(const Program& program, const diagnose::TrainingLoop& loop,
+                         const CallRef& sampler, Report& report) {
+  if (const CallRef constant = constant_set(program)) return tell_constant(constant, report);
+  if (const CallRef once = set_once(program, loop))
+    return report.at(once.ref(), Confidence::certain,
+                     "set_epoch is called once, above the loop: the sampler gives the same order "
+                     "in every epoch");
+  return report.at(made_in_epoch(program, loop, sampler) ? sampler.ref() : loop.epochs,
+                   Confidence::certain,
+                   "no set_epoch call on the DistributedSampler: every epoch visits the samples in "
+                   "the same order");
+}
+
 }  // namespace
 
 void check_missing_set_epoch(const Program& program, Report& report) {
@@ -288,7 +317,7 @@ void check_missing_set_epoch(const Program& program, Report& report) {
     if (!loop.epochs || !loop.iterable || !begins_again(program, loop)) continue;
     for (const CallRef& loader : loaders_of(program, loop.iterable)) {
       const CallRef sampler = sampler_of(program, loader);
-      if (!sampler || sets_epoch(program, sampler) || orders_itself(program, sampler) ||
+      if (!sampler || sets_epoch(program, sampler, &loop) || orders_itself(program, sampler) ||
           program.is_literal_false(sampler.argument(3, "shuffle")) ||
           reads_other_data_each_epoch(program, loop, sampler) ||
           is_sampler_left_out(program, loop.batches, sampler) ||
@@ -296,16 +325,7 @@ void check_missing_set_epoch(const Program& program, Report& report) {
         continue;
       const auto epochs = epoch_count(program, loop.epochs);
       if (epochs && *epochs <= 1) continue;
-      const CallRef constant = constant_set(program);
-      auto& finding =
-          constant
-              ? report.at(constant.ref(), Confidence::certain,
-                          "set_epoch is called with a constant: the sampler gives the same order "
-                          "in every epoch")
-              : report.at(made_in_epoch(program, loop, sampler) ? sampler.ref() : loop.epochs,
-                          Confidence::certain,
-                          "no set_epoch call on the DistributedSampler: every epoch visits the "
-                          "samples in the same order");
+      Finding& finding = tell_same_order(program, loop, sampler, report);
       finding.help =
           "Call sampler.set_epoch(epoch) at the top of each epoch, before the loader is "
           "iterated.";
