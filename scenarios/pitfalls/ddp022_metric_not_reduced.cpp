@@ -43,12 +43,18 @@ bool is_of_training(const Program& program, const Reduction& reduction, Ref loop
                       [&](const Assigned& each) { return each.name == reduction.value.text(); });
 }
 
-// A seed or the name of a run that is sent round before anything is evaluated.
+// A seed or the name of a run that is sent round once, before anything is evaluated. What several
+// callers run may come before and after.
 bool is_over_before(const Program& program, const Reduction& reduction, Ref loop) {
+  const CallRef collective = program.as_call(reduction.call);
+  if (!collective || collective.call->api == Api::none) return false;
   const FunctionRef evaluation = program.enclosing_function(loop);
-  const FunctionRef there = program.enclosing_function(reduction.call);
-  return evaluation && there != evaluation && !enters(program, evaluation, there) &&
-         program.loops_around(reduction.call).empty() &&
+  for (FunctionRef at = program.enclosing_function(reduction.call); at && at != evaluation;) {
+    const auto& sites = program.call_sites(at);
+    if (sites.size() > 1) return false;
+    at = sites.empty() ? FunctionRef{} : program.enclosing_function(sites.front().ref());
+  }
+  return program.loops_around(reduction.call).empty() &&
          program.runs_before(reduction.call, loop) && !program.runs_before(loop, reduction.call);
 }
 
