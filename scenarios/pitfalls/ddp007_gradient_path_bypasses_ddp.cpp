@@ -166,22 +166,40 @@ bool is_optimizer(const Program& program, Ref value) {
          facts::contains(facts::lowered(value.text()), "optim");
 }
 
-// train_one_epoch(raw, loader, optimizer) of a file that is not there, in a loop, where raw is the
-// model inside a wrapper and no wrapper goes along: the wrapper. Empty otherwise.
-Ref handed_to_training(const Program& program, const CallRef& call) {
+// train_one_epoch(...), engine.train(...) or fit(...) of a file that is not there, in a loop.
+bool trains_out_of_sight(const Program& program, const CallRef& call) {
   const std::string name = facts::lowered(call.call->name);
-  if (!name.starts_with("train") || program.callee(call) || program.class_of_call(call) ||
-      call.receiver() || std::isupper(static_cast<unsigned char>(call.call->name.front())) ||
+  const bool trains = name == "fit" || name.starts_with("train") || name.ends_with("train") ||
+                      facts::contains(name, "_train_");
+  if (!trains || name.ends_with("er") || program.callee(call) || program.class_of_call(call) ||
       !program.innermost_loop(call.ref()))
-    return {};
+    return false;
+  const Ref owner = call.receiver();
+  if (!owner) return std::islower(static_cast<unsigned char>(call.call->name.front())) != 0;
+  const auto& defs = owner.module->defs_of(owner.text(), false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    return owner.module->defs()[index].kind == diagnose::DefKind::import;
+  });
+}
+
+// The wrapper, where the model inside is handed to training with an optimizer, and no wrapper goes
+// along. Empty otherwise.
+Ref handed_to_training(const Program& program, const CallRef& call) {
+  if (!trains_out_of_sight(program, call)) return {};
   Ref wrapper;
   bool optimizes = false;
-  for (std::size_t i = 0; const Ref argument = call.positional(i); ++i) {
-    if (const Ref above = wrapper_above(program, argument))
+  const Ref arguments = call.ref().child(Field::arguments);
+  const auto& tree = call.module->tree();
+  for (auto at = tree[arguments.node].first_child; at != diagnose::kNoNode;
+       at = tree[at].next_sibling) {
+    const Ref value = tree[at].kind == Kind::keyword_argument
+                          ? arguments.with(tree.child(at, Field::value))
+                          : arguments.with(at);
+    if (const Ref above = wrapper_above(program, value))
       wrapper = above;
-    else if (program.is_wrapped(argument, Wrapper::ddp))
+    else if (program.is_wrapped(value, Wrapper::ddp))
       return {};
-    optimizes = optimizes || is_optimizer(program, argument);
+    optimizes = optimizes || is_optimizer(program, value);
   }
   return optimizes ? wrapper : Ref{};
 }
