@@ -23,11 +23,15 @@ std::optional<std::string> problem_of(const std::string& devices) {
 
 // Calls that initialise CUDA in this process; is_available() counts devices in the driver, which
 // reads the variable once. DataParallel compares the devices' memory when it is built.
-bool starts_cuda(const CallRef& call) {
+bool starts_cuda(const Program& program, const CallRef& call) {
   if (call.call->name == "is_available" &&
       call.module->qualified(call.call->function) == "torch.cuda.is_available")
     return true;
   if (call.call->name == "cuda" && call.receiver()) return true;
+  // net.to("cuda")
+  const Ref device =
+      call.call->name == "to" && call.receiver() ? call.argument(0, "device") : Ref{};
+  if (device && device.kind() == Kind::string && facts::cuda_index(program, device)) return true;
   const Api api = call.call->api;
   return api == Api::set_device || api == Api::current_device || api == Api::cuda_synchronize ||
          api == Api::data_parallel;
@@ -46,13 +50,13 @@ bool runs_wherever(const Program& program, Ref call, Ref other) {
 
 // The call initialises CUDA, or the local function that it calls always does.
 bool leads_to_cuda(const Program& program, const CallRef& call) {
-  if (starts_cuda(call)) return true;
+  if (starts_cuda(program, call)) return true;
   const diagnose::FunctionRef helper = program.callee(call);
   if (!helper) return false;
   const Ref body{helper.module, helper.function->body};
   const auto inside = facts::calls_in(body);
   return std::any_of(inside.begin(), inside.end(), [&](const CallRef& each) {
-    return starts_cuda(each) && program.guards(each.ref()).empty() &&
+    return starts_cuda(program, each) && program.guards(each.ref()).empty() &&
            program.enclosing_function(each.ref()) == helper && !program.innermost_loop(each.ref());
   });
 }
