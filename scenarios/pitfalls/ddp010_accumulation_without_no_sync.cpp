@@ -32,12 +32,50 @@ bool is_always_one(const Program& program, Ref count) {
   return value.is_integer() && value.integer == 1 && !value.is_default;
 }
 
+// "passes" in config, hasattr(args, "passes"), args.passes is not None: whether it was set at all.
+bool asks_whether_set(Ref condition) {
+  const std::string_view text = condition.text();
+  return facts::contains(text, " in ") || facts::contains(text, "hasattr(") ||
+         text.ends_with(" is not None") || text.ends_with(" is None");
+}
+
+// config["passes"] if "passes" in config else 1, and `args.passes or 1`: the 1 is a default.
+bool stands_in_for_setting(Ref one) {
+  const auto& tree = one.module->tree();
+  const Ref parent = one.with(tree[one.node].parent);
+  if (parent.kind() == Kind::boolean) return true;
+  return parent.kind() == Kind::conditional &&
+         asks_whether_set(parent.with(tree.child_at(parent.node, 1)));
+}
+
+// if "passes" in config: passes = config["passes"]
+bool is_set_by_choice(const Program& program, const diagnose::Source& source) {
+  const auto guards = program.guards(source.ref);
+  return std::any_of(guards.begin(), guards.end(),
+                     [](const Guard& guard) { return asks_whether_set(guard.condition); });
+}
+
 // passes = 1, and more of them only in a branch: if batch > limit: passes = batch // limit.
 bool is_one_by_itself(const Program& program, Ref count) {
   const auto sources = program.sources(count);
+  if (std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+        return is_set_by_choice(program, source);
+      }))
+    return false;
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-    return source.how == diagnose::Source::How::value && is_always_one(program, source.ref);
+    return source.how == diagnose::Source::How::value && is_always_one(program, source.ref) &&
+           !stands_in_for_setting(source.ref);
   });
+}
+
+// optimizer.step(), and optimizer.step_and_update_lr() of one that has a schedule of its own.
+std::vector<CallRef> steps_of(const Program& program) {
+  const auto plain = program.calls_named("step");
+  std::vector<CallRef> steps(plain.begin(), plain.end());
+  for (const diagnose::Module* module : program.modules())
+    for (const auto& call : module->calls())
+      if (call.name.starts_with("step_and_")) steps.push_back({module, &call});
+  return steps;
 }
 
 bool is_one_as_launched(const Program& program, Ref count) {
@@ -157,7 +195,7 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
   if (synchronises_by_hand(program)) return;
   const bool prepared = accelerate_wraps(program);
   if (!prepared && (!program.has_ddp() || program.framework_distributes())) return;
-  for (const CallRef& step : program.calls_named("step")) {
+  for (const CallRef& step : steps_of(program)) {
     const Ref receiver = step.receiver();
     if (!receiver || facts::contains(facts::lowered(receiver.text()), "sched")) continue;
     const bool steps_weights = program.comes_from(receiver, Api::optimizer) ||
