@@ -191,12 +191,11 @@ void check_prepared_pickles(const Program& program, Report& report) {
           .help = "Save accelerator.unwrap_model(model).state_dict().";
 }
 
-// Names that accelerator.prepare() is given.
-bool is_prepared_name(const Program& program, std::string_view name) {
-  for (const CallRef& prepare : program.calls_named("prepare"))
-    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
-      if (argument.text() == name) return true;
-  return false;
+// model, self.model, trainer.model: a name, or what an object keeps under one.
+bool is_name_or_kept(Ref object) {
+  return object.kind() == Kind::identifier ||
+         (object.kind() == Kind::attribute &&
+          object.child(Field::object).kind() == Kind::identifier);
 }
 
 // model.predict(x) of a model that Accelerate has prepared, told once for each attribute.
@@ -209,8 +208,8 @@ void check_prepared_attributes(const Program& program, Report& report) {
       const Ref use{module, id};
       const Ref attribute = use.child(Field::attribute);
       const Ref object = use.child(Field::object);
-      if (!attribute || object.kind() != Kind::identifier || is_wrapper_api(attribute.text()) ||
-          !is_prepared_name(program, object.text()) || !preparation_of_wrapper(program, object))
+      if (!attribute || !is_name_or_kept(object) || is_wrapper_api(attribute.text()) ||
+          !preparation_of_wrapper(program, object))
         continue;
       if (is_stored(program, attribute.text()) || is_tested(program, use) ||
           is_asked_for(program, use, attribute.text()) ||

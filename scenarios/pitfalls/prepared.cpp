@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/prepared.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/frozen.hpp"
 #include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Field;
+using diagnose::Kind;
 
 bool is_of_accelerator(const CallRef& call) {
   return facts::contains(facts::lowered(call.receiver().text()), "accel");
@@ -26,25 +29,83 @@ bool is_bound_in(diagnose::FunctionRef function, Ref name) {
   return false;
 }
 
+// A prepare() call, and the name under which its result is known where it is made.
+struct Preparation {
+  CallRef prepare;
+  Ref name;
+};
+
+// What prepare() gives back for `element`: its only argument, or that of the same place.
+bool gives_back(const CallRef& prepare, int element) {
+  if (element < 0) return prepare.positional(0) && !prepare.positional(1);
+  return static_cast<bool>(prepare.positional(static_cast<std::size_t>(element)));
+}
+
+// self.model is prepared in __init__ and nowhere given another value: other methods find it so. Or
+// the order of the calls says that it is prepared by then.
+bool is_prepared_by_then(const Program& program, const CallRef& prepare, Ref object) {
+  const auto maker = program.enclosing_function(prepare.ref());
+  const auto here = program.enclosing_function(object);
+  const auto owner = program.enclosing_class(prepare.ref());
+  if (!maker || !here || !owner || !(owner == program.enclosing_class(object))) return false;
+  for (const diagnose::Def& def : object.module->defs())
+    if (def.is_attribute && object.module->text(def.target) == object.text() &&
+        !(program.enclosing_function(object.with(def.target)) == maker &&
+          def.target < prepare.call->node))
+      return false;
+  if (maker.function->name != "__init__") return only_runs_before(program, prepare.ref(), object);
+  const auto reached = program.reached({maker.module, maker.function->body});
+  return std::find(reached.begin(), reached.end(), here) == reached.end();
+}
+
+// The line that gives the object its value above the use, in the same function; null if none.
+const diagnose::Def* last_value_above(const Program& program, Ref object) {
+  const diagnose::Def* last = nullptr;
+  const bool is_attribute = object.kind() == Kind::attribute;
+  const Ref name = is_attribute ? object.child(Field::attribute) : object;
+  for (const std::uint32_t index : object.module->defs_of(name.text(), is_attribute)) {
+    const diagnose::Def& def = object.module->defs()[index];
+    const Ref target = object.with(def.target);
+    if (target.text() == object.text() && def.target < object.node &&
+        program.enclosing_function(target) == program.enclosing_function(object))
+      last = &def;
+  }
+  return last;
+}
+
 // model, optimizer = accelerator.prepare(model, optimizer), above the use of the same name.
-CallRef preparation_of(const Program& program, Ref object) {
-  for (const CallRef& prepare : program.calls_named("prepare")) {
-    const Ref node = prepare.ref();
-    const Ref parent = node.with((*node.module)[node.node].parent);
-    const auto here = program.enclosing_function(object);
-    const bool of_file = !program.enclosing_function(node) && here && here.module == node.module &&
-                         !is_bound_in(here, object);
-    if (parent.kind() != diagnose::Kind::assignment ||
-        (!of_file &&
-         (program.enclosing_function(node) != here || !program.runs_before(node, object))))
+Preparation preparation_of_name(const Program& program, Ref object) {
+  const bool is_attribute = object.kind() == Kind::attribute;
+  const Ref name = is_attribute ? object.child(Field::attribute) : object;
+  for (const std::uint32_t index : object.module->defs_of(name.text(), is_attribute)) {
+    const diagnose::Def& def = object.module->defs()[index];
+    const CallRef prepare =
+        def.kind == diagnose::DefKind::assign ? program.as_call(object.with(def.value)) : CallRef{};
+    if (!prepare || prepare.call->name != "prepare" || !gives_back(prepare, def.element) ||
+        object.module->text(def.target) != object.text())
       continue;
-    const auto& tree = node.module->tree();
-    const Ref target = parent.with(tree.child(parent.node, diagnose::Field::left));
-    if (!target || !facts::contains(target.text(), object.text())) continue;
-    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
-      if (argument.text() == object.text()) return prepare;
+    const Ref node = prepare.ref();
+    const auto here = program.enclosing_function(object);
+    const bool of_file =
+        !program.enclosing_function(node) && here && !is_attribute && !is_bound_in(here, object);
+    if (of_file || (is_attribute && object.text().starts_with("self.") &&
+                    is_prepared_by_then(program, prepare, object)))
+      return {prepare, object};
+    if (program.enclosing_function(node) == here && program.runs_before(node, object))
+      return {prepare, object};
   }
   return {};
+}
+
+// The same, also below trainer.model = model, which hands it on under another name.
+Preparation preparation_of(const Program& program, Ref object) {
+  if (const Preparation found = preparation_of_name(program, object); found.prepare) return found;
+  const diagnose::Def* last = last_value_above(program, object);
+  if (last == nullptr || last->kind != diagnose::DefKind::assign || last->element >= 0) return {};
+  const Ref value = object.with(last->value);
+  if (value.kind() != Kind::identifier && value.kind() != Kind::attribute) return {};
+  return runs_wherever(program, value, object) ? preparation_of_name(program, value)
+                                               : Preparation{};
 }
 
 // Optimizers, loaders and schedulers come back from prepare() too, and have no prefix.
@@ -56,19 +117,31 @@ bool is_used_as_module(const Program& program, Ref object) {
   return false;
 }
 
-// The model is prepared here, or in every caller, which hands it on under the same name.
-CallRef preparation_behind(const Program& program, Ref object) {
-  if (const CallRef here = preparation_of(program, object)) return here;
+// What the call passes for the parameter of that name.
+Ref given_for(const CallRef& site, diagnose::FunctionRef function, std::string_view name) {
+  if (const Ref named = site.keyword(name)) return named;
+  std::size_t index = function.function->owner_class != diagnose::kNoNode ? 1 : 0;
+  for (std::size_t place = 0; index < function.function->parameters.size(); ++index, ++place)
+    if (function.function->parameters[index].name == name) return site.positional(place);
+  return {};
+}
+
+constexpr int kHandsOn = 4;
+
+// The model is prepared here, or in every caller, which hands it on.
+Preparation preparation_behind(const Program& program, Ref object, int depth = 0) {
+  if (const Preparation here = preparation_of(program, object); here.prepare) return here;
   const auto function = program.enclosing_function(object);
-  if (!function || object.kind() != diagnose::Kind::identifier) return {};
-  CallRef found;
+  if (!function || object.kind() != Kind::identifier || depth >= kHandsOn ||
+      last_value_above(program, object) == nullptr ||
+      last_value_above(program, object)->kind != diagnose::DefKind::parameter)
+    return {};
+  Preparation found;
   for (const CallRef& site : program.call_sites(function)) {
-    found = {};
-    for (std::size_t i = 0; const Ref argument = site.positional(i); ++i)
-      if (argument.text() == object.text()) found = preparation_of(program, argument);
-    if (const Ref named = site.keyword(object.text()); named && named.text() == object.text())
-      found = preparation_of(program, named);
-    if (!found) return {};
+    const Ref argument = given_for(site, function, object.text());
+    if (argument.kind() != Kind::identifier && argument.kind() != Kind::attribute) return {};
+    found = preparation_behind(program, argument, depth + 1);
+    if (!found.prepare) return {};
   }
   return found;
 }
@@ -109,24 +182,28 @@ bool accelerate_wraps(const Program& program) {
 }
 
 CallRef preparation_of_wrapper(const Program& program, Ref object) {
-  if (object.kind() != diagnose::Kind::identifier || !prepare_wraps_in_ddp(program) ||
-      is_unwrapped_into(program, object.text()) || !is_used_as_module(program, object))
+  if (!prepare_wraps_in_ddp(program) || is_unwrapped_into(program, object.text())) return {};
+  const auto [prepare, name] = preparation_behind(program, object);
+  if (!prepare || is_unwrapped_into(program, name.text()) ||
+      (!is_used_as_module(program, object) && !is_used_as_module(program, name)))
     return {};
-  const CallRef prepare = preparation_behind(program, object);
-  return prepare && runs_wherever(program, prepare.ref(), object) ? prepare : CallRef{};
+  // Accelerate leaves a model alone that has nothing to train.
+  if (is_frozen(program, object) || is_frozen(program, name)) return {};
+  return runs_wherever(program, prepare.ref(), object) ? prepare : CallRef{};
 }
 
 CallRef preparation_of_model(const Program& program, Ref object) {
   // extract_model is unwrap_model's kin.
-  if (program.mentions("unwrap") || !prepare_wraps_in_ddp(program) ||
-      !is_used_as_module(program, object))
-    return {};
-  return preparation_behind(program, object);
+  if (program.mentions("unwrap") || !prepare_wraps_in_ddp(program)) return {};
+  const auto [prepare, name] = preparation_behind(program, object);
+  return prepare && (is_used_as_module(program, object) || is_used_as_module(program, name))
+             ? prepare
+             : CallRef{};
 }
 
 CallRef preparation_of_loader(const Program& program, Ref loader) {
-  return loader && loader.kind() == diagnose::Kind::identifier ? preparation_behind(program, loader)
-                                                               : CallRef{};
+  return loader && loader.kind() == Kind::identifier ? preparation_behind(program, loader).prepare
+                                                     : CallRef{};
 }
 
 }  // namespace bench::pitfalls
