@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/raw_loader.hpp"
 
 #include <algorithm>
 
@@ -106,6 +107,19 @@ void check_sibling_of_prepared(const Program& program, Ref iterable, Report& rep
           "the loader beside the training loader is passed to accelerator.prepare(), the training "
           "loader is not: every process reads all the data")
       .help = "Pass it to prepare() with the model and the optimizer.";
+}
+
+// The loader that the loop goes over is not what prepare() returned.
+void check_raw_loader(const Program& program, const TrainingLoop& loop, Report& report) {
+  const auto [prepare, unknown] = raw_loader_of(program, loop);
+  if (!prepare) return;
+  Finding& finding = report.at(
+      prepare.ref(), Confidence::likely,
+      unknown ? "accelerator.prepare() is passed '" + std::string(unknown.text()) +
+                    "', which has no value yet, and not the loader of the training loop"
+              : "the training loop goes over the loader that was passed to accelerator.prepare(), "
+                "not over what it returned: every process reads all the data");
+  finding.help = unknown ? "Pass the loader of the loop." : "Go over what prepare() returned.";
 }
 
 // The model is trained through Accelerate, which has not seen it: gradients are not reduced.
@@ -345,6 +359,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
           return backward.positional(0) || routes_here(program, backward.ref(), made);
         });
     if (steps_with_it) check_sibling_of_prepared(program, loop.iterable, report);
+    if (steps_with_it) check_raw_loader(program, loop, report);
     if (steps_with_it) check_samples_by_step(program, loop, report);
     if (steps_with_it && !program.calls_named("prepare").empty())
       for (const CallRef& loader : loaders_of(program, loop.iterable)) {

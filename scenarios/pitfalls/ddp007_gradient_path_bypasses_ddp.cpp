@@ -3,6 +3,8 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/frozen.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/unwrapped_training.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -222,9 +224,30 @@ void check_training_out_of_sight(const Program& program, Report& report) {
     }
 }
 
+// loss = accelerator.unwrap_model(model).loss(x): the wrapper that prepare() returned is idle.
+void check_prepared(const Program& program, Report& report) {
+  for (const CallRef& backward : backwards_of(program)) {
+    if (!is_of_accelerator(backward)) continue;
+    for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward))) {
+      const CallRef call = program.as_call(node);
+      if (program.under_no_grad(node) || runs_without_grad(program, call) ||
+          program.is_evaluation(node) || !prepared_gone_round(program, call))
+        continue;
+      Finding& finding =
+          report.at(node, Confidence::likely,
+                    "the forward pass goes through accelerator.unwrap_model(), not what "
+                    "accelerator.prepare() returned: its gradients are never reduced and every "
+                    "process trains a model of its own");
+      finding.severity = Severity::warning;
+      finding.help = "Call what prepare() returned; send other methods through forward.";
+    }
+  }
+}
+
 }  // namespace
 
 void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
+  if (accelerate_wraps(program)) check_prepared(program, report);
   if (!program.has_ddp()) return;
   check_training_out_of_sight(program, report);
   for (const CallRef& backward : backwards_of(program)) {

@@ -70,6 +70,53 @@ void check_spawned_without_address(const Program& program, Report& report) {
       "the script with torchrun in place of mp.spawn.";
 }
 
+// Where it is missing the script ends: no try around it, or one that raises again.
+bool ends_without(Ref read) {
+  const auto& tree = read.module->tree();
+  const diagnose::NodeId attempt = tree.ancestor(read.node, Kind::try_statement);
+  if (attempt == kNoNode) return true;
+  const diagnose::NodeId body = tree.child(attempt, diagnose::Field::body);
+  if (body == kNoNode || !tree.contains(body, read.node)) return false;
+  bool raises = false;
+  for (auto at = tree[body].next_sibling; at != kNoNode; at = tree[at].next_sibling) {
+    if (facts::contains(tree.text(at), "LOCAL_RANK =")) return false;
+    raises = raises || facts::contains(tree.text(at), "raise ");
+  }
+  return raises;
+}
+
+// local_rank = int(os.environ["LOCAL_RANK"]) in the process that spawns: only torchrun and its kin
+// set it, once for each rank.
+Ref local_rank_needed_above(const Program& program, const CallRef& spawn) {
+  const Module& module = *spawn.module;
+  const auto here = program.enclosing_function(spawn.ref());
+  for (const diagnose::NodeId node : module.nodes_of(Kind::subscript)) {
+    const Ref read{&module, node};
+    if (program.environment_name(read) != "LOCAL_RANK") continue;
+    const diagnose::NodeId statement = module[node].parent;
+    if (module[statement].kind == Kind::assignment &&
+        module.tree().child(statement, diagnose::Field::left) == node)
+      return {};  // os.environ["LOCAL_RANK"] = ...
+    const auto function = program.enclosing_function(read);
+    const bool above = !function || (function == here && node < spawn.call->node);
+    if (above && program.guards(read).empty() && ends_without(read)) return read;
+  }
+  return {};
+}
+
+// The script cannot run without torchrun, and starts processes of its own.
+void check_spawn_in_rank(const Program& program, const CallRef& spawn, Report& report) {
+  if (spawn.call->name != "spawn" || program.framework_distributes() ||
+      program.mentions("environ.update") || program.mentions("setdefault(\"LOCAL_RANK") ||
+      !local_rank_needed_above(program, spawn))
+    return;
+  Finding& finding = report.at(spawn.ref(), Confidence::likely,
+                               "the script needs the LOCAL_RANK that torchrun gives to each of its "
+                               "ranks, and mp.spawn starts ranks again in every one of them");
+  finding.severity = Severity::warning;
+  finding.help = "Use torchrun alone: call the function, with the rank that torchrun gives.";
+}
+
 }  // namespace
 
 void check_spawn_misuse(const Program& program, Report& report) {
@@ -90,6 +137,12 @@ void check_spawn_misuse(const Program& program, Report& report) {
             .at(spawn.ref(), Confidence::certain,
                 "torchrun starts the ranks, and each of them spawns as many again")
             .help = "Use torchrun alone.";
+    const auto& launches = program.launches();
+    if (std::none_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
+          return launch.launcher == Launcher::torchrun &&
+                 launch.processes_per_node().value_or(2) > 1;
+        }))
+      check_spawn_in_rank(program, spawn, report);
     const Ref target = spawn.argument(0, "fn");
     const Ref arguments = spawn.argument(1, "args");
     if (!target) continue;

@@ -1,0 +1,111 @@
+#include "scenarios/pitfalls/raw_loader.hpp"
+
+#include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Def;
+using diagnose::DefKind;
+using diagnose::Kind;
+using diagnose::Source;
+
+namespace {
+
+// The assignment that takes what prepare() returns; empty where nothing does.
+Ref taken_by(const CallRef& prepare) {
+  const Ref node = prepare.ref();
+  const Ref parent = node.with((*node.module)[node.node].parent);
+  return parent.kind() == Kind::assignment ? parent : Ref{};
+}
+
+// Some line but the assignment gives the name a value.
+bool has_value_beside(Ref name, Ref assignment) {
+  const auto& module = *name.module;
+  if (module.has_star_imports() || !module.import_path(name.text()).empty()) return true;
+  const auto& defs = module.defs_of(name.text(), false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    return !module.tree().contains(assignment.node, module.defs()[index].target);
+  });
+}
+
+// The assignment itself gives the name a value.
+bool is_given_by(Ref name, Ref assignment) {
+  const auto& module = *name.module;
+  const auto& defs = module.defs_of(name.text(), false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    return module.tree().contains(assignment.node, module.defs()[index].target);
+  });
+}
+
+bool is_same_value(const std::vector<Source>& some, const std::vector<Source>& others) {
+  return std::any_of(some.begin(), some.end(), [&](const Source& mine) {
+    return std::any_of(others.begin(), others.end(), [&](const Source& other) {
+      return mine.ref == other.ref && mine.element == other.element;
+    });
+  });
+}
+
+// Some prepare() may be passed the loader: under that name, as that value, or out of sight.
+bool may_be_prepared(const Program& program, Ref loader) {
+  const auto values = program.sources(loader);
+  for (const char* method : {"prepare", "prepare_data_loader"})
+    for (const CallRef& prepare : program.calls_named(method)) {
+      if (prepare.has_splat()) return true;
+      for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+        if (argument.kind() != Kind::identifier || argument.text() == loader.text() ||
+            is_same_value(program.sources(argument), values))
+          return true;
+    }
+  return false;
+}
+
+// model, train_batches = accelerator.prepare(model, train_batches), where the name has no value.
+Ref passed_without_value(const CallRef& prepare) {
+  const Ref assignment = taken_by(prepare);
+  if (!assignment) return {};
+  for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+    if (argument.kind() == Kind::identifier && is_given_by(argument, assignment) &&
+        !has_value_beside(argument, assignment) &&
+        (argument.text().find("load") != std::string_view::npos ||
+         argument.text().find("train") != std::string_view::npos))
+      return argument;
+  return {};
+}
+
+// The prepare() above the loop in its function that is passed the name, which keeps its value.
+bool leaves_as_it_was(const Program& program, const CallRef& prepare, Ref loader) {
+  const Ref assignment = taken_by(prepare);
+  if (!assignment || program.enclosing_function(assignment) != program.enclosing_function(loader) ||
+      !only_runs_before(program, prepare.ref(), loader) ||
+      !runs_wherever(program, prepare.ref(), loader))
+    return false;
+  bool passed = false;
+  for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+    passed = passed || (argument.kind() == Kind::identifier && argument.text() == loader.text());
+  const auto& module = *loader.module;
+  const auto& defs = module.defs_of(loader.text(), false);
+  return passed && std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+           const Def& def = module.defs()[index];
+           return def.target > assignment.node && def.target < loader.node;
+         });
+}
+
+}  // namespace
+
+RawLoader raw_loader_of(const Program& program, const diagnose::TrainingLoop& loop) {
+  const Ref loader = program.strip_iterable(loop.iterable);
+  if (!loader) return {};
+  for (const CallRef& prepare : program.calls_named("prepare")) {
+    if (!is_of_accelerator(prepare) || prepare.has_splat()) continue;
+    if (loader.kind() == Kind::identifier && leaves_as_it_was(program, prepare, loader))
+      return {prepare, {}};
+    const Ref unknown = passed_without_value(prepare);
+    if (unknown && !may_be_prepared(program, loader)) return {prepare, unknown};
+  }
+  return {};
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,103 @@
+#include "scenarios/pitfalls/unwrapped_training.hpp"
+
+#include "scenarios/pitfalls/frozen.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::FunctionRef;
+using diagnose::Kind;
+
+namespace {
+
+// x for typing.cast(Model, x)
+Ref without_cast(const Program& program, Ref object) {
+  const CallRef call = program.as_call(object);
+  return call && call.call->name == "cast" && call.positional(1) ? call.positional(1) : object;
+}
+
+// What is unwrapped by accelerator.unwrap_model(x), and by a function of the program that returns
+// that for its parameter.
+Ref unwrapped_by(const Program& program, const CallRef& call) {
+  if (!call) return {};
+  if (call.call->name == "unwrap_model") return call.positional(0);
+  const FunctionRef helper = program.callee(call);
+  if (!helper || helper.function->owner_class != diagnose::kNoNode ||
+      helper.function->returns.size() != 1)
+    return {};
+  const CallRef unwrap = program.as_call({helper.module, helper.function->returns.front()});
+  if (!unwrap || unwrap.call->name != "unwrap_model") return {};
+  const auto& parameters = helper.function->parameters;
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (parameters[i].name == unwrap.positional(0).text())
+      return call.argument(i, parameters[i].name);
+  return {};
+}
+
+// The one line that gives the name a value in the function it stands in.
+Ref only_value(const Program& program, Ref name) {
+  Ref value;
+  for (const std::uint32_t index : name.module->defs_of(name.text(), false)) {
+    const auto& def = name.module->defs()[index];
+    if (program.enclosing_function(name.with(def.target)) != program.enclosing_function(name))
+      continue;
+    if (value || def.kind != diagnose::DefKind::assign || def.element >= 0) return {};
+    value = name.with(def.value);
+  }
+  return value;
+}
+
+// model for accelerator.unwrap_model(model).encode(x), bare.encode(x) and bare(x).
+Ref unwrapped_for(const Program& program, const CallRef& call) {
+  Ref object{call.module, call.call->function};
+  if (const Ref receiver = call.receiver()) object = receiver;
+  object = without_cast(program, object);
+  if (object.kind() == Kind::identifier)
+    object = without_cast(program, only_value(program, object));
+  return unwrapped_by(program, program.as_call(object));
+}
+
+// The prepared model is called for training somewhere, or handed to something that may call it.
+bool may_train_through(const Program& program, const CallRef& prepare, Ref model) {
+  for (const diagnose::Module* module : program.modules())
+    for (const auto& each : module->calls()) {
+      const CallRef call{module, &each};
+      if (each.node <= prepare.call->node && module == prepare.module) continue;
+      const Ref function{module, each.function};
+      if (function.text() == model.text() && !program.under_no_grad(call.ref())) return true;
+      if (unwrapped_by(program, call) || each.name == "unwrap_model" || each.name == "accumulate" ||
+          each.name == "len" || each.name == "print")
+        continue;
+      for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
+        if (argument.text() == model.text()) return true;
+      for (auto at = (*module)[each.node].first_child; at != diagnose::kNoNode;
+           at = (*module)[at].next_sibling)
+        if (module->tree().text(at).find("=" + std::string(model.text())) != std::string_view::npos)
+          return true;
+    }
+  return false;
+}
+
+// model.parameters() is asked for: an optimizer gets them, or they are clipped.
+bool has_parameters_in_use(const Program& program, Ref model) {
+  const auto calls = program.calls_named("parameters");
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.receiver() && call.receiver().text() == model.text();
+  });
+}
+
+}  // namespace
+
+Ref prepared_gone_round(const Program& program, const CallRef& call) {
+  const Ref model = unwrapped_for(program, call);
+  if (!model || model.kind() != Kind::identifier) return {};
+  const CallRef prepare = preparation_of_wrapper(program, model);
+  if (!prepare || !is_of_accelerator(prepare) || !has_parameters_in_use(program, model) ||
+      is_left_to_no_optimizer(program, model) || may_train_through(program, prepare, model))
+    return {};
+  return model;
+}
+
+}  // namespace bench::pitfalls

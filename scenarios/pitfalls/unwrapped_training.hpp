@@ -1,0 +1,13 @@
+// Training under Accelerate that goes round the wrapper: through accelerator.unwrap_model(model),
+// or through the model that prepare() was passed and gave back under another name.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+// The prepared model that `call`, behind a loss, goes round; empty where it goes round none, and
+// where anything may train through the prepared model.
+Ref prepared_gone_round(const Program& program, const CallRef& call);
+
+}  // namespace bench::pitfalls
