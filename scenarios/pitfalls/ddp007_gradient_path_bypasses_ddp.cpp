@@ -231,13 +231,17 @@ void check_prepared(const Program& program, Report& report) {
     for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward))) {
       const CallRef call = program.as_call(node);
       if (program.under_no_grad(node) || runs_without_grad(program, call) ||
-          program.is_evaluation(node) || !prepared_gone_round(program, call))
+          program.is_evaluation(node))
         continue;
+      const Ref model = prepared_gone_round(program, call);
+      if (!model) continue;
+      const bool kept = model.node == call.call->function;
       Finding& finding =
           report.at(node, Confidence::likely,
-                    "the forward pass goes through accelerator.unwrap_model(), not what "
-                    "accelerator.prepare() returned: its gradients are never reduced and every "
-                    "process trains a model of its own");
+                    std::string(kept ? "the forward pass uses the model that was prepared"
+                                     : "the forward pass goes through accelerator.unwrap_model()") +
+                        ", not what accelerator.prepare() returned: its gradients are never "
+                        "reduced and every process trains a model of its own");
       finding.severity = Severity::warning;
       finding.help = "Call what prepare() returned; send other methods through forward.";
     }

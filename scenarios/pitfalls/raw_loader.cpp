@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/raw_loader.hpp"
 
+#include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 
@@ -19,6 +20,12 @@ Ref taken_by(const CallRef& prepare) {
   const Ref node = prepare.ref();
   const Ref parent = node.with((*node.module)[node.node].parent);
   return parent.kind() == Kind::assignment ? parent : Ref{};
+}
+
+// accelerator.prepare(model, loader) as a statement: nothing takes what it returns.
+bool is_dropped(const CallRef& prepare) {
+  const auto& tree = prepare.module->tree();
+  return tree[tree[prepare.call->node].parent].kind == Kind::expression_statement;
 }
 
 // Some line but the assignment gives the name a value.
@@ -75,13 +82,22 @@ Ref passed_without_value(const CallRef& prepare) {
   return {};
 }
 
+// Every process has a part of its own by then.
+bool has_sampler_of_ranks(const Program& program, Ref loader) {
+  const auto loaders = loaders_of(program, loader);
+  return std::any_of(loaders.begin(), loaders.end(), [&](const CallRef& made) {
+    return static_cast<bool>(sampler_of(program, made));
+  });
+}
+
 // The prepare() above the loop in its function that is passed the name, which keeps its value.
 bool leaves_as_it_was(const Program& program, const CallRef& prepare, Ref loader) {
-  const Ref assignment = taken_by(prepare);
-  if (!assignment || program.enclosing_function(assignment) != program.enclosing_function(loader) ||
+  if ((!taken_by(prepare) && !is_dropped(prepare)) ||
+      program.enclosing_function(prepare.ref()) != program.enclosing_function(loader) ||
       !only_runs_before(program, prepare.ref(), loader) ||
-      !runs_wherever(program, prepare.ref(), loader))
+      !runs_wherever(program, prepare.ref(), loader) || has_sampler_of_ranks(program, loader))
     return false;
+  const Ref assignment = taken_by(prepare) ? taken_by(prepare) : prepare.ref();
   bool passed = false;
   for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
     passed = passed || (argument.kind() == Kind::identifier && argument.text() == loader.text());

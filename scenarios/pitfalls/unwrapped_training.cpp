@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/unwrapped_training.hpp"
 
 #include "scenarios/pitfalls/frozen.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
@@ -88,9 +89,39 @@ bool has_parameters_in_use(const Program& program, Ref model) {
   });
 }
 
+// model(x) below wrapped = accelerator.prepare(model): that line, where the name keeps its value.
+Ref kept_beside(const Program& program, const CallRef& call) {
+  const Ref name{call.module, call.call->function};
+  if (name.kind() != Kind::identifier) return {};
+  const auto& module = *call.module;
+  for (const diagnose::Def& def : module.defs()) {
+    const CallRef prepare =
+        def.kind == diagnose::DefKind::assign ? program.as_call(name.with(def.value)) : CallRef{};
+    if (!prepare || prepare.call->name != "prepare" || !is_of_accelerator(prepare) ||
+        module.text(def.target) == name.text() || (def.element < 0 && prepare.positional(1)))
+      continue;
+    const Ref given = prepare.positional(static_cast<std::size_t>(std::max(def.element, 0)));
+    if (given.text() != name.text() || !only_runs_before(program, prepare.ref(), name) ||
+        program.enclosing_function(prepare.ref()) != program.enclosing_function(name) ||
+        !runs_wherever(program, prepare.ref(), name))
+      continue;
+    const auto& own = module.defs_of(name.text(), false);
+    const bool changes = std::any_of(own.begin(), own.end(), [&](std::uint32_t index) {
+      const auto target = module.defs()[index].target;
+      return target > prepare.call->node && target < name.node;
+    });
+    if (!changes && !may_train_through(program, prepare, name.with(def.target)) &&
+        has_parameters_in_use(program, name))
+      return name;
+  }
+  return {};
+}
+
 }  // namespace
 
 Ref prepared_gone_round(const Program& program, const CallRef& call) {
+  if (const Ref kept = kept_beside(program, call))
+    return is_frozen(program, kept) || is_left_to_no_optimizer(program, kept) ? Ref{} : kept;
   const Ref model = unwrapped_for(program, call);
   if (!model || model.kind() != Kind::identifier) return {};
   const CallRef prepare = preparation_of_wrapper(program, model);
