@@ -450,6 +450,8 @@ VisibleDevices parse_visible_devices(std::string_view text) {
     while (!entry.empty() && entry.front() == ' ') entry.remove_prefix(1);
     while (!entry.empty() && entry.back() == ' ') entry.remove_suffix(1);
     const auto id = to_integer(entry);
+    // "0,1," ends where nothing is left to say.
+    if (entry.empty() && comma == text.size() && !out.ids.empty()) return out;
     if (!id || *id < 0) {
       // CUDA ignores this entry and all after it; -1 alone is the usual way to hide every GPU.
       const bool hides_all = out.ids.empty() && comma == text.size();

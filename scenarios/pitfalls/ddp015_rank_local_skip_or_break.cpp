@@ -51,6 +51,32 @@ bool stops_early(std::string_view condition) {
   return false;
 }
 
+// bad > 20, where bad counts the rounds in which a loss or a score was no better, and starts anew
+// with one that was: if loss < best: bad = 0 else: bad += 1.
+bool counts_bad_rounds(const Program& program, Ref condition, Ref round) {
+  const auto& module = *condition.module;
+  const auto& tree = module.tree();
+  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
+  const Ref counter = condition.with(tree.child_at(condition.node, 0));
+  if (counter.kind() != Kind::identifier) return false;
+  bool starts_anew = false;
+  bool counts = false;
+  for (const std::uint32_t index : module.defs_of(counter.text(), false)) {
+    const auto& def = module.defs()[index];
+    if (def.value == kNoNode || !tree.contains(round.node, def.target)) continue;
+    const auto guards = program.guards(condition.with(def.target));
+    const bool on_metric = std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+      return guard.condition.kind() == Kind::comparison &&
+             tree.contains(round.node, guard.condition.node) &&
+             says_any(guard.condition.text(), {"loss", "acc", "score", "metric", "best"});
+    });
+    const auto value = program.integer({&module, def.value});
+    starts_anew = starts_anew || (on_metric && def.kind == diagnose::DefKind::assign && value == 0);
+    counts = counts || (on_metric && def.kind == diagnose::DefKind::augmented && value == 1);
+  }
+  return starts_anew && counts;
+}
+
 bool holds_a_time(Ref value) {
   const auto calls = facts::calls_in(value);
   const auto tells_time = [](const CallRef& call) { return call.call->api == Api::time_now; };
@@ -77,8 +103,25 @@ bool reads_the_clock(const Program& program, Ref condition) {
   });
 }
 
+// loss is None, after a, loss = ddp(batch).
+bool misses_an_output(const Program& program, Ref condition) {
+  const auto& tree = condition.module->tree();
+  if (condition.kind() != Kind::comparison || tree[condition.node].op != diagnose::Op::is ||
+      tree.child_count(condition.node) != 2 ||
+      tree[tree.child_at(condition.node, 1)].kind != Kind::none_literal)
+    return false;
+  const auto sources = program.sources(condition.with(tree.child_at(condition.node, 0)));
+  const auto& forwards = program.forward_calls();
+  return sources.size() == 1 &&
+         std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
+           return forward.wrap->kind == diagnose::Wrapper::ddp &&
+                  forward.call.ref() == sources.front().ref;
+         });
+}
+
 // kl > limit, after kl = (old - new).mean().item(), where new comes from the wrapped model.
 bool reads_an_output(const Program& program, Ref condition) {
+  if (misses_an_output(program, condition)) return true;
   const auto& tree = condition.module->tree();
   for (NodeId id = condition.node; id < tree[condition.node].last; ++id)
     for (const diagnose::Source& source : program.sources(condition.with(id))) {
@@ -374,7 +417,10 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
                   reads_local_data(program, guard.condition, around))
                 why = "on a value that only this rank computes";
             }
-            if (of_epochs && every_rank && stops_early(guard.condition.text())) why = kOnMetric;
+            if (of_epochs && every_rank &&
+                (stops_early(guard.condition.text()) ||
+                 counts_bad_rounds(program, guard.condition, around)))
+              why = kOnMetric;
             if (leaves_on_some_ranks(program, guard, statement, around)) some_ranks = true;
           }
           if (some_ranks) why = "under a test of the rank";

@@ -321,6 +321,8 @@ void check_missing_set_epoch(const Program& program, Report& report) {
           program.is_literal_false(sampler.argument(3, "shuffle")) ||
           reads_other_data_each_epoch(program, loop, sampler) ||
           is_sampler_left_out(program, loop.batches, sampler) ||
+          is_evaluation_loader(program,
+                               loader) ||  // an attack on the model has backward passes too
           is_of_another_program(program, sampler))
         continue;
       const auto epochs = epoch_count(program, loop.epochs);

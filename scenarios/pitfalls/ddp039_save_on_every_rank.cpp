@@ -18,10 +18,27 @@ using diagnose::Source;
 
 namespace {
 
-// torch.save(state, path) and scripted.save(path), after scripted = torch.jit.script(model).
+// ddp.module, also by a name: inner = ddp.module if hasattr(ddp, "module") else ddp.
+bool is_of_a_wrapper(const Program& program, Ref model) {
+  const auto is_inner = [&](Ref value) {
+    return value.kind() == diagnose::Kind::attribute &&
+           value.child(diagnose::Field::attribute).text() == "module" &&
+           program.wrap_of(value.child(diagnose::Field::object), diagnose::Wrapper::ddp) != nullptr;
+  };
+  const auto sources = program.sources(model);
+  return is_inner(model) || std::any_of(sources.begin(), sources.end(),
+                                        [&](const Source& source) { return is_inner(source.ref); });
+}
+
+// torch.save(state, path), scripted.save(path), after scripted = torch.jit.script(model), and
+// ddp.module.save_pretrained(path).
 std::vector<CallRef> saves_of(const Program& program) {
   std::vector<CallRef> out(program.calls(Api::torch_save).begin(),
                            program.calls(Api::torch_save).end());
+  for (const CallRef& call : program.calls_named("save_pretrained"))
+    if (call.receiver() && call.positional(0) && !call.keyword("is_main_process") &&
+        is_of_a_wrapper(program, call.receiver()))
+      out.push_back(call);
   for (const CallRef& call : program.calls_named("save")) {
     if (call.call->api != Api::none || !call.receiver()) continue;
     for (const Source& source : program.sources(call.receiver())) {
