@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/bare_states.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/order.hpp"
 
 #include <string_view>
 
@@ -89,8 +90,7 @@ std::vector<CallRef> loads_of_bare_states(const Program& program) {
     if (wrap == nullptr || !is_saved_bare(program, state) || load.argument(1, "strict") ||
         object.text().ends_with(".module") ||
         load.module->tree().ancestor(load.call->node, Kind::try_statement) != kNoNode ||
-        !program.runs_before(wrap->call.ref(), load.ref()) ||
-        program.runs_before(load.ref(), wrap->call.ref()) ||
+        !only_runs_before(program, wrap->call.ref(), load.ref()) ||
         facts::exclusive(wrap->call.ref(), load.ref()))
       continue;
     out.push_back(load);

@@ -24,6 +24,12 @@ Ref name_called(const CallRef& call) {
 
 }  // namespace
 
+const Wrap* wrapper_of_inner(const Program& program, Ref value) {
+  if (value.kind() != Kind::attribute || value.child(Field::attribute).text() != "module")
+    return nullptr;
+  return program.wrap_of(value.child(Field::object), diagnose::Wrapper::ddp);
+}
+
 bool is_unwrapped_above(const Program& program, const CallRef& call) {
   const Ref name = name_called(call);
   if (!name) return false;
@@ -47,13 +53,8 @@ bool is_unwrapped_above(const Program& program, const CallRef& call) {
 const Wrap* wrapper_gone_round(const Program& program, const CallRef& call) {
   const Ref object = name_called(call);
   if (!object) return nullptr;
-  for (const diagnose::Source& source : program.sources(object)) {
-    if (source.ref.kind() != Kind::attribute ||
-        source.ref.child(Field::attribute).text() != "module")
-      continue;
-    const Wrap* wrap = program.wrap_of(source.ref.child(Field::object), diagnose::Wrapper::ddp);
-    if (wrap != nullptr) return wrap;
-  }
+  for (const diagnose::Source& source : program.sources(object))
+    if (const Wrap* wrap = wrapper_of_inner(program, source.ref)) return wrap;
   return nullptr;
 }
 

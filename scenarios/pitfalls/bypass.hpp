@@ -5,6 +5,9 @@
 
 namespace bench::pitfalls {
 
+// The DDP wrapper that the expression ddp.module looks below; null for anything else.
+const diagnose::Wrap* wrapper_of_inner(const Program& program, Ref value);
+
 // The wrapper that raw(x) or raw.step(x) goes round after raw = model.module, also where that is
 // one of two choices; null where the call does no such thing.
 const diagnose::Wrap* wrapper_gone_round(const Program& program, const CallRef& call);

@@ -34,12 +34,6 @@ Ref bypassed(const CallRef& call) {
   return {};
 }
 
-bool is_module_of(const Program& program, Ref value) {
-  if (value.kind() != Kind::attribute || value.child(Field::attribute).text() != "module")
-    return false;
-  return program.wrap_of(value.child(Field::object), Wrapper::ddp) != nullptr;
-}
-
 // raw(x) after raw = ddp.module if distributed else model, a name that never holds the wrapper:
 // ddp; empty when it is anything else.
 Ref held_below(const Program& program, const CallRef& call) {
@@ -51,7 +45,8 @@ Ref held_below(const Program& program, const CallRef& call) {
                   [&](const auto& each) { return each.name == name.text(); }))
     return {};
   for (const diagnose::Source& source : program.sources(name))
-    if (is_module_of(program, source.ref) && source.ref.child(Field::object).text() != name.text())
+    if (wrapper_of_inner(program, source.ref) &&
+        source.ref.child(Field::object).text() != name.text())
       return source.ref.child(Field::object);
   return {};
 }
@@ -61,7 +56,7 @@ Ref held_below(const Program& program, const CallRef& call) {
 Ref handed_to_library(const Program& program, const CallRef& call) {
   if (program.callee(call) || program.class_of_call(call)) return {};
   for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
-    if (is_module_of(program, argument)) return argument.child(Field::object);
+    if (wrapper_of_inner(program, argument)) return argument.child(Field::object);
   return {};
 }
 
@@ -155,10 +150,11 @@ bool keeps_bare_model(const Program& program, const CallRef& call, const Wrap& w
 
 // ddp for raw = ddp.module, and for ddp.module itself; empty where it is anything else.
 Ref wrapper_above(const Program& program, Ref model) {
-  if (is_module_of(program, model)) return model.child(Field::object);
+  if (wrapper_of_inner(program, model)) return model.child(Field::object);
   if (model.kind() != Kind::identifier) return {};
   for (const diagnose::Source& source : program.sources(model))
-    if (is_module_of(program, source.ref) && source.ref.child(Field::object).text() != model.text())
+    if (wrapper_of_inner(program, source.ref) &&
+        source.ref.child(Field::object).text() != model.text())
       return source.ref.child(Field::object);
   return {};
 }

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/early_return.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/torchmetrics.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
@@ -79,8 +80,7 @@ bool is_joined_later(const Program& program, const CallRef& collective, const Ca
       if (call.receiver() && program.comes_from(call.receiver(), Api::lightning_trainer))
         all.push_back(call);
   return !all.empty() && std::all_of(all.begin(), all.end(), [&](const CallRef& join) {
-    return program.runs_before(site.ref(), join.ref()) &&
-           !program.runs_before(join.ref(), site.ref());
+    return only_runs_before(program, site.ref(), join.ref());
   });
 }
 

@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/paired_loss.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -166,6 +167,20 @@ void check_unseen_samplers(const Program& program, Report& report) {
   }
 }
 
+// The sampler whose order set_epoch changes; empty for loaders of an evaluation, also of an attack
+// on the model with backward passes of its own.
+CallRef reordered_sampler(const Program& program, const CallRef& loader) {
+  const CallRef sampler = sampler_of(program, loader);
+  const bool is_reordered = sampler && !orders_itself(program, sampler) &&
+                            !is_evaluation_loader(program, loader) &&
+                            !program.is_literal_false(sampler.argument(3, "shuffle"));
+  return is_reordered ? sampler : CallRef{};
+}
+
+constexpr std::string_view kSameOrder =
+    "no set_epoch call on the DistributedSampler: every epoch visits the samples in the same order";
+constexpr std::string_view kSetEpoch = "Call sampler.set_epoch(epoch) at the top of each epoch.";
+
 // A script that only reads its loader, as people post it with a question: nothing is trained.
 void check_reading_loops(const Program& program, Report& report) {
   if (!program.calls_named("backward").empty() || program.framework_distributes() ||
@@ -180,16 +195,9 @@ void check_reading_loops(const Program& program, Report& report) {
         !facts::contains(epochs.child(Field::left).text(), "epoch"))
       continue;
     for (const CallRef& loader : loaders_of(program, loop.child(Field::right))) {
-      const CallRef sampler = sampler_of(program, loader);
-      if (!sampler || sets_epoch(program, sampler) || orders_itself(program, sampler) ||
-          is_evaluation_loader(program, loader) ||
-          program.is_literal_false(sampler.argument(3, "shuffle")))
-        continue;
-      report
-          .at(epochs, Confidence::certain,
-              "no set_epoch call on the DistributedSampler: every epoch visits the samples in the "
-              "same order")
-          .help = "Call sampler.set_epoch(epoch) at the top of each epoch.";
+      const CallRef sampler = reordered_sampler(program, loader);
+      if (!sampler || sets_epoch(program, sampler)) continue;
+      report.at(epochs, Confidence::certain, std::string(kSameOrder)).help = kSetEpoch;
       return;
     }
   }
@@ -205,13 +213,6 @@ std::vector<CallRef> loaders_handed(const Program& program, const CallRef& call)
       for (const CallRef& loader : loaders_of(program, item)) out.push_back(loader);
   }
   return out;
-}
-
-bool says_evaluation(std::string_view name) {
-  const std::string plain = facts::lowered(name);
-  for (const std::string_view word : {"val", "eval", "test", "predict"})
-    if (facts::contains(plain, word)) return true;
-  return false;
 }
 
 // The epochs of a training loop whose loader is known: that is asked for itself.
@@ -237,22 +238,16 @@ void check_handed_loaders(const Program& program, Report& report) {
           epoch_count(program, loop).value_or(2) <= 1)
         continue;
       for (const CallRef& call : facts::calls_in(loop.child(Field::body))) {
-        if (says_evaluation(call.call->name) || program.is_evaluation(call.ref()) ||
+        if (says_any(call.call->name, {"val", "eval", "test", "predict"}) ||
+            program.is_evaluation(call.ref()) ||
             variables_in(call.ref()).contains(std::string(epoch.text())))
           continue;
         const auto handed = loaders_handed(program, call);
         const auto orders_again = [&](const CallRef& loader) {
-          const CallRef sampler = sampler_of(program, loader);
-          return sampler && !orders_itself(program, sampler) &&
-                 !is_evaluation_loader(program, loader) &&
-                 !program.is_literal_false(sampler.argument(3, "shuffle"));
+          return static_cast<bool>(reordered_sampler(program, loader));
         };
         if (!std::any_of(handed.begin(), handed.end(), orders_again)) continue;
-        report
-            .at(loop, Confidence::likely,
-                "no set_epoch call on the DistributedSampler: every epoch visits the samples in "
-                "the same order")
-            .help = "Call sampler.set_epoch(epoch) at the top of each epoch.";
+        report.at(loop, Confidence::likely, std::string(kSameOrder)).help = kSetEpoch;
         return;
       }
     }
@@ -299,9 +294,7 @@ Finding& tell_same_order(const Program& program, const diagnose::TrainingLoop& l
                      "set_epoch is called once, above the loop: the sampler gives the same order "
                      "in every epoch");
   return report.at(made_in_epoch(program, loop, sampler) ? sampler.ref() : loop.epochs,
-                   Confidence::certain,
-                   "no set_epoch call on the DistributedSampler: every epoch visits the samples in "
-                   "the same order");
+                   Confidence::certain, std::string(kSameOrder));
 }
 
 }  // namespace
@@ -316,13 +309,10 @@ void check_missing_set_epoch(const Program& program, Report& report) {
   for (const diagnose::TrainingLoop& loop : program.training_loops()) {
     if (!loop.epochs || !loop.iterable || !begins_again(program, loop)) continue;
     for (const CallRef& loader : loaders_of(program, loop.iterable)) {
-      const CallRef sampler = sampler_of(program, loader);
-      if (!sampler || sets_epoch(program, sampler, &loop) || orders_itself(program, sampler) ||
-          program.is_literal_false(sampler.argument(3, "shuffle")) ||
+      const CallRef sampler = reordered_sampler(program, loader);
+      if (!sampler || sets_epoch(program, sampler, &loop) ||
           reads_other_data_each_epoch(program, loop, sampler) ||
           is_sampler_left_out(program, loop.batches, sampler) ||
-          is_evaluation_loader(program,
-                               loader) ||  // an attack on the model has backward passes too
           is_of_another_program(program, sampler))
         continue;
       const auto epochs = epoch_count(program, loop.epochs);

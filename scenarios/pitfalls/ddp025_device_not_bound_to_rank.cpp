@@ -104,8 +104,7 @@ bool stands_above_binding(const Program& program, const CallRef& placement) {
   if (!function || facts::only_before_ranks(program, placement.ref())) return false;
   return std::all_of(bindings.begin(), bindings.end(), [&](const CallRef& binding) {
     return program.enclosing_function(binding.ref()) == function &&
-           program.runs_before(placement.ref(), binding.ref()) &&
-           !program.runs_before(binding.ref(), placement.ref());
+           only_runs_before(program, placement.ref(), binding.ref());
   });
 }
 

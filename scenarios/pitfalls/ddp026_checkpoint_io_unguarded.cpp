@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 
@@ -69,8 +70,7 @@ bool is_fetched_above(const Program& program, const CallRef& load) {
            other.argument(0, "root").text() == load.argument(0, "root").text() &&
            program.is_literal_true(other.keyword("download")) &&
            program.guards(other.ref()).empty() && program.loops_around(other.ref()).empty() &&
-           program.runs_before(other.ref(), load.ref()) &&
-           !program.runs_before(load.ref(), other.ref());
+           only_runs_before(program, other.ref(), load.ref());
   });
 }
 
@@ -121,9 +121,7 @@ bool is_made_above(const Program& program, const CallRef& make) {
     if (other.call == make.call || !other.positional(0)) return false;
     const bool always =
         program.guards(other.ref()).empty() || asks_whether_it_is_there(program, other.ref());
-    if (!always || !program.runs_before(other.ref(), make.ref()) ||
-        program.runs_before(make.ref(), other.ref()))
-      return false;
+    if (!always || !only_runs_before(program, other.ref(), make.ref())) return false;
     const auto theirs = program.sources(other.positional(0));
     return std::any_of(mine.begin(), mine.end(), [&](const diagnose::Source& source) {
       return std::any_of(theirs.begin(), theirs.end(), [&](const diagnose::Source& there) {

@@ -1,3 +1,4 @@
+#include "scenarios/pitfalls/bypass.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
@@ -19,15 +20,12 @@ using diagnose::Source;
 namespace {
 
 // ddp.module, also by a name: inner = ddp.module if hasattr(ddp, "module") else ddp.
-bool is_of_a_wrapper(const Program& program, Ref model) {
-  const auto is_inner = [&](Ref value) {
-    return value.kind() == diagnose::Kind::attribute &&
-           value.child(diagnose::Field::attribute).text() == "module" &&
-           program.wrap_of(value.child(diagnose::Field::object), diagnose::Wrapper::ddp) != nullptr;
-  };
+bool is_below_wrapper(const Program& program, Ref model) {
   const auto sources = program.sources(model);
-  return is_inner(model) || std::any_of(sources.begin(), sources.end(),
-                                        [&](const Source& source) { return is_inner(source.ref); });
+  return wrapper_of_inner(program, model) != nullptr ||
+         std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+           return wrapper_of_inner(program, source.ref) != nullptr;
+         });
 }
 
 // torch.save(state, path), scripted.save(path), after scripted = torch.jit.script(model), and
@@ -37,7 +35,7 @@ std::vector<CallRef> saves_of(const Program& program) {
                            program.calls(Api::torch_save).end());
   for (const CallRef& call : program.calls_named("save_pretrained"))
     if (call.receiver() && call.positional(0) && !call.keyword("is_main_process") &&
-        is_of_a_wrapper(program, call.receiver()))
+        is_below_wrapper(program, call.receiver()))
       out.push_back(call);
   for (const CallRef& call : program.calls_named("save")) {
     if (call.call->api != Api::none || !call.receiver()) continue;

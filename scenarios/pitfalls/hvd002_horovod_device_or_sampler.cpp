@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_alone.hpp"
+#include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
 
@@ -68,8 +69,8 @@ void check_late_binding(const Program& program, Report& report) {
     const bool above = std::all_of(bindings.begin(), bindings.end(), [&](const CallRef& binding) {
       return program.enclosing_function(binding.ref()) ==
                  program.enclosing_function(placed.ref()) &&
-             binding.module == placed.module && program.runs_before(placed.ref(), binding.ref()) &&
-             !program.runs_before(binding.ref(), placed.ref());
+             binding.module == placed.module &&
+             only_runs_before(program, placed.ref(), binding.ref());
     });
     if (!above || !facts::is_reachable(program, placed.ref())) continue;
     report

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/prepared.hpp"
 
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/frozen.hpp"
 #include "scenarios/pitfalls/order.hpp"
@@ -117,15 +118,6 @@ bool is_used_as_module(const Program& program, Ref object) {
   return false;
 }
 
-// What the call passes for the parameter of that name.
-Ref given_for(const CallRef& site, diagnose::FunctionRef function, std::string_view name) {
-  if (const Ref named = site.keyword(name)) return named;
-  std::size_t index = function.function->owner_class != diagnose::kNoNode ? 1 : 0;
-  for (std::size_t place = 0; index < function.function->parameters.size(); ++index, ++place)
-    if (function.function->parameters[index].name == name) return site.positional(place);
-  return {};
-}
-
 constexpr int kHandsOn = 4;
 
 // The model is prepared here, or in every caller, which hands it on.
@@ -138,7 +130,7 @@ Preparation preparation_behind(const Program& program, Ref object, int depth = 0
     return {};
   Preparation found;
   for (const CallRef& site : program.call_sites(function)) {
-    const Ref argument = given_for(site, function, object.text());
+    const Ref argument = facts::argument_for(site, function, object.text());
     if (argument.kind() != Kind::identifier && argument.kind() != Kind::attribute) return {};
     found = preparation_behind(program, argument, depth + 1);
     if (!found.prepare) return {};

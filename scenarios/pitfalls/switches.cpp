@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/switches.hpp"
 
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
@@ -130,11 +131,8 @@ bool is_kept_parameter(FunctionRef function, Ref name) {
 
 // What the call gives for the parameter, or the default where it gives nothing.
 Ref given_for(FunctionRef function, std::string_view name, const CallRef& site) {
-  const std::size_t index = parameter_index(function, name);
-  const bool is_method = function.function->owner_class != kNoNode;
-  if (is_method && index == 0) return {};
-  if (const Ref given = site.argument(index - (is_method ? 1 : 0), name)) return given;
-  const NodeId value = function.function->parameters[index].default_value;
+  if (const Ref given = argument_for(site, function, name)) return given;
+  const NodeId value = function.function->parameters[parameter_index(function, name)].default_value;
   return site.has_splat() || value == kNoNode ? Ref{} : Ref{function.module, value};
 }
 

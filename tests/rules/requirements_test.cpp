@@ -237,19 +237,22 @@ TEST(Requirements, InstallCommandsPinToo) {
   for (const auto& each : cases) EXPECT_EQ(read_installs(each.text).torch, each.torch) << each.text;
 }
 
+// Of the argument that Lightning 2 has lost, in a script beside these files.
+Severity severity_beside(std::map<std::string, std::string> files) {
+  files["train.py"] = "import pytorch_lightning as pl\npl.Trainer(gpus=2, strategy='ddp')\n";
+  DiagnoseOptions options;
+  options.selection.select = {"LIT001"};
+  const auto found = diagnose_texts(files, "train.py", options);
+  EXPECT_EQ(found.size(), 1U);
+  return found.empty() ? Severity::info : found.front().severity;
+}
+
 TEST(Requirements, DeclaredOnesComeBeforeInstallCommands) {
-  const auto severity = [](std::map<std::string, std::string> files) {
-    files["train.py"] = "import pytorch_lightning as pl\npl.Trainer(gpus=2, strategy='ddp')\n";
-    DiagnoseOptions options;
-    options.selection.select = {"LIT001"};
-    const auto found = diagnose_texts(files, "train.py", options);
-    EXPECT_EQ(found.size(), 1U);
-    return found.empty() ? Severity::info : found.front().severity;
-  };
   const std::string install = "pip install pytorch-lightning==1.4\n";
-  EXPECT_EQ(severity({{"install.sh", install}}), Severity::info);
-  EXPECT_EQ(severity({{"install.sh", install}, {"requirements.txt", "pytorch-lightning==2.1\n"}}),
-            Severity::error);
+  EXPECT_EQ(severity_beside({{"install.sh", install}}), Severity::info);
+  EXPECT_EQ(
+      severity_beside({{"install.sh", install}, {"requirements.txt", "pytorch-lightning==2.1\n"}}),
+      Severity::error);
 }
 
 TEST(Requirements, TheTagOfAContainerIsNoVersion) {
@@ -258,22 +261,15 @@ TEST(Requirements, TheTagOfAContainerIsNoVersion) {
 }
 
 TEST(Requirements, TheFolderOfAnImageCounts) {
-  const auto severity = [](std::map<std::string, std::string> files) {
-    files["train.py"] = "import pytorch_lightning as pl\npl.Trainer(gpus=2, strategy='ddp')\n";
-    DiagnoseOptions options;
-    options.selection.select = {"LIT001"};
-    const auto found = diagnose_texts(files, "train.py", options);
-    EXPECT_EQ(found.size(), 1U);
-    return found.empty() ? Severity::info : found.front().severity;
-  };
   const std::string image = "FROM ubuntu:20.04\nRUN pip install pytorch_lightning==1.6.2\n";
-  EXPECT_EQ(severity({{"docker/Dockerfile", image}}), Severity::info);
-  EXPECT_EQ(severity({{"docker/train.Dockerfile", image}}), Severity::info);
-  EXPECT_EQ(severity({{"docker/Dockerfile_gpu", image}}), Severity::info);
-  EXPECT_EQ(severity({{"docker/Dockerfiles.txt", image}}), Severity::error);
-  EXPECT_EQ(severity({{"docs/Dockerfile", image}}), Severity::error);
-  EXPECT_EQ(severity({{"docker/Dockerfile", image}, {"requirements.txt", "lightning==2.1\n"}}),
-            Severity::error);
+  EXPECT_EQ(severity_beside({{"docker/Dockerfile", image}}), Severity::info);
+  EXPECT_EQ(severity_beside({{"docker/train.Dockerfile", image}}), Severity::info);
+  EXPECT_EQ(severity_beside({{"docker/Dockerfile_gpu", image}}), Severity::info);
+  EXPECT_EQ(severity_beside({{"docker/Dockerfiles.txt", image}}), Severity::error);
+  EXPECT_EQ(severity_beside({{"docs/Dockerfile", image}}), Severity::error);
+  EXPECT_EQ(
+      severity_beside({{"docker/Dockerfile", image}, {"requirements.txt", "lightning==2.1\n"}}),
+      Severity::error);
 }
 
 TEST(Requirements, TheNearestDirectoryCounts) {
