@@ -69,6 +69,13 @@ Certainty certainty_of_object(const Program& program, ClassRef cls, int depth) {
   return is_left_to_others(program, cls) ? Certainty::certain : best;
 }
 
+// Objects of the class are made by name, but nowhere that the program comes by: what a name in a
+// call may mean is not one of them.
+bool is_made_out_of_reach(const Program& program, ClassRef cls, int depth) {
+  return !program.calls_named(cls.cls->name).empty() && program.handed_on(cls).empty() &&
+         certainty_of_object(program, cls, depth) == Certainty::no;
+}
+
 // @app.command() and its kin keep the function for a framework to call; PyTorch's own decorators
 // (torch.no_grad, torch.compile) leave the calling to the program.
 bool is_registered(FunctionRef function) {
@@ -137,6 +144,8 @@ Certainty reach(const Program& program, Ref node, int depth, Switches switches) 
   if (!function || is_entry(program, function)) return Certainty::certain;
   if (depth > kFollowedCalls) return Certainty::perhaps;
   if (program.is_spawned(function)) return certainty_of_start(program, depth);
+  const ClassRef owner = program.enclosing_class(node);
+  if (owner && is_made_out_of_reach(program, owner, depth)) return Certainty::no;
   Certainty best = is_reachable(program, node) ? Certainty::perhaps : Certainty::no;
   for (const Switch& each : switches_around(program, function, node)) switches.push_back(each);
   for (const CallRef& site : program.call_sites(function)) {
@@ -147,7 +156,6 @@ Certainty reach(const Program& program, Ref node, int depth, Switches switches) 
     best = std::max(best, reach(program, site.ref(), depth + 1, std::move(outer)));
     if (best == Certainty::certain) return best;
   }
-  const ClassRef owner = program.enclosing_class(node);
   if (owner && (is_called_unseen(function.function->name) ||
                 is_trainer_hook(program, owner, function.function->name)))
     best = std::max(best, certainty_of_object(program, owner, depth));

@@ -68,8 +68,9 @@ bool never_holds(const Program& program, const diagnose::Guard& guard) {
 
 bool is_switched_off(const Program& program, Ref node) {
   const auto guards = program.guards(node);
-  return std::any_of(guards.begin(), guards.end(),
-                     [&](const diagnose::Guard& guard) { return never_holds(program, guard); });
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    return never_holds(program, guard) || is_switched_off_in_object(program, guard);
+  });
 }
 
 }  // namespace bench::pitfalls::facts

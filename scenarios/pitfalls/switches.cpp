@@ -84,15 +84,27 @@ bool is_written_out(Kind kind) {
          kind == Kind::tuple || kind == Kind::set;
 }
 
+// `create`, or `self.create` of an object.
+bool is_name(Ref part) { return part.kind() == Kind::identifier || part.kind() == Kind::attribute; }
+
 std::optional<bool> decided_comparison(const Program& program, Ref condition, std::string_view name,
                                        const Value& value) {
   const auto& tree = condition.module->tree();
   if (tree.child_count(condition.node) != 2) return std::nullopt;
   const Ref left = condition.with(tree.child_at(condition.node, 0));
   const Ref right = condition.with(tree.child_at(condition.node, 1));
-  if (left.kind() != Kind::identifier || left.text() != name || !is_written_out(right.kind()))
-    return std::nullopt;
+  if (!is_name(left) || left.text() != name || !is_written_out(right.kind())) return std::nullopt;
   return compared_as(tree[condition.node].op, value, program.evaluate(right));
+}
+
+// DDP(model), Net(args), model.to(rank): an object.
+bool is_made_object(const Program& program, const CallRef& made) {
+  using diagnose::Api;
+  if (!made) return false;
+  const Api api = made.call->api;
+  return api == Api::torch_device || api == Api::ddp || api == Api::data_parallel ||
+         (made.receiver() && (made.call->name == "to" || made.call->name == "cuda")) ||
+         program.class_of_call(made);
 }
 
 // torch.device("cuda", rank), f"cuda:{rank}", [0, 1]: whatever it is, it is not None.
@@ -103,9 +115,8 @@ bool is_surely_something(const Program& program, Ref given) {
            if (source.how != diagnose::Source::How::value) return false;
            const CallRef made = program.as_call(source.ref);
            const Kind kind = source.ref.kind();
-           return (made && made.call->api == diagnose::Api::torch_device) || kind == Kind::string ||
-                  kind == Kind::integer || kind == Kind::list || kind == Kind::tuple ||
-                  kind == Kind::dictionary;
+           return is_made_object(program, made) || kind == Kind::string || kind == Kind::integer ||
+                  kind == Kind::list || kind == Kind::tuple || kind == Kind::dictionary;
          });
 }
 
@@ -117,7 +128,19 @@ std::size_t parameter_index(FunctionRef function, std::string_view name) {
       parameters.begin());
 }
 
-// A parameter that the function gives no other value itself.
+// A loop of the function comes back from the later node to the earlier one.
+bool is_looped(FunctionRef function, NodeId earlier, NodeId later) {
+  const auto& tree = function.module->tree();
+  for (NodeId at = tree[earlier].parent; at != kNoNode && at != function.function->node;
+       at = tree[at].parent)
+    if ((tree[at].kind == Kind::for_statement || tree[at].kind == Kind::while_statement) &&
+        tree.contains(at, later))
+      return true;
+  return false;
+}
+
+}  // namespace
+
 bool is_kept_parameter(FunctionRef function, Ref name) {
   if (name.kind() != Kind::identifier ||
       parameter_index(function, name.text()) >= function.function->parameters.size())
@@ -125,24 +148,23 @@ bool is_kept_parameter(FunctionRef function, Ref name) {
   const auto& defs = function.module->defs_of(name.text(), false);
   return std::none_of(defs.begin(), defs.end(), [&](const auto index) {
     const auto& def = function.module->defs()[index];
-    return def.scope == function.function->node && def.kind != diagnose::DefKind::parameter;
+    return def.scope == function.function->node && def.kind != diagnose::DefKind::parameter &&
+           (def.target < name.node || is_looped(function, name.node, def.target));
   });
 }
 
-// What the call gives for the parameter, or the default where it gives nothing.
 Ref given_for(FunctionRef function, std::string_view name, const CallRef& site) {
   if (const Ref given = argument_for(site, function, name)) return given;
   const NodeId value = function.function->parameters[parameter_index(function, name)].default_value;
   return site.has_splat() || value == kNoNode ? Ref{} : Ref{function.module, value};
 }
 
-}  // namespace
-
 std::optional<bool> decided(const Program& program, Ref condition, std::string_view name,
                             const Value& value) {
   const auto& node = condition.module->tree()[condition.node];
   switch (node.kind) {
     case Kind::identifier:
+    case Kind::attribute:
       return condition.text() == name ? truth_of(value) : std::nullopt;
     case Kind::not_expression:
       return negated(decided(program, condition.child(Field::argument), name, value));

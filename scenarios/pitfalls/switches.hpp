@@ -20,11 +20,23 @@ struct Switch {
 };
 using Switches = std::vector<Switch>;
 
-// What a condition says where one name in it has the value; empty where that does not decide it.
+// What a condition says where one name in it, or self.name, has the value; empty where that does
+// not decide it.
 std::optional<bool> decided(const Program& program, Ref condition, std::string_view name,
                             const diagnose::Value& value);
 
-// The conditions around the node, within the function, on parameters that it never sets.
+// A parameter that the function gives no other value before it comes to the name:
+// `if model is None: model = build()`.
+bool is_kept_parameter(diagnose::FunctionRef function, Ref name);
+
+// What the call gives for the parameter, or the default where it gives nothing.
+Ref given_for(diagnose::FunctionRef function, std::string_view name, const CallRef& site);
+
+// A guard that asks about an attribute which every object of the class is made without:
+// `if self.create:` after `self.create = create` in the constructor.
+bool is_switched_off_in_object(const Program& program, const diagnose::Guard& guard);
+
+// The conditions around the node, within the function, on parameters that it does not set before.
 Switches switches_around(const Program& program, diagnose::FunctionRef function, Ref node);
 
 // Whether the call leaves the switches so that the node is not reached. A parameter of the caller
