@@ -18,12 +18,14 @@ std::string prefix_of(const std::string& top) {
   return folder.ends_with('/') ? folder : folder + '/';
 }
 
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
 }  // namespace
 
 void LaunchTable::note_files(const std::vector<SourceFile>& files) {
   std::set<std::string> given;
   for (const SourceFile& file : files) {
-    paths_.insert(file.path);
+    if (paths_.insert(file.path).second) ++named_[file_name(file.path)];
     std::error_code error;
     if (file.is_named) given.insert(fs::absolute(file.path, error).lexically_normal().string());
   }
@@ -43,8 +45,13 @@ void LaunchTable::note_file(const SourceFile& file) {
   }
 }
 
+bool LaunchTable::is_only_one(const std::string& path) const {
+  const auto known = named_.find(file_name(path));
+  return known != named_.end() && known->second == 1;
+}
+
 // Among several scripts of one name: the one at the path that the launch line gives, from its own
-// folder; where none is there, those in folders below or above.
+// folder; where none is there, those in folders below or above, and the only one of its name.
 bool LaunchTable::may_start(const LaunchLine& launch, const SourceFile& script) const {
   const auto is_given = [&](const std::string& path) { return paths_.contains(path); };
   if (names_script(launch, script.path, prefix_of(script.top), is_given)) return true;
@@ -60,14 +67,15 @@ bool LaunchTable::may_start(const LaunchLine& launch, const SourceFile& script) 
            outer.end();
   };
   const fs::path home = fs::path(script.path).parent_path();
-  return holds(folder, home) || holds(home, folder);
+  // scripts/train.sh beside src/train.py: started from src, and no other script has the name.
+  return holds(folder, home) || holds(home, folder) || is_only_one(script.path);
 }
 
 // srun ./rank.sh starts the script once for each task: what stands in it is started by srun.
 void LaunchTable::start_by_srun(std::vector<LaunchLine>& lines) const {
   for (LaunchLine& line : lines) {
     if (line.launcher != Launcher::python) continue;
-    const auto starts = launches_.find(line.file.substr(line.file.rfind('/') + 1));
+    const auto starts = launches_.find(file_name(line.file));
     if (starts == launches_.end() || starts->second.size() != 1) continue;
     const LaunchLine& start = starts->second.front();
     if (start.launcher != Launcher::srun || documents_.contains(start.file)) continue;
@@ -78,7 +86,7 @@ void LaunchTable::start_by_srun(std::vector<LaunchLine>& lines) const {
 
 std::vector<LaunchLine> LaunchTable::lines_of(const SourceFile& script) {
   std::vector<LaunchLine> out;
-  const auto launched = launches_.find(script.path.substr(script.path.rfind('/') + 1));
+  const auto launched = launches_.find(file_name(script.path));
   if (launched != launches_.end())
     std::copy_if(launched->second.begin(), launched->second.end(), std::back_inserter(out),
                  [&](const LaunchLine& launch) { return may_start(launch, script); });

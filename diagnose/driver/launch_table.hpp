@@ -34,6 +34,7 @@ class LaunchTable {
 
  private:
   void note_file(const SourceFile& file);
+  bool is_only_one(const std::string& path) const;  // of its file name
   bool may_start(const LaunchLine& launch, const SourceFile& script) const;
   void start_by_srun(std::vector<LaunchLine>& lines) const;
 
@@ -41,7 +42,8 @@ class LaunchTable {
   Surroundings surroundings_;
   std::map<std::string, std::vector<LaunchLine>> launches_;  // by the script's file name
   std::set<std::string> paths_;
-  std::set<std::string> documents_;  // that are evidence only
+  std::map<std::string, int> named_;  // how many files have a name
+  std::set<std::string> documents_;   // that are evidence only
 };
 
 }  // namespace bench::diagnose

@@ -230,7 +230,10 @@ TEST(Launches, BelongToTheScriptBesideThem) {
   // Started from the folder above, or below it; never from one that has nothing to do with it.
   EXPECT_EQ(count({{"scripts/run.sh", launch}, {"main.py", script}}, "main.py"), 1U);
   EXPECT_EQ(count({{"run.sh", launch}, {"src/main.py", script}}, "src/main.py"), 1U);
-  EXPECT_EQ(count({{"a/run.sh", launch}, {"b/main.py", script}}, "b/main.py"), 0U);
+  // Beside each other: only where no other script has the name.
+  EXPECT_EQ(count({{"a/run.sh", launch}, {"b/main.py", script}}, "b/main.py"), 1U);
+  EXPECT_EQ(
+      count({{"a/run.sh", launch}, {"b/main.py", script}, {"c/main.py", script}}, "b/main.py"), 0U);
 }
 
 TEST(Launches, MayLackTheirCommand) {
