@@ -92,14 +92,6 @@ bool loads_into_wrapper(const Program& program) {
   return copies_into_wrapper(program) || hands_wrapper_to_loader(program);
 }
 
-// (model.module if distributed else model).load_state_dict(...)
-bool loads_below_wrapper(const Program& program) {
-  const auto loads = program.calls_named("load_state_dict");
-  return std::any_of(loads.begin(), loads.end(), [](const CallRef& load) {
-    return load.receiver() && facts::contains(load.receiver().text(), ".module");
-  });
-}
-
 // raw = model.module if distributed else model: the program looks below a wrapper of its own.
 std::vector<Ref> modules_taken(const Program& program) {
   std::vector<Ref> out;
@@ -112,18 +104,6 @@ std::vector<Ref> modules_taken(const Program& program) {
         out.push_back(attribute);
     }
   return out;
-}
-
-bool takes_module(const Program& program) { return !modules_taken(program).empty(); }
-
-// The model is restored under its name before anything is wrapped.
-bool restores_bare(const Program& program, Ref object) {
-  const Wrap* wrap = program.wrap_of(object);
-  for (const CallRef& load : program.calls_named("load_state_dict"))
-    if (load.receiver() && wrap->module && program.same_variable(load.receiver(), wrap->module) &&
-        only_runs_before(program, load.ref(), wrap->call.ref()))
-      return true;
-  return false;
 }
 
 // The wrapper in the runs that make one, and nothing else there: no name that may hold
@@ -319,11 +299,9 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
   for (const CallRef& save : states_saved(program)) {
     for (const CallRef& state : states_in(program, save)) {
       if (state.call->name != "state_dict" || !state.receiver()) continue;
-      // Where only some runs wrap, what the program does elsewhere says what the keys should be.
+      // Where only some runs wrap, the keys are not even the same in all of them.
       const bool wrapped = facts::is_surely_wrapped(program, state.receiver()) ||
-                           (is_wrapped_in_some_runs(program, state) &&
-                            (loads_below_wrapper(program) ||
-                             restores_bare(program, state.receiver()) || takes_module(program)));
+                           is_wrapped_in_some_runs(program, state);
       if (!wrapped || is_saved_below_otherwise(program, state)) continue;
       Finding& finding = report.at(
           state.ref(), Confidence::likely,

@@ -59,6 +59,16 @@ bool starts_anew(const Program& program, Ref object, Ref loop) {
   });
 }
 
+// preds = [] further up in the round: so does what `preds += [...]` adds to.
+bool is_set_before(Ref loop, NodeId addition, std::string_view name) {
+  const Module& module = *loop.module;
+  const auto& set = module.nodes_of(Kind::assignment);
+  return std::any_of(set.begin(), set.end(), [&](const NodeId node) {
+    return node < addition && module.tree().contains(loop.node, node) &&
+           loop.with(node).child(Field::left).text() == name;
+  });
+}
+
 // All that the loop adds to, in source order; `name` may be any expression.
 std::vector<Assigned> sums_of(const Program& program, Ref loop) {
   std::vector<Assigned> out;
@@ -66,6 +76,7 @@ std::vector<Assigned> sums_of(const Program& program, Ref loop) {
   for (const NodeId node : module.nodes_of(Kind::augmented_assignment))
     if (module.tree().contains(loop.node, node)) {
       const Ref at = loop.with(node);
+      if (is_set_before(loop, node, at.child(Field::left).text())) continue;
       out.push_back({std::string(at.child(Field::left).text()), node, at.child(Field::right)});
     }
   for (const CallRef& call : facts::calls_in(loop)) {

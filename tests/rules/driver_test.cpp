@@ -227,7 +227,7 @@ TEST(Launches, BelongToTheScriptBesideThem) {
   const Texts moved{{"run.sh", "cd b\n" + launch}, {"main.py", script}, {"b/main.py", script}};
   EXPECT_EQ(count(moved, "main.py"), 0U);
   EXPECT_EQ(count(moved, "b/main.py"), 1U);
-  // Started from the folder above, or below it; never from one that has nothing to do with it.
+  // Started from the folder above, or below it.
   EXPECT_EQ(count({{"scripts/run.sh", launch}, {"main.py", script}}, "main.py"), 1U);
   EXPECT_EQ(count({{"run.sh", launch}, {"src/main.py", script}}, "src/main.py"), 1U);
   // Beside each other: only where no other script has the name.
