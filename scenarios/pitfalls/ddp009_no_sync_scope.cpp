@@ -17,22 +17,43 @@ using diagnose::NodeId;
 
 namespace {
 
+// What the context may be: model.no_sync() or nullcontext(), and what is called for it,
+// model.no_sync or nullcontext.
+std::vector<Ref> chosen_contexts(const Program& program, Ref context) {
+  std::vector<Ref> out;
+  for (const diagnose::Source& source : program.sources(context)) out.push_back(source.ref);
+  const CallRef call = program.as_call(context);
+  if (!call || call.module->tree()[call.call->function].kind != Kind::identifier) return out;
+  const auto functions = program.sources(context.with(call.call->function));
+  if (functions.size() > 1) out.clear();
+  if (functions.size() > 1)
+    for (const diagnose::Source& source : functions) out.push_back(source.ref);
+  return out;
+}
+
 // model for `with model.no_sync():`, also where the context is chosen above.
 Ref synced_model(const Program& program, Ref context) {
-  for (const diagnose::Source& source : program.sources(context)) {
-    const CallRef call = program.as_call(source.ref);
+  for (const Ref chosen : chosen_contexts(program, context)) {
+    if (chosen.kind() == Kind::attribute && chosen.child(Field::attribute).text() == "no_sync")
+      return chosen.child(Field::object);
+    const CallRef call = program.as_call(chosen);
     if (!call || call.call->name != "no_sync") continue;
     return call.positional(0) ? call.positional(0) : call.receiver();  // accelerator.no_sync(model)
   }
   return {};
 }
 
+// with context(): ... if last: optimizer.step(), where the context may be another one by then.
+bool steps_with_another(const Program& program, Ref with, Ref context, Ref step) {
+  if (chosen_contexts(program, context).size() < 2) return false;
+  return program.guards(step).size() > program.guards(with).size();
+}
+
 // if last: out = run() beside else: with model.no_sync(): out = run(), or a context that is chosen:
 // the last micro-batch reduces what the others have summed up, wherever backward() stands.
 bool last_pass_syncs(const Program& program, Ref with, Ref context, Ref body) {
-  for (const diagnose::Source& source : program.sources(context))
-    if (const CallRef call = program.as_call(source.ref); call && call.call->name != "no_sync")
-      return true;
+  for (const Ref chosen : chosen_contexts(program, context))
+    if (!facts::contains(chosen.text(), "no_sync")) return true;
   const auto& tree = with.module->tree();
   const NodeId choosing = tree.ancestor(with.node, Kind::if_statement);
   if (choosing == kNoNode) return false;
@@ -59,6 +80,14 @@ bool runs_method_out_of_sight(const Program& program, Ref body) {
   });
 }
 
+NodeId last_backward(Ref body) {
+  NodeId last = kNoNode;
+  for (const CallRef& call : facts::calls_in(body))
+    if (call.call->name == "backward" && (last == kNoNode || call.call->node > last))
+      last = call.call->node;
+  return last;
+}
+
 }  // namespace
 
 void check_no_sync_scope(const Program& program, Report& report) {
@@ -79,7 +108,12 @@ void check_no_sync_scope(const Program& program, Report& report) {
                               (program.has_ddp() || program.framework_distributes());
       if (!may_be_ddp && !program.is_wrapped(model, diagnose::Wrapper::ddp)) continue;
       const std::string name(model.text());
+      const NodeId last = last_backward(body);
       const bool forward = program.subtree_calls(body, [&](CallRef call) {
+        // update_ema(model, ema) behind the backward pass is no forward pass.
+        if (call.module == module && tree.contains(body.node, call.call->node) && last != kNoNode &&
+            call.call->node >= tree[last].last)
+          return false;
         // criterion(model, batch) runs it too.
         for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
           if (argument.text() == name) return true;
@@ -94,7 +128,8 @@ void check_no_sync_scope(const Program& program, Report& report) {
                (call.call->name == "training_step" && !program.callee(call));
       });
       for (const CallRef& call : facts::calls_in(body))
-        if (call.call->name == "step" && program.comes_from(call.receiver(), Api::optimizer))
+        if (call.call->name == "step" && program.comes_from(call.receiver(), Api::optimizer) &&
+            !steps_with_another(program, with, with.with(context), call.ref()))
           report
               .at(call.ref(), Confidence::certain,
                   "the optimizer steps inside no_sync(): on gradients that were never reduced, so "

@@ -54,7 +54,16 @@ bool assigns_epoch(const Program& program) {
   return false;
 }
 
-// 0, or a name that is given 0 once and never another value: epoch = 0, and no epoch += 1.
+// In the loop over epochs itself: what is set above it stays the same in all of them.
+bool is_round_of_training(const Program& program, Ref node) {
+  const Ref round = program.innermost_loop(node);
+  const auto& loops = program.training_loops();
+  return round && std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
+           return loop.epochs == round && loop.epochs != loop.batches;
+         });
+}
+
+// 0, or a name that is given a value once and never another one: epoch = start, no epoch += 1.
 bool never_changes(const Program& program, Ref epoch) {
   if (epoch.kind() == Kind::integer) return true;
   if (epoch.kind() != Kind::identifier) return false;
@@ -72,7 +81,8 @@ bool never_changes(const Program& program, Ref epoch) {
     if (value || def.kind != diagnose::DefKind::assign || def.element >= 0) return false;
     value = epoch.with(def.value);
   }
-  return value && value.kind() == Kind::integer && !program.innermost_loop(value);
+  if (!value || program.innermost_loop(value)) return false;
+  return value.kind() == Kind::integer || is_round_of_training(program, epoch);
 }
 
 // sampler.set_epoch(start) above the loop over epochs, and outside of any other: told once.

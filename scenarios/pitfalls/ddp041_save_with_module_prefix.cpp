@@ -137,6 +137,19 @@ bool is_saved_below_otherwise(const Program& program, const CallRef& state) {
   });
 }
 
+// ema = copy.deepcopy(ddp_model), made below the wrapper: a wrapper too.
+bool is_copy_of_wrapper(const Program& program, Ref object) {
+  const auto sources = program.sources(object);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef copy = program.as_call(source.ref);
+    if (!copy || copy.call->name != "deepcopy") return false;
+    const Ref copied = copy.positional(0);
+    const Wrap* wrap = copied ? program.wrap_of(copied) : nullptr;
+    return wrap != nullptr && facts::is_surely_wrapped(program, copied) &&
+           only_runs_before(program, wrap->call.ref(), copy.ref());
+  });
+}
+
 // torch.save(...), and save_checkpoint({...}, path) of a file that is not at hand.
 std::vector<CallRef> states_saved(const Program& program) {
   std::vector<CallRef> out(program.calls(Api::torch_save).begin(),
@@ -300,14 +313,17 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
     for (const CallRef& state : states_in(program, save)) {
       if (state.call->name != "state_dict" || !state.receiver()) continue;
       // Where only some runs wrap, the keys are not even the same in all of them.
-      const bool wrapped = facts::is_surely_wrapped(program, state.receiver()) ||
-                           is_wrapped_in_some_runs(program, state);
-      if (!wrapped || is_saved_below_otherwise(program, state)) continue;
+      const bool always = facts::is_surely_wrapped(program, state.receiver()) ||
+                          is_copy_of_wrapper(program, state.receiver());
+      if ((!always && !is_wrapped_in_some_runs(program, state)) ||
+          is_saved_below_otherwise(program, state))
+        continue;
       Finding& finding = report.at(
           state.ref(), Confidence::likely,
           "the wrapper's state_dict has 'module.' before every key: a bare model finds missing and "
           "unexpected keys");
-      finding.help = "Save model.module.state_dict().";
+      finding.help = always ? "Save model.module.state_dict()."
+                            : "Save model.module.state_dict() in the runs that wrap the model.";
       if (is_loaded_beside(program)) {
         tell_as_note(finding);
         finding.message += " (check: a script beside this one wraps its model too, and loads)";
@@ -315,7 +331,12 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
         soften_if_stripped_beside(program, finding);
       }
       const std::string receiver(state.receiver().text());
-      replace(state.receiver(), receiver + ".module", "Save the wrapped model", finding);
+      const std::string below = receiver + ".module";
+      replace(
+          state.receiver(),
+          always ? below
+                 : "(" + below + " if hasattr(" + receiver + ", \"module\") else " + receiver + ")",
+          "Save the wrapped model", finding);
       break;
     }
   }
