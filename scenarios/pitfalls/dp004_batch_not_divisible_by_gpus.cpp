@@ -138,6 +138,39 @@ bool feeds_no_model(const Program& program, const CallRef& loader) {
   return consumed && !handed_on(program, loader, name);
 }
 
+// if torch.cuda.device_count() > 1: model = DataParallel(model): two GPUs at least.
+bool is_made_for_several(const Program& program, const Wrap& wrap) {
+  const auto guards = program.guards(wrap.call.ref());
+  return !wrap.call.argument(1, "device_ids") &&
+         std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+           const std::string_view text = guard.condition.text();
+           return guard.holds && facts::contains(text, "device_count()") &&
+                  facts::contains(text, "> 1");
+         });
+}
+
+// A loader whose batches a model is trained on under DataParallel.
+bool feeds_training(const Program& program, const CallRef& loader) {
+  // A sampler for ranks: this loader is of the runs with DistributedDataParallel.
+  return !is_evaluation_loader(program, loader) && !sampler_of(program, loader) &&
+         facts::is_reachable(program, loader.ref()) && !feeds_no_model(program, loader);
+}
+
+// However many GPUs there are, one sample is for one of them.
+void check_batches_of_one(const Program& program, Report& report) {
+  for (const CallRef& loader : program.calls(Api::data_loader)) {
+    const Ref argument = loader.argument(1, "batch_size");
+    const Value batch = program.evaluate(argument);
+    if (!batch.is_integer() || batch.integer != 1 || batch.is_default ||
+        !feeds_training(program, loader))
+      continue;
+    report
+        .at(argument, Confidence::certain,
+            "a batch of 1 under DataParallel goes to one GPU: all others stay idle")
+        .help = "Use a multiple of the number of GPUs as batch size.";
+  }
+}
+
 }  // namespace
 
 void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
@@ -149,11 +182,10 @@ void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
     if (!ids.empty()) gpus = static_cast<std::int64_t>(ids.size());
     if (!gpus && !wrap.call.argument(1, "device_ids") && !is_count_of_other_branch(program, wrap))
       gpus = facts::visible_gpus(program);
+    if (!gpus && is_made_for_several(program, wrap)) check_batches_of_one(program, report);
     if (!gpus || *gpus < 2 || *gpus > kMostGpus) continue;
     for (const CallRef& loader : program.calls(Api::data_loader)) {
-      // A sampler for ranks: this loader is of the runs with DistributedDataParallel.
-      if (is_evaluation_loader(program, loader) || sampler_of(program, loader)) continue;
-      if (!facts::is_reachable(program, loader.ref()) || feeds_no_model(program, loader)) continue;
+      if (!feeds_training(program, loader)) continue;
       const Ref argument = loader.argument(1, "batch_size");
       const Value batch = program.evaluate(argument);
       if (!batch.is_integer() || batch.integer <= 0 || batch.integer % *gpus == 0) continue;

@@ -45,7 +45,9 @@ bool counts(std::string_view name) {
          says_any(name, {"count", "num", "cnt", "sample", "step", "time", "token", "seen"});
 }
 
+// x.size(0) or len(x) alone; loss.item() * x.size(0) is a loss.
 bool is_size(std::string_view text) {
+  if (facts::contains(text, " * ")) return false;
   return text.ends_with(".size(0)") || text.starts_with("len(") || text.ends_with(".numel()") ||
          text.ends_with(".shape[0]");
 }

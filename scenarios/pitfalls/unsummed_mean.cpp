@@ -79,8 +79,10 @@ UnsummedMean share_of_dataset(const Program& program, Ref loop, const CallRef& s
   const auto& tree = body.module->tree();
   for (diagnose::NodeId node = body.node; node < tree[body.node].last; ++node) {
     const Ref division = body.with(node);
-    if (division.kind() != Kind::binary || tree[node].op != diagnose::Op::divide ||
-        tree.contains(loop.node, node) || speaks_of_ranks(statement_of(division).text()) ||
+    const bool divides =
+        division.kind() == Kind::binary || division.kind() == Kind::augmented_assignment;
+    if (!divides || tree[node].op != diagnose::Op::divide || tree.contains(loop.node, node) ||
+        speaks_of_ranks(statement_of(division).text()) ||
         !is_length_of(program, division.child(Field::right), loop, data))
       continue;
     const VariableNames names = variables_in(division.child(Field::left));
