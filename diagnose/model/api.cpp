@@ -176,6 +176,7 @@ constexpr Family kFamilies[] = {
     {"transformers.AdamW", Api::optimizer},
     {"transformers.get_", Api::scheduler},
     {"transformers.optimization.get_", Api::scheduler},
+    {"diffusers.optimization.get_", Api::scheduler},
     {"transformers.optimization.AdamW", Api::optimizer},
     {"torchvision.models.", Api::torchvision_model},
     {"timm.create_model", Api::torchvision_model},

@@ -56,11 +56,62 @@ void check_schedulers_of_epochs(const Program& program, Report& report) {
   }
 }
 
+// The name of a number of steps that the schedule is made for: num_training_steps=args.steps.
+// Empty where it is counted from the batches.
+Ref horizon_of(const Program& program, const CallRef& scheduler) {
+  for (const std::string_view name : {"num_training_steps", "T_max", "total_steps"}) {
+    const Ref steps = scheduler.keyword(name);
+    if (!steps || (steps.kind() != Kind::identifier && steps.kind() != Kind::attribute)) continue;
+    for (const diagnose::Source& source : program.sources(steps))
+      if (facts::contains(source.ref.text(), "len(")) return {};
+    return steps;
+  }
+  return {};
+}
+
+// while step < args.steps: ... and if step >= args.steps: break, around the node.
+bool ends_at(const Program& program, Ref node, Ref steps) {
+  const auto& tree = node.module->tree();
+  const auto loops = program.loops_around(node);
+  if (loops.empty() || loops.back().module != node.module) return false;
+  for (const diagnose::NodeId at : node.module->nodes_of(Kind::comparison)) {
+    if (!tree.contains(loops.back().node, at) || tree.child_count(at) != 2) continue;
+    const diagnose::NodeId test = tree[at].parent;
+    const bool decides =
+        tree[test].kind == Kind::while_statement ||
+        (tree[test].kind == Kind::if_statement && facts::contains(tree.text(test), "break"));
+    if (decides && tree.text(tree.child_at(at, 1)) == steps.text()) return true;
+  }
+  return false;
+}
+
+// The schedule ends with the training, counted in steps of one process, and is prepared.
+void check_schedulers_of_steps(const Program& program, Report& report) {
+  if (steps_once(program)) return;
+  for (const CallRef& scheduler : program.calls(Api::scheduler)) {
+    const std::string_view name = program.assigned_name(scheduler.ref());
+    const Ref steps = horizon_of(program, scheduler);
+    if (name.empty() || !steps || !is_prepared(program, scheduler, name)) continue;
+    for (const CallRef& step : program.calls_named("step")) {
+      if (step.receiver().text() != name || step.module != scheduler.module ||
+          is_step_of_epoch(program, step) || !ends_at(program, step.ref(), steps))
+        continue;
+      report
+          .at(scheduler.ref(), Confidence::likely,
+              "the schedule is made for the steps of the loop and is then prepared: its step() "
+              "advances once for every process, so it ends too early")
+          .help = "Give it num_processes times as many steps, or do not prepare the scheduler.";
+      break;
+    }
+  }
+}
+
 }  // namespace
 
 void check_accelerate_scheduler_steps(const Program& program, Report& report) {
   if (!program.uses(Api::accelerator)) return;
   check_schedulers_of_epochs(program, report);
+  check_schedulers_of_steps(program, report);
   const auto prepares = program.calls_named("prepare");
   for (const CallRef& scheduler : program.calls(Api::scheduler)) {
     const std::string_view name = program.assigned_name(scheduler.ref());
