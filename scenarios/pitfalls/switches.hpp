@@ -4,7 +4,6 @@
 
 #include "scenarios/pitfalls/rule.hpp"
 
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -19,10 +18,6 @@ struct Switch {
   std::string_view outside;
 };
 using Switches = std::vector<Switch>;
-
-// What a condition says where one name in it has the value; empty where that does not decide it.
-std::optional<bool> decided(const Program& program, Ref condition, std::string_view name,
-                            const diagnose::Value& value);
 
 // The conditions around the node, within the function, on parameters that it never sets.
 Switches switches_around(const Program& program, diagnose::FunctionRef function, Ref node);
