@@ -12,14 +12,25 @@ namespace {
 
 constexpr int kDepth = 24;
 constexpr std::size_t kMaxEntries = 20'000;
+// Items of all lists of a file together: aliases of aliases double with every line.
+constexpr std::size_t kMaxItems = 100'000;
 // Nesting yaml-cpp would follow by recursion; deeper input is no training config.
 constexpr int kMaxNesting = 200;
 
 Value from_scalar(const std::string& text, bool quoted) {
+  if (!quoted) return value_of_scalar(text);
   Value value;
   value.string = text;
   value.type = Value::Type::string;
-  if (quoted) return value;
+  return value;
+}
+
+}  // namespace
+
+Value value_of_scalar(const std::string& text) {
+  Value value;
+  value.string = text;
+  value.type = Value::Type::string;
   if (text == "null" || text == "~" || text.empty() || text == "None") {
     value.type = Value::Type::none;
     return value;
@@ -43,6 +54,8 @@ Value from_scalar(const std::string& text, bool quoted) {
   if (stop != text.c_str() && *stop == '\0') value.type = Value::Type::number;
   return value;
 }
+
+namespace {
 
 class YamlReader {
  public:
@@ -73,10 +86,14 @@ class YamlReader {
     if (node.IsNull()) value.type = Value::Type::none;
     if (!node.IsSequence() || depth > kDepth) return value;
     value.type = Value::Type::list;
-    for (const auto& item : node) value.items.push_back(value_of(item, depth + 1));
+    for (const auto& item : node) {
+      if (++items_ > kMaxItems) return {};
+      value.items.push_back(value_of(item, depth + 1));
+    }
     return value;
   }
 
+  std::size_t items_ = 0;
   const std::string& file_;
   std::vector<ConfigEntry>& out_;
 };

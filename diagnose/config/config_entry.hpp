@@ -26,6 +26,9 @@ struct ConfigEntry {
   }
 };
 
+// What YAML understands by a plain scalar: 1e-3, null, False, on.
+Value value_of_scalar(const std::string& text);
+
 std::vector<ConfigEntry> read_yaml(const std::string& file, const std::string& text);  // and JSON
 std::vector<ConfigEntry> read_toml(const std::string& file, const std::string& text);
 

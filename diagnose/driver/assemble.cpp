@@ -136,6 +136,7 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
   ProgramInput input;
   input.launches = context.launches;
   input.gpus = context.gpus;
+  input.shipped = context.shipped;
   input.is_notebook = script.ends_with(".ipynb");
   if (context.list)
     input.any_beside = [script, top = context.top, list = context.list,

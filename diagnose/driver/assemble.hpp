@@ -28,6 +28,7 @@ struct ProgramContext {
   NewestVersions newest;
   std::optional<int> gpus;
   Lister list;  // of directories, for questions about files beside the script
+  ShippedValues shipped;
 };
 
 // Directories from the file's own up to `top`, nearest first.

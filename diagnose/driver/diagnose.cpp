@@ -6,6 +6,7 @@
 #include "diagnose/driver/directory.hpp"
 #include "diagnose/driver/finisher.hpp"
 #include "diagnose/driver/launch_table.hpp"
+#include "diagnose/driver/project_configs.hpp"
 #include "diagnose/driver/project_requirements.hpp"
 #include "diagnose/driver/source_files.hpp"
 #include "diagnose/driver/task_plan.hpp"
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <filesystem>
 #include <iterator>
 #include <mutex>
 #include <set>
@@ -72,7 +74,8 @@ class Session {
       : options_(options),
         cache_(std::move(reader), options.parse_limit),
         list_(std::move(list)),
-        launches_(cache_, list_) {
+        launches_(cache_, list_),
+        configs_(cache_, list_) {
     if (options.launch) {
       auto launch = parse_launch(*options.launch);
       if (!launch)
@@ -195,7 +198,21 @@ class Session {
     if (given_launch_) context.launches.push_back(*given_launch_);
     if (!given_launch_) context.launches = launches_.lines_of(file);
     context.newest = versions_of(file, context.launches);
+    context.shipped = [this, file](const std::string& key) { return configured(file, key); };
     return context;
+  }
+
+  // A script that was given alone may lie below its project's root.
+  std::vector<ShippedValue> configured(const SourceFile& file, const std::string& key) {
+    if (file.is_named) {
+      const auto above = launches_.directories_above_given(file.path);
+      if (above.empty()) return configs_.values_of(directory_of(file.path), file.path, key);
+      std::error_code error;
+      const auto path = std::filesystem::absolute(file.path, error).lexically_normal();
+      return configs_.values_of(above.back(), path.string(), key);
+    }
+    const auto directories = directories_above(file.path, file.top);
+    return configs_.values_of(configs_.root_among(directories, file.top), file.path, key);
   }
 
   NewestVersions versions_of(const SourceFile& file, const std::vector<LaunchLine>& launches) {
@@ -281,6 +298,7 @@ class Session {
   ModuleCache cache_;
   Lister list_;
   LaunchTable launches_;
+  ProjectConfigs configs_;
   std::optional<LaunchLine> given_launch_;
   std::mutex mutex_;
   std::set<std::string> covered_;

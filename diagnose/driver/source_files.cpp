@@ -17,12 +17,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_hidden_or_vendored(const std::string& name) {
+}  // namespace
+
+bool is_skipped_directory(const std::string& name) {
   static constexpr std::string_view kSkipped[] = {"node_modules", "__pycache__", "site-packages",
                                                   "build",        "dist",        "venv"};
   return name.starts_with(".") ||
          std::find(std::begin(kSkipped), std::end(kSkipped), name) != std::end(kSkipped);
 }
+
+namespace {
 
 void walk(const fs::path& top, std::vector<SourceFile>& out) {
   std::error_code error;
@@ -33,7 +37,7 @@ void walk(const fs::path& top, std::vector<SourceFile>& out) {
     const auto status = at->symlink_status(error);
     if (error) continue;
     if (fs::is_directory(status)) {
-      if (is_hidden_or_vendored(at->path().filename().string())) at.disable_recursion_pending();
+      if (is_skipped_directory(at->path().filename().string())) at.disable_recursion_pending();
       continue;
     }
     if (!fs::is_regular_file(status)) continue;

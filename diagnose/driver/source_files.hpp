@@ -16,6 +16,9 @@ enum class FileType : std::uint8_t { python, notebook, shell, yaml, toml, json, 
 
 FileType type_of(const std::string& path);
 
+// By its name: hidden, or made by tools and filled with what others wrote.
+bool is_skipped_directory(const std::string& name);
+
 struct SourceFile {
   std::string path;  // as the user would write it
   FileType type = FileType::other;

@@ -5,6 +5,7 @@
 
 #include "diagnose/config/config_entry.hpp"
 #include "diagnose/config/requirements.hpp"
+#include "diagnose/config/shipped_value.hpp"
 #include "diagnose/launch/launch_line.hpp"
 #include "diagnose/model/module.hpp"
 
@@ -120,6 +121,7 @@ struct ProgramInput {
   NewestVersions newest;  // of frameworks, by the project's requirement files
   // Whether another Python file in the script's directory has a text that is accepted.
   std::function<bool(const std::function<bool(std::string_view text)>& accepts)> any_beside;
+  ShippedValues shipped;
 };
 
 class Program {
@@ -138,6 +140,10 @@ class Program {
   // are read for it: a question for findings, not for every program.
   bool any_beside(const std::function<bool(std::string_view text)>& accepts) const {
     return input_.any_beside && input_.any_beside(accepts);
+  }
+  // What the project's config files and command lines say of a key; a question for findings too.
+  std::vector<ShippedValue> shipped(const std::string& key) const {
+    return input_.shipped ? input_.shipped(key) : std::vector<ShippedValue>{};
   }
 
   // --- tables

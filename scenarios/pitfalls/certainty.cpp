@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/certainty.hpp"
 
+#include "scenarios/pitfalls/as_configured.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_alone.hpp"
 #include "scenarios/pitfalls/switches.hpp"
@@ -42,6 +43,10 @@ template <std::size_t kCount>
 bool is_listed(const std::string_view (&list)[kCount], std::string_view id) {
   return std::find(std::begin(list), std::end(list), id) != std::end(list);
 }
+
+// Rules about a line that fails whenever it is run: an option that leads there is broken, whether
+// or not the config files of the project switch it on.
+constexpr std::string_view kOfBrokenLines[] = {"DDP012", "LIT001", "LIT003", "LIT004", "LIT005"};
 
 bool needs_ranks(const Rule& rule) {
   if (is_listed(kOfAnyProgram, rule.id)) return false;
@@ -456,6 +461,17 @@ bool Doubts::makes_wrapper() {
                       !lacks_gpus_for(program_, wrap);
              });
   return *wrapper_;
+}
+
+std::string Doubts::about_configuration(const Rule& rule, Ref where) {
+  if (!reads_configs_) reads_configs_ = may_read_configs(program_);
+  if (!*reads_configs_) return {};
+  const std::string why =
+      is_listed(kOfBrokenLines, rule.id) ? "" : passed_by_as_configured(program_, where);
+  // What is wrong with code that is there for ranks stays wrong, however many are started.
+  if (!why.empty() || !is_listed(kOfEveryRank, rule.id)) return why;
+  if (!one_process_) one_process_ = one_process_as_configured(program_);
+  return *one_process_;
 }
 
 std::string Doubts::about(const Rule& rule, Ref where) {

@@ -33,6 +33,10 @@ class Doubts {
   // About the rule's finding at `where`, as half a sentence; empty where all is known, and for
   // rules that need no ranks.
   std::string about(const Rule& rule, Ref where);
+  // Whether the project's config files keep the program from coming by, or from starting ranks
+  // where the rule is about what each of them does; asked of findings that are not in doubt
+  // otherwise.
+  std::string about_configuration(const Rule& rule, Ref where);
 
  private:
   bool starts_ranks();
@@ -41,6 +45,8 @@ class Doubts {
   const Program& program_;
   std::optional<bool> ranks_;
   std::optional<bool> wrapper_;
+  std::optional<bool> reads_configs_;
+  std::optional<std::string> one_process_;  // why the config files start one
 };
 
 }  // namespace bench::pitfalls::facts

@@ -1,3 +1,4 @@
+#include "scenarios/pitfalls/as_configured.hpp"
 #include "scenarios/pitfalls/bypass.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
@@ -47,6 +48,17 @@ Ref synced_model(const Program& program, Ref context) {
 bool steps_with_another(const Program& program, Ref with, Ref context, Ref step) {
   if (chosen_contexts(program, context).size() < 2) return false;
   return program.guards(step).size() > program.guards(with).size();
+}
+
+// Why no micro-batch comes under no_sync(): every place that makes the context is passed by.
+std::string never_entered(const Program& program, Ref context) {
+  std::string why;
+  for (const Ref chosen : chosen_contexts(program, context)) {
+    if (!facts::contains(chosen.text(), "no_sync")) continue;
+    why = facts::passed_by_as_configured(program, chosen);
+    if (why.empty()) break;
+  }
+  return why;
 }
 
 // if last: out = run() beside else: with model.no_sync(): out = run(), or a context that is chosen:
@@ -135,19 +147,22 @@ void check_no_sync_scope(const Program& program, Report& report) {
                   "the optimizer steps inside no_sync(): on gradients that were never reduced, so "
                   "the replicas drift apart")
               .help = "Run the last micro-batch outside of no_sync(), then step.";
-      if (backward && !forward && !runs_method_out_of_sight(program, body))
-        report
-            .at(with, Confidence::likely,
-                "no_sync() covers the backward pass but not the forward: DDP decides at the "
-                "forward, "
-                "so the gradients are reduced all the same")
-            .severity = Severity::warning;
-      if (forward && !backward && !last_pass_syncs(program, with, with.with(context), body))
-        report
-            .at(with, Confidence::likely,
-                "no_sync() covers the forward pass but not the backward: those gradients are never "
-                "reduced and the replicas drift apart")
-            .help = "Put forward and backward of a micro-batch inside no_sync() together.";
+      if (backward && !forward && !runs_method_out_of_sight(program, body)) {
+        Finding& finding = report.at(
+            with, Confidence::likely,
+            "no_sync() covers the backward pass but not the forward: DDP decides at the forward, "
+            "so the gradients are reduced all the same");
+        finding.severity = Severity::warning;
+        tell_as_note(finding, never_entered(program, with.with(context)));
+      }
+      if (forward && !backward && !last_pass_syncs(program, with, with.with(context), body)) {
+        Finding& finding =
+            report.at(with, Confidence::likely,
+                      "no_sync() covers the forward pass but not the backward: those gradients are "
+                      "never reduced and the replicas drift apart");
+        finding.help = "Put forward and backward of a micro-batch inside no_sync() together.";
+        tell_as_note(finding, never_entered(program, with.with(context)));
+      }
     }
 }
 

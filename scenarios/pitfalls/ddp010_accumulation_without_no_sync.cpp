@@ -1,3 +1,4 @@
+#include "scenarios/pitfalls/as_configured.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -218,6 +219,7 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
                                    std::string(prepared ? kWastedByAccelerate : kWasted));
       if (is_one_by_itself(program, passes) || is_one_as_launched(program, passes))
         tell_as_note(finding);
+      tell_as_note(finding, facts::one_as_configured(program, passes));
       finding.help = prepared ? kUnderAccumulate : kUnderNoSync;
       return;
     }

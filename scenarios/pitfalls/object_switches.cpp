@@ -1,6 +1,7 @@
 // Switches that an object keeps from its construction: `if self.distill:` in a method, where every
 // object of the class is made with distill=False, or leaves it so.
 #include "scenarios/pitfalls/argument_for.hpp"
+#include "scenarios/pitfalls/decided.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/switches.hpp"
 

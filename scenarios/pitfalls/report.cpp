@@ -26,6 +26,12 @@ void tell_as_note(Finding& finding) {
   finding.confidence = Confidence::check;
 }
 
+void tell_as_note(Finding& finding, const std::string& reason) {
+  if (reason.empty()) return;
+  tell_as_note(finding);
+  finding.message += " (check: " + reason + ")";
+}
+
 Finding& Report::at(Ref where, Confidence confidence, std::string message) {
   Finding& finding = add(confidence, std::move(message));
   places_.emplace_back(out_.size() - 1, where);
@@ -62,10 +68,9 @@ void Report::settle(facts::Doubts& doubts) {
   for (const auto& [index, where] : places_) {
     Finding& finding = out_[index];
     if (finding.severity == Severity::info) continue;
-    const std::string doubt = doubts.about(rule_, where);
-    if (doubt.empty()) continue;
-    tell_as_note(finding);
-    finding.message += " (check: " + doubt + ")";
+    std::string doubt = doubts.about(rule_, where);
+    if (doubt.empty()) doubt = doubts.about_configuration(rule_, where);
+    tell_as_note(finding, doubt);
   }
   // From the last on, so that what stands before keeps its index.
   for (auto place = places_.rbegin(); place != places_.rend(); ++place)

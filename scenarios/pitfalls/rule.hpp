@@ -33,6 +33,8 @@ class Doubts;
 
 // What may be no mistake, or none yet, is told as a note to check.
 void tell_as_note(Finding& finding);
+// The same, with the reason in its text; an empty reason changes nothing.
+void tell_as_note(Finding& finding, const std::string& reason);
 
 // Takes what one rule reports about one program.
 class Report {

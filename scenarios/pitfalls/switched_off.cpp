@@ -1,4 +1,5 @@
 // Branches of a switch that is written out in a script: ddp = False, checkpoint_path = None.
+#include "scenarios/pitfalls/decided.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/switches.hpp"
 

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/switches.hpp"
 
 #include "scenarios/pitfalls/argument_for.hpp"
+#include "scenarios/pitfalls/decided.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
@@ -12,90 +13,9 @@ using diagnose::FunctionRef;
 using diagnose::Kind;
 using diagnose::kNoNode;
 using diagnose::NodeId;
-using diagnose::Op;
 using diagnose::Value;
 
 namespace {
-
-std::optional<bool> truth_of(const Value& value) {
-  using Type = Value::Type;
-  switch (value.type) {
-    case Type::none:
-      return false;
-    case Type::boolean:
-    case Type::integer:
-      return value.integer != 0;
-    case Type::string:
-      return !value.string.empty();
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<bool> same_value(const Value& a, const Value& b) {
-  using Type = Value::Type;
-  if (a.type == Type::none || b.type == Type::none) return a.type == b.type;
-  if (a.type != b.type) return std::nullopt;
-  if (a.type == Type::string) return a.string == b.string;
-  if (a.type == Type::boolean || a.type == Type::integer) return a.integer == b.integer;
-  return std::nullopt;
-}
-
-std::optional<bool> is_one_of(const Value& value, const Value& list) {
-  if (list.type != Value::Type::list) return std::nullopt;
-  for (const Value& item : list.items) {
-    const auto same = same_value(value, item);
-    if (!same || *same) return same;
-  }
-  return false;
-}
-
-std::optional<bool> negated(std::optional<bool> of) { return of ? std::optional(!*of) : of; }
-
-std::optional<bool> compared_as(Op op, const Value& value, const Value& other) {
-  const bool integers = value.is_integer() && other.is_integer();
-  switch (op) {
-    case Op::equal:
-    case Op::is:
-      return same_value(value, other);
-    case Op::not_equal:
-    case Op::is_not:
-      return negated(same_value(value, other));
-    case Op::in:
-      return is_one_of(value, other);
-    case Op::not_in:
-      return negated(is_one_of(value, other));
-    case Op::less:
-      return integers ? std::optional(value.integer < other.integer) : std::nullopt;
-    case Op::less_equal:
-      return integers ? std::optional(value.integer <= other.integer) : std::nullopt;
-    case Op::greater:
-      return integers ? std::optional(value.integer > other.integer) : std::nullopt;
-    case Op::greater_equal:
-      return integers ? std::optional(value.integer >= other.integer) : std::nullopt;
-    default:
-      return std::nullopt;
-  }
-}
-
-bool is_written_out(Kind kind) {
-  return kind == Kind::string || kind == Kind::integer || kind == Kind::true_literal ||
-         kind == Kind::false_literal || kind == Kind::none_literal || kind == Kind::list ||
-         kind == Kind::tuple || kind == Kind::set;
-}
-
-// `create`, or `self.create` of an object.
-bool is_name(Ref part) { return part.kind() == Kind::identifier || part.kind() == Kind::attribute; }
-
-std::optional<bool> decided_comparison(const Program& program, Ref condition, std::string_view name,
-                                       const Value& value) {
-  const auto& tree = condition.module->tree();
-  if (tree.child_count(condition.node) != 2) return std::nullopt;
-  const Ref left = condition.with(tree.child_at(condition.node, 0));
-  const Ref right = condition.with(tree.child_at(condition.node, 1));
-  if (!is_name(left) || left.text() != name || !is_written_out(right.kind())) return std::nullopt;
-  return compared_as(tree[condition.node].op, value, program.evaluate(right));
-}
 
 // DDP(model), Net(args), model.to(rank): an object.
 bool is_made_object(const Program& program, const CallRef& made) {
@@ -157,29 +77,6 @@ Ref given_for(FunctionRef function, std::string_view name, const CallRef& site) 
   if (const Ref given = argument_for(site, function, name)) return given;
   const NodeId value = function.function->parameters[parameter_index(function, name)].default_value;
   return site.has_splat() || value == kNoNode ? Ref{} : Ref{function.module, value};
-}
-
-std::optional<bool> decided(const Program& program, Ref condition, std::string_view name,
-                            const Value& value) {
-  const auto& node = condition.module->tree()[condition.node];
-  switch (node.kind) {
-    case Kind::identifier:
-    case Kind::attribute:
-      return condition.text() == name ? truth_of(value) : std::nullopt;
-    case Kind::not_expression:
-      return negated(decided(program, condition.child(Field::argument), name, value));
-    case Kind::comparison:
-      return decided_comparison(program, condition, name, value);
-    case Kind::boolean: {
-      const auto left = decided(program, condition.child(Field::left), name, value);
-      const auto right = decided(program, condition.child(Field::right), name, value);
-      const bool settles = node.op == Op::logical_or;  // one true part of an `or`, or both known
-      if (left == settles || right == settles) return settles;
-      return left && right ? std::optional(!settles) : std::nullopt;
-    }
-    default:
-      return std::nullopt;
-  }
 }
 
 Switches switches_around(const Program& program, FunctionRef function, Ref node) {

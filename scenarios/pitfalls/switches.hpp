@@ -4,7 +4,6 @@
 
 #include "scenarios/pitfalls/rule.hpp"
 
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -19,11 +18,6 @@ struct Switch {
   std::string_view outside;
 };
 using Switches = std::vector<Switch>;
-
-// What a condition says where one name in it, or self.name, has the value; empty where that does
-// not decide it.
-std::optional<bool> decided(const Program& program, Ref condition, std::string_view name,
-                            const diagnose::Value& value);
 
 // A parameter that the function gives no other value before it comes to the name:
 // `if model is None: model = build()`.

@@ -1,0 +1,208 @@
+#include "diagnose/driver/project_configs.hpp"
+
+#include "diagnose/config/python_config.hpp"
+#include "diagnose/driver/source_files.hpp"
+#include "diagnose/launch/launch_documents.hpp"
+#include "diagnose/launch/overrides.hpp"
+#include "diagnose/model/module.hpp"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <filesystem>
+#include <system_error>
+
+namespace bench::diagnose {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxConfigBytes = 256U << 10;  // larger ones are data
+constexpr std::size_t kMaxBytes = 16U << 20;         // of all files of a project
+constexpr std::size_t kMaxConfigFiles = 1024;
+constexpr std::size_t kMaxDirectories = 1024;
+constexpr int kMaxDepth = 8;
+
+constexpr auto kRootMarks = std::to_array<std::string_view>({".git", "pyproject.toml", "setup.py"});
+
+std::string in_lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+// configs/, conf/, model_cfg/, options/, experiments/: folders of configurations by their name.
+bool is_config_folder(const std::string& name) {
+  const std::string plain = in_lower_case(name);
+  constexpr auto kParts =
+      std::to_array<std::string_view>({"cfg", "conf", "experiment", "exps", "hparams", "options",
+                                       "params", "recipe", "settings", "yaml", "yml"});
+  return plain == "exp" || std::any_of(kParts.begin(), kParts.end(), [&](std::string_view part) {
+           return plain.find(part) != std::string::npos;
+         });
+}
+
+bool holds_keys(FileType type) {
+  return type == FileType::yaml || type == FileType::toml || type == FileType::json;
+}
+
+std::vector<std::string> folders_between(const std::string& above, const std::string& file) {
+  std::vector<std::string> out;
+  std::size_t begin = above.size();
+  for (std::size_t slash = file.find('/', begin); slash != std::string::npos;
+       slash = file.find('/', begin)) {
+    out.push_back(file.substr(begin, slash - begin));
+    begin = slash + 1;
+  }
+  return out;
+}
+
+bool in_config_folder(const std::string& root, const std::string& file) {
+  const auto folders = folders_between(root, file);
+  return std::any_of(folders.begin(), folders.end(), is_config_folder);
+}
+
+// Below the script's own directory any folder of configurations is meant for it; above it only what
+// stands in a directory that leads to the script, or in such a folder of it.
+bool is_for_script(const std::string& file, const std::string& root, const std::string& script) {
+  const std::string own = directory_of(script);
+  if (file.starts_with(own) && (directory_of(file) == own || in_config_folder(own, file)))
+    return true;
+  for (std::string above = own; above.size() > root.size();) {
+    above = directory_of(above.substr(0, above.size() - 1));
+    if (above.size() < root.size() || !file.starts_with(above)) continue;
+    const auto folders = folders_between(above, file);
+    if (folders.empty() || is_config_folder(folders.front())) return true;
+  }
+  return false;
+}
+
+// A text that may hold the key, in the spelling of an option too.
+bool may_hold(std::string_view text, const std::string& key) {
+  if (text.find(key) != std::string_view::npos) return true;
+  std::string dashed = key;
+  std::replace(dashed.begin(), dashed.end(), '_', '-');
+  return dashed != key && text.find(dashed) != std::string_view::npos;
+}
+
+// `<<: *defaults` brings the keys of another table to where it stands.
+std::string without_merges(std::string path) {
+  for (std::size_t at = path.find("<<."); at != std::string::npos; at = path.find("<<."))
+    path.erase(at, 3);
+  return path;
+}
+
+// The tree that was given as the beginning of the paths in it: "src/", or nothing for ".".
+std::string as_prefix(const std::string& top) {
+  const std::string folder = fs::path(top).lexically_normal().string();
+  if (folder == "." || folder == "./" || folder.empty()) return {};
+  return folder.ends_with('/') ? folder : folder + '/';
+}
+
+}  // namespace
+
+std::string ProjectConfigs::root_among(const std::vector<std::string>& directories,
+                                       const std::string& top) {
+  if (directories.empty()) return as_prefix(top);
+  const std::lock_guard lock(mutex_);
+  const auto known = roots_.find(directories.front());
+  if (known != roots_.end()) return known->second;
+  const auto marked =
+      std::find_if(directories.begin(), directories.end(), [&](const std::string& directory) {
+        const auto entries = list_(directory);
+        return std::any_of(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
+          return std::find(kRootMarks.begin(), kRootMarks.end(), entry.name) != kRootMarks.end();
+        });
+      });
+  const std::string root = marked == directories.end() ? as_prefix(top) : *marked;
+  return roots_.emplace(directories.front(), root).first->second;
+}
+
+void ProjectConfigs::take(const std::string& path, Project& out, std::size_t& bytes) const {
+  std::error_code error;
+  // Texts of tests are not on disk.
+  const auto size = fs::file_size(path, error);
+  if (!error && size > kMaxConfigBytes) return;
+  auto text = cache_.read(path);
+  if (!text || text->size() > kMaxConfigBytes) return;
+  bytes += text->size();
+  File file;
+  file.path = path;
+  file.text = std::move(*text);
+  file.is_command = launch_document(path) != LaunchDocument::none && !holds_keys(type_of(path));
+  out.files.push_back(std::move(file));
+}
+
+void ProjectConfigs::walk(const std::string& root, Project& out) const {
+  std::deque<std::pair<std::string, int>> pending{{root, 0}};
+  std::size_t directories = 0;
+  std::size_t bytes = 0;
+  while (!pending.empty() && out.is_complete) {
+    const auto [directory, depth] = pending.front();
+    pending.pop_front();
+    const bool of_configs = in_config_folder(root, directory);
+    for (const DirectoryEntry& entry : list_(directory)) {
+      const std::string path = directory + entry.name;
+      if (entry.is_link) continue;
+      if (entry.is_directory) {
+        if (depth < kMaxDepth && !is_skipped_directory(entry.name))
+          pending.emplace_back(path + "/", depth + 1);
+        continue;
+      }
+      const FileType type = type_of(path);
+      // JSON elsewhere is data.
+      const bool wanted = type == FileType::yaml || type == FileType::toml ||
+                          (type == FileType::json && (of_configs || directory == root)) ||
+                          (type == FileType::python && of_configs) ||
+                          launch_document(path) != LaunchDocument::none;
+      if (wanted) take(path, out, bytes);
+    }
+    out.is_complete = ++directories <= kMaxDirectories && out.files.size() <= kMaxConfigFiles &&
+                      bytes <= kMaxBytes;
+  }
+  if (!out.is_complete) out.files.clear();
+}
+
+ProjectConfigs::Project& ProjectConfigs::project_at(const std::string& root) {
+  auto& known = projects_[root];
+  if (!known) {
+    known = std::make_unique<Project>();
+    walk(root, *known);
+  }
+  return *known;
+}
+
+const std::vector<ConfigEntry>& ProjectConfigs::entries_of(File& file) {
+  if (file.is_read) return file.entries;
+  file.is_read = true;
+  const FileType type = type_of(file.path);
+  if (type == FileType::python)
+    file.entries = read_python_config(Module(file.path, "", file.text));
+  else if (type == FileType::toml)
+    file.entries = read_toml(file.path, file.text);
+  else
+    file.entries = read_yaml(file.path, file.text);
+  for (ConfigEntry& entry : file.entries) entry.path = without_merges(std::move(entry.path));
+  return file.entries;
+}
+
+std::vector<ShippedValue> ProjectConfigs::values_of(const std::string& root,
+                                                    const std::string& script,
+                                                    const std::string& key) {
+  using Place = ShippedValue::Place;
+  std::vector<ShippedValue> out;
+  const std::lock_guard lock(mutex_);
+  for (File& file : project_at(root).files) {
+    if (!may_hold(file.text, key)) continue;
+    if (file.is_command) {
+      for (Value& value : overrides_in(file.text, key))
+        out.push_back({file.path, key, std::move(value), Place::command});
+      continue;
+    }
+    const Place place = is_for_script(file.path, root, script) ? Place::config : Place::elsewhere;
+    for (const ConfigEntry& entry : entries_of(file))
+      if (entry.key() == key) out.push_back({file.path, entry.path, entry.value, place});
+  }
+  return out;
+}
+
+}  // namespace bench::diagnose

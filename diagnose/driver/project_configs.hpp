@@ -1,0 +1,56 @@
+// The config files of the projects that a session looks at. Nothing is walked or read before the
+// first question, which only a finding asks; then each project is walked once, a bounded number of
+// files, without following links. Safe to ask from several threads.
+#pragma once
+
+#include "diagnose/config/config_entry.hpp"
+#include "diagnose/config/shipped_value.hpp"
+#include "diagnose/driver/directory.hpp"
+#include "diagnose/driver/module_cache.hpp"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace bench::diagnose {
+
+class ProjectConfigs {
+ public:
+  ProjectConfigs(const ModuleCache& cache, Lister list) : cache_(cache), list_(std::move(list)) {}
+
+  // What the project in the directory `root` ships for the key, for a script in it.
+  std::vector<ShippedValue> values_of(const std::string& root, const std::string& script,
+                                      const std::string& key);
+
+  // Of directories from the script's own up, the first that has the mark of a root (.git,
+  // pyproject.toml, setup.py); the tree `top` itself where none has.
+  std::string root_among(const std::vector<std::string>& directories, const std::string& top);
+
+ private:
+  struct File {
+    std::string path;
+    std::string text;
+    bool is_command = false;  // a shell script or a document
+    bool is_read = false;     // `entries` holds what is in the text
+    std::vector<ConfigEntry> entries;
+  };
+  struct Project {
+    std::vector<File> files;
+    bool is_complete = true;  // no bound was met
+  };
+
+  Project& project_at(const std::string& root);
+  void walk(const std::string& root, Project& out) const;
+  void take(const std::string& path, Project& out, std::size_t& bytes) const;
+  static const std::vector<ConfigEntry>& entries_of(File& file);
+
+  const ModuleCache& cache_;
+  Lister list_;
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<Project>> projects_;  // by root
+  std::map<std::string, std::string> roots_;                  // by the script's directory
+};
+
+}  // namespace bench::diagnose
