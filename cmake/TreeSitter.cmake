@@ -13,8 +13,8 @@ endforeach()
 
 add_library(tree_sitter_python STATIC
   ${TREE_SITTER_CORE}/src/lib.c ${TREE_SITTER_PYTHON}/parser.c ${TREE_SITTER_PYTHON}/scanner.c)
-target_include_directories(tree_sitter_python SYSTEM PUBLIC ${TREE_SITTER_CORE}/include
-  PRIVATE ${TREE_SITTER_CORE}/src ${TREE_SITTER_HEADERS})
+target_include_directories(tree_sitter_python SYSTEM PUBLIC ${TREE_SITTER_CORE}/include ${TREE_SITTER_HEADERS}
+  PRIVATE ${TREE_SITTER_CORE}/src)
 # Hidden and not to be replaced, so that the core's many small functions are inlined; it asserts in its hot loops
 # without NDEBUG.
 target_compile_options(tree_sitter_python PRIVATE -w -O3 -fvisibility=hidden $<$<C_COMPILER_ID:GNU>:-fno-semantic-interposition>)

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_alone.hpp"
 #include "scenarios/pitfalls/switches.hpp"
+#include "scenarios/pitfalls/tested_callers.hpp"
 #include "scenarios/pitfalls/trainer_hooks.hpp"
 
 #include <algorithm>
@@ -287,30 +288,6 @@ bool joins_out_of_sight(const Program& program) {
   });
 }
 
-// if rank == 0 and last: save() elif last: save(): the second call is meant for this function too,
-// and it tests nothing.
-bool is_called_untested_beside(const Program& program, const std::vector<CallRef>& sites) {
-  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& untested) {
-    return program.guarded_by_rank(untested.ref()) == RankTest::none &&
-           std::any_of(sites.begin(), sites.end(), [&](const CallRef& tested) {
-             return program.guarded_by_rank(tested.ref()) != RankTest::none &&
-                    exclusive(tested.ref(), untested.ref());
-           });
-  });
-}
-
-// Some ways to the node test the rank and others do not.
-bool some_caller_tests_rank(const Program& program, Ref node, int depth) {
-  const FunctionRef function = program.enclosing_function(node);
-  if (!function || depth > kFollowedCalls) return false;
-  const auto& sites = program.call_sites(function);
-  if (is_called_untested_beside(program, sites)) return false;
-  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-    return program.guarded_by_rank(site.ref()) != RankTest::none ||
-           some_caller_tests_rank(program, site.ref(), depth + 1);
-  });
-}
-
 // A program that trains, joins a group only where the environment tells of one, and has nothing
 // that would combine what its processes learn: it is run as one.
 bool shares_nothing(const Program& program) {
@@ -498,7 +475,7 @@ std::string Doubts::about(const Rule& rule, Ref where) {
   if (certainty_of_reach(program_, where) != Certainty::certain)
     return "no call that can be followed leads here";
   if (only_in_parent(program_, where)) return "only the process that starts the ranks comes by";
-  if (is_listed(kOfEveryRank, rule.id) && some_caller_tests_rank(program_, where, 0))
+  if (is_listed(kOfEveryRank, rule.id) && some_caller_tests_rank(program_, where))
     return "one of its callers tests the rank";
   return {};
 }

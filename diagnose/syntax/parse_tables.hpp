@@ -1,0 +1,45 @@
+// The tables of the generated Python parser. Most states list their symbols, which its own library
+// searches at each step; here a state's row is spread out when it is first met.
+#pragma once
+
+#include <tree_sitter/parser.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace bench::diagnose {
+
+class ParseTables {
+ public:
+  struct Actions {
+    std::span<const TSParseActionEntry> entries;  // each an action
+    bool reusable;  // its token is the same in every state that reads it like this one
+  };
+
+  explicit ParseTables(const TSLanguage& language);
+
+  // For a token the number of its actions, for another symbol the state that follows; 0: none.
+  std::uint16_t at(TSStateId state, TSSymbol symbol) {
+    if (rows_[state] == nullptr) spread(state);
+    return rows_[state][symbol];
+  }
+
+  Actions actions(TSStateId state, TSSymbol token) {
+    const TSParseActionEntry* head = language_.parse_actions + at(state, token);
+    return {{head + 1, head->entry.count}, head->entry.reusable};
+  }
+
+  // Whether a node of one child can be left out: nobody sees it, by this or by another name.
+  bool is_transparent(TSSymbol symbol) const { return transparent_[symbol]; }
+
+ private:
+  void spread(TSStateId state);
+
+  const TSLanguage& language_;
+  std::vector<const std::uint16_t*> rows_;
+  std::vector<std::vector<std::uint16_t>> spread_;
+  std::vector<char> transparent_;
+};
+
+}  // namespace bench::diagnose

@@ -1,0 +1,47 @@
+// Whether what leads to a node tests the rank.
+#include "scenarios/pitfalls/tested_callers.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace bench::pitfalls::facts {
+
+using diagnose::FunctionRef;
+using diagnose::RankTest;
+
+namespace {
+
+constexpr int kFollowedCalls = 6;
+
+// if rank == 0 and last: save() elif last: save(): the second call is meant for this function too,
+// and it tests nothing.
+bool is_called_untested_beside(const Program& program, const std::vector<CallRef>& sites) {
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& untested) {
+    return program.guarded_by_rank(untested.ref()) == RankTest::none &&
+           std::any_of(sites.begin(), sites.end(), [&](const CallRef& tested) {
+             return program.guarded_by_rank(tested.ref()) != RankTest::none &&
+                    exclusive(tested.ref(), untested.ref());
+           });
+  });
+}
+
+bool is_tested_above(const Program& program, Ref node, int depth) {
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function || depth > kFollowedCalls) return false;
+  const auto& sites = program.call_sites(function);
+  if (is_called_untested_beside(program, sites)) return false;
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return program.guarded_by_rank(site.ref()) != RankTest::none ||
+           is_tested_above(program, site.ref(), depth + 1);
+  });
+}
+
+}  // namespace
+
+bool some_caller_tests_rank(const Program& program, Ref node) {
+  return is_tested_above(program, node, 0);
+}
+
+}  // namespace bench::pitfalls::facts
