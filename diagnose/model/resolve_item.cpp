@@ -117,7 +117,12 @@ void Resolver::follow_items_of(Ref container, const Key& key, int depth) {
     return follow(container.with(body), -1, depth + 1);
   }
   if (const CallRef made = program_.as_call(container)) {
-    if (!makes_container(made.call->name)) return;
+    // Whatever a function out of sight has put into it, what is stored here is there afterwards.
+    const bool is_unseen = !program_.callee(made) && !program_.class_of_call(made);
+    if (!makes_container(made.call->name)) {
+      if (is_unseen && key) follow_stored_items(container, key, depth);
+      return;
+    }
     if (key) follow(made.keyword(*key), -1, depth + 1);
     if (const Ref inner = made.positional(0)) follow_item(inner, key, depth + 1);
     follow_stored_items(container, key, depth);

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/metric_sums.hpp"
 
 #include <algorithm>
 
@@ -76,11 +77,68 @@ void check_metrics_behind_loop(const Program& program, Report& report) {
   }
 }
 
+// correct += ..., total += ... in a loop over batches that stands above the call and is over; a sum
+// of losses, for which a repeated sample hardly matters, is none, nor what is gathered there.
+bool is_total_of_evaluation(const Program& program, Ref value) {
+  if (facts::contains(facts::lowered(value.text()), "loss")) return false;
+  const VariableNames names = variables_in(value);
+  const diagnose::Module& module = *value.module;
+  return std::any_of(module.loops().begin(), module.loops().end(), [&](diagnose::NodeId node) {
+    const Ref loop{&module, node};
+    if (loop.kind() != Kind::for_statement || module.tree()[node].last > value.node ||
+        program.enclosing_function(loop) != program.enclosing_function(value) ||
+        !program.is_evaluation(loop) || facts::contains(loop.text(), "gather") ||
+        facts::contains(loop.text(), "backward("))
+      return false;
+    const auto added = additions_in(loop);
+    return std::any_of(added.begin(), added.end(), [&](const Assigned& addition) {
+      return names.contains(addition.name) &&
+             program.innermost_loop({&module, addition.target}) == loop &&
+             program.as_call({&module, addition.target}).call == nullptr;
+    });
+  });
+}
+
+// gather_for_metrics(torch.tensor(correct)) below the loop: the repeated samples are in the sum.
+void check_totals_behind_loop(const Program& program, Report& report) {
+  if (program.calls_named("prepare").empty()) return;
+  diagnose::FunctionRef told;
+  for (const CallRef& gather : program.calls_named("gather_for_metrics")) {
+    const Ref value = gather.positional(0);
+    const auto function = program.enclosing_function(gather.ref());
+    if (!value || !function || function == told || program.innermost_loop(gather.ref()) ||
+        !is_total_of_evaluation(program, value))
+      continue;
+    told = function;
+    report
+        .at(gather.ref(), Confidence::likely,
+            "gather_for_metrics of a total drops nothing: the samples that were repeated to make "
+            "the last batches equal are counted in it already")
+        .help = "Call it in the loop, on the outputs of each batch, and count what it returns.";
+  }
+}
+
+// metric.add_batch(predictions=gathered): scores that are computed of it.
+bool goes_to_metric(const Program& program, const CallRef& gather) {
+  const std::string_view name = program.assigned_name(gather.ref());
+  if (name.empty()) return false;
+  for (const std::string_view method : {"add_batch", "compute"})
+    for (const CallRef& call : program.calls_named(method))
+      for (const std::string_view given : {"predictions", "references"})
+        if (const Ref value = call.keyword(given);
+            value && call.module == gather.module && call.call->node > gather.call->node &&
+            program.enclosing_function(call.ref()) == program.enclosing_function(gather.ref()) &&
+            variables_in(value).contains(std::string(name)))
+          return true;
+  return false;
+}
+
 }  // namespace
 
 void check_accelerate_evaluation_padding(const Program& program, Report& report) {
   if (!program.uses(Api::accelerator) && program.calls_named("gather_for_metrics").empty()) return;
   check_metrics_behind_loop(program, report);
+  check_totals_behind_loop(program, report);
   if (!program.uses(Api::accelerator)) return;
   const std::string_view accelerator =
       program.assigned_name(program.calls(Api::accelerator).front().ref());
@@ -93,7 +151,7 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
       continue;  // a unit test
     // Losses are averaged, for which a repeated sample hardly matters; predictions are counted.
     if (!value || facts::contains(facts::lowered(value.text()), "loss") ||
-        !program.is_evaluation(gather.ref()) ||
+        (!program.is_evaluation(gather.ref()) && !goes_to_metric(program, gather)) ||
         facts::training_loop_of(program, gather.ref()) != nullptr || is_sum(program, value))
       continue;
     // gather(samples)[:n] keeps as many as were asked for.

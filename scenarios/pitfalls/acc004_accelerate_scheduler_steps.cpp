@@ -1,19 +1,40 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 namespace bench::pitfalls {
 
 using diagnose::Api;
 using diagnose::Kind;
+using diagnose::NodeId;
 
 namespace {
+
+// The number of processes takes part in what the program computes, as in a schedule that is so many
+// times longer: it does more than to be printed, or to stand in a message.
+bool reckons_with_processes(const Program& program) {
+  for (const diagnose::Module* module : program.modules()) {
+    const auto& tree = module->tree();
+    for (NodeId node = 0; node < tree.size(); ++node) {
+      if (tree[node].kind == Kind::string && tree.string_value(node) == "num_processes")
+        return true;
+      if (tree[node].kind != Kind::identifier || tree.text(node) != "num_processes") continue;
+      const NodeId around = tree.ancestor(node, Kind::call);
+      const diagnose::Call* call = around == diagnose::kNoNode ? nullptr : module->call_at(around);
+      const bool told = tree.ancestor(node, Kind::string) != diagnose::kNoNode ||
+                        (call != nullptr && says_any(call->name, {"print", "info", "log"}));
+      if (!told) return true;
+    }
+  }
+  return false;
+}
 
 // The batch size is split, or the scheduler is told not to follow the optimizer: one step is one.
 bool steps_once(const Program& program) {
   for (const char* word :
-       {"split_batches", "step_scheduler_with_optimizer", "AcceleratedScheduler", "num_processes"})
+       {"split_batches", "step_scheduler_with_optimizer", "AcceleratedScheduler"})
     if (program.mentions(word)) return true;
-  return false;
+  return reckons_with_processes(program);
 }
 
 bool is_prepared(const Program& program, const CallRef& scheduler, std::string_view name) {

@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/as_configured.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_alone.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/switches.hpp"
 #include "scenarios/pitfalls/tested_callers.hpp"
 #include "scenarios/pitfalls/trainer_hooks.hpp"
@@ -273,9 +274,9 @@ bool is_named_joining(std::string_view name) {
   const bool starts = contains(plain, "init") || contains(plain, "setup");
   return starts && plain != "setup_for_distributed" &&
          (contains(plain, "distributed") || contains(plain, "distrubuted") ||
-          contains(plain, "process_group") || plain == "init_dist" || plain == "setup_dist" ||
-          plain == "dist_init" || plain == "setup_ddp" || plain == "ddp_setup" ||
-          plain == "init_ddp");
+          plain == "setup_multiprocessing" || contains(plain, "process_group") ||
+          plain == "init_dist" || plain == "setup_dist" || plain == "dist_init" ||
+          plain == "setup_ddp" || plain == "ddp_setup" || plain == "init_ddp");
 }
 
 bool joins_out_of_sight(const Program& program) {
@@ -402,7 +403,8 @@ Certainty certainty_of_ranks(const Program& program) {
         return reach(program, init.ref(), 0) == Certainty::certain;
       }))
     return Certainty::certain;
-  if (program.framework_distributes() && horovod.empty()) return Certainty::certain;
+  if ((program.framework_distributes() || is_handed_accelerator(program)) && horovod.empty())
+    return Certainty::certain;
   if (is_started_alone(program)) return Certainty::perhaps;
   Certainty best = Certainty::perhaps;
   bool alone = false;

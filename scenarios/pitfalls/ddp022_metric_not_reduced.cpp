@@ -213,10 +213,26 @@ bool passes_without_grad(const Program& program, Ref loop) {
                      [&](const CallRef& call) { return program.under_no_grad(call.ref()); });
 }
 
+// def validate(): for batch in self.train_loader, without gradients: what the function is called
+// says more than the loader's name.
+bool is_loop_of_evaluation(const Program& program, Ref loop) {
+  if (is_evaluation_loop(program, loop)) return true;
+  const FunctionRef function = program.enclosing_function(loop);
+  return function && says_any(function.function->name, {"valid", "evaluat"}) &&
+         program.is_evaluation(loop);
+}
+
+// accelerator.prepare(...), also of one that another file makes: self.accelerator = accelerator.
+bool prepares_by_accelerate(const Program& program) {
+  const auto prepares = program.calls_named("prepare");
+  return program.uses(Api::accelerator) ||
+         (!program.has_ddp() && std::any_of(prepares.begin(), prepares.end(), is_of_accelerator));
+}
+
 // Under Accelerate a prepared loader gives each process its own part.
 void check_prepared_evaluation(const Program& program, Ref loop,
                                const std::vector<Reduction>& reductions, Report& report) {
-  if (!is_evaluation_loop(program, loop) ||
+  if (!is_loop_of_evaluation(program, loop) ||
       !(program.is_evaluation(loop) || passes_without_grad(program, loop)) ||
       !preparation_of_loader(program, program.strip_iterable(loop.child(Field::right))) ||
       goes_through_files(program, loop) ||
@@ -375,7 +391,7 @@ void check_metric_not_reduced(const Program& program, Report& report) {
     finding.help = "Pass sync_dist=True for values logged once an epoch.";
   }
   const bool by_hand = program.has_ddp() && !program.framework_distributes();
-  const bool prepared = program.uses(Api::accelerator);
+  const bool prepared = prepares_by_accelerate(program);
   if (!by_hand && !prepared && !program.uses(Api::hvd_init)) return;
   const std::vector<Reduction> reductions = reductions_of(program);
   if (!prepared) check_plateau_steps(program, reductions, report);

@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/cpu_tensors.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
@@ -75,10 +76,26 @@ void check_accelerates_backend(const Program& program, Report& report) {
   }
 }
 
+// NCCL moves what lies on GPUs alone.
+void check_cpu_tensors(const Program& program, Report& report) {
+  for (const CallRef& collective : nccl_collectives(program)) {
+    const Ref tensor = sent_from_cpu(program, collective);
+    if (!tensor) continue;
+    report
+        .at(collective.ref(), Confidence::likely,
+            "'" + std::string(tensor.text()) +
+                "' is on the CPU, and NCCL has no backend for it: RuntimeError, no backend type "
+                "associated with device type cpu")
+        .help = "Make it on the GPU of the process: device=accelerator.device, or the rank's GPU.";
+    return;
+  }
+}
+
 }  // namespace
 
 void check_backend_device_mismatch(const Program& program, Report& report) {
   check_accelerates_backend(program, report);
+  check_cpu_tensors(program, report);
   if (!program.has_ddp()) return;
   for (const CallRef& init : program.calls(Api::init_process_group)) {
     const Ref backend = init.argument(0, "backend");

@@ -99,10 +99,48 @@ std::string_view behind_last_step(const Program& program, const CallRef& start,
   return {first.data(), static_cast<std::size_t>(last.data() - first.data())};
 }
 
+// What stands between start = time.time() and the reading that is taken off it.
+std::string_view between(const CallRef& start, const CallRef& end) {
+  const auto& tree = start.module->tree();
+  const std::string_view whole = tree.source();
+  const auto first = static_cast<std::size_t>(tree.text(start.call->node).data() - whole.data());
+  const auto last = static_cast<std::size_t>(tree.text(end.call->node).data() - whole.data());
+  return whole.substr(first, last - first);
+}
+
+// gpu_time = time.time() - start, with a forward pass of the wrapper in between and nothing that
+// waits for it: by its name it is the time of the GPU, and it is the time to queue the work.
+void check_times_of_gpu(const Program& program, Report& report) {
+  for (const CallRef& clock : program.calls(Api::time_now)) {
+    const CallRef end = reading_after(program, clock);
+    if (!end) continue;
+    const std::string name = facts::lowered(
+        program.assigned_name(end.ref().with(end.module->tree()[end.call->node].parent)));
+    if (!says_any(name, {"gpu_time", "time_gpu", "cuda_time"}) ||
+        waits_for_gpu(between(clock, end)))
+      continue;
+    const auto& forwards = program.forward_calls();
+    if (std::none_of(forwards.begin(), forwards.end(), [&](const diagnose::ForwardCall& forward) {
+          return forward.call.module == clock.module &&
+                 forward.call.call->node > clock.call->node &&
+                 forward.call.call->node < end.call->node;
+        }))
+      continue;
+    report
+        .at(end.ref(), Confidence::likely,
+            "'" + name +
+                "' is read before the GPU is done: the passes above are queued, and the clock "
+                "does not wait for them")
+        .help = "Call torch.cuda.synchronize() before each reading, or use CUDA events.";
+    return;
+  }
+}
+
 }  // namespace
 
 void check_benchmark_without_warmup(const Program& program, Report& report) {
   if (!facts::uses_cuda(program) || program.wraps().empty()) return;
+  check_times_of_gpu(program, report);
   const bool saved = saves_benchmark(program);
   for (const CallRef& clock : program.calls(Api::time_now)) {
     const FunctionRef function = program.enclosing_function(clock.ref());

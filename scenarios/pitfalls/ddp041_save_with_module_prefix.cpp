@@ -23,8 +23,7 @@ namespace {
 bool handles_prefix(const Program& program) {
   for (const std::string_view word :
        {"\"module.", "'module.", "\"^module", "'^module", "consume_prefix", "unwrap_model",
-        "de_parallel", ", 'module')", "[7:]", ".split('.')[1:]", ".split(\".\")[1:]",
-        ", \"module\")"})
+        "de_parallel", "[7:]", ".split('.')[1:]", ".split(\".\")[1:]"})
     if (program.mentions(word)) return true;
   return false;
 }
@@ -106,6 +105,23 @@ std::vector<Ref> modules_taken(const Program& program) {
   return out;
 }
 
+// model.module if hasattr(model, "module") else model: wrapped and bare models come here alike, so
+// the branch that it stands in is not that of the runs that wrap. Beside the other part of such a
+// choice it is.
+bool asks_whether_wrapped(Ref state, Ref attribute) {
+  const auto& tree = attribute.module->tree();
+  const NodeId choice = tree.ancestor(attribute.node, Kind::conditional);
+  if (choice == diagnose::kNoNode || tree.contains(choice, state.node)) return false;
+  const std::string_view condition = tree.text(tree.child_at(choice, 1));
+  return facts::contains(condition, "hasattr(") || facts::contains(condition, "isinstance(");
+}
+
+// One branch saves what is below the wrapper, another one the wrapper, and which is taken says
+// whether there is one.
+bool is_beside(Ref state, Ref attribute) {
+  return facts::exclusive(state, attribute) && !asks_whether_wrapped(state, attribute);
+}
+
 // The wrapper in the runs that make one, and nothing else there: no name that may hold
 // model.module, no branch of the runs that do not wrap, none beside one that saves what is below.
 bool is_wrapped_in_some_runs(const Program& program, const CallRef& state) {
@@ -122,7 +138,7 @@ bool is_wrapped_in_some_runs(const Program& program, const CallRef& state) {
     return false;
   const auto taken = modules_taken(program);
   return std::none_of(taken.begin(), taken.end(), [&](Ref attribute) {
-    return facts::exclusive(state.ref(), attribute) ||
+    return is_beside(state.ref(), attribute) ||
            (object.kind() == Kind::identifier && program.assigned_name(attribute) == object.text());
   });
 }
@@ -133,7 +149,7 @@ bool is_saved_below_otherwise(const Program& program, const CallRef& state) {
   const auto taken = modules_taken(program);
   return std::any_of(taken.begin(), taken.end(), [&](Ref attribute) {
     return attribute.child(Field::object).text() == state.receiver().text() &&
-           facts::exclusive(state.ref(), attribute);
+           is_beside(state.ref(), attribute);
   });
 }
 

@@ -13,6 +13,13 @@ using diagnose::Source;
 
 namespace {
 
+// model = SyncBatchNorm.convert_sync_batchnorm(model): the parameters are those of before.
+bool keeps_parameters(const Program& program, Ref value, Ref model) {
+  const CallRef call = program.as_call(value);
+  return call && (call.call->name == "convert_sync_batchnorm" || call.call->name == "compile") &&
+         call.positional(0) && call.positional(0).text() == model.text();
+}
+
 // The name is given a new model between the optimizer and the move.
 bool is_another_model(const Program& program, Ref model, const CallRef& optimizer,
                       const CallRef& move) {
@@ -21,7 +28,9 @@ bool is_another_model(const Program& program, Ref model, const CallRef& optimize
   for (const std::uint32_t index : module.defs_of(model.text(), false)) {
     const auto& def = module.defs()[index];
     if (def.kind == diagnose::DefKind::assign && def.target > optimizer.call->node &&
-        def.target < move.call->node && program.enclosing_function({&module, def.target}) == inside)
+        def.target < move.call->node &&
+        program.enclosing_function({&module, def.target}) == inside &&
+        !keeps_parameters(program, {&module, def.value}, model))
       return !module.tree().contains(module[def.target].parent, move.call->node);
   }
   return false;
@@ -62,15 +71,22 @@ bool is_for_several_devices(const Program& program, Ref model) {
   });
 }
 
+// model of model.head; empty for what is part of nothing.
+Ref whole_of(Ref part) {
+  return part.kind() == diagnose::Kind::attribute ? part.child(diagnose::Field::object) : Ref{};
+}
+
 // The models whose parameters these are: model.parameters(), groups over named_parameters(), and
-// lists that are filled in a loop over them.
+// lists that are filled in a loop over them. Parts of a model move with it:
+// model.head.parameters().
 std::vector<Ref> models_behind(const Program& program, Ref parameters) {
   std::vector<Ref> out;
   const auto add = [&](const CallRef& call) {
-    if (call && call.receiver() &&
-        (call.call->name == "parameters" || call.call->name == "named_parameters") &&
-        std::find(out.begin(), out.end(), call.receiver()) == out.end())
-      out.push_back(call.receiver());
+    if (!call || !call.receiver() ||
+        (call.call->name != "parameters" && call.call->name != "named_parameters"))
+      return;
+    for (Ref model = call.receiver(); model && model.text() != "self"; model = whole_of(model))
+      if (std::find(out.begin(), out.end(), model) == out.end()) out.push_back(model);
   };
   const auto add_all = [&](Ref value) {
     for (const CallRef& call : facts::calls_in(value)) add(call);

@@ -68,12 +68,13 @@ bool is_of_program(const Program& program, std::string_view import) {
                      [&](const Module* module) { return module->dotted_name() == import; });
 }
 
+// A file out of sight that may set variables when it is imported. Configurations hold numbers.
 bool imports_environment(const Program& program) {
   for (const Module* module : program.modules()) {
     if (module->has_star_imports()) return true;
     for (const std::string& import : module->imports())
       if (!import.starts_with("torch") && !is_of_program(program, import) &&
-          says_any(import, {"env", "setup", "launch", "config", "setting", "dist", "slurm", "idr"}))
+          says_any(import, {"env", "setup", "launch", "dist", "slurm", "idr"}))
         return true;
   }
   return false;
@@ -125,8 +126,10 @@ std::vector<diagnose::LaunchLine> launches_in_text(const Program& program) {
   const Module& script = program.root();
   const auto& tree = script.tree();
   std::string text;
-  if (const NodeId first = tree[0].first_child; tree[first].kind == Kind::expression_statement)
-    text = tree.string_value(tree[first].first_child).value_or("");
+  // The docstring, and strings further down that are there to be read.
+  for (NodeId at = tree[0].first_child; at != diagnose::kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::expression_statement)
+      text += tree.string_value(tree[at].first_child).value_or("") + '\n';
   for (const auto& comment : tree.comments()) {
     const auto line = tree.source().substr(comment.begin, comment.end - comment.begin);
     text += '\n';

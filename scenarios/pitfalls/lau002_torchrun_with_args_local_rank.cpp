@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
+#include "scenarios/pitfalls/env_rendezvous.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
 namespace bench::pitfalls {
@@ -55,6 +56,24 @@ void check_beside_accelerate(const Program& program, Report& report) {
     }
 }
 
+// The commands that the script shows for itself start it with torchrun, and none of them passes the
+// option; nothing gives it another value later.
+bool shows_torchrun(const Program& program) {
+  const std::string& path = program.root().path();
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  for (const Module* module : program.modules())
+    if (!module->defs_of("local_rank", true).empty()) return false;
+  bool shown = false;
+  for (const LaunchLine& launch : launches_in_text(program)) {
+    if (launch.script_name() != name) continue;
+    for (const auto& word : launch.script_arguments)
+      if (!word.literal || word.text.starts_with("--local")) return false;
+    if (launch.launcher != Launcher::torchrun) return false;
+    shown = shown || launch.processes_per_node().value_or(2) > 1;
+  }
+  return shown;
+}
+
 }  // namespace
 
 void check_torchrun_with_args_local_rank(const Program& program, Report& report) {
@@ -74,10 +93,14 @@ void check_torchrun_with_args_local_rank(const Program& program, Report& report)
       used = (*module)[id].kind == Kind::attribute &&
              module->text(module->tree().child(id, Field::attribute)) == "local_rank";
   if (!used || !facts::is_distributed(program)) return;
+  const bool shown = program.launches().empty() && shows_torchrun(program);
   Finding& finding = report.at(
-      option.ref(), torchrun ? Confidence::certain : Confidence::check,
+      option.ref(),
+      torchrun ? Confidence::certain
+      : shown  ? Confidence::likely
+               : Confidence::check,
       "torchrun passes no --local_rank: every rank keeps the default, and all use GPU 0 or none");
-  if (!torchrun) finding.severity = Severity::info;
+  if (!torchrun) finding.severity = shown ? Severity::warning : Severity::info;
   finding.help = "Read it from the environment: int(os.environ[\"LOCAL_RANK\"]).";
   if (option.keyword("default") && !option.module->import_path("os").empty())
     replace(option.keyword("default"),

@@ -48,12 +48,20 @@ bool may_give_address(const LaunchLine& launch) {
          launch.environment.contains("MASTER_ADDR");
 }
 
+// int(os.environ["RANK"]) in another mode: whoever sets that for the script sets the address too.
+bool has_environment_of_launcher(const Program& program) {
+  for (const std::string_view name : {"'RANK'", "\"RANK\"", "'WORLD_SIZE'", "\"WORLD_SIZE\""})
+    if (program.mentions(name)) return true;
+  return false;
+}
+
 // mp.spawn sets rank and world size, and leaves the address of the first rank to the script.
 void check_spawned_without_address(const Program& program, Report& report) {
   const auto inits = program.calls(Api::init_process_group);
   const auto spawns = program.calls(Api::spawn);
   const auto& launches = program.launches();
   if (inits.empty() || program.framework_distributes() || program.mentions("MASTER_ADDR") ||
+      has_environment_of_launcher(program) ||
       std::any_of(launches.begin(), launches.end(), may_give_address) ||
       std::none_of(spawns.begin(), spawns.end(), [&](const CallRef& spawn) {
         return facts::certainty_of_reach(program, spawn.ref()) == facts::Certainty::certain;

@@ -1,5 +1,6 @@
 // Functions of a file that is looked at alone, as a library: what calls them is not at hand.
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
 
@@ -63,7 +64,8 @@ bool is_never_made(const Program& program, Ref node) {
 }
 
 // Something of this file works in ranks wherever it is used: a class or function that joins a
-// process group or wraps a model, and whatever stands in the same class or function.
+// process group, wraps a model or prepares one by Accelerate, and whatever stands in the same class
+// or function.
 bool is_offered(const Program& program, FunctionRef function) {
   if (function.module != &program.root() || !program.call_sites(function).empty()) return false;
   const Ref body{function.module, function.function->body};
@@ -73,9 +75,14 @@ bool is_offered(const Program& program, FunctionRef function) {
                  : program.enclosing_function(node) == function;
   };
   const auto& wraps = program.wraps();
-  return std::any_of(wraps.begin(), wraps.end(),
-                     [&](const Wrap& wrap) { return beside(wrap.call.ref()); }) &&
-         is_library(program);
+  const auto prepares = program.calls_named("prepare");
+  const bool works_in_ranks =
+      std::any_of(wraps.begin(), wraps.end(),
+                  [&](const Wrap& wrap) { return beside(wrap.call.ref()); }) ||
+      std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& prepare) {
+        return is_of_accelerator(prepare) && beside(prepare.ref());
+      });
+  return works_in_ranks && is_library(program);
 }
 
 }  // namespace bench::pitfalls::facts

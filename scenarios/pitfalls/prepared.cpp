@@ -17,6 +17,14 @@ bool is_of_accelerator(const CallRef& call) {
   return facts::contains(facts::lowered(call.receiver().text()), "accel");
 }
 
+bool is_handed_accelerator(const Program& program) {
+  for (const char* method : {"prepare", "backward"}) {
+    const auto calls = program.calls_named(method);
+    if (std::none_of(calls.begin(), calls.end(), is_of_accelerator)) return false;
+  }
+  return !program.has_ddp();
+}
+
 namespace {
 
 // The function has a variable or parameter of that name.
@@ -194,8 +202,10 @@ CallRef preparation_of_model(const Program& program, Ref object) {
 }
 
 CallRef preparation_of_loader(const Program& program, Ref loader) {
-  return loader && loader.kind() == Kind::identifier ? preparation_behind(program, loader).prepare
-                                                     : CallRef{};
+  const bool is_named =
+      loader && (loader.kind() == Kind::identifier ||
+                 loader.text() == "self." + std::string(loader.child(Field::attribute).text()));
+  return is_named ? preparation_behind(program, loader).prepare : CallRef{};
 }
 
 }  // namespace bench::pitfalls

@@ -9,6 +9,9 @@ namespace bench::pitfalls {
 // accelerator.prepare(...), self.accel.backward(loss): by the name of the object.
 bool is_of_accelerator(const CallRef& call);
 
+// self.accelerator.prepare(model), of an Accelerator that another file makes and hands over.
+bool is_handed_accelerator(const Program& program);
+
 // The prepare() call that gave the object its value, where the object is used as a model and no
 // other engine (DeepSpeed, FSDP) keeps its state; empty otherwise.
 CallRef preparation_of_model(const Program& program, Ref object);

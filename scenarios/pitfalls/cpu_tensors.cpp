@@ -1,0 +1,137 @@
+#include "scenarios/pitfalls/cpu_tensors.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/words.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::DefKind;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::NodeId;
+using diagnose::Source;
+
+namespace {
+
+constexpr int kParts = 4;
+
+bool is_number(const Program& program, Ref value, int depth = 0);
+
+// total = 0.0 and total += loss.item(): everything the function puts into it is a number of Python.
+bool holds_number(const Program& program, Ref name, int depth) {
+  const diagnose::Module& module = *name.module;
+  const auto here = program.enclosing_function(name);
+  bool any = false;
+  for (const std::uint32_t index : module.defs_of(name.text(), false)) {
+    const diagnose::Def& def = module.defs()[index];
+    if (program.enclosing_function(name.with(def.target)) != here) continue;
+    if ((def.kind != DefKind::assign && def.kind != DefKind::augmented) || def.element >= 0 ||
+        def.value == kNoNode || !is_number(program, name.with(def.value), depth + 1))
+      return false;
+    any = true;
+  }
+  return any;
+}
+
+bool is_number(const Program& program, Ref value, int depth) {
+  if (!value || depth > kParts) return false;
+  switch (value.kind()) {
+    case Kind::integer:
+    case Kind::floating:
+      return true;
+    case Kind::identifier:
+      return holds_number(program, value, depth);
+    case Kind::binary:
+      return is_number(program, value.child(Field::left), depth + 1) &&
+             is_number(program, value.child(Field::right), depth + 1);
+    case Kind::subscript:
+      return value.child(Field::value).text().ends_with(".shape");
+    case Kind::call: {
+      const CallRef call = program.as_call(value);
+      const std::string_view name = call ? call.call->name : std::string_view();
+      return name == "item" || name == "len" || name == "float" || name == "int" ||
+             (name == "size" && call.positional(0));
+    }
+    default:
+      return false;
+  }
+}
+
+// torch.tensor(total), torch.zeros(2): without a device it lies on the CPU. torch.tensor of a
+// tensor lies where that does.
+bool makes_cpu_tensor(const Program& program, Ref value) {
+  const CallRef made = program.as_call(value);
+  if (!made || made.has_splat() || made.keyword("device")) return false;
+  const std::string name = made.module->qualified(made.call->function);
+  if (name == "torch.zeros" || name == "torch.ones" || name == "torch.empty")
+    return static_cast<bool>(made.positional(0));
+  if (name != "torch.tensor" && name != "torch.Tensor" && name != "torch.FloatTensor") return false;
+  const Ref data = made.positional(0);
+  return data.kind() == Kind::list || is_number(program, data);
+}
+
+// Every group is joined with "nccl", written in the script.
+bool joins_nccl_only(const Program& program) {
+  const auto inits = program.calls(Api::init_process_group);
+  return !inits.empty() && std::all_of(inits.begin(), inits.end(), [&](const CallRef& init) {
+    const diagnose::Value backend = program.evaluate(init.argument(0, "backend"));
+    return backend.is_string() && !backend.is_default && backend.string == "nccl";
+  });
+}
+
+// Accelerate takes the GPUs that are there; the script speaks of them.
+bool accelerates_on_gpus(const Program& program) {
+  const auto made = program.calls(Api::accelerator);
+  const bool half = std::any_of(made.begin(), made.end(), [&](const CallRef& each) {
+    return program.string(each.keyword("mixed_precision")).value_or("") == "fp16";
+  });
+  return !made.empty() && !program.calls_named("prepare").empty() &&
+         (half || program.mentions("cuda")) &&
+         std::none_of(made.begin(), made.end(),
+                      [](const CallRef& each) { return each.keyword("cpu"); });
+}
+
+}  // namespace
+
+std::vector<CallRef> nccl_collectives(const Program& program) {
+  std::vector<CallRef> out;
+  for (const std::string_view word : {"set_default_device", "set_default_tensor_type", "gloo",
+                                      "use_cpu", "FSDP", "deepspeed", "xla", "new_group"})
+    if (program.mentions(word)) return out;
+  if (joins_nccl_only(program))
+    for (const Api api : {Api::all_reduce, Api::all_gather, Api::reduce, Api::broadcast})
+      for (const CallRef& call : program.calls(api))
+        if (call.call->name == "all_reduce" || call.call->name == "all_gather" ||
+            call.call->name == "reduce" || call.call->name == "broadcast")
+          out.push_back(call);
+  if (accelerates_on_gpus(program))
+    for (const std::string_view method : {"gather", "gather_for_metrics"})
+      for (const CallRef& call : program.calls_named(method))
+        if (is_of_accelerator(call)) out.push_back(call);
+  return out;
+}
+
+Ref sent_from_cpu(const Program& program, const CallRef& collective) {
+  const bool lists_first = collective.call->api == Api::all_gather;
+  const Ref sent = collective.argument(lists_first ? 1 : 0, "tensor");
+  if (!sent || collective.keyword("group") ||
+      program.enclosing_with(collective.ref(),
+                             [](Ref item) { return facts::contains(item.text(), "device"); }))
+    return {};
+  const auto sources = program.sources(sent);
+  const bool on_cpu =
+      !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+        return source.how == Source::How::value &&
+               program.enclosing_function(source.ref) ==
+                   program.enclosing_function(collective.ref()) &&
+               makes_cpu_tensor(program, source.ref);
+      });
+  return on_cpu ? sent : Ref{};
+}
+
+}  // namespace bench::pitfalls
