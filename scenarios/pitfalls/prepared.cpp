@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 namespace bench::pitfalls {
 
@@ -106,12 +107,21 @@ Preparation preparation_of_name(const Program& program, Ref object) {
   return {};
 }
 
+// model = train(...), where train() prepares the model that it returns.
+Preparation preparation_in(const Program& program, const CallRef& made) {
+  const auto function = program.callee(made);
+  if (!function || function.function->returns.size() != 1) return {};
+  const Ref value{function.module, function.function->returns.front()};
+  return value.kind() == Kind::identifier ? preparation_of_name(program, value) : Preparation{};
+}
+
 // The same, also below trainer.model = model, which hands it on under another name.
 Preparation preparation_of(const Program& program, Ref object) {
   if (const Preparation found = preparation_of_name(program, object); found.prepare) return found;
   const diagnose::Def* last = last_value_above(program, object);
   if (last == nullptr || last->kind != diagnose::DefKind::assign || last->element >= 0) return {};
   const Ref value = object.with(last->value);
+  if (const CallRef made = program.as_call(value)) return preparation_in(program, made);
   if (value.kind() != Kind::identifier && value.kind() != Kind::attribute) return {};
   return runs_wherever(program, value, object) ? preparation_of_name(program, value)
                                                : Preparation{};
@@ -153,10 +163,25 @@ bool speaks_of_another_engine(const Program& program) {
   return false;
 }
 
+// model.module, and not model.modules().
+bool takes_module(const Program& program) {
+  constexpr std::string_view kWord = ".module";
+  const auto& modules = program.modules();
+  return std::any_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
+    const std::string_view text = module->tree().source();
+    for (std::size_t at = text.find(kWord); at != std::string_view::npos;
+         at = text.find(kWord, at + 1)) {
+      const char next = at + kWord.size() < text.size() ? text[at + kWord.size()] : ' ';
+      if (next != '_' && std::isalnum(static_cast<unsigned char>(next)) == 0) return true;
+    }
+    return false;
+  });
+}
+
 // A program that reaches into the wrapper, or takes it off, knows of it.
 bool prepare_wraps_in_ddp(const Program& program) {
   return program.uses(Api::accelerator) && !speaks_of_another_engine(program) &&
-         !program.mentions(".module") && !program.mentions("extract_model");
+         !takes_module(program) && !program.mentions("extract_model");
 }
 
 // model = accelerator.unwrap_model(model): from there on the name is the bare model's.
