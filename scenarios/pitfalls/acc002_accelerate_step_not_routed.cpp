@@ -41,7 +41,8 @@ bool routes_here(const Program& program, Ref node, const CallRef& made) {
                      [&](const CallRef& prepare) { return is_in_use(program, node, prepare); });
 }
 
-// The data set picks its own part by the rank of the process: `idx % accelerator.num_processes`.
+// The data set picks its own part by the rank of the process: `idx % accelerator.num_processes`; or
+// a sampler of the program's own does.
 bool is_split_by_hand(const Program& program, const CallRef& loader) {
   const Ref dataset = loader.argument(0, "dataset");
   if (!dataset) return false;
@@ -51,9 +52,13 @@ bool is_split_by_hand(const Program& program, const CallRef& loader) {
   };
   const diagnose::ClassRef cls = program.class_of(dataset);
   if (cls && tells_ranks(cls.module->text(cls.cls->node))) return true;
-  const auto calls = facts::calls_behind(program, dataset);
-  return std::any_of(calls.begin(), calls.end(),
-                     [&](const Ref& call) { return tells_ranks(call.text()); });
+  const auto is_told = [&](Ref part) {
+    const auto calls = part ? facts::calls_behind(program, part) : std::vector<Ref>{};
+    return std::any_of(calls.begin(), calls.end(),
+                       [&](const Ref& call) { return tells_ranks(call.text()); });
+  };
+  return is_told(dataset) || is_told(loader.keyword("sampler")) ||
+         is_told(loader.keyword("batch_sampler"));
 }
 
 // optimizer = AdamW(model.parameters()), where the optimizer is prepared and the model nowhere.

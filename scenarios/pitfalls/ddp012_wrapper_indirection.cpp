@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
@@ -111,6 +112,16 @@ bool is_tested(const Program& program, Ref use) {
   });
 }
 
+// if hasattr(model, "heads"): model.heads, which the wrapper does not come to.
+bool is_there_then(const Program& program, Ref use, std::string_view attribute) {
+  return program.under(use, [&](Ref condition, bool holds) {
+    const std::string_view text = condition.text();
+    return holds && facts::contains(text, "hasattr(") &&
+           (facts::contains(text, "\"" + std::string(attribute) + "\"") ||
+            facts::contains(text, "'" + std::string(attribute) + "'"));
+  });
+}
+
 // if has_method(model, "update"): model.update(); or a test of how Accelerate distributes:
 // if accelerator.distributed_type == DistributedType.XLA: model.tie_weights()
 bool is_asked_for(const Program& program, Ref use, std::string_view attribute) {
@@ -122,12 +133,15 @@ bool is_asked_for(const Program& program, Ref use, std::string_view attribute) {
   });
 }
 
-// Used above the line that wraps it, in the same function and outside of loops.
+// Used above the line that wraps it, in the same function and outside of loops, or in a function
+// that is called above that line only.
 bool stands_above(const Program& program, Ref use, Ref object) {
   const Wrap* wrap = program.wrap_of(object);
-  return wrap != nullptr && wrap->call.module == use.module && use.node < wrap->call.call->node &&
-         program.enclosing_function(use) == program.enclosing_function(wrap->call.ref()) &&
-         !program.innermost_loop(use);
+  if (wrap == nullptr) return false;
+  const Ref wrapping = wrap->call.ref();
+  if (program.enclosing_function(use) != program.enclosing_function(wrapping))
+    return only_runs_before(program, use, wrapping);
+  return wrapping.module == use.module && use.node < wrapping.node && !program.innermost_loop(use);
 }
 
 // args.optimizer == "sgd" has nothing to do with the option that wraps: it speaks neither of that
@@ -244,11 +258,13 @@ void check_wrapper_indirection(const Program& program, Report& report) {
       const Ref object{module, tree.child(id, Field::object)};
       if (!attribute || !object || is_wrapper_api(attribute.text())) continue;
       if (object.kind() != Kind::identifier && !object.text().starts_with("self.")) continue;
+      if (object.text().ends_with(".module")) continue;  // below the wrapper already
       if ((!facts::is_surely_wrapped(program, object) &&
            !is_wrapped_above(program, {module, id}, object)) ||
           is_stored(program, attribute.text()))
         continue;
       if (tree.ancestor(id, Kind::try_statement) != kNoNode || is_tested(program, {module, id}) ||
+          is_there_then(program, {module, id}, attribute.text()) ||
           stands_above(program, {module, id}, object))
         continue;
       Finding& finding =

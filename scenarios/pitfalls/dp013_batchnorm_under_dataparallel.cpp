@@ -18,6 +18,14 @@ namespace {
 constexpr std::int64_t kSmallShard =
     16;  // samples below which batch statistics are known to suffer
 
+// if in_process_group(): convert_sync_batchnorm(model), which runs under DataParallel do not enter.
+bool is_for_process_groups(const Program& program, Ref node) {
+  return program.under(node, [](Ref condition, bool holds) {
+    return holds && (facts::contains(condition.text(), "is_initialized") ||
+                     facts::contains(condition.text(), "dist_init"));
+  });
+}
+
 // if sync_bn: convert_sync_batchnorm(self), where every call that makes the object leaves sync_bn
 // at its default, False.
 bool is_left_out(const Program& program, Ref node) {
@@ -39,7 +47,7 @@ void check_batchnorm_under_dataparallel(const Program& program, Report& report) 
     for (const Api api : {Api::convert_sync_batch_norm, Api::sync_batch_norm})
       for (const CallRef& call : program.calls(api)) {
         if (call.module->qualified(call.call->function).starts_with("apex.") ||
-            is_left_out(program, call.ref()))
+            is_left_out(program, call.ref()) || is_for_process_groups(program, call.ref()))
           continue;
         report
             .at(call.ref(), Confidence::certain,

@@ -151,20 +151,28 @@ void check_passes_of_one_step(const Program& program, const CallRef& made, Repor
       }
 }
 
+// optimizer.synchronize() above the node, or above every call of the helper that it stands in.
+bool is_synchronised_above(const Program& program, Ref node, int depth = 0) {
+  const auto function = program.enclosing_function(node);
+  for (const CallRef& call : program.calls_named("synchronize"))
+    if (call.module == node.module && call.call->node < node.node &&
+        program.enclosing_function(call.ref()) == function && call.call->api == Api::none)
+      return true;
+  if (!function || depth > 2) return false;
+  const auto& sites = program.call_sites(function);
+  return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return is_synchronised_above(program, site.ref(), depth + 1);
+  });
+}
+
 }  // namespace
 
 void check_horovod_accumulation_and_clip(const Program& program, Report& report) {
   if (!program.uses(Api::hvd_optimizer)) return;
   check_synchronised_twice(program, report);
   for (const CallRef& clip : program.calls(Api::clip_grad)) {
-    bool synchronised = false;
-    for (const CallRef& call : program.calls_named("synchronize"))
-      synchronised =
-          synchronised ||
-          (call.module == clip.module && call.call->node < clip.call->node &&
-           program.enclosing_function(call.ref()) == program.enclosing_function(clip.ref()) &&
-           call.call->api == Api::none);
-    if (synchronised || facts::training_loop_of(program, clip.ref()) == nullptr ||
+    if (is_synchronised_above(program, clip.ref()) ||
+        facts::training_loop_of(program, clip.ref()) == nullptr ||
         !facts::is_reachable(program, clip.ref()))
       continue;
     report

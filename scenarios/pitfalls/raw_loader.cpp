@@ -82,11 +82,23 @@ Ref passed_without_value(const CallRef& prepare) {
   return {};
 }
 
+// EndlessSampler(data, rank=accelerator.process_index): of the program's own, and told the process.
+bool is_told_the_process(const Program& program, Ref sampler) {
+  const auto calls = facts::calls_behind(program, sampler);
+  return std::any_of(calls.begin(), calls.end(), [](const Ref& call) {
+    return facts::contains(call.text(), "process_index") || facts::contains(call.text(), "rank");
+  });
+}
+
 // Every process has a part of its own by then.
 bool has_sampler_of_ranks(const Program& program, Ref loader) {
   const auto loaders = loaders_of(program, loader);
   return std::any_of(loaders.begin(), loaders.end(), [&](const CallRef& made) {
-    return static_cast<bool>(sampler_of(program, made));
+    if (sampler_of(program, made)) return true;
+    for (const std::string_view name : {"sampler", "batch_sampler"})
+      if (const Ref sampler = made.keyword(name); sampler && is_told_the_process(program, sampler))
+        return true;
+    return false;
   });
 }
 
