@@ -41,6 +41,8 @@ bool parse_by_library(std::string_view source, microseconds limit, TreeBuilder b
 }
 
 PlainParser::Outcome parse_plain(std::string_view source, microseconds limit, TreeBuilder builder) {
+  constexpr std::uint32_t kKnownTables = 14;  // the layout of tables that ParseTables reads
+  if (tree_sitter_python()->version != kKnownTables) return PlainParser::Outcome::not_plain;
   constexpr std::size_t kMostKept = 1U << 20;  // pieces; a large file's memory is given back
   thread_local ParseTables tables(*tree_sitter_python());
   thread_local PlainTree parsed;
