@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxConfigBytes = 256U << 10;  // larger ones are data
 constexpr std::size_t kMaxBytes = 16U << 20;         // of all files of a project
 constexpr std::size_t kMaxConfigFiles = 1024;
+constexpr std::size_t kMaxEntryBytes = 1U << 20;  // of what one file says
 constexpr std::size_t kMaxDirectories = 1024;
 constexpr int kMaxDepth = 8;
 
@@ -39,6 +40,15 @@ bool is_config_folder(const std::string& name) {
   return plain == "exp" || std::any_of(kParts.begin(), kParts.end(), [&](std::string_view part) {
            return plain.find(part) != std::string::npos;
          });
+}
+
+// Files that set up a tool or a service, not the training.
+bool is_of_a_tool(const std::string& name) {
+  constexpr auto kBeginnings = std::to_array<std::string_view>(
+      {".", "pyproject", "mkdocs", "docker-compose", "compose.", "environment", "package",
+       "tsconfig", "meta.y", "setup.", "accelerate", "deepspeed", "ds_config"});
+  return std::any_of(kBeginnings.begin(), kBeginnings.end(),
+                     [&](std::string_view beginning) { return name.starts_with(beginning); });
 }
 
 bool holds_keys(FileType type) {
@@ -84,6 +94,27 @@ bool may_hold(std::string_view text, const std::string& key) {
   return dashed != key && text.find(dashed) != std::string_view::npos;
 }
 
+// `key: 1`, "key": 1, key = 1 in a text.
+bool gives(std::string_view text, const std::string& key) {
+  const auto is_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  };
+  for (std::size_t at = text.find(key); at != text.npos; at = text.find(key, at + 1)) {
+    if (at > 0 && is_word(text[at - 1])) continue;
+    const std::size_t sign = text.find_first_not_of(" \t\"']", at + key.size());
+    if (sign != text.npos && (text[sign] == ':' || text[sign] == '=')) return true;
+  }
+  return false;
+}
+
+// Words of which readers of YAML differ: no, off, None.
+bool is_disputed(const Value& value) {
+  constexpr auto kWords = std::to_array<std::string_view>(
+      {"yes", "no", "on", "off", "y", "n", "true", "false", "null", "none", "~"});
+  return value.is_string() &&
+         std::find(kWords.begin(), kWords.end(), in_lower_case(value.string)) != kWords.end();
+}
+
 // `<<: *defaults` brings the keys of another table to where it stands.
 std::string without_merges(std::string path) {
   for (std::size_t at = path.find("<<."); at != std::string::npos; at = path.find("<<."))
@@ -117,31 +148,40 @@ std::string ProjectConfigs::root_among(const std::vector<std::string>& directori
   return roots_.emplace(directories.front(), root).first->second;
 }
 
-void ProjectConfigs::take(const std::string& path, Project& out, std::size_t& bytes) const {
+// False where the file cannot be read, or is too large.
+bool ProjectConfigs::take(const std::string& path, Project& out, std::size_t& bytes) const {
   std::error_code error;
   // Texts of tests are not on disk.
   const auto size = fs::file_size(path, error);
-  if (!error && size > kMaxConfigBytes) return;
+  if (!error && size > kMaxConfigBytes) return false;
   auto text = cache_.read(path);
-  if (!text || text->size() > kMaxConfigBytes) return;
+  if (!text || text->size() > kMaxConfigBytes) return false;
+  for (const std::string_view word : {"compute_environment:", "zero_optimization"})
+    if (text->find(word) != std::string::npos) return true;  // of Accelerate, of DeepSpeed
   bytes += text->size();
   File file;
   file.path = path;
   file.text = std::move(*text);
   file.is_command = launch_document(path) != LaunchDocument::none && !holds_keys(type_of(path));
   out.files.push_back(std::move(file));
+  return true;
 }
 
 void ProjectConfigs::walk(const std::string& root, Project& out) const {
   std::deque<std::pair<std::string, int>> pending{{root, 0}};
   std::size_t directories = 0;
   std::size_t bytes = 0;
+  bool is_all_read = true;
   while (!pending.empty() && out.is_complete) {
     const auto [directory, depth] = pending.front();
     pending.pop_front();
     const bool of_configs = in_config_folder(root, directory);
     for (const DirectoryEntry& entry : list_(directory)) {
+      if (out.files.size() > kMaxConfigFiles || bytes > kMaxBytes) break;
       const std::string path = directory + entry.name;
+      if (is_of_a_tool(entry.name)) continue;
+      // What a link or a large file would say is not known.
+      if (entry.is_link && !entry.is_directory && holds_keys(type_of(path))) is_all_read = false;
       if (entry.is_link) continue;
       if (entry.is_directory) {
         if (depth < kMaxDepth && !is_skipped_directory(entry.name))
@@ -154,10 +194,10 @@ void ProjectConfigs::walk(const std::string& root, Project& out) const {
                           (type == FileType::json && (of_configs || directory == root)) ||
                           (type == FileType::python && of_configs) ||
                           launch_document(path) != LaunchDocument::none;
-      if (wanted) take(path, out, bytes);
+      if (wanted && !take(path, out, bytes) && holds_keys(type)) is_all_read = false;
     }
-    out.is_complete = ++directories <= kMaxDirectories && out.files.size() <= kMaxConfigFiles &&
-                      bytes <= kMaxBytes;
+    out.is_complete = is_all_read && ++directories <= kMaxDirectories &&
+                      out.files.size() <= kMaxConfigFiles && bytes <= kMaxBytes;
   }
   if (!out.is_complete) out.files.clear();
 }
@@ -181,7 +221,15 @@ const std::vector<ConfigEntry>& ProjectConfigs::entries_of(File& file) {
     file.entries = read_toml(file.path, file.text);
   else
     file.entries = read_yaml(file.path, file.text);
-  for (ConfigEntry& entry : file.entries) entry.path = without_merges(std::move(entry.path));
+  std::size_t bytes = 0;
+  for (ConfigEntry& entry : file.entries) {
+    entry.path = without_merges(std::move(entry.path));
+    if (!entry.value.items.empty() || is_disputed(entry.value)) entry.value = {};
+    bytes += entry.path.size() + sizeof entry;
+  }
+  // Aliases of aliases: what little it says is not worth the memory.
+  if (bytes > kMaxEntryBytes) file.entries.clear();
+  file.entries.shrink_to_fit();
   return file.entries;
 }
 
@@ -199,8 +247,12 @@ std::vector<ShippedValue> ProjectConfigs::values_of(const std::string& root,
       continue;
     }
     const Place place = is_for_script(file.path, root, script) ? Place::config : Place::elsewhere;
+    const std::size_t before = out.size();
     for (const ConfigEntry& entry : entries_of(file))
       if (entry.key() == key) out.push_back({file.path, entry.path, entry.value, place});
+    // Given in a way that was not understood: it may be anything.
+    if (out.size() == before && gives(file.text, key))
+      out.push_back({file.path, key, {}, Place::command});
   }
   return out;
 }

@@ -43,7 +43,7 @@ class ProjectConfigs {
 
   Project& project_at(const std::string& root);
   void walk(const std::string& root, Project& out) const;
-  void take(const std::string& path, Project& out, std::size_t& bytes) const;
+  bool take(const std::string& path, Project& out, std::size_t& bytes) const;
   static const std::vector<ConfigEntry>& entries_of(File& file);
 
   const ModuleCache& cache_;

@@ -25,6 +25,8 @@ Value value_at(std::string_view text, std::size_t at) {
   constexpr std::string_view kQuotes = "\"'`";
   while (at < text.size() && kQuotes.find(text[at]) != kQuotes.npos) ++at;
   const std::size_t end = std::min(text.find_first_of(" \t\r\n\"'`,;)}|&#", at), text.size());
+  constexpr std::size_t kLongestWord = 128;  // of a value that a condition is about
+  if (end - at > kLongestWord) return {};
   const std::string word(text.substr(at, end - at));
   if (word.find_first_of("$({<[") != std::string::npos || word.empty()) return {};
   return value_of_scalar(word);
@@ -62,8 +64,9 @@ std::optional<Value> given_at(std::string_view text, std::size_t begin, std::siz
 
 std::vector<Value> overrides_in(std::string_view text, std::string_view key) {
   std::vector<Value> out;
+  constexpr std::size_t kMostValues = 256;
   auto from = text.begin();
-  while (!key.empty()) {
+  while (!key.empty() && out.size() < kMostValues) {
     const auto found = std::search(from, text.end(), key.begin(), key.end(), same_letter);
     if (found == text.end()) break;
     const auto begin = static_cast<std::size_t>(found - text.begin());

@@ -7,8 +7,13 @@ namespace bench::diagnose {
 namespace {
 
 constexpr TSStateId kFirstState = 1;
-constexpr std::size_t kMostReadings = 6;       // tree-sitter's own: it drops the worst of more
-constexpr std::uint32_t kStepsPerLook = 1024;  // at the clock
+constexpr std::size_t kMostReadings = 6;      // tree-sitter's own: it drops the worst of more
+constexpr std::uint32_t kStepsPerLook = 128;  // at the clock
+constexpr std::size_t kCharactersPerLook = 1U << 20;
+// Entries of stacks that may be copied and compared: tree-sitter shares stacks, and is quicker
+// where several deep ones stand beside each other for long.
+constexpr std::uint64_t kWorkPerByte = 8;
+constexpr std::uint64_t kWorkOfAnyText = 1U << 20;
 constexpr std::size_t kNone = ~std::size_t{0};
 
 bool is_extra(std::uint32_t child) { return (child & PlainTree::kExtra) != 0; }
@@ -21,7 +26,8 @@ PlainParser::PlainParser(const TSLanguage& language, ParseTables& tables, std::s
       tables_(tables),
       reader_(language, tables, text),
       tree_(tree),
-      readings_(kMostReadings + 1) {
+      readings_(kMostReadings + 1),
+      most_work_(kWorkOfAnyText + kWorkPerByte * text.size()) {
   tree_.pieces.clear();
   tree_.children.clear();
   tree_.root = PlainTree::kNoPiece;
@@ -52,8 +58,12 @@ PlainParser::Outcome PlainParser::parse(std::chrono::microseconds limit) {
 }
 
 bool PlainParser::is_late() {
-  if (++steps_ % kStepsPerLook == 0) is_late_ = std::chrono::steady_clock::now() > deadline_;
-  return is_late_;
+  // A token may be read behind a million lines of comment.
+  const bool looks =
+      ++steps_ % kStepsPerLook == 0 || reader_.characters_read() - looked_at_ > kCharactersPerLook;
+  if (!looks) return is_late_;
+  looked_at_ = reader_.characters_read();
+  return is_late_ = std::chrono::steady_clock::now() > deadline_;
 }
 
 // Takes one token: reduces what it closes, then puts it on the stack. False to give up.
@@ -61,7 +71,7 @@ bool PlainParser::advance(std::size_t at) {
   if (!take_token(readings_[at])) return false;
   TSSymbol symbol = token_.symbol;
   for (;;) {
-    if (is_late()) return false;
+    if (is_late() || work_ > most_work_) return false;
     const auto entries = tables_.actions(readings_[at].stack.back().state, symbol).entries;
     std::size_t made = kNone;
     bool is_replaced = false;
@@ -285,6 +295,8 @@ bool PlainParser::copy(std::size_t at) {
   if (count_ == readings_.size()) return false;
   Reading& made = readings_[count_++];
   const Reading& from = readings_[at];
+  work_ += from.stack.size();
+  for (const Parting& parting : from.joint.partings) work_ += parting.base.size();
   made.stack.assign(from.stack.begin(), from.stack.end());
   made.position = from.position;
   made.precedence = from.precedence;
@@ -308,6 +320,7 @@ bool PlainParser::is_twin(std::uint32_t a, std::uint32_t b) const {
     const auto [one, other] = left.back();
     left.pop_back();
     if (one == other) continue;
+    ++work_;
     const Piece& first = tree_.piece(one);
     const Piece& second = tree_.piece(other);
     if (is_extra(one) != is_extra(other) || first.symbol != second.symbol ||
@@ -357,6 +370,8 @@ void PlainParser::note_parting(Reading& reading, std::size_t level, TSStateId st
   }
   if (joint.parted_group == 0 || joint.has_shifted) return;
   if (!parts && level > joint.partings.back().base.size()) return;
+  constexpr std::uint64_t kKept = 4;  // it takes memory too
+  work_ += kKept * level;
   const auto base = reading.stack.begin();
   joint.partings.push_back({{base, base + static_cast<std::ptrdiff_t>(level)}, state});
 }
@@ -380,6 +395,7 @@ std::optional<int> PlainParser::compare(std::uint32_t a, std::uint32_t b) const 
     const auto [one, other] = left.back();
     left.pop_back();
     if (one == other) continue;
+    ++work_;
     if (((one | other) & PlainTree::kShort) != 0) return std::nullopt;
     const Piece& first = tree_.piece(one);
     const Piece& second = tree_.piece(other);
@@ -431,6 +447,7 @@ PlainParser::Merge PlainParser::merge(std::size_t kept, std::size_t other) {
       a.stack.back().state != b.stack.back().state || !reader_.same(a.scanner, b.scanner))
     return Merge::apart;
   const std::size_t size = a.stack.size();
+  work_ += size;
   if (size != b.stack.size()) return join(a, b);
   std::size_t level = 1;
   while (level < size && a.stack[level] == b.stack[level]) ++level;

@@ -104,7 +104,7 @@ class PlainParser {
   Merge merge(std::size_t kept, std::size_t other);
   bool is_twin(std::uint32_t a, std::uint32_t b) const;
   Merge join(Reading& a, Reading& b);
-  static void note_parting(Reading& reading, std::size_t level, TSStateId state);
+  void note_parting(Reading& reading, std::size_t level, TSStateId state);
   static std::optional<bool> was_one_stack(const Joint& a, const Joint& b);
   std::optional<int> compare(std::uint32_t a, std::uint32_t b) const;
   std::optional<bool> is_second_preferred(const Reading& a, const Reading& b,
@@ -128,6 +128,10 @@ class PlainParser {
   int root_precedence_ = 0;
   std::uint32_t groups_ = 0;
   std::uint32_t steps_ = 0;
+  std::size_t looked_at_ = 0;  // characters read at the last look at the clock
+  // Entries of stacks that were copied or compared; const functions compare trees, too.
+  mutable std::uint64_t work_ = 0;
+  std::uint64_t most_work_ = 0;
   bool is_late_ = false;
 };
 

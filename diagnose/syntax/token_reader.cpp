@@ -32,6 +32,7 @@ void TokenReader::on_advance(TSLexer* lexer, bool skip) {
   auto& self = *static_cast<TokenReader*>(lexer);
   if (self.position_ >= self.text_.size()) return;
   self.position_ += self.width_;
+  ++self.characters_read_;
   if (skip) self.token_begin_ = self.position_;
   self.decode();
 }

@@ -37,6 +37,8 @@ class TokenReader : private TSLexer {
   // The token behind the byte; nothing where the text holds none of the language's.
   std::optional<Token> read(std::uint32_t at, TSStateId state, ScannerState before);
   bool same(ScannerState a, ScannerState b) const;
+  // So far, those that were read more than once included.
+  std::size_t characters_read() const { return characters_read_; }
 
  private:
   static constexpr std::uint32_t kOpen = ~std::uint32_t{0};
@@ -62,6 +64,7 @@ class TokenReader : private TSLexer {
   const TSLanguage& language_;
   ParseTables& tables_;
   std::string_view text_;
+  std::size_t characters_read_ = 0;
   std::uint32_t position_ = 0;
   std::uint32_t width_ = 0;  // bytes of the character at the position
   std::uint32_t token_begin_ = 0;

@@ -26,12 +26,17 @@ namespace {
 
 constexpr int kSettings = 4;  // names between a condition and the setting in it
 constexpr int kConfiguredCalls = 5;
+constexpr int kMostSteps = 400;  // over call sites
 
 // Left empty in a config so that a run fills it in: what to resume from, what to evaluate.
 bool is_filled_in_by_a_run(std::string_view key) {
   const std::string name = lowered(key);
   for (const char* part : {"resume", "ckpt", "checkpoint", "load", "restore", "pretrain", "weights",
                            "path", "file", "dir", "eval", "test", "infer"})
+    if (contains(name, part)) return true;
+  // What a launcher gives, and how many GPUs there are.
+  for (const char* part : {"rank", "world", "gpu", "nproc", "node", "device", "distrib", "ddp",
+                           "master", "launcher", "strategy"})
     if (contains(name, part)) return true;
   return name == "mode";
 }
@@ -84,6 +89,7 @@ bool names_option(const Program& program, const CallRef& call, std::string_view 
     const Ref word = call.positional(i);
     if (word.kind() != Kind::string) continue;
     std::string name = program.string(word).value_or("");
+    name = name.substr(0, name.find('/'));  // click: --clip/--no-clip
     name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
     std::replace(name.begin(), name.end(), '-', '_');
     if (name == key) return true;
@@ -144,13 +150,50 @@ bool assignments_agree(const Program& program, const SettingPath& setting, const
     for (const NodeId node : module->nodes_of(Kind::assignment)) {
       const Ref left = Ref{module, node}.child(Field::left);
       if (left.kind() != Kind::subscript ||
-          program.string(left.child(Field::subscript)).value_or("") != key ||
-          !is_held_by(program, setting, left.child(Field::value)))
+          program.string(left.child(Field::subscript)).value_or("") != key)
         continue;
       if (!default_agrees(program, Ref{module, node}.child(Field::right), value)) return false;
     }
   }
   return true;
+}
+
+// set_defaults(clip=True), {"clip": True}, setattr(cfg, "clip", True), "clip=true": the program
+// gives the key a value of its own in some other way.
+bool is_given_otherwise(const Program& program, const std::string& key, const Value& value) {
+  const auto differs = [&](Ref given) {
+    const Value other = given ? program.evaluate(given) : Value{};
+    return other.known() && !default_agrees(program, given, value);
+  };
+  for (const diagnose::Module* module : program.modules()) {
+    if (!contains(module->tree().source(), key)) continue;
+    const auto& tree = module->tree();
+    for (NodeId id = 0; id < tree.size(); ++id) {
+      const Ref at{module, id};
+      if (tree[id].kind == Kind::keyword_argument && at.child(Field::name).text() == key &&
+          differs(at.child(Field::value)))
+        return true;
+      if (tree[id].kind != Kind::string) continue;
+      const std::string text = program.string(at).value_or("");
+      const Kind above = tree[tree[id].parent].kind;
+      if (text == key && above == Kind::pair &&
+          differs({module, tree.child(tree[id].parent, Field::value)}))
+        return true;
+      const CallRef call = program.as_call(at.with(tree[tree[id].parent].parent));
+      if (text == key && call && (call.call->name == "setattr" || call.call->name == "setdefault"))
+        return true;
+      if (text.size() > key.size() && !diagnose::overrides_in(text, key).empty() &&
+          contains(text, "="))
+        return true;
+    }
+    for (const NodeId node : module->nodes_of(Kind::augmented_assignment)) {
+      const Ref left = Ref{module, node}.child(Field::left);
+      if (left.kind() == Kind::subscript &&
+          program.string(left.child(Field::subscript)).value_or("") == key)
+        return true;
+    }
+  }
+  return false;
 }
 
 // What --launch gives, or a launch line of a file that is not looked at for overrides.
@@ -167,7 +210,8 @@ bool launches_agree(const Program& program, const std::string& key, const Value&
 // What all that the setting may mean in the project's config files agrees on.
 std::optional<Value> agreed(const SettingPath& setting, const std::vector<ShippedValue>& shipped) {
   using Place = ShippedValue::Place;
-  for (std::size_t count = setting.parts.size(); count > 0; --count) {
+  // Below the object: config.clip is not what a file named config.yaml says alone.
+  for (std::size_t count = setting.parts.size() - 1 - setting.holder; count > 0; --count) {
     std::optional<Value> value;
     bool in_config = false;
     bool differs = false;
@@ -218,6 +262,7 @@ class Configured {
   }
 
   bool is_passed_by(Ref node, int depth) {
+    if (++steps_ > kMostSteps) return false;
     for (const diagnose::Guard& guard : program_.guards(node)) {
       const auto holds =
           decided(program_, guard.condition, [&](Ref part) { return value_of(part, 0); });
@@ -274,7 +319,8 @@ class Configured {
         std::all_of(setting.defaults.begin(), setting.defaults.end(),
                     [&](Ref given) { return default_agrees(program_, given, *value); });
     if (!defaults_agree || !launches_agree(program_, key, *value) ||
-        !options_agree(program_, key, *value) || !assignments_agree(program_, setting, *value))
+        !options_agree(program_, key, *value) || !assignments_agree(program_, setting, *value) ||
+        is_given_otherwise(program_, key, *value))
       return std::nullopt;
     because_ = setting.below_holder() + " is " + text_of(*value) + " in the config files";
     return value;
@@ -282,6 +328,7 @@ class Configured {
 
   const Program& program_;
   std::string because_;
+  int steps_ = 0;
 };
 
 }  // namespace
@@ -308,7 +355,7 @@ std::string passed_by_as_configured(const Program& program, Ref node) {
 std::string one_process_as_configured(const Program& program) {
   const auto& launches = program.launches();
   const auto starts_several = [](const diagnose::LaunchLine& launch) {
-    return launch.processes_per_node().value_or(1) > 1 || launch.nodes().value_or(1) > 1;
+    return launch.processes_per_node().value_or(2) > 1 || launch.nodes().value_or(1) > 1;
   };
   if (program.framework_distributes() || program.uses(Api::hvd_init) ||
       std::any_of(launches.begin(), launches.end(), starts_several))

@@ -109,6 +109,7 @@ std::optional<bool> decided_comparison(const Program& program, Ref condition,
 
 std::optional<bool> same_value(const Value& a, const Value& b) {
   using Type = Value::Type;
+  if (!a.known() || !b.known()) return std::nullopt;
   if (a.type == Type::none || b.type == Type::none) return a.type == b.type;
   if (const auto x = number_in(a), y = number_in(b); x && y) return *x == *y;
   if (a.type != b.type) return std::nullopt;
@@ -116,7 +117,13 @@ std::optional<bool> same_value(const Value& a, const Value& b) {
   return a.type == Type::boolean ? std::optional(a.integer == b.integer) : std::nullopt;
 }
 
-std::optional<bool> decided(const Program& program, Ref condition, const ValueOf& value_of) {
+namespace {
+
+constexpr int kDeepest = 64;  // a condition that people write; not not not ... x
+
+std::optional<bool> decided_at(const Program& program, Ref condition, const ValueOf& value_of,
+                               int depth) {
+  if (depth > kDeepest) return std::nullopt;
   const auto& node = condition.module->tree()[condition.node];
   switch (node.kind) {
     case Kind::identifier:
@@ -128,12 +135,12 @@ std::optional<bool> decided(const Program& program, Ref condition, const ValueOf
       return value ? truth_of(*value) : std::nullopt;
     }
     case Kind::not_expression:
-      return negated(decided(program, condition.child(Field::argument), value_of));
+      return negated(decided_at(program, condition.child(Field::argument), value_of, depth + 1));
     case Kind::comparison:
       return decided_comparison(program, condition, value_of);
     case Kind::boolean: {
-      const auto left = decided(program, condition.child(Field::left), value_of);
-      const auto right = decided(program, condition.child(Field::right), value_of);
+      const auto left = decided_at(program, condition.child(Field::left), value_of, depth + 1);
+      const auto right = decided_at(program, condition.child(Field::right), value_of, depth + 1);
       const bool settles = node.op == Op::logical_or;  // one true part of an `or`, or both known
       if (left == settles || right == settles) return settles;
       return left && right ? std::optional(!settles) : std::nullopt;
@@ -141,6 +148,12 @@ std::optional<bool> decided(const Program& program, Ref condition, const ValueOf
     default:
       return std::nullopt;
   }
+}
+
+}  // namespace
+
+std::optional<bool> decided(const Program& program, Ref condition, const ValueOf& value_of) {
+  return decided_at(program, condition, value_of, 0);
 }
 
 std::optional<bool> decided(const Program& program, Ref condition, std::string_view name,

@@ -108,6 +108,23 @@ TEST(PlainParser, GivesTheLibrarysTreeOfWholeScripts) {
   EXPECT_GT(plain, files * 9 / 10);
 }
 
+std::string repeated(const std::string& part, int times) {
+  std::string out;
+  for (int each = 0; each < times; ++each) out += part;
+  return out;
+}
+
+// Deep stacks of several readings, each with a copy of its own here and none in tree-sitter.
+TEST(PlainParser, LeavesDeepReadingsToTheLibrary) {
+  for (const std::string& text :
+       {"x = " + repeated("not ", 20000) + "f(*g(1))\n", repeated("a = ", 5000) + "print(*f(7))\n",
+        "x = " + repeated("[", 20000) + repeated("f(*a),", 5000) + repeated("]", 20000) + "\n",
+        "x = a" + repeated(" if f(*g(1)) else b", 5000) + "\n"}) {
+    EXPECT_EQ(outcome_of(text), PlainParser::Outcome::not_plain) << text.substr(0, 20);
+    EXPECT_FALSE(SyntaxTree::parse(text).has_errors()) << text.substr(0, 20);
+  }
+}
+
 TEST(PlainParser, LeavesErrorsToTheLibrary) {
   for (const char* text : {"def f(:\n", "x = = 1\n", "a b c\n", "\"open\n", "x = 1 ? 2\n"})
     EXPECT_EQ(outcome_of(text), PlainParser::Outcome::not_plain) << text;

@@ -86,6 +86,12 @@ TEST(Overrides, AreReadFromCommandsAndDocuments) {
   EXPECT_EQ(overrides("a = {\"debug\": True}\n", "debug"), "true ");
 }
 
+TEST(Overrides, AreBoundedInLengthAndNumber) {
+  std::string text;
+  for (int each = 0; each < 20000; ++each) text += "clip=";
+  EXPECT_LE(overrides_in(text, "clip").size(), 256U);
+}
+
 TEST(Overrides, AreNotTheNameInProse) {
   EXPECT_EQ(overrides("A debug run is quick; no_debug=1 and --debugger 2 are others.\n", "debug"),
             "");
@@ -216,6 +222,58 @@ TEST(Settings, ThatTheProgramGivesOtherwiseAreNotDecided) {
             "error ");
 }
 
+TEST(Settings, ThatTheProgramGivesInOtherWaysAreNotDecided) {
+  for (const char* way :
+       {"setattr(cfg, 'clip', True)\n", "cfg.update(clip=True)\n", "cfg.update({'clip': True})\n",
+        "cfg.setdefault('clip', True)\n", "cfg['clip'] |= large\n",
+        "parser.set_defaults(clip=True)\n", "PRESETS = {'large': {'clip': True}}\n",
+        "cfg = compose(overrides=['optim.clip=true'])\n",
+        "def enlarge(c):\n    c['clip'] = True\n"})
+    EXPECT_EQ(found({{"train.py", clips_if("cfg.clip", kLoads + way)},
+                     {"configs/a.yaml", "clip: false"}}),
+              "error ")
+        << way;
+}
+
+TEST(Settings, ThatAnotherFileGivesInAWayThatIsNotReadAreNotDecided) {
+  const Texts::value_type script = {"train.py", clips_if("cfg.clip", kLoads)};
+  const auto beside = [&](const std::string& file, const std::string& text) {
+    return found({script, {"configs/a.yaml", "clip: false"}, {file, text}});
+  };
+  EXPECT_EQ(beside("configs/b.yaml", "lr: 1"), "info ");
+  EXPECT_EQ(beside("configs/b.py", "import torch\nclip = True\n"), "error ");
+  EXPECT_EQ(beside("configs/b.py", "lr, clip = 1, True\n"), "error ");
+  EXPECT_EQ(beside("configs/b.yaml", "{% if large %}\nclip: true\n{% endif %}\n- ["), "error ");
+  EXPECT_EQ(beside("configs/b.yaml", "clip: No"), "error ") << "a word to some readers of YAML";
+}
+
+TEST(Settings, OfFilesThatSetUpToolsAreNotTheProgramsOwn) {
+  for (const char* file : {".pre-commit-config.yaml", "pyproject.toml", "accelerate_config.yaml"})
+    EXPECT_EQ(
+        found({{"train.py", clips_if("cfg.clip", kLoads)},
+               {file, std::string(file).ends_with("toml") ? "clip = false\n" : "clip: false"}}),
+        "error ")
+        << file;
+}
+
+TEST(Settings, AskedForInAnEndlessConditionAreNotDecided) {
+  std::string condition;
+  for (int each = 0; each < 20000; ++each) condition += "not ";
+  EXPECT_EQ(found({{"train.py", clips_if(condition + "cfg.clip", kLoads)},
+                   {"configs/a.yaml", "clip: false"}}),
+            "error ");
+}
+
+TEST(Settings, AskedForByManyCallersAreNotDecided) {
+  std::string calls;
+  for (int layer = 0; layer < 6; ++layer) {
+    calls += "def f" + std::to_string(layer) + "():\n";
+    for (int call = 0; call < 20; ++call) calls += "    f" + std::to_string(layer + 1) + "()\n";
+  }
+  const std::string text = clips_if("cfg.clip", kLoads) + calls;
+  EXPECT_EQ(found({{"train.py", text}, {"configs/a.yaml", "clip: false"}}), "info ");
+}
+
 TEST(Settings, ThatTheLaunchLineGivesOtherwiseAreNotDecided) {
   DiagnoseOptions options;
   options.selection.select = {"DDP046"};
@@ -295,7 +353,11 @@ TEST_F(ProjectOnDisk, FollowsNoLinksAndReadsNoDataFiles) {
   write("repo/conf/large.yaml", "clip: false\n" + std::string(300 << 10, '#'));
   EXPECT_EQ(severities("repo"), "error ");
   write("repo/conf/small.yaml", "clip: false\n");
+  EXPECT_EQ(severities("repo"), "error ") << "what the large one says is not known";
+  fs::remove(root_ / "repo/conf/large.yaml");
   EXPECT_EQ(severities("repo"), "info ");
+  fs::create_symlink(root_ / "elsewhere/configs/a.yaml", root_ / "repo/conf/linked.yaml");
+  EXPECT_EQ(severities("repo"), "error ") << "nor is what the link says";
 }
 
 TEST(Settings, OfAScriptThatReadsNoConfigurationAreItsOwn) {
