@@ -1,12 +1,10 @@
 #include "diagnose/config/python_config.hpp"
 
 #include "diagnose/model/module.hpp"
+#include "diagnose/model/role_names.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <charconv>
-#include <cstdlib>
 
 namespace bench::diagnose {
 namespace {
@@ -132,8 +130,7 @@ class Reader {
 std::vector<ConfigEntry> read_python_config(const Module& module) { return Reader(module).read(); }
 
 bool is_config_name(std::string_view name) {
-  std::string plain(name);
-  for (char& c : plain) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string plain = lowered(name);
   constexpr auto kWhole =
       std::to_array<std::string_view>({"_c", "hp", "hps", "hyp", "opt", "opts"});
   constexpr auto kParts = std::to_array<std::string_view>(

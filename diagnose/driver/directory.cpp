@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
 namespace bench::diagnose {
@@ -26,6 +27,18 @@ void look_up_type(DIR* directory, DirectoryEntry& entry) {
 }  // namespace
 
 std::string directory_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
+
+std::string prefix_of(const std::string& tree) {
+  const std::string folder = std::filesystem::path(tree).lexically_normal().string();
+  if (folder == "." || folder == "./" || folder.empty()) return {};
+  return folder.ends_with('/') ? folder : folder + '/';
+}
+
+bool is_project_root(const std::vector<DirectoryEntry>& entries) {
+  return std::any_of(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
+    return entry.name == ".git" || entry.name == "pyproject.toml" || entry.name == "setup.py";
+  });
+}
 
 std::vector<DirectoryEntry> list_directory(const std::string& directory) {
   std::vector<DirectoryEntry> out;

@@ -21,6 +21,12 @@ using Lister = std::function<std::vector<DirectoryEntry>(const std::string& dire
 // "tools/" of "tools/train.py"; empty for a file of the current directory.
 std::string directory_of(const std::string& path);
 
+// A tree that was given as the beginning of the paths in it: "src/", or nothing for ".".
+std::string prefix_of(const std::string& tree);
+
+// The root of a project, by what it holds: .git, pyproject.toml or setup.py.
+bool is_project_root(const std::vector<DirectoryEntry>& entries);
+
 std::vector<DirectoryEntry> list_directory(const std::string& directory);
 std::vector<DirectoryEntry> list_texts(const std::map<std::string, std::string>& files,
                                        const std::string& directory);

@@ -11,13 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The tree that was given as the beginning of the paths in it: "src/", or nothing for ".".
-std::string prefix_of(const std::string& top) {
-  const std::string folder = fs::path(top).lexically_normal().string();
-  if (folder == "." || folder == "./" || folder.empty()) return {};
-  return folder.ends_with('/') ? folder : folder + '/';
-}
-
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "diagnose/launch/launch_documents.hpp"
 #include "diagnose/launch/overrides.hpp"
 #include "diagnose/model/module.hpp"
+#include "diagnose/model/role_names.hpp"
 
 #include <algorithm>
 #include <array>
@@ -24,16 +25,9 @@ constexpr std::size_t kMaxEntryBytes = 1U << 20;  // of what one file says
 constexpr std::size_t kMaxDirectories = 1024;
 constexpr int kMaxDepth = 8;
 
-constexpr auto kRootMarks = std::to_array<std::string_view>({".git", "pyproject.toml", "setup.py"});
-
-std::string in_lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 // configs/, conf/, model_cfg/, options/, experiments/: folders of configurations by their name.
 bool is_config_folder(const std::string& name) {
-  const std::string plain = in_lower_case(name);
+  const std::string plain = lowered(name);
   constexpr auto kParts =
       std::to_array<std::string_view>({"cfg", "conf", "experiment", "exps", "hparams", "options",
                                        "params", "recipe", "settings", "yaml", "yml"});
@@ -112,7 +106,7 @@ bool is_disputed(const Value& value) {
   constexpr auto kWords = std::to_array<std::string_view>(
       {"yes", "no", "on", "off", "y", "n", "true", "false", "null", "none", "~"});
   return value.is_string() &&
-         std::find(kWords.begin(), kWords.end(), in_lower_case(value.string)) != kWords.end();
+         std::find(kWords.begin(), kWords.end(), lowered(value.string)) != kWords.end();
 }
 
 // `<<: *defaults` brings the keys of another table to where it stands.
@@ -122,29 +116,18 @@ std::string without_merges(std::string path) {
   return path;
 }
 
-// The tree that was given as the beginning of the paths in it: "src/", or nothing for ".".
-std::string as_prefix(const std::string& top) {
-  const std::string folder = fs::path(top).lexically_normal().string();
-  if (folder == "." || folder == "./" || folder.empty()) return {};
-  return folder.ends_with('/') ? folder : folder + '/';
-}
-
 }  // namespace
 
 std::string ProjectConfigs::root_among(const std::vector<std::string>& directories,
                                        const std::string& top) {
-  if (directories.empty()) return as_prefix(top);
+  if (directories.empty()) return prefix_of(top);
   const std::lock_guard lock(mutex_);
   const auto known = roots_.find(directories.front());
   if (known != roots_.end()) return known->second;
   const auto marked =
-      std::find_if(directories.begin(), directories.end(), [&](const std::string& directory) {
-        const auto entries = list_(directory);
-        return std::any_of(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
-          return std::find(kRootMarks.begin(), kRootMarks.end(), entry.name) != kRootMarks.end();
-        });
-      });
-  const std::string root = marked == directories.end() ? as_prefix(top) : *marked;
+      std::find_if(directories.begin(), directories.end(),
+                   [&](const std::string& directory) { return is_project_root(list_(directory)); });
+  const std::string root = marked == directories.end() ? prefix_of(top) : *marked;
   return roots_.emplace(directories.front(), root).first->second;
 }
 

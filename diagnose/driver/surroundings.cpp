@@ -14,8 +14,6 @@ namespace fs = std::filesystem;
 constexpr int kMaxLevels = 4;  // the script's own directory and three above it
 constexpr int kMaxFiles = 64;  // of one directory with its folders of launch scripts
 
-constexpr std::string_view kRootMarks[] = {".git", "pyproject.toml", "setup.py"};
-
 // Folders that hold what starts scripts.
 constexpr std::string_view kLaunchFolders[] = {".vscode", "jobs",  "launch", "run",
                                                "scripts", "shell", "slurm"};
@@ -56,10 +54,7 @@ ProjectAround project_around(const std::string& script, const Lister& list) {
   std::string directory = directory_of(absolute(script));
   for (int level = 0; level < kMaxLevels && directory.size() > 1; ++level) {
     out.directories.push_back(directory);
-    const auto entries = list(directory);
-    out.has_root = std::any_of(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
-      return is_listed(kRootMarks, entry.name);
-    });
+    out.has_root = is_project_root(list(directory));
     if (out.has_root) break;
     directory = above(directory);
   }

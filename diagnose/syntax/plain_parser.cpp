@@ -1,7 +1,6 @@
 #include "diagnose/syntax/plain_parser.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace bench::diagnose {
 namespace {
@@ -11,7 +10,7 @@ constexpr std::size_t kMostReadings = 6;      // tree-sitter's own: it drops the
 constexpr std::uint32_t kStepsPerLook = 128;  // at the clock
 constexpr std::size_t kCharactersPerLook = 1U << 20;
 // Entries of stacks that may be copied and compared: tree-sitter shares stacks, and is quicker
-// where several deep ones stand beside each other for long.
+// then.
 constexpr std::uint64_t kWorkPerByte = 8;
 constexpr std::uint64_t kWorkOfAnyText = 1U << 20;
 constexpr std::size_t kNone = ~std::size_t{0};
@@ -315,7 +314,7 @@ void PlainParser::erase(std::size_t at) {
 
 // The same tokens in the same tree, made twice. With a list of its own: trees may be deep.
 bool PlainParser::is_twin(std::uint32_t a, std::uint32_t b) const {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> left = {{a, b}};
+  PlainTree::Pairs left = {{a, b}};
   while (!left.empty()) {
     const auto [one, other] = left.back();
     left.pop_back();
@@ -327,9 +326,7 @@ bool PlainParser::is_twin(std::uint32_t a, std::uint32_t b) const {
         first.production != second.production || first.begin != second.begin ||
         first.end != second.end || first.child_count != second.child_count)
       return false;
-    for (std::uint32_t at = 0; at < first.child_count; ++at)
-      left.emplace_back(tree_.children[first.first_child + at],
-                        tree_.children[second.first_child + at]);
+    tree_.add_children(first, second, left);
   }
   return true;
 }
@@ -390,7 +387,7 @@ std::optional<bool> PlainParser::was_one_stack(const Joint& a, const Joint& b) {
 // Which of two trees comes first by its symbols and numbers of children: -1, 1, 0 for neither.
 // Nothing where symbols were left out.
 std::optional<int> PlainParser::compare(std::uint32_t a, std::uint32_t b) const {
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> left = {{a, b}};
+  PlainTree::Pairs left = {{a, b}};
   while (!left.empty()) {
     const auto [one, other] = left.back();
     left.pop_back();
@@ -402,9 +399,7 @@ std::optional<int> PlainParser::compare(std::uint32_t a, std::uint32_t b) const 
     if (first.symbol != second.symbol) return first.symbol < second.symbol ? -1 : 1;
     if (first.child_count != second.child_count)
       return first.child_count < second.child_count ? -1 : 1;
-    for (std::uint32_t at = first.child_count; at-- > 0;)
-      left.emplace_back(tree_.children[first.first_child + at],
-                        tree_.children[second.first_child + at]);
+    tree_.add_children(first, second, left);
   }
   return 0;
 }

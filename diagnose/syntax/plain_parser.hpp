@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace bench::diagnose {
@@ -35,6 +36,13 @@ struct PlainTree {
   std::vector<Piece> pieces;
   std::vector<std::uint32_t> children;  // indices of pieces, with kExtra and kShort
   std::uint32_t root = kNoPiece;
+
+  // The children of two pieces that have as many, side by side; the first ones come last.
+  using Pairs = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+  void add_children(const Piece& one, const Piece& other, Pairs& out) const {
+    for (std::uint32_t at = one.child_count; at-- > 0;)
+      out.emplace_back(children[one.first_child + at], children[other.first_child + at]);
+  }
 
   const Piece& piece(std::uint32_t child) const { return pieces[child & ~(kExtra | kShort)]; }
 };
