@@ -55,25 +55,32 @@ bool is_step_of_epoch(const Program& program, const CallRef& step) {
   });
 }
 
+// The first step() of the scheduler that is accepted.
+template <typename Accepts>
+CallRef step_of(const Program& program, const CallRef& scheduler, std::string_view name,
+                const Accepts& accepts) {
+  for (const CallRef& step : program.calls_named("step"))
+    if (step.receiver().text() == name && step.module == scheduler.module && accepts(step))
+      return step;
+  return {};
+}
+
 // Stepped once an epoch, a prepared scheduler still advances once for every process.
 void check_schedulers_of_epochs(const Program& program, Report& report) {
-  if (steps_once(program)) return;
   for (const CallRef& scheduler : program.calls(Api::scheduler)) {
     const std::string_view name = program.assigned_name(scheduler.ref());
     if (name.empty() || scheduler.call->name == "ReduceLROnPlateau" ||
         !is_prepared(program, scheduler, name))
       continue;
-    for (const CallRef& step : program.calls_named("step")) {
-      if (step.receiver().text() != name || step.module != scheduler.module ||
-          !is_step_of_epoch(program, step))
-        continue;
-      report
-          .at(step.ref(), Confidence::likely,
-              "a prepared scheduler advances once for every process in each step(): counted in "
-              "epochs, its schedule ends too early")
-          .help = "Do not prepare a scheduler that is stepped once an epoch.";
-      break;
-    }
+    const CallRef step = step_of(program, scheduler, name, [&](const CallRef& each) {
+      return is_step_of_epoch(program, each);
+    });
+    if (!step) continue;
+    report
+        .at(step.ref(), Confidence::likely,
+            "a prepared scheduler advances once for every process in each step(): counted in "
+            "epochs, its schedule ends too early")
+        .help = "Do not prepare a scheduler that is stepped once an epoch.";
   }
 }
 
@@ -108,22 +115,19 @@ bool ends_at(const Program& program, Ref node, Ref steps) {
 
 // The schedule ends with the training, counted in steps of one process, and is prepared.
 void check_schedulers_of_steps(const Program& program, Report& report) {
-  if (steps_once(program)) return;
   for (const CallRef& scheduler : program.calls(Api::scheduler)) {
     const std::string_view name = program.assigned_name(scheduler.ref());
     const Ref steps = horizon_of(program, scheduler);
     if (name.empty() || !steps || !is_prepared(program, scheduler, name)) continue;
-    for (const CallRef& step : program.calls_named("step")) {
-      if (step.receiver().text() != name || step.module != scheduler.module ||
-          is_step_of_epoch(program, step) || !ends_at(program, step.ref(), steps))
-        continue;
-      report
-          .at(scheduler.ref(), Confidence::likely,
-              "the schedule is made for the steps of the loop and is then prepared: its step() "
-              "advances once for every process, so it ends too early")
-          .help = "Give it num_processes times as many steps, or do not prepare the scheduler.";
-      break;
-    }
+    if (!step_of(program, scheduler, name, [&](const CallRef& each) {
+          return !is_step_of_epoch(program, each) && ends_at(program, each.ref(), steps);
+        }))
+      continue;
+    report
+        .at(scheduler.ref(), Confidence::likely,
+            "the schedule is made for the steps of the loop and is then prepared: its step() "
+            "advances once for every process, so it ends too early")
+        .help = "Give it num_processes times as many steps, or do not prepare the scheduler.";
   }
 }
 
@@ -131,8 +135,10 @@ void check_schedulers_of_steps(const Program& program, Report& report) {
 
 void check_accelerate_scheduler_steps(const Program& program, Report& report) {
   if (!program.uses(Api::accelerator)) return;
-  check_schedulers_of_epochs(program, report);
-  check_schedulers_of_steps(program, report);
+  if (!steps_once(program)) {
+    check_schedulers_of_epochs(program, report);
+    check_schedulers_of_steps(program, report);
+  }
   const auto prepares = program.calls_named("prepare");
   for (const CallRef& scheduler : program.calls(Api::scheduler)) {
     const std::string_view name = program.assigned_name(scheduler.ref());

@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/decided.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/setting_path.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -31,14 +32,13 @@ constexpr int kMostSteps = 400;  // over call sites
 // Left empty in a config so that a run fills it in: what to resume from, what to evaluate.
 bool is_filled_in_by_a_run(std::string_view key) {
   const std::string name = lowered(key);
-  for (const char* part : {"resume", "ckpt", "checkpoint", "load", "restore", "pretrain", "weights",
-                           "path", "file", "dir", "eval", "test", "infer"})
-    if (contains(name, part)) return true;
+  const bool is_of_start =
+      holds_any(name, {"resume", "ckpt", "checkpoint", "load", "restore", "pretrain", "weights",
+                       "path", "file", "dir", "eval", "test", "infer"});
   // What a launcher gives, and how many GPUs there are.
-  for (const char* part : {"rank", "world", "gpu", "nproc", "node", "device", "distrib", "ddp",
-                           "master", "launcher", "strategy"})
-    if (contains(name, part)) return true;
-  return name == "mode";
+  const bool is_of_launch = holds_any(name, {"rank", "world", "gpu", "nproc", "node", "device",
+                                             "distrib", "ddp", "master", "launcher", "strategy"});
+  return is_of_start || is_of_launch || name == "mode";
 }
 
 std::string text_of(const Value& value) {

@@ -76,11 +76,10 @@ Certainty certainty_of_object(const Program& program, ClassRef cls, int depth) {
   return is_left_to_others(program, cls) ? Certainty::certain : best;
 }
 
-// Objects of the class are made by name, but nowhere that the program comes by: what a name in a
-// call may mean is not one of them.
-bool is_made_out_of_reach(const Program& program, ClassRef cls, int depth) {
-  return !program.calls_named(cls.cls->name).empty() && program.handed_on(cls).empty() &&
-         certainty_of_object(program, cls, depth) == Certainty::no;
+// All objects of the class are made by its name: where the program comes by none of those places,
+// what a name in a call may mean is not one of them.
+bool is_made_by_name_only(const Program& program, ClassRef cls) {
+  return !program.calls_named(cls.cls->name).empty() && program.handed_on(cls).empty();
 }
 
 // @app.command() and its kin keep the function for a framework to call; PyTorch's own decorators
@@ -152,7 +151,12 @@ Certainty reach(const Program& program, Ref node, int depth, Switches switches) 
   if (depth > kFollowedCalls) return Certainty::perhaps;
   if (program.is_spawned(function)) return certainty_of_start(program, depth);
   const ClassRef owner = program.enclosing_class(node);
-  if (owner && is_made_out_of_reach(program, owner, depth)) return Certainty::no;
+  const bool by_name = owner && is_made_by_name_only(program, owner);
+  const bool unseen = owner && (is_called_unseen(function.function->name) ||
+                                is_trainer_hook(program, owner, function.function->name));
+  const Certainty object =
+      by_name || unseen ? certainty_of_object(program, owner, depth) : Certainty::no;
+  if (by_name && object == Certainty::no) return Certainty::no;
   Certainty best = is_reachable(program, node) ? Certainty::perhaps : Certainty::no;
   for (const Switch& each : switches_around(program, function, node)) switches.push_back(each);
   for (const CallRef& site : program.call_sites(function)) {
@@ -163,9 +167,7 @@ Certainty reach(const Program& program, Ref node, int depth, Switches switches) 
     best = std::max(best, reach(program, site.ref(), depth + 1, std::move(outer)));
     if (best == Certainty::certain) return best;
   }
-  if (owner && (is_called_unseen(function.function->name) ||
-                is_trainer_hook(program, owner, function.function->name)))
-    best = std::max(best, certainty_of_object(program, owner, depth));
+  if (unseen) best = std::max(best, object);
   return best == Certainty::certain
              ? best
              : std::max(best, certainty_of_handing_on(program, function, switches, depth));
@@ -303,15 +305,17 @@ bool shares_nothing(const Program& program) {
   return true;
 }
 
-// if torch.cuda.device_count() > 1: model = DataParallel(model), where one GPU is visible.
-bool lacks_gpus_for(const Program& program, const Wrap& wrap) {
-  if (visible_gpus(program) != 1) return false;
+}  // namespace
+
+bool is_made_for_several_gpus(const Program& program, const Wrap& wrap) {
   const auto guards = program.guards(wrap.call.ref());
   return std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
     const std::string_view text = guard.condition.text();
     return guard.holds && contains(text, "device_count()") && contains(text, "> 1");
   });
 }
+
+namespace {
 
 // os.environ["CUDA_VISIBLE_DEVICES"] = "0" at the script's own level, whatever the machine has.
 bool pins_one_gpu(const Program& program) {
@@ -437,7 +441,7 @@ bool Doubts::makes_wrapper() {
   const auto& wraps = program_.wraps();
   wrapper_ = wraps.empty() || std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
                return reach(program_, wrap.call.ref(), 0) == Certainty::certain &&
-                      !lacks_gpus_for(program_, wrap);
+                      !(visible_gpus(program_) == 1 && is_made_for_several_gpus(program_, wrap));
              });
   return *wrapper_;
 }

@@ -22,6 +22,9 @@ Certainty certainty_of_reach(const Program& program, Ref node);
 // starts several, or it calls, whatever its options are, what works in a process group only.
 Certainty certainty_of_ranks(const Program& program);
 
+// if torch.cuda.device_count() > 1: model = DataParallel(model): made where there are several GPUs.
+bool is_made_for_several_gpus(const Program& program, const diagnose::Wrap& wrap);
+
 // What is not known of one program although findings rest on it; what holds for the whole program
 // is found out once.
 class Doubts {

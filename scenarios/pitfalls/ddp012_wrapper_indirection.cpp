@@ -112,13 +112,17 @@ bool is_tested(const Program& program, Ref use) {
   });
 }
 
+// The text holds the word in quotes.
+bool quotes(std::string_view text, std::string_view word) {
+  return facts::contains(text, "\"" + std::string(word) + "\"") ||
+         facts::contains(text, "'" + std::string(word) + "'");
+}
+
 // if hasattr(model, "heads"): model.heads, which the wrapper does not come to.
 bool is_there_then(const Program& program, Ref use, std::string_view attribute) {
   return program.under(use, [&](Ref condition, bool holds) {
     const std::string_view text = condition.text();
-    return holds && facts::contains(text, "hasattr(") &&
-           (facts::contains(text, "\"" + std::string(attribute) + "\"") ||
-            facts::contains(text, "'" + std::string(attribute) + "'"));
+    return holds && facts::contains(text, "hasattr(") && quotes(text, attribute);
   });
 }
 
@@ -127,9 +131,8 @@ bool is_there_then(const Program& program, Ref use, std::string_view attribute) 
 bool is_asked_for(const Program& program, Ref use, std::string_view attribute) {
   return program.under(use, [&](Ref condition, bool) {
     const std::string_view text = condition.text();
-    return facts::contains(text, "\"" + std::string(attribute) + "\"") ||
-           facts::contains(text, "'" + std::string(attribute) + "'") ||
-           facts::contains(text, "distributed_type") || facts::contains(text, "num_processes");
+    return quotes(text, attribute) || facts::contains(text, "distributed_type") ||
+           facts::contains(text, "num_processes");
   });
 }
 

@@ -234,9 +234,8 @@ bool is_stripped_beside(const Program& program) {
 }
 
 void soften_if_stripped_beside(const Program& program, Finding& finding) {
-  if (!is_stripped_beside(program)) return;
-  tell_as_note(finding);
-  finding.message += " (check: a script beside this one takes it off the keys, and loads)";
+  if (is_stripped_beside(program))
+    tell_as_note(finding, "a script beside this one takes it off the keys, and loads");
 }
 
 void check_prepared_saves(const Program& program, Report& report) {
@@ -340,12 +339,10 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
           "unexpected keys");
       finding.help = always ? "Save model.module.state_dict()."
                             : "Save model.module.state_dict() in the runs that wrap the model.";
-      if (is_loaded_beside(program)) {
-        tell_as_note(finding);
-        finding.message += " (check: a script beside this one wraps its model too, and loads)";
-      } else {
+      if (is_loaded_beside(program))
+        tell_as_note(finding, "a script beside this one wraps its model too, and loads");
+      else
         soften_if_stripped_beside(program, finding);
-      }
       const std::string receiver(state.receiver().text());
       const std::string below = receiver + ".module";
       replace(

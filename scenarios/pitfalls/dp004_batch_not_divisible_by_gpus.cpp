@@ -1,3 +1,4 @@
+#include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -138,17 +139,6 @@ bool feeds_no_model(const Program& program, const CallRef& loader) {
   return consumed && !handed_on(program, loader, name);
 }
 
-// if torch.cuda.device_count() > 1: model = DataParallel(model): two GPUs at least.
-bool is_made_for_several(const Program& program, const Wrap& wrap) {
-  const auto guards = program.guards(wrap.call.ref());
-  return !wrap.call.argument(1, "device_ids") &&
-         std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
-           const std::string_view text = guard.condition.text();
-           return guard.holds && facts::contains(text, "device_count()") &&
-                  facts::contains(text, "> 1");
-         });
-}
-
 // A loader whose batches a model is trained on under DataParallel.
 bool feeds_training(const Program& program, const CallRef& loader) {
   // A sampler for ranks: this loader is of the runs with DistributedDataParallel.
@@ -182,7 +172,9 @@ void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
     if (!ids.empty()) gpus = static_cast<std::int64_t>(ids.size());
     if (!gpus && !wrap.call.argument(1, "device_ids") && !is_count_of_other_branch(program, wrap))
       gpus = facts::visible_gpus(program);
-    if (!gpus && is_made_for_several(program, wrap)) check_batches_of_one(program, report);
+    if (!gpus && !wrap.call.argument(1, "device_ids") &&
+        facts::is_made_for_several_gpus(program, wrap))
+      check_batches_of_one(program, report);
     if (!gpus || *gpus < 2 || *gpus > kMostGpus) continue;
     for (const CallRef& loader : program.calls(Api::data_loader)) {
       if (!feeds_training(program, loader)) continue;

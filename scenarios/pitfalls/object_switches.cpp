@@ -1,7 +1,6 @@
 // Switches that an object keeps from its construction: `if self.distill:` in a method, where every
 // object of the class is made with distill=False, or leaves it so.
 #include "scenarios/pitfalls/argument_for.hpp"
-#include "scenarios/pitfalls/decided.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/switches.hpp"
 
@@ -16,7 +15,6 @@ using diagnose::FunctionRef;
 using diagnose::Kind;
 using diagnose::Module;
 using diagnose::NodeId;
-using diagnose::Value;
 
 namespace {
 
@@ -67,9 +65,7 @@ std::vector<Ref> values_of(const Program& program, ClassRef cls, Ref attribute) 
 bool keeps_out(const Program& program, const diagnose::Guard& guard, Ref attribute, ClassRef cls) {
   const auto given = values_of(program, cls, attribute);
   return !given.empty() && std::all_of(given.begin(), given.end(), [&](Ref each) {
-    const Value value = program.evaluate(each);
-    return value.known() && !value.is_default && !value.is_string() &&
-           decided(program, guard.condition, attribute.text(), value) == !guard.holds;
+    return leads_past(program, guard, attribute.text(), program.evaluate(each));
   });
 }
 

@@ -79,6 +79,13 @@ Ref given_for(FunctionRef function, std::string_view name, const CallRef& site) 
   return site.has_splat() || value == kNoNode ? Ref{} : Ref{function.module, value};
 }
 
+bool leads_past(const Program& program, const diagnose::Guard& guard, std::string_view name,
+                const Value& value) {
+  // A word chooses among branches that are all there to be chosen: dataset="cifar10".
+  return value.known() && !value.is_default && !value.is_string() &&
+         decided(program, guard.condition, name, value) == !guard.holds;
+}
+
 Switches switches_around(const Program& program, FunctionRef function, Ref node) {
   Switches out;
   for (const diagnose::Guard& guard : program.guards(node)) {
@@ -105,10 +112,7 @@ bool is_switched_off_by(const Program& program, FunctionRef function, const Swit
     Value value = program.evaluate(given);
     // Of a kind that says no more than that it is not None.
     if (!value.known() && is_surely_something(program, given)) value.type = Value::Type::list;
-    // A word chooses among branches that are all there to be chosen: dataset="cifar10".
-    if (value.known() && !value.is_default && !value.is_string() &&
-        decided(program, each.condition, each.inside, value) == !each.holds)
-      return true;
+    if (leads_past(program, {each.condition, each.holds}, each.inside, value)) return true;
   }
   return false;
 }

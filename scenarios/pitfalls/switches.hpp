@@ -26,6 +26,10 @@ bool is_kept_parameter(diagnose::FunctionRef function, Ref name);
 // What the call gives for the parameter, or the default where it gives nothing.
 Ref given_for(diagnose::FunctionRef function, std::string_view name, const CallRef& site);
 
+// With the value a condition on the name does not come out as it must to lead to the node.
+bool leads_past(const Program& program, const diagnose::Guard& guard, std::string_view name,
+                const diagnose::Value& value);
+
 // A guard that asks about an attribute which every object of the class is made without:
 // `if self.create:` after `self.create = create` in the constructor.
 bool is_switched_off_in_object(const Program& program, const diagnose::Guard& guard);
