@@ -95,6 +95,14 @@ void check_spawned_without_group(const Program& program, Report& report) {
   }
 }
 
+// setup_logger(), init_weights(), set_up_seed(): names that say what else they set up.
+bool says_something_else(std::string_view name) {
+  for (const std::string_view word :
+       {"logg", "weight", "seed", "wandb", "random", "optim", "meter", "writer", "environ"})
+    if (facts::contains(name, word)) return true;
+  return false;
+}
+
 // from arguments_ddp import get_args: a file out of sight whose name speaks of such work may join
 // the group when it is asked for something else.
 bool imports_setup(const diagnose::Module& module) {
@@ -102,8 +110,9 @@ bool imports_setup(const diagnose::Module& module) {
   return std::any_of(imports.begin(), imports.end(), [](const std::string& import) {
     if (import.starts_with("torch")) return false;
     const std::string name = facts::lowered(import);
-    return facts::contains(name, "ddp") || facts::contains(name, "dist") ||
-           facts::contains(name, "launch") || facts::contains(name, "setup");
+    return !says_something_else(name) &&
+           (facts::contains(name, "ddp") || facts::contains(name, "dist") ||
+            facts::contains(name, "launch") || facts::contains(name, "setup"));
   });
 }
 
@@ -164,7 +173,7 @@ bool may_be_joined_elsewhere(const Program& program) {
       const std::string name = facts::lowered(made.name);
       for (const std::string_view word :
            {"init", "setup", "set_up", "dist", "ddp", "launch", "spawn", "start", "prepare", "env"})
-        if (name != "__init__" && name != "environ" && name != "getenv" &&
+        if (name != "__init__" && name != "getenv" && !says_something_else(name) &&
             facts::contains(name, word))
           return true;
     }
@@ -172,21 +181,34 @@ bool may_be_joined_elsewhere(const Program& program) {
   return false;
 }
 
-// model = DDP(model), and nothing in the program joins a process group.
+// class Trainer: model = DDP(model), in a file that runs nothing: what uses it may join before.
+bool is_only_offered(const Program& program, Ref use) {
+  for (auto function = program.enclosing_function(use); function;
+       function = program.enclosing_function({function.module, function.function->node}))
+    if (facts::is_offered(program, function)) return true;
+  return false;
+}
+
+// model = DDP(model) or dist.get_rank(), and nothing in the program joins a process group.
 void check_never_joined(const Program& program, Report& report) {
-  for (const CallRef& use : program.calls(Api::ddp)) {
-    if (use.argument(7, "process_group") || !facts::is_reachable(program, use.ref())) continue;
-    // class Trainer: model = DDP(model), in a file that runs nothing: what uses it may join before.
-    const auto function = program.enclosing_function(use.ref());
-    if (function && facts::is_offered(program, function)) continue;
-    if (may_be_joined_elsewhere(program)) return;
+  const auto flag = [&](const CallRef& use, const char* what) {
+    if (!facts::is_reachable(program, use.ref()) || is_only_offered(program, use.ref()))
+      return false;
+    if (may_be_joined_elsewhere(program)) return true;
     report
         .at(use.ref(), Confidence::likely,
-            "DistributedDataParallel is built and nothing joins a process group: ValueError "
-            "\"Default process group has not been initialized\"")
+            std::string(what) +
+                " and nothing joins a process group: ValueError "
+                "\"Default process group has not been initialized\"")
         .help = "Call torch.distributed.init_process_group first.";
-    return;
-  }
+    return true;
+  };
+  for (const CallRef& use : program.calls(Api::ddp))
+    if (!use.argument(7, "process_group") && flag(use, "DistributedDataParallel is built")) return;
+  for (const Api api : {Api::get_rank, Api::get_world_size, Api::barrier, Api::all_reduce})
+    for (const CallRef& use : program.calls(api))
+      if (!is_guarded_by_state(program, use.ref()) && flag(use, "the process group is used"))
+        return;
 }
 
 }  // namespace
