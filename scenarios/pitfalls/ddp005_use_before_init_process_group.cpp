@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/group_of_some_runs.hpp"
 
 #include <algorithm>
 
@@ -116,47 +117,34 @@ bool imports_setup(const diagnose::Module& module) {
   });
 }
 
-// if flag: ... else: model.cuda() in the function: the program means to run without the flag too.
-bool runs_without(const Program& program, Ref flag) {
-  const auto& module = *flag.module;
-  const auto& tree = module.tree();
-  const auto& tests = module.nodes_of(Kind::if_statement);
-  return std::any_of(tests.begin(), tests.end(), [&](diagnose::NodeId test) {
-    const Ref statement = flag.with(test);
-    if (statement.child(diagnose::Field::condition).text() != flag.text() ||
-        program.enclosing_function(statement) != program.enclosing_function(flag))
-      return false;
-    for (auto at = tree[test].first_child; at != kNoNode; at = tree[at].next_sibling)
-      if (tree[at].kind == Kind::else_clause)
-        for (const std::string_view use : {"DataParallel(", ".cuda(", ".to("})
-          if (facts::contains(tree.text(at), use)) return true;
-    return false;
-  });
+// What needs the default group: a wrapper, a sampler that is not told the ranks, collectives.
+std::vector<std::pair<CallRef, const char*>> uses_of_group(const Program& program) {
+  std::vector<std::pair<CallRef, const char*>> out;
+  for (const CallRef& use : program.calls(Api::ddp))
+    if (!use.argument(7, "process_group"))
+      out.emplace_back(use, "DistributedDataParallel is built all the same");
+  for (const CallRef& use : program.calls(Api::distributed_sampler))
+    if (!(use.argument(1, "num_replicas") && use.argument(2, "rank")) && !use.has_splat())
+      out.emplace_back(use, "DistributedSampler is built all the same");
+  for (const Api api : {Api::get_rank, Api::get_world_size, Api::barrier, Api::all_reduce,
+                        Api::all_gather, Api::broadcast, Api::destroy_process_group})
+    for (const CallRef& use : program.calls(api))
+      out.emplace_back(use, "this asks for it all the same");
+  return out;
 }
 
-// if args.distributed: init_process_group(...), and below it a sampler whatever the flag is.
-void check_sampler_of_every_run(const Program& program, Report& report) {
-  const auto inits = program.calls(Api::init_process_group);
-  if (inits.size() != 1) return;
-  const Ref init = inits.front().ref();
-  const auto guards = program.guards(init);
-  if (guards.size() != 1 || !guards.front().holds) return;
-  const Ref flag = guards.front().condition;
-  if (!program.is_distributed_flag(flag) || program.is_literal_true(flag) ||
-      facts::contains(flag.text(), "is_initialized") || !runs_without(program, flag))
-    return;
-  for (const CallRef& use : program.calls(Api::distributed_sampler)) {
-    if ((use.argument(1, "num_replicas") && use.argument(2, "rank")) || use.has_splat() ||
-        use.module != init.module || use.call->node < init.node ||
-        program.enclosing_function(use.ref()) != program.enclosing_function(init) ||
-        !program.guards(use.ref()).empty() || !facts::is_reachable(program, use.ref()))
-      continue;
+// if world_size > 1: init_process_group(...), and below it a sampler whatever the test says.
+void check_runs_without_group(const Program& program, Report& report) {
+  const auto test = test_of_joining(program);
+  if (!test) return;
+  for (const auto& [use, what] : uses_of_group(program)) {
+    if (!runs_without_group(program, *test, use.ref())) continue;
+    const std::string condition(test->condition.text());
     report
         .at(use.ref(), Confidence::likely,
-            "without " + std::string(flag.text()) +
-                " no process group is joined, and DistributedSampler is built all the same: "
-                "ValueError \"Default process group has not been initialized\"")
-        .help = "Build it where " + std::string(flag.text()) + " holds; None is a sampler as well.";
+            "where `" + condition + "` does not hold no process group is joined, and " + what +
+                ": ValueError \"Default process group has not been initialized\"")
+        .help = "Do it under the same test as init_process_group.";
     return;
   }
 }
@@ -181,11 +169,14 @@ bool may_be_joined_elsewhere(const Program& program) {
   return false;
 }
 
-// class Trainer: model = DDP(model), in a file that runs nothing: what uses it may join before.
+// class Trainer: model = DDP(model), in a file that runs nothing, or a main() that nothing here
+// calls: what uses it may join before.
 bool is_only_offered(const Program& program, Ref use) {
   for (auto function = program.enclosing_function(use); function;
        function = program.enclosing_function({function.module, function.function->node}))
-    if (facts::is_offered(program, function)) return true;
+    if (facts::is_offered(program, function) ||
+        (program.call_sites(function).empty() && !program.is_spawned(function)))
+      return true;
   return false;
 }
 
@@ -217,7 +208,9 @@ void check_use_before_init_process_group(const Program& program, Report& report)
   const auto inits = program.calls(Api::init_process_group);
   if (inits.empty() && !program.framework_distributes() && program.modules().size() == 1)
     check_never_joined(program, report);
-  if (inits.empty() || program.framework_distributes()) return;
+  if (program.framework_distributes()) return;
+  check_runs_without_group(program, report);
+  if (inits.empty()) return;
   const auto made_before = [&](const CallRef& use) {
     for (const CallRef& init : inits) {
       if (facts::exclusive(use.ref(), init.ref())) return true;
@@ -252,7 +245,6 @@ void check_use_before_init_process_group(const Program& program, Report& report)
                 "the default process group twice!\"")
             .help = "Initialise it once; guard with dist.is_initialized().";
   check_spawned_without_group(program, report);
-  check_sampler_of_every_run(program, report);
 }
 
 }  // namespace bench::pitfalls

@@ -1,0 +1,212 @@
+#include "scenarios/pitfalls/group_of_some_runs.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace bench::pitfalls {
+
+using diagnose::Field;
+using diagnose::FunctionRef;
+using diagnose::Guard;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::NodeId;
+
+namespace {
+
+constexpr int kCalls = 5;  // callers followed upwards
+
+bool has_any(std::string_view text, std::span<const std::string_view> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return facts::contains(text, word); });
+}
+
+// if "RANK" in os.environ, if args.distributed, if num_gpus > 1: it may be the test of the group by
+// another name. The epoch, an option of the model or the first rank are none.
+bool may_be_about_ranks(const Program& program, const Guard& guard) {
+  static constexpr std::array<std::string_view, 16> kWords = {
+      "dist",   "world", "rank",   "ddp",    "gpu",    "initialized", "multi",   "parallel",
+      "launch", "slurm", "device", "worker", "nprocs", "environ",     "backend", "sampler"};
+  const std::string text = facts::lowered(guard.condition.text());
+  const Kind kind = guard.condition.kind();
+  // The else of `if args.distributed`: runs without a group are the ones that come by.
+  if (!guard.holds && (kind == Kind::identifier || kind == Kind::attribute) &&
+      program.is_distributed_flag(guard.condition))
+    return false;
+  // if gpus > 1 and not args.distributed: return -- not all runs without a group leave there.
+  if (!guard.holds && kind == Kind::boolean && facts::contains(text, " and ")) return false;
+  if (program.rank_test(guard.condition) == diagnose::RankTest::main_only && guard.holds)
+    return facts::contains(text, "-1") || facts::contains(text, "- 1");
+  return has_any(text, kWords);
+}
+
+// rank, world_size = 0, 1 and its kin: what a run of one process is given.
+bool sets_up_one_process(std::string_view text) {
+  static constexpr std::array<std::string_view, 3> kLeaves = {"raise", "exit(", "assert 0"};
+  static constexpr std::array<std::string_view, 9> kSettings = {
+      "world_size = 1", "world_size=1", "rank = 0",          "rank=0",
+      "rank = -1",      "return 0, 1",  "distributed=False", "distributed = False",
+      "return 0, 0, 1"};
+  return !has_any(text, kLeaves) && has_any(text, kSettings);
+}
+
+// The else branch of the test, or what follows it in the function where the branch returns.
+bool has_branch_for_one(Ref condition) {
+  const auto& tree = condition.module->tree();
+  NodeId test = condition.node;
+  while (test != kNoNode && tree[test].kind != Kind::if_statement) test = tree[test].parent;
+  if (test == kNoNode) return false;
+  for (NodeId at = tree[test].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::else_clause) return sets_up_one_process(tree.text(at));
+  const NodeId body = tree.child(test, Field::consequence);
+  if (body == kNoNode || !facts::contains(tree.text(body), "return")) return false;
+  std::string rest;
+  for (NodeId at = tree[test].next_sibling; at != kNoNode; at = tree[at].next_sibling)
+    rest += std::string(tree.text(at)) + "\n";
+  return sets_up_one_process(rest);
+}
+
+// world_size > 1, torch.cuda.device_count() >= 2: the author thinks of the run with one.
+bool compares_with_one(Ref condition) {
+  static constexpr std::array<std::string_view, 7> kCounts = {
+      "world_size", "num_gpu", "n_gpu", "ngpu", "device_count()", "nproc", "nworkers"};
+  const std::string text = facts::lowered(condition.text());
+  const bool against_one = facts::contains(text, "> 1") || facts::contains(text, ">1") ||
+                           facts::contains(text, "!= 1") || facts::contains(text, ">= 2");
+  return against_one && has_any(text, kCounts) && !facts::contains(text, " and ");
+}
+
+// if flag: ... else: model.cuda() in the function: the program means to run without the flag too.
+bool has_model_for_one(const Program& program, Ref flag) {
+  if (!program.is_distributed_flag(flag) || program.is_literal_true(flag)) return false;
+  const auto& module = *flag.module;
+  const auto& tree = module.tree();
+  const auto& tests = module.nodes_of(Kind::if_statement);
+  return std::any_of(tests.begin(), tests.end(), [&](NodeId test) {
+    const Ref statement = flag.with(test);
+    if (statement.child(Field::condition).text() != flag.text()) return false;
+    if (program.enclosing_function(statement) != program.enclosing_function(flag) &&
+        !flag.text().starts_with("self."))
+      return false;
+    for (auto at = tree[test].first_child; at != kNoNode; at = tree[at].next_sibling)
+      if (tree[at].kind == Kind::else_clause)
+        for (const std::string_view use : {"DataParallel(", ".cuda(", ".to("})
+          if (facts::contains(tree.text(at), use)) return true;
+    return false;
+  });
+}
+
+// if args.distributed: model = DDP(model), and another place that asks the same: both modes are
+// meant, and the option is off by default.
+bool is_flag_off_by_default(const Program& program, Ref condition) {
+  if (condition.kind() == Kind::call || !program.is_distributed_flag(condition)) return false;
+  const auto sources = program.sources(condition);
+  const bool off = sources.size() == 1 && sources.front().how == diagnose::Source::How::argument &&
+                   facts::contains(sources.front().ref.text(), "store_true");
+  if (!off) return false;
+  const auto& module = *condition.module;
+  const auto& tests = module.nodes_of(Kind::if_statement);
+  return std::any_of(tests.begin(), tests.end(), [&](NodeId test) {
+    const Ref other = condition.with(test).child(Field::condition);
+    return other.node != condition.node && other.text() == condition.text();
+  });
+}
+
+// if args.local_rank != -1: the value of the option for a run without a launcher.
+bool asks_for_launcher(const Guard& guard) {
+  const std::string text = facts::lowered(guard.condition.text());
+  if (!facts::contains(text, "local_rank") || facts::contains(text, " and ")) return false;
+  if (!guard.holds) return facts::contains(text, "== -1");
+  return facts::contains(text, "!= -1") || facts::contains(text, "> -1") ||
+         facts::contains(text, ">= 0");
+}
+
+bool is_meant_to_run_without(const Program& program, const Guard& guard) {
+  if (asks_for_launcher(guard)) return true;
+  if (!guard.holds || facts::contains(guard.condition.text(), "is_initialized")) return false;
+  return has_branch_for_one(guard.condition) || compares_with_one(guard.condition) ||
+         has_model_for_one(program, guard.condition) ||
+         is_flag_off_by_default(program, guard.condition);
+}
+
+// What else may join a group.
+bool others_may_join(const Program& program) {
+  for (const std::string_view package : {"deepspeed", "horovod", "smdistributed"})
+    if (program.imports(package)) return true;
+  return program.mentions("Fabric") || program.mentions("init_device_mesh");
+}
+
+// utils.ddp_setup(rank, world_size), setup_distributed(): helpers out of sight that join a group.
+bool is_named_as_join(const Program& program, const CallRef& call) {
+  if (call.call->api != diagnose::Api::none || program.callee(call)) return false;
+  const std::string name = facts::lowered(call.call->name);
+  const bool sets_up = facts::contains(name, "setup") || facts::contains(name, "init");
+  return sets_up && (facts::contains(name, "ddp") || facts::contains(name, "dist") ||
+                     facts::contains(name, "process_group"));
+}
+
+// The only call that joins a group; empty where there is none or another one.
+CallRef only_join(const Program& program) {
+  const auto joins = program.calls(diagnose::Api::init_process_group);
+  CallRef out = joins.size() == 1 ? joins.front() : CallRef{};
+  if (joins.size() > 1) return {};
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls())
+      if (is_named_as_join(program, {module, &made})) {
+        if (out) return {};
+        out = {module, &made};
+      }
+  return out;
+}
+
+bool has_try(Ref node) {
+  return node.module->tree().ancestor(node.node, Kind::try_statement) != kNoNode;
+}
+
+bool runs_without(const Program& program, const JoinTest& test, Ref node, int depth) {
+  if (depth > kCalls || has_try(node) || facts::exclusive(node, test.join.ref())) return false;
+  for (const Guard& guard : program.guards(node))
+    if (may_be_about_ranks(program, guard)) return false;
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function) return true;
+  if (program.is_spawned(function)) {
+    const auto spawns = program.calls(diagnose::Api::spawn);
+    if (spawns.size() == 1 && runs_without(program, test, spawns.front().ref(), depth + 1))
+      return true;
+  }
+  const auto& sites = program.call_sites(function);
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return runs_without(program, test, site.ref(), depth + 1);
+  });
+}
+
+}  // namespace
+
+std::optional<JoinTest> test_of_joining(const Program& program) {
+  const auto join = only_join(program);
+  if (!join || others_may_join(program)) return std::nullopt;
+  Ref at = join.ref();
+  for (int depth = 0; depth <= kCalls; ++depth) {
+    if (has_try(at)) return std::nullopt;
+    const auto guards = program.guards(at);
+    if (guards.size() > 1) return std::nullopt;
+    if (guards.size() == 1 && !facts::contains(guards.front().condition.text(), "__name__")) {
+      if (!is_meant_to_run_without(program, guards.front())) return std::nullopt;
+      return JoinTest{join, guards.front().condition, guards.front().holds};
+    }
+    const FunctionRef function = program.enclosing_function(at);
+    if (!function || program.is_spawned(function)) return std::nullopt;
+    const auto& sites = program.call_sites(function);
+    if (sites.size() != 1) return std::nullopt;
+    at = sites.front().ref();
+  }
+  return std::nullopt;
+}
+
+bool runs_without_group(const Program& program, const JoinTest& test, Ref call) {
+  return facts::is_reachable(program, call) && runs_without(program, test, call, 0);
+}
+
+}  // namespace bench::pitfalls
