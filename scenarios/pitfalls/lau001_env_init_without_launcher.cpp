@@ -122,7 +122,7 @@ void check_env_init_without_launcher(const Program& program, Report& report) {
     for (const Module* module : program.modules())
       for (const NodeId node : module->nodes_of(Kind::subscript)) {
         const std::string name = program.environment_name({module, node});
-        if (name != "LOCAL_RANK" && name != "RANK") continue;
+        if ((name != "LOCAL_RANK" && name != "RANK") || launch.environment.contains(name)) continue;
         if (!program.guards({module, node}).empty() ||
             module->tree().ancestor(node, Kind::try_statement) != kNoNode ||
             !facts::is_reachable(program, {module, node}))

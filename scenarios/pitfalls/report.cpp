@@ -5,6 +5,8 @@
 
 namespace bench::pitfalls {
 
+using diagnose::Kind;
+
 Finding finding_of(const Rule& rule, Confidence confidence, std::string message) {
   Finding finding;
   finding.rule = rule.id;
@@ -62,6 +64,26 @@ bool is_switched_off(const Program& program, Ref where) {
   });
 }
 
+// Behind a statement of the same block that leaves it, whatever holds: raise, return, sys.exit().
+bool is_left_before(Ref where) {
+  const auto& tree = where.module->tree();
+  for (auto at = where.node; at != 0 && at != diagnose::kNoNode; at = tree[at].parent) {
+    const auto parent = tree[at].parent;
+    if (parent == diagnose::kNoNode || tree[at].kind == Kind::function) return false;
+    if (tree[parent].kind != Kind::block) continue;
+    for (auto before = tree[parent].first_child; before != at; before = tree[before].next_sibling) {
+      const Kind kind = tree[before].kind;
+      if (kind == Kind::return_statement || kind == Kind::raise_statement ||
+          kind == Kind::continue_statement || kind == Kind::break_statement)
+        return true;
+      if (kind == Kind::expression_statement &&
+          (tree.text(before).starts_with("sys.exit(") || tree.text(before).starts_with("exit(")))
+        return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 void Report::settle(facts::Doubts& doubts) {
@@ -74,7 +96,7 @@ void Report::settle(facts::Doubts& doubts) {
   }
   // From the last on, so that what stands before keeps its index.
   for (auto place = places_.rbegin(); place != places_.rend(); ++place)
-    if (is_switched_off(doubts.program(), place->second))
+    if (is_switched_off(doubts.program(), place->second) || is_left_before(place->second))
       out_.erase(out_.begin() + static_cast<std::ptrdiff_t>(place->first));
   places_.clear();
 }
