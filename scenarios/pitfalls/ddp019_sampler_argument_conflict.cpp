@@ -2,6 +2,8 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -31,6 +33,20 @@ void check_replaced_samplers(const Program& program, Report& report) {
     }
 }
 
+// True, True if ddp else True, and a name that is never anything else.
+bool is_always_true(const Program& program, Ref value) {
+  if (value.kind() == Kind::true_literal) return true;
+  const auto& tree = value.module->tree();
+  if (value.kind() == Kind::conditional)
+    return is_always_true(program, value.with(tree.child_at(value.node, 0))) &&
+           is_always_true(program, value.with(tree.child_at(value.node, 2)));
+  if (value.kind() != Kind::identifier) return false;
+  const auto sources = program.sources(value);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [](const auto& source) {
+    return source.how == diagnose::Source::How::value && source.ref.kind() == Kind::true_literal;
+  });
+}
+
 }  // namespace
 
 void check_sampler_argument_conflict(const Program& program, Report& report) {
@@ -38,7 +54,7 @@ void check_sampler_argument_conflict(const Program& program, Report& report) {
   for (const CallRef& loader : program.calls(Api::data_loader)) {
     const Ref shuffle = loader.argument(2, "shuffle");
     const Ref sampler = loader.argument(3, "sampler");
-    if (shuffle && shuffle.kind() == Kind::true_literal && sampler &&
+    if (shuffle && is_always_true(program, shuffle) && sampler &&
         sampler.kind() != Kind::none_literal &&
         (sampler_of(program, loader) || sampler.kind() == Kind::call)) {
       Finding& finding = report.at(
