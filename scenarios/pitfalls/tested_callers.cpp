@@ -27,13 +27,25 @@ bool is_called_untested_beside(const Program& program, const std::vector<CallRef
   });
 }
 
+// if rank == 0: train(writer) else: train(None): every rank comes by one of the two calls.
+bool is_called_by_the_others(const Program& program, const std::vector<CallRef>& sites,
+                             const CallRef& site) {
+  const RankTest test = program.guarded_by_rank(site.ref());
+  return test != RankTest::none &&
+         std::any_of(sites.begin(), sites.end(), [&](const CallRef& other) {
+           const RankTest its = program.guarded_by_rank(other.ref());
+           return its != RankTest::none && its != test && exclusive(site.ref(), other.ref());
+         });
+}
+
 bool is_tested_above(const Program& program, Ref node, int depth) {
   const FunctionRef function = program.enclosing_function(node);
   if (!function || depth > kFollowedCalls) return false;
   const auto& sites = program.call_sites(function);
   if (is_called_untested_beside(program, sites)) return false;
   return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-    return program.guarded_by_rank(site.ref()) != RankTest::none ||
+    const bool tests = program.guarded_by_rank(site.ref()) != RankTest::none;
+    return (tests && !is_called_by_the_others(program, sites, site)) ||
            is_tested_above(program, site.ref(), depth + 1);
   });
 }
