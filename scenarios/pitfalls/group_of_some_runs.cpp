@@ -140,11 +140,13 @@ bool others_may_join(const Program& program) {
 
 // utils.ddp_setup(rank, world_size), setup_distributed(): helpers out of sight that join a group.
 bool is_named_as_join(const Program& program, const CallRef& call) {
-  if (call.call->api != diagnose::Api::none || program.callee(call)) return false;
-  const std::string name = facts::lowered(call.call->name);
-  const bool sets_up = facts::contains(name, "setup") || facts::contains(name, "init");
-  return sets_up && (facts::contains(name, "ddp") || facts::contains(name, "dist") ||
-                     facts::contains(name, "process_group"));
+  if (call.call->api != diagnose::Api::none) return false;
+  const std::string_view written = call.call->name;
+  if (!facts::contains(written, "etup") && !facts::contains(written, "nit")) return false;
+  const std::string name = facts::lowered(written);
+  const bool joins = facts::contains(name, "ddp") || facts::contains(name, "dist") ||
+                     facts::contains(name, "process_group");
+  return joins && !program.callee(call);
 }
 
 // The only call that joins a group; empty where there is none or another one.
