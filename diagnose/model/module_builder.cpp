@@ -14,6 +14,7 @@ constexpr bool is_listed(Kind kind) {
   switch (kind) {
     case Kind::if_statement:
     case Kind::with_statement:
+    case Kind::assert_statement:
     case Kind::try_statement:
     case Kind::continue_statement:
     case Kind::break_statement:

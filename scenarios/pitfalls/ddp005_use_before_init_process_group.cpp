@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/group_of_some_runs.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 namespace bench::pitfalls {
 
@@ -104,6 +105,19 @@ bool says_something_else(std::string_view name) {
   return false;
 }
 
+// Not of Python's own library or of the packages that every script knows.
+bool is_first_party(std::string_view path) {
+  for (const std::string_view package :
+       {"torch",   "numpy",       "os",        "sys",      "time",      "tqdm",    "random",
+        "copy",    "math",        "json",      "argparse", "PIL",       "cv2",     "sklearn",
+        "pandas",  "collections", "functools", "timm",     "einops",    "logging", "datetime",
+        "pathlib", "glob",        "shutil",    "warnings", "itertools", "typing",  "matplotlib"})
+    if (path == package || path.starts_with(std::string(package) + ".") ||
+        path.starts_with(std::string(package) + "vision"))
+      return false;
+  return true;
+}
+
 // from arguments_ddp import get_args: a file out of sight whose name speaks of such work may join
 // the group when it is asked for something else.
 bool imports_setup(const diagnose::Module& module) {
@@ -142,7 +156,8 @@ void check_runs_without_group(const Program& program, Report& report) {
     const std::string condition(test->condition.text());
     report
         .at(use.ref(), Confidence::likely,
-            "where `" + condition + "` does not hold no process group is joined, and " + what +
+            "where `" + condition + "` " + (test->holds ? "does not hold" : "holds") +
+                " no process group is joined, and " + what +
                 ": ValueError \"Default process group has not been initialized\"")
         .help = "Do it under the same test as init_process_group.";
     return;
@@ -180,6 +195,33 @@ bool is_only_offered(const Program& program, Ref use) {
   return false;
 }
 
+// config = get_config(), mylib.begin(args), engine = Engine(args): work of the project's own that
+// is in no file given here.
+bool is_out_of_sight(const Program& program, const CallRef& call) {
+  const Ref called{call.module, call.call->function};
+  Ref root = called;
+  while (root.kind() == Kind::attribute) root = root.child(Field::object);
+  if (root.kind() != Kind::identifier || says_something_else(called.text())) return false;
+  const std::string_view path = call.module->import_path(root.text());
+  if (path.empty() || !is_first_party(path) || program.callee(call)) return false;
+  if (std::isupper(static_cast<unsigned char>(call.call->name.front())) == 0) return true;
+  const std::string name = facts::lowered(call.call->name);
+  for (const std::string_view word : {"engine", "trainer", "runner", "context", "config", "env"})
+    if (facts::contains(name, word)) return true;
+  return false;
+}
+
+// What a file out of sight does may be anything; it matters for a question to the group more than
+// for a wrapper.
+bool may_join_unnamed(const Program& program) {
+  for (const std::string_view package : {"transformers", "trl", "accelerate", "ignite"})
+    if (program.imports(package)) return true;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls())
+      if (made.api == Api::none && is_out_of_sight(program, {module, &made})) return true;
+  return false;
+}
+
 // model = DDP(model) or dist.get_rank(), and nothing in the program joins a process group.
 void check_never_joined(const Program& program, Report& report) {
   const auto flag = [&](const CallRef& use, const char* what) {
@@ -196,6 +238,7 @@ void check_never_joined(const Program& program, Report& report) {
   };
   for (const CallRef& use : program.calls(Api::ddp))
     if (!use.argument(7, "process_group") && flag(use, "DistributedDataParallel is built")) return;
+  if (may_join_unnamed(program)) return;
   for (const Api api : {Api::get_rank, Api::get_world_size, Api::barrier, Api::all_reduce})
     for (const CallRef& use : program.calls(api))
       if (!is_guarded_by_state(program, use.ref()) && flag(use, "the process group is used"))

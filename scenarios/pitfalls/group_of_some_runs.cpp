@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <span>
+#include <string>
 
 namespace bench::pitfalls {
 
@@ -18,9 +21,21 @@ namespace {
 
 constexpr int kCalls = 5;  // callers followed upwards
 
+constexpr std::array<std::string_view, 6> kAgainstOne = {"== 1", "<= 1", "> 1",
+                                                         "!= 1", "< 2",  ">= 2"};
+
 bool has_any(std::string_view text, std::span<const std::string_view> words) {
   return std::any_of(words.begin(), words.end(),
                      [&](std::string_view word) { return facts::contains(text, word); });
+}
+
+// rank == 0, where the rank of a run without a launcher is -1.
+bool may_be_minus_one(const Program& program, Ref condition) {
+  if (facts::contains(condition.text(), "-1") || facts::contains(condition.text(), "- 1"))
+    return true;
+  const auto sources = program.sources(condition.child(Field::left));
+  return std::any_of(sources.begin(), sources.end(),
+                     [](const auto& source) { return facts::contains(source.ref.text(), "-1"); });
 }
 
 // if "RANK" in os.environ, if args.distributed, if num_gpus > 1: it may be the test of the group by
@@ -38,8 +53,15 @@ bool may_be_about_ranks(const Program& program, const Guard& guard) {
   // if gpus > 1 and not args.distributed: return -- not all runs without a group leave there.
   if (!guard.holds && kind == Kind::boolean && facts::contains(text, " and ")) return false;
   if (program.rank_test(guard.condition) == diagnose::RankTest::main_only && guard.holds)
-    return facts::contains(text, "-1") || facts::contains(text, "- 1");
-  return has_any(text, kWords);
+    return facts::contains(text, "local") || may_be_minus_one(program, guard.condition);
+  // if n == 1: return value -- the world size by a name of its own.
+  if (has_any(text, kAgainstOne) || has_any(text, kWords)) return true;
+  // reduce(value, world_size == 1) of def reduce(value, single)
+  const auto sources = program.sources(guard.condition);
+  return std::any_of(sources.begin(), sources.end(), [](const auto& source) {
+    const std::string given = facts::lowered(source.ref.text());
+    return has_any(given, kAgainstOne) || has_any(given, kWords);
+  });
 }
 
 // rank, world_size = 0, 1 and its kin: what a run of one process is given.
@@ -163,32 +185,72 @@ CallRef only_join(const Program& program) {
   return out;
 }
 
+// assert world_size > 1, assert "RANK" in os.environ: there is no run without.
+bool demands_ranks(const Program& program) {
+  static constexpr std::array<std::string_view, 6> kRanks = {"world", "gpu",  "rank",
+                                                             "nproc", "dist", "num_proc"};
+  for (const diagnose::Module* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::assert_statement)) {
+      const std::string text = facts::lowered(module->tree().text(node));
+      if (has_any(text, kRanks) && (has_any(text, kAgainstOne) || facts::contains(text, "environ")))
+        return true;
+    }
+  return false;
+}
+
+// if world_size > 1: join() else: run_alone(); return -- what stands below is for the others.
+bool leaves_in_other_branch(Ref condition, Ref node) {
+  const auto& tree = condition.module->tree();
+  const NodeId test = tree.ancestor(condition.node, Kind::if_statement);
+  if (node.module != condition.module || test == kNoNode || node.node < test) return false;
+  for (NodeId at = tree[test].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::else_clause) {
+      const std::string_view text = tree.text(at);
+      return facts::contains(text, "return") || facts::contains(text, "raise ") ||
+             facts::contains(text, "exit(");
+    }
+  return false;
+}
+
 bool has_try(Ref node) {
   return node.module->tree().ancestor(node.node, Kind::try_statement) != kNoNode;
 }
 
-bool runs_without(const Program& program, const JoinTest& test, Ref node, int depth) {
-  if (depth > kCalls || has_try(node) || facts::exclusive(node, test.join.ref())) return false;
-  for (const Guard& guard : program.guards(node))
-    if (may_be_about_ranks(program, guard)) return false;
-  const FunctionRef function = program.enclosing_function(node);
-  if (!function) return true;
-  if (program.is_spawned(function)) {
-    const auto spawns = program.calls(diagnose::Api::spawn);
-    if (spawns.size() == 1 && runs_without(program, test, spawns.front().ref(), depth + 1))
-      return true;
+// Follows callers; a function that was seen has had its answer, which was no.
+class RunsWithout {
+ public:
+  RunsWithout(const Program& program, const JoinTest& test) : program_(program), test_(test) {}
+
+  bool operator()(Ref node, int depth = 0) {
+    if (depth > kCalls || has_try(node) || facts::exclusive(node, test_.join.ref())) return false;
+    for (const Guard& guard : program_.guards(node))
+      if (may_be_about_ranks(program_, guard)) return false;
+    const FunctionRef function = program_.enclosing_function(node);
+    if (function == program_.enclosing_function(test_.condition) &&
+        leaves_in_other_branch(test_.condition, node))
+      return false;
+    if (!function) return true;
+    if (!seen_.insert(function.function).second) return false;
+    if (program_.is_spawned(function)) {
+      const auto spawns = program_.calls(diagnose::Api::spawn);
+      if (spawns.size() == 1 && (*this)(spawns.front().ref(), depth + 1)) return true;
+    }
+    const auto& sites = program_.call_sites(function);
+    return std::any_of(sites.begin(), sites.end(),
+                       [&](const CallRef& site) { return (*this)(site.ref(), depth + 1); });
   }
-  const auto& sites = program.call_sites(function);
-  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-    return runs_without(program, test, site.ref(), depth + 1);
-  });
-}
+
+ private:
+  const Program& program_;
+  const JoinTest& test_;
+  std::set<const diagnose::Function*> seen_;
+};
 
 }  // namespace
 
 std::optional<JoinTest> test_of_joining(const Program& program) {
   const auto join = only_join(program);
-  if (!join || others_may_join(program)) return std::nullopt;
+  if (!join || others_may_join(program) || demands_ranks(program)) return std::nullopt;
   Ref at = join.ref();
   for (int depth = 0; depth <= kCalls; ++depth) {
     if (has_try(at)) return std::nullopt;
@@ -208,7 +270,7 @@ std::optional<JoinTest> test_of_joining(const Program& program) {
 }
 
 bool runs_without_group(const Program& program, const JoinTest& test, Ref call) {
-  return facts::is_reachable(program, call) && runs_without(program, test, call, 0);
+  return facts::is_reachable(program, call) && RunsWithout(program, test)(call);
 }
 
 }  // namespace bench::pitfalls

@@ -64,6 +64,15 @@ bool is_switched_off(const Program& program, Ref where) {
   });
 }
 
+// sys.exit(0) as a statement of its own; exit(0) if done else None is none.
+bool ends_process(const diagnose::SyntaxTree& tree, diagnose::NodeId statement) {
+  const auto call = tree[statement].first_child;
+  if (call == diagnose::kNoNode || tree[call].kind != Kind::call) return false;
+  const std::string_view text = tree.text(call);
+  return text.starts_with("sys.exit(") || text.starts_with("exit(") || text.starts_with("quit(") ||
+         text.starts_with("os._exit(");
+}
+
 // Behind a statement of the same block that leaves it, whatever holds: raise, return, sys.exit().
 bool is_left_before(Ref where) {
   const auto& tree = where.module->tree();
@@ -76,8 +85,7 @@ bool is_left_before(Ref where) {
       if (kind == Kind::return_statement || kind == Kind::raise_statement ||
           kind == Kind::continue_statement || kind == Kind::break_statement)
         return true;
-      if (kind == Kind::expression_statement &&
-          (tree.text(before).starts_with("sys.exit(") || tree.text(before).starts_with("exit(")))
+      if (kind == Kind::expression_statement && ends_process(where.module->tree(), before))
         return true;
     }
   }
