@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/one_rank_optimizer.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -153,6 +154,7 @@ void check_one_rank_state_change(const Program& program, Report& report) {
   if (program.has_ddp() || program.uses(Api::hvd_init)) check_steps_of_one_rank(program, report);
   if (!program.has_ddp()) return;
   check_weights_of_one_rank(program, report);
+  check_optimizer_of_one_rank(program, report);
   for (const CallRef& load : program.calls_named("load_state_dict")) {
     const Ref receiver = load.receiver();
     if (!receiver || program.guarded_by_rank(load.ref()) == RankTest::none) continue;

@@ -81,10 +81,8 @@ CallRef reading_after(const Program& program, const CallRef& start) {
 
 // The part of a measured span in which a wait for the GPU waits for the last step: from the
 // innermost loop around the last backward pass, or from that pass where the loop is around it all.
-// Empty where no backward pass stands between the two readings.
-std::string_view behind_last_step(const Program& program, const CallRef& start,
-                                  const CallRef& end) {
-  const auto& tree = start.module->tree();
+// kNoNode where no backward pass stands between the two readings.
+NodeId last_step(const Program& program, const CallRef& start, const CallRef& end) {
   NodeId from = diagnose::kNoNode;
   for (const CallRef& backward : program.calls_named("backward")) {
     if (backward.module != start.module || backward.call->node < start.call->node ||
@@ -93,10 +91,43 @@ std::string_view behind_last_step(const Program& program, const CallRef& start,
     const Ref loop = program.innermost_loop(backward.ref());
     from = loop && loop.node > start.call->node ? loop.node : backward.call->node;
   }
+  return from;
+}
+
+std::string_view behind(const CallRef& end, NodeId from) {
+  const auto& tree = end.module->tree();
   if (from == diagnose::kNoNode) return {};
   const std::string_view first = tree.text(from);
   const std::string_view last = tree.text(end.call->node);
   return {first.data(), static_cast<std::size_t>(last.data() - first.data())};
+}
+
+// loss.item() below the reading, where the clock stands still.
+bool waits_behind(Ref loop, const CallRef& end) {
+  const std::string_view round = loop.text();
+  const std::string_view read = end.ref().text();
+  if (read.data() < round.data()) return false;
+  const auto from = static_cast<std::size_t>(read.data() - round.data());
+  return from < round.size() && waits_for_gpu(round.substr(from));
+}
+
+// loss, parts = criterion(x, y), where the function reads parts["mse"] = mse.item(): with a wait in
+// each step, and none outside the reading, the clock of the step waits for the step before, and
+// shows the pace.
+bool callee_waits(const Program& program, const CallRef& start, const CallRef& end, NodeId last) {
+  const Ref loop = program.innermost_loop(start.ref());
+  const bool spans_steps =
+      last != diagnose::kNoNode && start.module->tree()[last].kind != Kind::call;
+  if (!spans_steps && (!loop || waits_behind(loop, end))) return false;
+  for (const diagnose::Call& made : start.module->calls()) {
+    if (made.node <= start.call->node || made.node >= end.call->node) continue;
+    FunctionRef function = program.callee({start.module, &made});
+    if (!function)
+      if (const auto cls = program.class_of({start.module, made.function}))
+        function = program.method(cls, "forward");
+    if (function && waits_for_gpu(function.module->text(function.function->node))) return true;
+  }
+  return false;
 }
 
 // What stands between start = time.time() and the reading that is taken off it.
@@ -151,9 +182,11 @@ void check_benchmark_without_warmup(const Program& program, Report& report) {
     const bool measures =
         measures_throughput(text) || (function && divides_by_elapsed(program, function));
     const CallRef end = reading_after(program, clock);
-    const std::string_view tail = end ? behind_last_step(program, clock, end) : "";
+    const NodeId last = end ? last_step(program, clock, end) : diagnose::kNoNode;
+    const std::string_view tail = end ? behind(end, last) : "";
     if ((!is_benchmark && !measures) || holds_any(text, {"warmup", "warm_up"}) ||
-        waits_for_gpu(tail.empty() ? text : tail))
+        waits_for_gpu(tail.empty() ? text : tail) ||
+        (end && callee_waits(program, clock, end, last)))
       continue;
     Ref loop;
     for (const TrainingLoop& training : program.training_loops())

@@ -71,12 +71,25 @@ bool copies_into_wrapper(const Program& program) {
   return false;
 }
 
+// best = copy.deepcopy(model.state_dict()), and model.load_state_dict(best) at the end: no file.
+bool is_kept_in_memory(const Program& program, Ref state) {
+  const auto sources = program.sources(state);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    if (source.how != Source::How::value) return false;
+    CallRef call = program.as_call(source.ref);
+    if (call && call.call->name == "deepcopy" && call.positional(0))
+      call = program.as_call(call.positional(0));
+    return call && call.call->name == "state_dict" && call.receiver();
+  });
+}
+
 // The checkpoint goes back into a wrapper of this program, so prefixes agree.
 bool loads_into_wrapper(const Program& program) {
   for (const CallRef& load : program.calls_named("load_state_dict")) {
     const Ref object = load.receiver();
     if (!object || facts::contains(object.text(), ".module") ||
-        facts::only_without_distribution(program, load.ref()))
+        facts::only_without_distribution(program, load.ref()) ||
+        is_kept_in_memory(program, load.positional(0)))
       continue;
     if (const Wrap* wrap = program.wrap_of(object);
         wrap != nullptr && !only_runs_before(program, load.ref(), wrap->call.ref()))

@@ -43,13 +43,24 @@ bool forward_returns_loss(const Program& program, const Wrap& wrap, int element)
   return false;
 }
 
+// images[0, 0]: one element of a tensor, no item of a tuple.
+bool has_several_indices(Ref subscript) {
+  const auto& tree = subscript.module->tree();
+  const NodeId value = tree.child(subscript.node, Field::value);
+  int indices = 0;
+  for (NodeId at = tree[subscript.node].first_child; at != diagnose::kNoNode;
+       at = tree[at].next_sibling)
+    indices += at != value ? 1 : 0;
+  return indices > 1;
+}
+
 // An item of what a DataParallel model gives, by a name or by its place: losses[0], nothing
 // between.
 bool is_output(const Program& program, Ref value, int depth = 0) {
   constexpr int kSteps = 4;
   if (!value || depth > kSteps) return false;
   if (value.kind() == Kind::subscript)
-    return is_output(program, value.child(Field::value), depth + 1);
+    return !has_several_indices(value) && is_output(program, value.child(Field::value), depth + 1);
   if (value.kind() != Kind::identifier) return false;
   const auto sources = program.sources(value);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
@@ -74,6 +85,10 @@ bool adds_output(const Program& program, Ref sum) {
       continue;
     }
     const diagnose::Op op = (*at.module)[at.node].op;
+    // 0 * output[0] keeps a graph whole and is no loss.
+    if (op == diagnose::Op::multiply &&
+        (at.child(Field::left).text() == "0" || at.child(Field::right).text() == "0"))
+      continue;
     if (op != diagnose::Op::add && op != diagnose::Op::multiply) continue;
     pending.push_back(at.child(Field::left));
     pending.push_back(at.child(Field::right));

@@ -1,0 +1,109 @@
+#include "scenarios/pitfalls/one_rank_optimizer.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::NodeId;
+using diagnose::RankTest;
+
+namespace {
+
+// broadcast_object_list([optimizer.state_dict()]), sync_state(optimizer): it may reach the others.
+bool sends_something(const Program& program) {
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& call : module->calls()) {
+      const std::string name = facts::lowered(call.name);
+      for (const std::string_view word : {"broadcast", "scatter", "sync_", "share", "send"})
+        if (facts::contains(name, word) && call.api != Api::ddp) return true;
+    }
+  return false;
+}
+
+// Steps of a loop below, or of a loop around, use what is changed here.
+bool is_used_afterwards(const Program& program, Ref change) {
+  const auto& loops = program.training_loops();
+  const auto around = program.loops_around(change);
+  return std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
+    if (program.runs_before(change, loop.batches)) return true;
+    const auto rounds = program.loops_around(loop.batches);
+    return std::any_of(around.begin(), around.end(), [&](Ref each) {
+      return each == loop.batches || std::find(rounds.begin(), rounds.end(), each) != rounds.end();
+    });
+  });
+}
+
+bool is_of_main_rank(const Program& program, Ref node) {
+  return program.rank_guard(node) && program.guarded_by_rank(node) == RankTest::main_only &&
+         !facts::only_without_distribution(program, node);
+}
+
+bool is_restored_elsewhere(const Program& program, const CallRef& load) {
+  const auto loads = program.calls_named("load_state_dict");
+  return std::any_of(loads.begin(), loads.end(), [&](const CallRef& other) {
+    return other.call != load.call && other.receiver() &&
+           program.guarded_by_rank(other.ref()) != RankTest::main_only &&
+           (program.same_variable(other.receiver(), load.receiver()) ||
+            program.comes_from(other.receiver(), Api::optimizer));
+  });
+}
+
+// group["lr"] and optimizer.param_groups[0]["lr"], which are written here.
+bool is_learning_rate(const Program& program, Ref target) {
+  if (target.kind() != Kind::subscript ||
+      target.module->tree().string_value(target.child(Field::subscript).node).value_or("") != "lr")
+    return false;
+  const Ref group = target.child(Field::value);
+  if (facts::contains(group.text(), "param_groups")) return true;
+  const auto sources = program.sources(group);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [](const auto& source) {
+    return source.how == diagnose::Source::How::loop_item &&
+           source.ref.text().ends_with(".param_groups");
+  });
+}
+
+std::vector<Ref> learning_rates_written(const Program& program) {
+  std::vector<Ref> out;
+  for (const diagnose::Module* module : program.modules())
+    for (const Kind kind : {Kind::assignment, Kind::augmented_assignment})
+      for (const NodeId node : module->nodes_of(kind)) {
+        const Ref target = Ref{module, node}.child(Field::left);
+        if (target && is_learning_rate(program, target)) out.push_back(target);
+      }
+  return out;
+}
+
+}  // namespace
+
+void check_optimizer_of_one_rank(const Program& program, Report& report) {
+  if (sends_something(program)) return;
+  for (const CallRef& load : program.calls_named("load_state_dict")) {
+    if (!load.receiver() || !program.comes_from(load.receiver(), Api::optimizer) ||
+        !is_of_main_rank(program, load.ref()) || is_restored_elsewhere(program, load) ||
+        !is_used_afterwards(program, load.ref()))
+      continue;
+    report
+        .at(load.ref(), Confidence::likely,
+            "one rank alone restores the optimizer's state: DDP sends none of it to the others, "
+            "and from equal gradients the ranks make different steps")
+        .help = "Load it on every rank, with map_location.";
+  }
+  const auto written = learning_rates_written(program);
+  if (std::any_of(written.begin(), written.end(),
+                  [&](Ref target) { return !is_of_main_rank(program, target); }))
+    return;
+  for (const Ref target : written)
+    if (is_used_afterwards(program, target))
+      report
+          .at(target, Confidence::likely,
+              "one rank alone changes its learning rate: the others keep theirs, and the replicas "
+              "drift apart from here")
+          .help = "Change it on every rank, from a figure that all ranks have.";
+}
+
+}  // namespace bench::pitfalls
