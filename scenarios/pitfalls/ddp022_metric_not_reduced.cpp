@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/left_out_sampler.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/own_copy.hpp"
 #include "scenarios/pitfalls/plateau_step.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/reductions.hpp"
@@ -63,8 +64,8 @@ bool is_reduced(const Program& program, Ref loop, const std::vector<Reduction>& 
   if (program.mentions("torchmetrics") || program.mentions("process_id")) return true;
   const FunctionRef evaluation = program.enclosing_function(loop);
   return std::any_of(reductions.begin(), reductions.end(), [&](const Reduction& reduction) {
-    return serves(program, reduction, evaluation) && !is_of_training(program, reduction, loop) &&
-           !is_over_before(program, reduction, loop);
+    return serves(program, reduction, evaluation) && !is_above(program, reduction, loop) &&
+           !is_of_training(program, reduction, loop) && !is_over_before(program, reduction, loop);
   });
 }
 
@@ -229,6 +230,11 @@ bool prepares_by_accelerate(const Program& program) {
          (!program.has_ddp() && std::any_of(prepares.begin(), prepares.end(), is_of_accelerator));
 }
 
+// A group of ranks that share out their data, whoever makes the wrapper.
+bool shards_in_a_group(const Program& program) {
+  return program.uses(Api::init_process_group) && program.uses(Api::distributed_sampler);
+}
+
 // Under Accelerate a prepared loader gives each process its own part.
 void check_prepared_evaluation(const Program& program, Ref loop,
                                const std::vector<Reduction>& reductions, Report& report) {
@@ -390,11 +396,13 @@ void check_metric_not_reduced(const Program& program, Report& report) {
     finding.severity = Severity::info;
     finding.help = "Pass sync_dist=True for values logged once an epoch.";
   }
-  const bool by_hand = program.has_ddp() && !program.framework_distributes();
+  const bool by_hand =
+      !program.framework_distributes() && (program.has_ddp() || shards_in_a_group(program));
   const bool prepared = prepares_by_accelerate(program);
   if (!by_hand && !prepared && !program.uses(Api::hvd_init)) return;
   const std::vector<Reduction> reductions = reductions_of(program);
   if (!prepared) check_plateau_steps(program, reductions, report);
+  check_own_copies(program, reductions, report);
   for (const Module* module : program.modules()) {
     if (by_hand)
       for (const diagnose::Call& call : module->calls())

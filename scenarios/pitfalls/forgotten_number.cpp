@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/forgotten_number.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/plain_meters.hpp"
+#include "scenarios/pitfalls/running_sums.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -25,6 +27,35 @@ std::vector<Ref> parts_of(Ref value) {
   for (NodeId at = tree[value.node].first_child; at != kNoNode; at = tree[at].next_sibling)
     out.push_back(value.with(tree[at].kind == Kind::pair ? tree.child(at, Field::value) : at));
   return out;
+}
+
+// A name in the expression speaks of other ranks: the number may be reduced there. A score of
+// scikit-learn speaks of its labels (average_precision_score, average="macro").
+bool speaks_of_ranks(Ref part) {
+  const auto& tree = part.module->tree();
+  for (NodeId at = part.node; at < tree[part.node].last; ++at) {
+    const Ref word = part.with(at);
+    const bool is_name =
+        word.kind() == Kind::identifier &&
+        !(tree[at].field == Field::name && tree[tree[at].parent].kind == Kind::keyword_argument);
+    if (is_name && !word.text().ends_with("_score") &&
+        says_any(word.text(), {"world", "reduce", "gather", "sync", "dist", "rank", "average",
+                               "collect", "aggregate"}))
+      return true;
+  }
+  return facts::contains(part.text(), "size()");
+}
+
+// writer.add_scalar(...), wandb.log(...): what they are given is the figure of the run.
+bool writes_figures(const CallRef& call) {
+  const std::string_view name = call.call->name;
+  return name == "add_scalar" || name == "add_scalars" || name == "log_metric" ||
+         name == "log_metrics" || (name == "log" && call.receiver().text() == "wandb");
+}
+
+bool shows_figures(const CallRef& call) {
+  const std::string_view name = call.call->name;
+  return name == "print" || name == "info" || name == "write" || name == "append";
 }
 
 // Follows one number from the loop to the end of its function.
@@ -60,9 +91,7 @@ class Fate {
       const VariableNames here = variables_in(part);
       if (!meet(here, names_)) continue;
       taken = true;
-      in_doubt_ = in_doubt_ || meet(here, reduced_) ||
-                  says_any(part.text(), {"world", "size()", "reduce", "gather", "sync", "dist",
-                                         "rank", "average", "collect", "aggregate", "ranks"});
+      in_doubt_ = in_doubt_ || meet(here, reduced_) || speaks_of_ranks(part);
     }
     if (taken && (!first_ || value.node < first_.node)) first_ = value;
     return taken;
@@ -76,9 +105,8 @@ class Fate {
     } else if (at.kind() == Kind::if_statement) {
       tell(at.child(Field::condition));
     } else if (const CallRef call = program_.as_call(at)) {
-      const bool shows = call.call->name == "print" || call.call->name == "info" ||
-                         call.call->name == "add_scalar" || call.call->name == "write";
-      if (shows && program_.guarded_by_rank(at) == diagnose::RankTest::main_only)
+      if (writes_figures(call) ||
+          (shows_figures(call) && program_.guarded_by_rank(at) == diagnose::RankTest::main_only))
         tell(at.child(Field::arguments));
     }
   }
@@ -101,26 +129,83 @@ class Fate {
 
 }  // namespace
 
+namespace {
+
+// What the loop adds up in variables, by name.
+std::vector<Assigned> numbers_in(const Program& program, Ref loop) {
+  std::vector<Assigned> out = additions_in(loop);
+  for (const auto& more : {self_sums_in(program, loop), meter_sums_in(program, loop)})
+    out.insert(out.end(), more.begin(), more.end());
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Assigned& a, const Assigned& b) { return a.target < b.target; });
+  return out;
+}
+
+// reduced.item(), reduced / n; not criterion(scores), where scores are gathered as well.
+bool is_passed_on(Ref value) {
+  constexpr std::string_view kPlain[] = {"item",  "float", "mean",   "sum",   "detach",
+                                         "cpu",   "numpy", "tolist", "clone", "squeeze",
+                                         "round", "int",   "max",    "min"};
+  const auto calls = facts::calls_in(value);
+  return std::all_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return std::find(std::begin(kPlain), std::end(kPlain), call.call->name) != std::end(kPlain);
+  });
+}
+
+// The names and what assignments of the loop pass them on to.
+VariableNames and_made_of(VariableNames names, const std::vector<Assigned>& in_loop) {
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (const Assigned& each : in_loop)
+      if (is_passed_on(each.value) && meet(variables_in(each.value), names))
+        grown = names.insert(each.name).second || grown;
+  }
+  return names;
+}
+
+// metrics in metrics.update(loss=loss) and metrics.meters["loss"].update(loss), which is reduced.
+std::string updated_in(Ref loop, const VariableNames& reduced) {
+  for (const CallRef& call : facts::calls_in(loop)) {
+    if (call.call->name != "update" || !call.receiver()) continue;
+    for (const std::string& name : variables_in(call.receiver()))
+      if (reduced.contains(name)) return name;
+  }
+  return {};
+}
+
+// Something that the addition is made of in the loop speaks of other ranks.
+bool may_ask_ranks(const Assigned& addition, const std::vector<Assigned>& in_loop) {
+  if (speaks_of_ranks(addition.value)) return true;
+  const VariableNames names = behind(with_wholes(variables_in(addition.value)), in_loop);
+  return std::any_of(in_loop.begin(), in_loop.end(), [&](const Assigned& each) {
+    return names.contains(each.name) && speaks_of_ranks(each.value);
+  });
+}
+
+}  // namespace
+
 ForgottenNumber forgotten_number(const Program& program, Ref loop, const VariableNames& reduced) {
   const FunctionRef function = program.enclosing_function(loop);
   if (!function || reduced.empty()) return {};
   const Ref body{function.module, function.function->body};
   const VariableNames all = behind(reduced, assignments_in(body));
-  const std::vector<Assigned> additions = additions_in(loop);
-  const auto partner = std::find_if(additions.begin(), additions.end(), [&](const Assigned& each) {
+  const std::vector<Assigned> numbers = numbers_in(program, loop);
+  const auto partner = std::find_if(numbers.begin(), numbers.end(), [&](const Assigned& each) {
     return all.contains(each.name) || meet(variables_in(each.value), reduced);
   });
-  if (partner == additions.end()) return {};
+  const std::string beside = partner != numbers.end() ? partner->name : updated_in(loop, reduced);
+  if (beside.empty()) return {};
   const std::vector<Assigned> in_loop = assignments_in(loop);
-  for (const Assigned& each : additions) {
+  const VariableNames by_batch = and_made_of(reduced, in_loop);
+  for (const Assigned& each : numbers) {
     const bool of_whole =
         each.name.ends_with("]") && all.contains(each.name.substr(0, each.name.find('[')));
     // What is reduced batch by batch is so before it is added.
-    if (all.contains(each.name) || of_whole || meet(variables_in(each.value), reduced) ||
-        !is_metric(each, in_loop))
+    if (all.contains(each.name) || of_whole || meet(variables_in(each.value), by_batch) ||
+        !is_metric(each, in_loop) || may_ask_ranks(each, in_loop))
       continue;
     if (const Ref use = Fate(program, body, loop, reduced, each.name).known_as())
-      return {use, each.name, partner->name};
+      return {use, each.name, beside};
   }
   return {};
 }

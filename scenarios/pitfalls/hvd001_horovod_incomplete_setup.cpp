@@ -1,22 +1,12 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/reduced_gradients.hpp"
 
 namespace bench::pitfalls {
 
 using diagnose::Api;
 
 namespace {
-
-// hvd.allreduce(p.grad), perhaps in a helper: gradients are reduced by hand. A program that reduces
-// and never names a .grad reduces metrics.
-bool reduces_gradients(const Program& program) {
-  if (!program.mentions(".grad")) return false;
-  for (const std::string_view name :
-       {"allreduce", "allreduce_", "allreduce_async", "allreduce_async_", "grouped_allreduce",
-        "grouped_allreduce_", "grouped_allreduce_async_"})
-    if (!program.calls_named(name).empty()) return true;
-  return false;
-}
 
 // allreduce_parameters(model.state_dict()): the weights are averaged instead, as local SGD does.
 bool averages_weights(const Program& program) {

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/metric_sums.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/running_sums.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -83,7 +84,7 @@ std::vector<Assigned> sums_of(const Program& program, Ref loop) {
     }
   for (const CallRef& call : facts::calls_in(loop)) {
     if (!call.receiver() || starts_anew(program, call.receiver(), loop)) continue;
-    if (call.call->name == "append" || call.call->name == "update")
+    if (call.call->name == "append" || call.call->name == "extend" || call.call->name == "update")
       out.push_back({std::string(call.receiver().text()), call.call->node, call.positional(0)});
     if (call.call->name == "add_batch")  // of a metric of evaluate or datasets
       out.push_back(
@@ -91,6 +92,29 @@ std::vector<Assigned> sums_of(const Program& program, Ref loop) {
   }
   std::sort(out.begin(), out.end(),
             [](const Assigned& a, const Assigned& b) { return a.target < b.target; });
+  return out;
+}
+
+// meter.add(loss): of what its name says is there to add up, neither a set nor a progress bar.
+bool may_add(std::string_view object, std::string_view method) {
+  return (method == "add" || method == "process" || method == "accumulate" ||
+          method == "addBatch" || method == "record") &&
+         says_any(object, {"meter", "metric", "eval", "score", "conf", "loss", "acc", "top", "iou",
+                           "map", "stat", "avg", "mean"});
+}
+
+// Ways to add up that mean something else where what is added is no metric.
+std::vector<Assigned> perhaps_sums_of(const Program& program, Ref loop) {
+  std::vector<Assigned> out = self_sums_in(program, loop);
+  const std::vector<Assigned> stored = stored_items_in(program, loop);
+  out.insert(out.end(), stored.begin(), stored.end());
+  for (const CallRef& call : facts::calls_in(loop)) {
+    const Ref object = call.receiver();
+    if (object.kind() == Kind::identifier && may_add(object.text(), call.call->name) &&
+        call.positional(0) && !starts_anew(program, object, loop))
+      out.push_back(
+          {std::string(object.text()), call.call->node, call.ref().child(Field::arguments)});
+  }
   return out;
 }
 
@@ -126,7 +150,8 @@ std::vector<Assigned> additions_in(Ref subtree) {
       out.push_back({variable(left), left.node, at.child(Field::right)});
   }
   for (const CallRef& call : facts::calls_in(subtree))
-    if (call.call->name == "append" && call.receiver() && call.positional(0))
+    if ((call.call->name == "append" || call.call->name == "extend") && call.receiver() &&
+        call.positional(0))
       out.push_back({variable(call.receiver()), call.call->node, call.positional(0)});
   std::erase_if(out, [](const Assigned& each) { return each.name.empty(); });
   return out;
@@ -167,25 +192,38 @@ VariableNames behind(VariableNames names, const std::vector<Assigned>& assigned)
   return names;
 }
 
+VariableNames with_wholes(VariableNames names) {
+  VariableNames wholes;
+  for (const std::string& name : names)
+    if (name.ends_with("]")) wholes.insert(name.substr(0, name.find('[')));
+  names.merge(wholes);
+  return names;
+}
+
 bool is_metric(const Assigned& addition, const std::vector<Assigned>& in_loop) {
   if (counts(addition.name) || is_size(addition.value.text())) return false;
   if (scores(addition.value)) return true;
-  const VariableNames names = behind(variables_in(addition.value), in_loop);
+  const VariableNames names = behind(with_wholes(variables_in(addition.value)), in_loop);
   return std::any_of(in_loop.begin(), in_loop.end(), [&](const Assigned& each) {
     return names.contains(each.name) && scores(each.value);
   });
 }
 
 MetricSum first_sum(const Program& program, Ref loop) {
-  const std::vector<Assigned> sums = sums_of(program, loop);
+  std::vector<Assigned> sums = sums_of(program, loop);
   const std::vector<Assigned> in_loop = assignments_in(loop);
+  const auto is_sum_of_metrics = [&](const Assigned& each) {
+    return each.value && is_metric(each, in_loop);
+  };
+  for (const Assigned& each : perhaps_sums_of(program, loop))
+    if (is_sum_of_metrics(each)) sums.push_back(each);
+  std::stable_sort(sums.begin(), sums.end(),
+                   [](const Assigned& a, const Assigned& b) { return a.target < b.target; });
   const auto first = [&](const auto& accepts) {
     const auto found = std::find_if(sums.begin(), sums.end(), accepts);
     return found == sums.end() ? MetricSum{} : MetricSum{loop.with(found->target), found->name};
   };
-  if (const MetricSum metric =
-          first([&](const Assigned& each) { return each.value && is_metric(each, in_loop); }))
-    return metric;
+  if (const MetricSum metric = first(is_sum_of_metrics)) return metric;
   if (const MetricSum number = first([](const Assigned& each) {
         return !counts(each.name) && !(each.value && is_size(each.value.text()));
       }))

@@ -35,6 +35,9 @@ std::vector<Assigned> assignments_in(Ref subtree);
 // The names and what their values are made of.
 VariableNames behind(VariableNames names, const std::vector<Assigned>& assigned);
 
+// The names and the dictionaries of those that are items: output beside output["loss"].
+VariableNames with_wholes(VariableNames names);
+
 // A loss, a score or what the model says; counts, sizes and times are no metric. `in_loop` are the
 // assignments of the loop that the addition stands in.
 bool is_metric(const Assigned& addition, const std::vector<Assigned>& in_loop);

@@ -2,6 +2,7 @@
 
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -10,6 +11,7 @@ namespace bench::pitfalls {
 using diagnose::Api;
 using diagnose::Field;
 using diagnose::FunctionRef;
+using diagnose::Kind;
 using diagnose::Module;
 using diagnose::NodeId;
 
@@ -19,9 +21,12 @@ namespace {
 // ReduceLROnPlateau nor torch.gather.
 bool says_reduction(std::string_view name) {
   for (const std::string_view word :
-       {"allreduce", "allgather", "all_reduce", "all_gather", "reduce_tensor", "reduce_mean",
-        "reduce_sum", "reduce_value", "reduce_scalar", "reduce_dict", "reduce_loss",
-        "reduce_metric", "gather_", "synchronize_between"})
+       {"allreduce",       "allgather",           "all_reduce",       "all_gather",
+        "reduce_tensor",   "reduce_mean",         "reduce_sum",       "reduce_value",
+        "reduce_scalar",   "reduce_dict",         "reduce_loss",      "reduce_metric",
+        "gather_",         "synchronize_between", "distributed_mean", "distributed_sum",
+        "distributed_avg", "distributed_average", "average_across",   "mean_across",
+        "sum_across",      "dist_reduce",         "dist_mean",        "dist_avg"})
     if (facts::contains(name, word)) return true;
   return name == "reduce" || name == "put";
 }
@@ -41,6 +46,16 @@ bool hands_out_work(const Program& program, const CallRef& call) {
   return at_start || facts::only_in_parent(program, call.ref());
 }
 
+// What the call reduces: its first argument, or meters in meters.synchronize_between_processes().
+Ref given_to(const Program& program, const CallRef& call) {
+  if (const Ref first = call.positional(0)) return first;
+  const Ref object = call.receiver();
+  const bool is_object = object.kind() == Kind::identifier &&
+                         object.module->import_path(object.text()).empty() &&
+                         !program.sources(object).empty();
+  return is_object ? object : Ref{};
+}
+
 }  // namespace
 
 std::vector<Reduction> reductions_of(const Program& program) {
@@ -57,7 +72,7 @@ std::vector<Reduction> reductions_of(const Program& program) {
       const bool reduces = says_reduction(name) || reduces_by_accelerate(program, call);
       if (reduces && made.api != Api::all_reduce && !program.callee(call) &&
           !hands_out_work(program, call))
-        out.push_back({call.ref(), call.positional(0)});
+        out.push_back({call.ref(), given_to(program, call)});
     }
   return out;
 }
@@ -69,6 +84,24 @@ bool enters(const Program& program, FunctionRef from, FunctionRef to) {
 }
 
 namespace {
+
+// A helper that the file defines, as scripts copy it, and nothing calls or hands on.
+bool is_never_called(const Program& program, FunctionRef helper) {
+  const auto& tree = helper.module->tree();
+  const NodeId parent = tree[helper.function->node].parent;
+  return helper.function->owner_class == diagnose::kNoNode && program.handed_on(helper).empty() &&
+         !(parent != diagnose::kNoNode && tree[parent].kind == diagnose::Kind::decorated);
+}
+
+// loss of the training step, in a method that makes the backward pass: what the object holds is
+// reduced by methods for that.
+bool is_of_training_step(const Program& program, const Reduction& reduction, FunctionRef here) {
+  if (reduction.value.kind() != Kind::identifier) return false;
+  const auto calls = facts::calls_in({here.module, here.function->body});
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.call->name == "backward" && program.enclosing_function(call.ref()) == here;
+  });
+}
 
 bool serves_within(const Program& program, const Reduction& reduction, FunctionRef evaluation,
                    int depth) {
@@ -86,7 +119,8 @@ bool serves_within(const Program& program, const Reduction& reduction, FunctionR
                        });
   };
   // meter.all_reduce() reduces what the object holds.
-  const bool of_object = here.function->owner_class != diagnose::kNoNode;
+  const bool of_object = here.function->owner_class != diagnose::kNoNode &&
+                         !is_of_training_step(program, reduction, here);
   const bool of_caller =
       of_object || is_given(reduction.value) ||
       std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
@@ -94,10 +128,11 @@ bool serves_within(const Program& program, const Reduction& reduction, FunctionR
       });
   if (of_caller && depth < kFollowedHelpers) {
     const auto& sites = program.call_sites(here);
-    return sites.empty() || std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-             const Ref value = of_object ? site.receiver() : site.positional(0);
-             return serves_within(program, {site.ref(), value}, evaluation, depth + 1);
-           });
+    if (sites.empty()) return !is_never_called(program, here);
+    return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+      const Ref value = of_object ? site.receiver() : site.positional(0);
+      return serves_within(program, {site.ref(), value}, evaluation, depth + 1);
+    });
   }
   if (!enters(program, here, evaluation)) return false;
   // Of the caller: it is the evaluation's unless all of it comes from another function.
@@ -113,13 +148,86 @@ bool serves(const Program& program, const Reduction& reduction, FunctionRef eval
   return serves_within(program, reduction, evaluation, 0);
 }
 
+bool is_above(const Program& program, const Reduction& reduction, Ref loop) {
+  const FunctionRef function = program.enclosing_function(loop);
+  const FunctionRef there = program.enclosing_function(reduction.call);
+  if (!function || !there) return false;
+  if (there == function) return loop.module->tree()[reduction.call.node].last <= loop.node;
+  bool leads = false;
+  for (const CallRef& call : facts::calls_in({function.module, function.function->body})) {
+    const FunctionRef helper = program.callee(call);
+    if (!helper || helper == function || !(helper == there || enters(program, helper, there)))
+      continue;
+    if (call.call->node > loop.node) return false;
+    leads = true;
+  }
+  return leads;
+}
+
+namespace {
+
+// A list of its arguments, their sum or a copy; not what a function makes of them.
+bool passes_figures(const CallRef& call) {
+  constexpr std::string_view kBuiltIn[] = {"sum", "list", "tuple", "dict", "float",
+                                           "zip", "max",  "min",   "len",  "deepcopy"};
+  const Ref object = call.receiver();
+  if (!object)
+    return std::find(std::begin(kBuiltIn), std::end(kBuiltIn), call.call->name) !=
+           std::end(kBuiltIn);
+  const std::string_view package = object.module->import_path(object.text());
+  return package == "torch" || package == "numpy" || package == "copy" || package == "torch.cuda";
+}
+
+bool has_parts(Kind kind) {
+  return kind == Kind::list || kind == Kind::tuple || kind == Kind::argument_list ||
+         kind == Kind::dictionary || kind == Kind::pair || kind == Kind::keyword_argument ||
+         kind == Kind::binary;
+}
+
+// What says where and among how many is reduced: device, world_size, args.gpus.
+bool is_setting(Ref at, const std::string& name) {
+  for (const std::string_view setting : {"args", "cfg", "config", "opt", "opts", "hparams"})
+    if (name == setting) return true;
+  return says_any(name, {"device", "world", "rank", "gpu", "group"}) ||
+         !at.module->import_path(name).empty();
+}
+
+// x for x.item(), torch.tensor([x, y]) and [x, y]; nothing for what a call computes on the way, as
+// in reduce(accuracy(output, target)).
+VariableNames variables_given(const Program& program, Ref value) {
+  VariableNames out;
+  std::vector<Ref> pending{value};
+  while (!pending.empty()) {
+    Ref at = pending.back();
+    pending.pop_back();
+    if (const CallRef call = program.as_call(at)) {
+      at = passes_figures(call) ? at.child(Field::arguments) : call.receiver();
+      if (!at) continue;
+    }
+    const auto& tree = at.module->tree();
+    if (at.kind() == Kind::call) {
+      pending.push_back(at);
+    } else if (!has_parts(at.kind())) {
+      for (const std::string& name : variables_in(at))
+        if (!is_setting(at, name)) out.insert(name);
+    } else {
+      for (NodeId part = tree[at.node].first_child; part != diagnose::kNoNode;
+           part = tree[part].next_sibling)
+        pending.push_back(at.with(part));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 VariableNames reduced_in(const Program& program, FunctionRef function,
                          const std::vector<Reduction>& reductions) {
   VariableNames out;
   const Ref body{function.module, function.function->body};
   const auto& tree = body.module->tree();
   const auto add = [&](Ref value) {
-    if (value) out.merge(variables_in(value));
+    if (value) out.merge(variables_given(program, value));
   };
   std::vector<NodeId> places;
   for (const Reduction& reduction : reductions)
@@ -143,7 +251,20 @@ VariableNames reduced_in(const Program& program, FunctionRef function,
     if (def.value != diagnose::kNoNode && tree.contains(body.node, def.target) &&
         std::any_of(places.begin(), places.end(),
                     [&](NodeId place) { return tree.contains(def.value, place); }))
-      add(body.with(def.target));
+      out.merge(variables_in(body.with(def.target)));
+  // top1.update(reduce(accuracy), n): what is added is reduced already.
+  for (const CallRef& call : facts::calls_in(body))
+    if ((call.call->name == "update" || call.call->name == "append" ||
+         call.call->name == "extend") &&
+        call.receiver() && std::any_of(places.begin(), places.end(), [&](NodeId place) {
+          return tree.contains(call.ref().child(Field::arguments).node, place);
+        }))
+      out.merge(variables_in(call.receiver()));
+  for (const Assigned& each : additions_in(body))
+    if (each.value && std::any_of(places.begin(), places.end(), [&](NodeId place) {
+          return tree.contains(each.value.node, place);
+        }))
+      out.insert(each.name);
   return out;
 }
 

@@ -24,6 +24,10 @@ bool enters(const Program& program, diagnose::FunctionRef from, diagnose::Functi
 // its result is, in a caller.
 bool serves(const Program& program, const Reduction& reduction, diagnose::FunctionRef evaluation);
 
+// All that leads from the loop's function to the reduction stands above the loop: it is done with
+// the figures of something else, as of the training further up.
+bool is_above(const Program& program, const Reduction& reduction, Ref loop);
+
 // What reductions of the function, and helpers it calls that reduce, are given and return.
 VariableNames reduced_in(const Program& program, diagnose::FunctionRef function,
                          const std::vector<Reduction>& reductions);

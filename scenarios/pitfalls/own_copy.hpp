@@ -1,0 +1,16 @@
+// A figure that is reduced into another name, and decides as it was: of one rank's part.
+#pragma once
+
+#include "scenarios/pitfalls/reductions.hpp"
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <vector>
+
+namespace bench::pitfalls {
+
+// Reports where a best figure is kept or a plateau schedule is stepped by the rank's own figure,
+// and the same function holds the reduced one under another name.
+void check_own_copies(const Program& program, const std::vector<Reduction>& reductions,
+                      Report& report);
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,15 @@
+// Meters that average what one process gives them, and ask no other.
+#pragma once
+
+#include "scenarios/pitfalls/metric_sums.hpp"
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <vector>
+
+namespace bench::pitfalls {
+
+// losses.update(loss.item(), n) in the loop, where losses is an AverageMeter: of another file by
+// its usual names, or of a class of this program that calls no collective.
+std::vector<Assigned> meter_sums_in(const Program& program, Ref loop);
+
+}  // namespace bench::pitfalls

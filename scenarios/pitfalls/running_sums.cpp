@@ -1,0 +1,124 @@
+#include "scenarios/pitfalls/running_sums.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::Module;
+using diagnose::NodeId;
+using diagnose::Op;
+
+namespace {
+
+template <typename Names>
+bool is_one_of(std::string_view name, const Names& names) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+// torch.cat([a, b]), np.append(a, b).
+bool is_joined(const CallRef& call) {
+  constexpr std::string_view kJoins[] = {"cat",    "concat", "concatenate",
+                                         "vstack", "hstack", "append"};
+  return is_one_of(call.call->name, kJoins);
+}
+
+void push_children(Ref of, std::vector<Ref>& out) {
+  const auto& tree = of.module->tree();
+  for (NodeId at = tree[of.node].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind != Kind::keyword_argument) out.push_back(of.with(at));
+}
+
+// The name is a part of the value, beside something that is added or joined to it.
+bool grows(const Program& program, Ref value, std::string_view name) {
+  bool grown = false;
+  bool itself = false;
+  std::vector<Ref> pending{value};
+  while (!pending.empty()) {
+    const Ref at = pending.back();
+    pending.pop_back();
+    const CallRef call = program.as_call(at);
+    if (at.kind() == Kind::binary) {
+      const Op op = at.module->tree()[at.node].op;
+      grown = grown || op == Op::add;
+      if (op == Op::add || op == Op::subtract || op == Op::multiply || op == Op::divide)
+        push_children(at, pending);
+    } else if (call && is_joined(call)) {
+      grown = true;
+      push_children(at.child(Field::arguments), pending);
+    } else if (at.kind() == Kind::list || at.kind() == Kind::tuple) {
+      push_children(at, pending);
+    } else {
+      itself = itself || at.text() == name;
+    }
+  }
+  return grown && itself;
+}
+
+// {}, dict(), torch.zeros(n): holds nothing yet.
+bool is_empty_container(const Program& program, Ref value) {
+  constexpr std::string_view kMakers[] = {"dict",       "OrderedDict", "zeros", "empty",
+                                          "zeros_like", "full",        "ones"};
+  if (value.kind() == Kind::dictionary)
+    return value.module->tree()[value.node].first_child == kNoNode;
+  const CallRef made = program.as_call(value);
+  return made && is_one_of(made.call->name, kMakers);
+}
+
+// What the loop's function gives the name above the loop; empty where the loop sets it above `end`.
+Ref set_above(Ref loop, NodeId end, std::string_view name) {
+  const Module& module = *loop.module;
+  Ref above;
+  for (const std::uint32_t index : module.defs_of(name, false)) {
+    const diagnose::Def& def = module.defs()[index];
+    if (def.target >= end || def.value == kNoNode ||
+        module.function_of(def.target) != module.function_of(loop.node))
+      continue;
+    if (module.tree().contains(loop.node, def.target)) return {};
+    if (def.kind == diagnose::DefKind::assign) above = loop.with(def.value);
+  }
+  return above;
+}
+
+}  // namespace
+
+std::vector<Assigned> self_sums_in(const Program& program, Ref loop) {
+  std::vector<Assigned> out;
+  const Module& module = *loop.module;
+  for (const NodeId node : module.nodes_of(Kind::assignment)) {
+    if (!module.tree().contains(loop.node, node)) continue;
+    const Ref left = loop.with(node).child(Field::left);
+    const Ref right = loop.with(node).child(Field::right);
+    const VariableNames names = left ? variables_in(left) : VariableNames{};
+    if (!right || names.size() != 1 || left.kind() == Kind::tuple ||
+        !grows(program, right, left.text()))
+      continue;
+    const Ref whole = left.kind() == Kind::subscript ? left.child(Field::value) : left;
+    if (whole.text().starts_with("self.") || set_above(loop, node, whole.text()))
+      out.push_back({*names.begin(), node, right});
+  }
+  return out;
+}
+
+std::vector<Assigned> stored_items_in(const Program& program, Ref loop) {
+  std::vector<Assigned> out;
+  const Module& module = *loop.module;
+  for (const NodeId node : module.nodes_of(Kind::assignment)) {
+    const Ref left = loop.with(node).child(Field::left);
+    const Ref right = loop.with(node).child(Field::right);
+    if (!module.tree().contains(loop.node, node) || left.kind() != Kind::subscript || !right)
+      continue;
+    const Ref container = left.child(Field::value);
+    const Ref made =
+        container.kind() == Kind::identifier ? set_above(loop, node, container.text()) : Ref{};
+    if (made && is_empty_container(program, made))
+      out.push_back({std::string(container.text()), node, right});
+  }
+  return out;
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,18 @@
+// Sums that a loop writes without `+=` and append: total = total + loss.item(),
+// preds = torch.cat([preds, out]), scores[i] = out.
+#pragma once
+
+#include "scenarios/pitfalls/metric_sums.hpp"
+
+#include <vector>
+
+namespace bench::pitfalls {
+
+// Variables of before the loop that an assignment in it makes anew out of themselves and something
+// else, by arithmetic or by joining.
+std::vector<Assigned> self_sums_in(const Program& program, Ref loop);
+
+// What the loop stores item by item in a dictionary or an array that was empty before it.
+std::vector<Assigned> stored_items_in(const Program& program, Ref loop);
+
+}  // namespace bench::pitfalls
