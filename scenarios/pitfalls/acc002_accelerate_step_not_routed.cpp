@@ -1,3 +1,4 @@
+#include "scenarios/pitfalls/accelerate_accumulation.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
@@ -5,6 +6,7 @@
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/raw_loader.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -61,6 +63,20 @@ bool is_split_by_hand(const Program& program, const CallRef& loader) {
          is_told(loader.keyword("batch_sampler"));
 }
 
+// buffer.append(rollout) in a loop: the data set is filled by each process with what it made.
+bool is_filled_here(const Program& program, const CallRef& loader) {
+  const Ref dataset = loader.argument(0, "dataset");
+  if (dataset.kind() != Kind::identifier && dataset.kind() != Kind::attribute) return false;
+  for (const std::string_view method : {"append", "extend", "add", "push", "put", "store"})
+    for (const CallRef& call : program.calls_named(method))
+      if (call.module == loader.module && call.receiver().text() == dataset.text() &&
+          program.innermost_loop(call.ref()) &&
+          program.enclosing_function(call.ref()) == program.enclosing_function(loader.ref()) &&
+          program.innermost_loop(loader.ref()))
+        return true;
+  return false;
+}
+
 // optimizer = AdamW(model.parameters()), where the optimizer is prepared and the model nowhere.
 Ref unprepared_model(const Program& program, const CallRef& prepare) {
   const auto is_given = [&](std::string_view name) {
@@ -83,12 +99,23 @@ Ref unprepared_model(const Program& program, const CallRef& prepare) {
   return {};
 }
 
+// make(config, accelerator=accelerator): it may prepare what it makes.
+bool is_told_accelerator(const CallRef& maker) {
+  return maker && says_any(maker.ref().child(diagnose::Field::arguments).text(), {"accelerator"});
+}
+
+bool is_named_like_loader(Ref argument) {
+  return says_any(argument.text(), {"load", "data", "dl", "iter", "train", "val", "test", "batch"});
+}
+
 // train_loader, val_loader = make(config) of a file that is not at hand: one is prepared, and the
 // loop reads the other.
 CallRef preparation_of_sibling(const Program& program, Ref iterable) {
   const Ref loader = program.strip_iterable(iterable);
   for (const Source& mine : program.sources(loader)) {
-    if (mine.how != Source::How::element || program.callee(program.as_call(mine.ref))) continue;
+    const CallRef maker = program.as_call(mine.ref);
+    if (mine.how != Source::How::element || program.callee(maker) || is_told_accelerator(maker))
+      continue;
     CallRef sibling;
     for (const CallRef& prepare : program.calls_named("prepare"))
       for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i) {
@@ -96,7 +123,7 @@ CallRef preparation_of_sibling(const Program& program, Ref iterable) {
         for (const Source& other : program.sources(argument)) {
           if (other.ref != mine.ref || other.how != Source::How::element) continue;
           if (other.element == mine.element) return {};
-          sibling = prepare;
+          if (is_named_like_loader(argument)) sibling = prepare;
         }
       }
     if (sibling) return sibling;
@@ -379,7 +406,8 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
                 prepared = prepared || source.ref == loader.ref() ||
                            (name.empty() && source.how != Source::How::value);
             }
-        if (prepared || is_split_by_hand(program, loader)) continue;
+        if (prepared || is_split_by_hand(program, loader) || is_filled_here(program, loader))
+          continue;
         report
             .at(loader.ref(), Confidence::likely,
                 "the training loader is not passed to accelerator.prepare(): every process reads "
@@ -389,6 +417,8 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
   }
   check_unprepared_model(program, report);
   check_accumulation(program, made, report);
+  check_divided_twice(program, report);
+  check_accumulate_around_loop(program, report);
   for (const CallRef& clip : program.calls(Api::clip_grad))
     if (program.string(made.keyword("mixed_precision")).value_or("") == "fp16" &&
         !is_unscaled_above(program, clip))

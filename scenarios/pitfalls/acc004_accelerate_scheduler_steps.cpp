@@ -46,13 +46,31 @@ bool is_prepared(const Program& program, const CallRef& scheduler, std::string_v
   return false;
 }
 
+// for epoch in range(n): train_and_evaluate(...); scheduler.step(), with all loops over batches in
+// functions that the loop calls.
+bool is_behind_call_of_batches(const Program& program, const CallRef& step) {
+  const Ref rounds = program.innermost_loop(step.ref());
+  if (rounds.kind() != Kind::for_statement ||
+      !facts::contains(rounds.child(diagnose::Field::right).text(), "range(") ||
+      !says_any(rounds.child(diagnose::Field::left).text(), {"epoch"}))
+    return false;
+  const auto reached = program.reached(rounds);
+  const auto& loops = program.training_loops();
+  return !loops.empty() &&
+         std::all_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
+           return std::find(reached.begin(), reached.end(), loop.function) != reached.end();
+         });
+}
+
 // scheduler.step() once an epoch: beside the batches of a training loop, in the loop around it.
 bool is_step_of_epoch(const Program& program, const CallRef& step) {
   const auto& loops = program.training_loops();
-  return std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
-    return loop.epochs && program.innermost_loop(step.ref()) == loop.epochs &&
-           loop.epochs != loop.batches;
-  });
+  return std::any_of(loops.begin(), loops.end(),
+                     [&](const diagnose::TrainingLoop& loop) {
+                       return loop.epochs && program.innermost_loop(step.ref()) == loop.epochs &&
+                              loop.epochs != loop.batches;
+                     }) ||
+         is_behind_call_of_batches(program, step);
 }
 
 // The first step() of the scheduler that is accepted.

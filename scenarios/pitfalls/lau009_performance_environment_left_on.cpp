@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 #include <array>
@@ -96,6 +97,32 @@ bool only_infers(const Program& program) {
   return true;
 }
 
+// A pass back, and neither a loop of them nor something that trains: a map of the gradients for one
+// input, where nothing is slowed down.
+bool trains_nothing(const Program& program) {
+  if (!program.training_loops().empty() || program.uses(Api::optimizer) ||
+      program.framework_distributes() || program.calls_named("backward").empty())
+    return false;
+  for (const char* trains : {"step", "fit", "Trainer"})
+    if (!program.calls_named(trains).empty()) return false;
+  const auto trains = program.calls_named("train");
+  return std::none_of(trains.begin(), trains.end(),
+                      [](const CallRef& call) { return static_cast<bool>(call.positional(0)); });
+}
+
+// # works around a deadlock: the comment beside it says why it is set.
+bool is_explained(Ref assignment) {
+  const auto& tree = assignment.module->tree();
+  const std::string_view source = tree.source();
+  const std::uint32_t end = tree[assignment.node].end;
+  for (const auto& comment : tree.comments())
+    if (comment.begin >= end &&
+        source.substr(end, comment.begin - end).find('\n') == std::string_view::npos)
+      return says_any(source.substr(comment.begin, comment.end - comment.begin),
+                      {"deadlock", "hang", "workaround", "work around", "not support", "crash"});
+  return false;
+}
+
 }  // namespace
 
 void check_performance_environment_left_on(const Program& program, Report& report) {
@@ -137,7 +164,8 @@ void check_performance_environment_left_on(const Program& program, Report& repor
       if (variable != nullptr && !(one_gpu && is_of_nccl(name)) &&
           !(is_of_network(name) && facts::is_single_node(program)) &&
           !comes_too_late(program, name, assignment) && !only_infers(program) &&
-          is_set_always(program, assignment) && facts::is_reachable(program, assignment))
+          !is_explained(assignment) && is_set_always(program, assignment) &&
+          facts::is_reachable(program, assignment))
         explain(
             report.at(assignment, Confidence::likely, name + "=" + *value + " slows training down"),
             *variable);
@@ -146,6 +174,7 @@ void check_performance_environment_left_on(const Program& program, Report& repor
     const Ref mode = call.positional(0);
     if (call.call->name == "set_detect_anomaly" && !program.is_literal_true(mode)) continue;
     if (!facts::is_reachable(program, call.ref()) || !is_set_always(program, call.ref()) ||
+        trains_nothing(program) ||
         (program.wraps().empty() && !program.uses(Api::hvd_optimizer) &&
          !accelerate_wraps(program)))
       continue;

@@ -1,0 +1,15 @@
+// Accumulation that Accelerate does and the script does too, or hands to it in the wrong place.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+// loss / n before accelerator.backward(loss), where Accelerator(gradient_accumulation_steps=n)
+// divides by the same number.
+void check_divided_twice(const Program& program, Report& report);
+
+// with accelerator.accumulate(model): around the loop over batches, and not in it.
+void check_accumulate_around_loop(const Program& program, Report& report);
+
+}  // namespace bench::pitfalls
