@@ -1,7 +1,10 @@
 #include "scenarios/pitfalls/accelerate_accumulation.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -10,20 +13,27 @@ namespace bench::pitfalls {
 using diagnose::Api;
 using diagnose::Field;
 using diagnose::Kind;
+using diagnose::Module;
 using diagnose::NodeId;
 using diagnose::Op;
 
 namespace {
 
-// Both are args.accumulation, one of them perhaps by a name of its own.
+// Both are args.accumulation, one of them perhaps by a name of its own. That a literal is the same
+// says nothing: (a + b) / 2 is the mean of two losses.
 bool is_same_number(const Program& program, Ref a, Ref b) {
-  if (a.text() == b.text()) return true;
+  const auto is_literal = [](Ref at) { return at.kind() == Kind::integer; };
+  if (is_literal(a) || is_literal(b)) return false;
+  if (a.text() == b.text() && (a.kind() != Kind::identifier || program.same_variable(a, b) ||
+                               says_any(a.text(), {"accum"})))
+    return true;
   const auto mine = program.sources(a);
   const auto others = program.sources(b);
-  return mine.size() == 1 && others.size() == 1 &&
-         mine.front().ref.text() == others.front().ref.text() &&
-         mine.front().ref.module == others.front().ref.module &&
-         mine.front().ref.kind() != Kind::integer;
+  if (mine.size() != 1 || others.size() != 1) return false;
+  const Ref one = mine.front().ref;
+  const Ref other = others.front().ref;
+  return one == other ||
+         (!is_literal(one) && one.module == other.module && one.text() == other.text());
 }
 
 // accelerator.gradient_accumulation_steps.
@@ -33,36 +43,77 @@ bool is_number_of_accelerator(Ref value) {
          facts::contains(value.child(Field::object).text(), "accelerator");
 }
 
-// The division by the number in loss / n, also with the loss of n parts that loss / n stands in.
-Ref division_in(const Program& program, Ref value, Ref number) {
-  if (value.kind() != Kind::binary || value.module->tree()[value.node].op != Op::divide) return {};
-  const Ref divisor = value.child(Field::right);
-  return divisor && (is_same_number(program, divisor, number) || is_number_of_accelerator(divisor))
-             ? value
-             : Ref{};
+bool is_number(const Program& program, Ref divisor, Ref number) {
+  return divisor && (is_number_of_accelerator(divisor) || is_same_number(program, divisor, number));
 }
 
-// loss / n as the argument, or the last of loss = loss / n and loss /= n above it in its loop.
+// loss / n.
+bool is_division(const Program& program, Ref value, Ref number) {
+  return value.kind() == Kind::binary && value.module->tree()[value.node].op == Op::divide &&
+         is_number(program, value.child(Field::right), number);
+}
+
+// The last node of the kind above `below` that gives the variable a value; kNoNode where none does.
+NodeId last_above(Ref variable, NodeId below, Kind kind) {
+  const std::vector<NodeId>& nodes = variable.module->nodes_of(kind);
+  const NodeId function = variable.module->function_of(variable.node);
+  for (auto at = std::lower_bound(nodes.begin(), nodes.end(), below); at != nodes.begin();) {
+    const Ref left = variable.with(*--at).child(Field::left);
+    if (!left || variable.module->function_of(*at) != function) continue;
+    if (left.text() == variable.text() ||
+        (left.kind() != Kind::identifier &&
+         variables_in(left).contains(std::string(variable.text()))))
+      return *at;
+  }
+  return diagnose::kNoNode;
+}
+
+// Only a test of the number itself stands between them: if n > 1: loss = loss / n.
+bool is_under_tests_of(const Program& program, Ref division, const CallRef& backward, Ref number) {
+  if (facts::exclusive(division, backward.ref())) return false;
+  const auto& tree = division.module->tree();
+  for (const diagnose::Guard& guard : program.guards(division)) {
+    const NodeId test = guard.condition ? tree[guard.condition.node].parent : diagnose::kNoNode;
+    if (test != diagnose::kNoNode && tree.contains(test, backward.call->node)) continue;
+    if (!facts::contains(guard.condition.text(), number.text()) &&
+        !says_any(guard.condition.text(), {"accum"}))
+      return false;
+  }
+  return true;
+}
+
+// loss / n as the argument, or loss = loss / n and loss /= n as the last that gives it a value.
 Ref division_of_loss(const Program& program, const CallRef& backward, Ref number) {
   const Ref loss = backward.positional(0);
-  if (const Ref direct = division_in(program, loss, number)) return direct;
-  const auto& tree = loss.module->tree();
-  Ref found;
-  const auto is_above = [&](NodeId node) {
-    const Ref at = loss.with(node);
-    return node < backward.call->node && at.child(Field::left).text() == loss.text() &&
-           program.enclosing_function(at) == program.enclosing_function(loss) &&
-           program.innermost_loop(at) == program.innermost_loop(loss);
-  };
-  for (const NodeId node : loss.module->nodes_of(Kind::assignment))
-    if (is_above(node)) found = division_in(program, loss.with(node).child(Field::right), number);
-  for (const NodeId node : loss.module->nodes_of(Kind::augmented_assignment)) {
-    const Ref divisor = loss.with(node).child(Field::right);
-    if (is_above(node) && tree[node].op == Op::divide && divisor &&
-        (is_same_number(program, divisor, number) || is_number_of_accelerator(divisor)))
-      found = loss.with(node);
-  }
-  return found;
+  if (is_division(program, loss, number)) return loss;
+  if (loss.kind() != Kind::identifier) return {};
+  const NodeId below = backward.call->node;
+  const NodeId set = last_above(loss, below, Kind::assignment);
+  const NodeId changed = last_above(loss, below, Kind::augmented_assignment);
+  const bool is_changed =
+      changed != diagnose::kNoNode && (set == diagnose::kNoNode || changed > set);
+  const NodeId last = is_changed ? changed : set;
+  if (last == diagnose::kNoNode) return {};
+  const Ref at = loss.with(last);
+  const Ref value = at.child(Field::right);
+  const bool divides = value && (is_changed ? loss.module->tree()[last].op == Op::divide &&
+                                                  is_number(program, value, number)
+                                            : at.child(Field::left).text() == loss.text() &&
+                                                  is_division(program, value, number));
+  if (!divides || program.innermost_loop(at) != program.innermost_loop(loss) ||
+      !is_under_tests_of(program, at, backward, number))
+    return {};
+  return is_changed ? at : value;
+}
+
+// accelerator.gradient_accumulation_steps = 1, set later than where the Accelerator is made.
+bool is_set_elsewhere(const Program& program) {
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::assignment)) {
+      const Ref left = Ref{module, node}.child(Field::left);
+      if (left && is_number_of_accelerator(left)) return true;
+    }
+  return false;
 }
 
 bool is_run_by_another_engine(const Program& program) {
@@ -74,8 +125,10 @@ bool is_run_by_another_engine(const Program& program) {
 }  // namespace
 
 void check_divided_twice(const Program& program, Report& report) {
-  const Ref number = program.calls(Api::accelerator).front().keyword("gradient_accumulation_steps");
-  if (!number || is_run_by_another_engine(program)) return;
+  const auto made = program.calls(Api::accelerator);
+  if (made.size() != 1) return;
+  const Ref number = made.front().keyword("gradient_accumulation_steps");
+  if (!number || is_run_by_another_engine(program) || is_set_elsewhere(program)) return;
   const diagnose::Value steps = program.evaluate(number);
   const bool known = steps.is_integer() && !steps.is_default;
   if (known && steps.integer <= 1) return;
@@ -92,8 +145,33 @@ void check_divided_twice(const Program& program, Report& report) {
   }
 }
 
+namespace {
+
+// Over a loader that was prepared or is called one; not over the parts of one batch.
+bool is_over_loader(const Program& program, const diagnose::TrainingLoop& loop) {
+  const Ref iterable = loop.iterable;
+  return iterable &&
+         (preparation_of_loader(program, iterable) || !loaders_of(program, iterable).empty() ||
+          (!program.as_call(iterable) && says_any(iterable.text(), {"loader"})));
+}
+
+// A literal 1 accumulates nothing.
+bool may_accumulate(const Program& program) {
+  const auto made = program.calls(Api::accelerator);
+  return std::none_of(made.begin(), made.end(), [&](const CallRef& call) {
+    const Ref number = call.keyword("gradient_accumulation_steps");
+    if (!number) return false;
+    const diagnose::Value steps = program.evaluate(number);
+    return steps.is_integer() && !steps.is_default && steps.integer <= 1;
+  });
+}
+
+}  // namespace
+
 void check_accumulate_around_loop(const Program& program, Report& report) {
-  if (!program.mentions("gradient_accumulation_steps") || is_run_by_another_engine(program)) return;
+  if (!program.mentions("gradient_accumulation_steps") || is_run_by_another_engine(program) ||
+      !may_accumulate(program))
+    return;
   for (const CallRef& accumulate : program.calls_named("accumulate")) {
     const auto& tree = accumulate.module->tree();
     const NodeId with = tree.ancestor(accumulate.call->node, Kind::with_statement);
@@ -104,7 +182,7 @@ void check_accumulate_around_loop(const Program& program, Report& report) {
           return loop.batches.module == accumulate.module &&
                  loop.batches.kind() == Kind::for_statement &&
                  tree.contains(with, loop.batches.node) && loop.epochs &&
-                 !tree.contains(with, loop.epochs.node);
+                 !tree.contains(with, loop.epochs.node) && is_over_loader(program, loop);
         });
     if (!around) continue;
     Finding& finding = report.at(
