@@ -115,12 +115,14 @@ bool is_explained(Ref assignment) {
   const auto& tree = assignment.module->tree();
   const std::string_view source = tree.source();
   const std::uint32_t end = tree[assignment.node].end;
-  for (const auto& comment : tree.comments())
-    if (comment.begin >= end &&
-        source.substr(end, comment.begin - end).find('\n') == std::string_view::npos)
-      return says_any(source.substr(comment.begin, comment.end - comment.begin),
-                      {"deadlock", "hang", "workaround", "work around", "not support", "crash"});
-  return false;
+  const auto& comments = tree.comments();  // in source order
+  const auto comment = std::partition_point(comments.begin(), comments.end(),
+                                            [&](const auto& each) { return each.begin < end; });
+  if (comment == comments.end() ||
+      source.substr(end, comment->begin - end).find('\n') != std::string_view::npos)
+    return false;
+  return says_any(source.substr(comment->begin, comment->end - comment->begin),
+                  {"deadlock", "hang", "workaround", "work around", "not support", "crash"});
 }
 
 }  // namespace
