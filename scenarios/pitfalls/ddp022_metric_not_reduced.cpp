@@ -8,6 +8,7 @@
 #include "scenarios/pitfalls/own_copy.hpp"
 #include "scenarios/pitfalls/plateau_step.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/rank_files.hpp"
 #include "scenarios/pitfalls/reductions.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 #include "scenarios/pitfalls/unsummed_mean.hpp"
@@ -67,40 +68,6 @@ bool is_reduced(const Program& program, Ref loop, const std::vector<Reduction>& 
     return serves(program, reduction, evaluation) && !is_above(program, reduction, loop) &&
            !is_of_training(program, reduction, loop) && !is_over_before(program, reduction, loop);
   });
-}
-
-// np.savetxt(f"part.{rank}.txt", ...), also where the path has a name of its own.
-bool is_named_by_rank(const Program& program, const CallRef& call) {
-  const auto is_path = [&](Ref value) {
-    return facts::contains(value.text(), "{") && program.mentions_rank(value);
-  };
-  if (is_path(call.ref())) return true;
-  const auto& tree = call.module->tree();
-  for (NodeId at = call.call->node; at < tree[call.call->node].last; ++at) {
-    if (tree[at].kind != Kind::identifier) continue;
-    const auto sources = program.sources(call.ref().with(at));
-    if (std::any_of(sources.begin(), sources.end(),
-                    [&](const diagnose::Source& source) { return is_path(source.ref); }))
-      return true;
-  }
-  return false;
-}
-
-// The evaluation writes what it found into a file for each rank and waits for the others: one rank
-// reads all of them.
-bool goes_through_files(const Program& program, Ref loop) {
-  const FunctionRef function = program.enclosing_function(loop);
-  if (!function) return false;
-  const Ref body{function.module, function.function->body};
-  const auto calls = facts::calls_in(body);
-  const bool waits = std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
-    return call.call->api == Api::barrier || call.call->name == "synchronize";
-  });
-  return waits && std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-           const std::string_view name = call.call->name;
-           return (name == "savetxt" || name == "save" || name == "savez" || name == "dump") &&
-                  is_named_by_rank(program, call);
-         });
 }
 
 // A helper makes it with and without a sampler.

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/metric_sums.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/plain_meters.hpp"
 #include "scenarios/pitfalls/running_sums.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -111,7 +112,7 @@ std::vector<Assigned> perhaps_sums_of(const Program& program, Ref loop) {
   for (const CallRef& call : facts::calls_in(loop)) {
     const Ref object = call.receiver();
     if (object.kind() == Kind::identifier && may_add(object.text(), call.call->name) &&
-        call.positional(0) && !starts_anew(program, object, loop))
+        call.positional(0) && !starts_anew(program, object, loop) && adds_up_alone(program, object))
       out.push_back(
           {std::string(object.text()), call.call->node, call.ref().child(Field::arguments)});
   }
@@ -217,6 +218,11 @@ MetricSum first_sum(const Program& program, Ref loop) {
   };
   for (const Assigned& each : perhaps_sums_of(program, loop))
     if (is_sum_of_metrics(each)) sums.push_back(each);
+  std::set<std::string> written;
+  for (const Assigned& each : sums)
+    if (!written.contains(each.name) && is_written_one_by_one(loop, each.name))
+      written.insert(each.name);
+  std::erase_if(sums, [&](const Assigned& each) { return written.contains(each.name); });
   std::stable_sort(sums.begin(), sums.end(),
                    [](const Assigned& a, const Assigned& b) { return a.target < b.target; });
   const auto first = [&](const auto& accepts) {

@@ -1,12 +1,18 @@
 #include "scenarios/pitfalls/own_copy.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
 
 namespace bench::pitfalls {
 
+using diagnose::Api;
 using diagnose::Field;
 using diagnose::FunctionRef;
 using diagnose::Kind;
@@ -14,16 +20,34 @@ using diagnose::NodeId;
 
 namespace {
 
-// One reduction of `own` into `reduced` at `call`.
+// One reduction of a variable into `reduced` at `call`.
 struct ReducedCopy {
   Ref call;
-  std::string own;
+  Ref loop;         // around the call
+  std::string own;  // the variable
   std::string reduced;
   bool is_apart = false;  // what is reduced is a tensor of its own: `own` stays as it was
 };
 
+// What all assignments of a variable say of it.
+struct OwnFigure {
+  bool is_of_part = false;
+  NodeId first_set = diagnose::kNoNode;
+  VariableNames made_of;
+};
+
+// torch.tensor(loss), loss.clone(): a tensor of its own. What torch.as_tensor and torch.from_numpy
+// give may share its memory with what they are given.
 bool makes_copy(std::string_view text) {
-  return holds_any(text, {"tensor(", "Tensor(", ".clone()", "deepcopy("});
+  return holds_any(text, {"torch.tensor(", "Tensor(", ".clone()", "deepcopy("});
+}
+
+// Seconds, memory and flags are no figures of a part of the data.
+bool is_metric_name(std::string_view name) {
+  return says_any(name, {"loss",    "acc",   "score", "f1",     "iou",    "auc", "psnr",
+                         "ssim",    "dice",  "prec",  "recall", "err",    "ppl", "perplex",
+                         "success", "meter", "rmse",  "mae",    "metric", "bleu"}) &&
+         !says_any(name, {"time", "mem", "flag", "accum"});
 }
 
 // torch.tensor(loss), loss.clone(), loss.cuda(): the one variable that the value holds; empty where
@@ -41,75 +65,69 @@ std::string variable_held(Ref value) {
   return found;
 }
 
-class CopiesIn {
- public:
-  CopiesIn(const Program& program, FunctionRef function, const std::vector<Reduction>& reductions)
-      : program_(program),
-        function_(function),
-        reductions_(reductions),
-        body_{function.module, function.function->body},
-        assigned_(assignments_in(body_)) {}
+// The nodes of a kind in the subtree, in source order.
+std::span<const NodeId> nodes_in(Ref subtree, Kind kind) {
+  const std::vector<NodeId>& all = subtree.module->nodes_of(kind);
+  const auto first = std::lower_bound(all.begin(), all.end(), subtree.node);
+  const auto last = std::lower_bound(first, all.end(), subtree.module->tree()[subtree.node].last);
+  return {first, last};
+}
 
-  std::vector<ReducedCopy> find() {
-    for (const CallRef& call : facts::calls_in(body_)) {
-      if (program_.enclosing_function(call.ref()) != function_ || !reduces(call)) continue;
-      if (const std::string target = target_of(call); !target.empty())
-        add_returned(call, target);
-      else
-        add_in_place(call);
+// What reduces over ranks, and the functions that do: asked for once for all functions.
+class Reducers {
+ public:
+  Reducers(const Program& program, const std::vector<Reduction>& reductions) : program_(program) {
+    for (const Reduction& each : reductions) {
+      const FunctionRef helper = program.enclosing_function(each.call);
+      if (helper) asking_.insert(helper);
+      const CallRef call = program.as_call(each.call);
+      // All ranks gather to compare as well as to average; what is sent round is one rank's.
+      if (!call || call.call->api == Api::broadcast || says_any(call.call->name, {"gather"}))
+        continue;
+      calls_.insert(each.call);
+      if (helper) helpers_.insert(helper);
     }
-    return std::move(out_);
+  }
+
+  bool reduces(const CallRef& call) const {
+    if (calls_.contains(call.ref())) return true;
+    if (helpers_.empty()) return false;
+    const FunctionRef helper = program_.callee(call);
+    return helper && helpers_.contains(helper) &&
+           says_any(helper.function->name, {"reduce", "average", "mean"});
+  }
+
+  // The function or one that it calls asks other ranks.
+  bool may_reduce(FunctionRef function) const {
+    if (!function || asking_.empty()) return false;
+    if (asking_.contains(function)) return true;
+    const auto reached = program_.reached({function.module, function.function->body});
+    return std::any_of(reached.begin(), reached.end(),
+                       [&](const FunctionRef& each) { return asking_.contains(each); });
   }
 
  private:
-  bool reduces(const CallRef& call) const {
-    if (std::any_of(reductions_.begin(), reductions_.end(),
-                    [&](const Reduction& each) { return each.call == call.ref(); }))
-      return call.call->api != diagnose::Api::broadcast;
-    const FunctionRef helper = program_.callee(call);
-    return helper && says_any(helper.function->name, {"reduce", "average", "mean", "gather"}) &&
-           std::any_of(reductions_.begin(), reductions_.end(), [&](const Reduction& each) {
-             return program_.enclosing_function(each.call) == helper;
-           });
-  }
-
-  // reduced in reduced = reduce(loss).item().
-  std::string target_of(const CallRef& call) const {
-    const auto& tree = body_.module->tree();
-    for (const Assigned& each : assigned_)
-      if (tree.contains(each.value.node, call.call->node)) return each.name;
-    return {};
-  }
-
-  void add_returned(const CallRef& call, const std::string& target) {
-    const Ref given = call.positional(0);
-    const std::string own = given ? variable_held(given) : std::string{};
-    if (!own.empty() && own != target)
-      out_.push_back({call.ref(), own, target, makes_copy(given.text())});
-  }
-
-  // t = torch.tensor(loss); dist.all_reduce(t).
-  void add_in_place(const CallRef& call) {
-    const Ref given = call.positional(0);
-    if (!given || given.kind() != Kind::identifier) return;
-    const Assigned* made = nullptr;
-    for (const Assigned& each : assigned_)
-      if (each.name == given.text() && each.target < call.call->node) made = &each;
-    if (made == nullptr || !makes_copy(made->value.text())) return;
-    const std::string own = variable_held(made->value);
-    if (!own.empty() && own != made->name) out_.push_back({call.ref(), own, made->name, true});
-  }
-
   const Program& program_;
-  FunctionRef function_;
-  const std::vector<Reduction>& reductions_;
-  Ref body_;
-  std::vector<Assigned> assigned_;
-  std::vector<ReducedCopy> out_;
+  std::set<Ref> calls_;
+  std::set<FunctionRef> helpers_;
+  std::set<FunctionRef> asking_;  // also those that gather or send round
 };
 
+// The figure need not be one rank's: one rank evaluates, or over a loader that gives each rank all
+// the data, or the evaluation reduces on its own.
+bool may_be_of_all(const Program& program, const Reducers& reducers, const Assigned& own) {
+  if (program.guarded_by_rank(own.value) != diagnose::RankTest::none) return true;
+  for (const CallRef& call : facts::calls_in(own.value)) {
+    if (reducers.may_reduce(program.callee(call))) return true;
+    for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
+      for (const CallRef& loader : loaders_of(program, argument))
+        if (!sampler_of(program, loader)) return true;
+  }
+  return says_any(own.value.text(), {"full", "rank"});
+}
+
 bool is_plateau_step(const Program& program, const CallRef& call) {
-  if (call.call->name != "step" || !call.receiver()) return false;
+  if (!call.receiver()) return false;
   const auto sources = program.sources(call.receiver());
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     const CallRef made = program.as_call(source.ref);
@@ -117,86 +135,188 @@ bool is_plateau_step(const Program& program, const CallRef& call) {
   });
 }
 
-// best = loss under `if loss < best`.
-bool keeps_best(Ref test, std::string_view own) {
-  const Ref condition = test.child(Field::condition);
-  const auto& tree = test.module->tree();
-  for (const NodeId node : test.module->nodes_of(Kind::comparison)) {
-    if (!tree.contains(condition.node, node)) continue;
-    const Ref left = test.with(tree.child_at(node, 0));
-    const Ref right = test.with(tree.child_at(node, 1));
-    if (!left || !right || (left.text() == own) == (right.text() == own)) continue;
-    const std::string_view best = left.text() == own ? right.text() : left.text();
-    for (const NodeId set : test.module->nodes_of(Kind::assignment))
-      if (tree.contains(test.node, set) && test.with(set).child(Field::left).text() == best &&
-          test.with(set).child(Field::right).text() == own)
-        return true;
+// One function and what is reduced in it.
+class CopiesIn {
+ public:
+  CopiesIn(const Program& program, FunctionRef function, const Reducers& reducers)
+      : program_(program),
+        function_(function),
+        reducers_(reducers),
+        body_{function.module, function.function->body} {}
+
+  // Where a figure of the rank's own decides, and what it is reduced into.
+  void check(Report& report) {
+    find();
+    if (copies_.empty()) return;
+    for (const NodeId test : nodes_in(body_, Kind::if_statement)) check_test(test, report);
+    for (const NodeId node : nodes_in(body_, Kind::assignment)) check_best(node, report);
+    for (const CallRef& call : calls_)
+      if (call.call->name == "step" && call.positional(0))
+        if (const ReducedCopy* copy = own_at(call.positional(0).text(), call.ref());
+            copy != nullptr && is_plateau_step(program_, call))
+          tell(call.ref(), *copy, report);
   }
-  return false;
-}
 
-// best = max(best, accuracy).
-bool is_best_of(const Program& program, Ref assignment, std::string_view own) {
-  const CallRef best = program.as_call(assignment.child(Field::right));
-  if (!best || (best.call->name != "max" && best.call->name != "min") || best.receiver())
-    return false;
-  const Ref first = best.positional(0);
-  const Ref second = best.positional(1);
-  const std::string_view target = assignment.child(Field::left).text();
-  return first && second &&
-         ((first.text() == own && second.text() == target) ||
-          (second.text() == own && first.text() == target));
-}
-
-bool decides(const Program& program, Ref at, std::string_view own) {
-  if (at.kind() == Kind::if_statement) return keeps_best(at, own);
-  if (at.kind() == Kind::assignment) return is_best_of(program, at, own);
-  const CallRef call = program.as_call(at);
-  return call && call.positional(0) && call.positional(0).text() == own &&
-         is_plateau_step(program, call);
-}
-
-// Nothing gives the name a reduced value, and below the reduction it still is the rank's own.
-bool is_own_at(const ReducedCopy& copy, Ref use, const std::vector<Assigned>& assigned) {
-  const auto& tree = use.module->tree();
-  if (use.node > copy.call.node && !copy.is_apart) return false;
-  bool set_above = false;
-  for (const Assigned& each : assigned) {
-    if (each.name != copy.own) continue;
-    if (tree.contains(each.value.node, copy.call.node) ||
-        variables_in(each.value).contains(copy.reduced))
-      return false;
-    set_above = set_above || each.target < std::min(use.node, copy.call.node);
+ private:
+  void find() {
+    calls_ = facts::calls_in(body_);
+    std::vector<CallRef> reducing;
+    for (const CallRef& call : calls_)
+      if (call.positional(0) && reducers_.reduces(call) &&
+          program_.enclosing_function(call.ref()) == function_)
+        reducing.push_back(call);
+    if (reducing.empty()) return;
+    for (Assigned& each : assignments_in(body_)) {
+      if (each.value) targets_.emplace(each.value.node, each.name);
+      assigned_[each.name].push_back(std::move(each));
+    }
+    for (const CallRef& call : reducing)
+      if (const auto targets = targets_of(call); !targets.empty())
+        add_returned(call, targets);
+      else
+        add_in_place(call);
   }
-  return set_above;
-}
+
+  // reduced in reduced = reduce(loss).item(), all names in a, b = reduce(loss, score).
+  std::vector<std::string> targets_of(const CallRef& call) const {
+    const auto& tree = body_.module->tree();
+    std::vector<std::string> out;
+    for (NodeId at = call.call->node; at != diagnose::kNoNode && at != body_.node && out.empty();
+         at = tree[at].parent) {
+      const auto [first, last] = targets_.equal_range(at);
+      for (auto each = first; each != last; ++each) out.push_back(each->second);
+    }
+    return out;
+  }
+
+  void add(const CallRef& call, const std::string& own, const std::string& reduced, bool is_apart) {
+    if (!own.empty() && own != reduced && is_metric_name(own))
+      copies_[own].push_back(
+          {call.ref(), program_.innermost_loop(call.ref()), own, reduced, is_apart});
+  }
+
+  void add_returned(const CallRef& call, const std::vector<std::string>& targets) {
+    const Ref given = call.positional(0);
+    const std::string own = variable_held(given);
+    if (std::find(targets.begin(), targets.end(), own) == targets.end())
+      add(call, own, targets.front(), makes_copy(given.text()));
+  }
+
+  // t = torch.tensor(loss); dist.all_reduce(t).
+  void add_in_place(const CallRef& call) {
+    const Ref given = call.positional(0);
+    if (given.kind() != Kind::identifier) return;
+    const auto found = assigned_.find(std::string(given.text()));
+    if (found == assigned_.end()) return;
+    const auto below =
+        std::partition_point(found->second.begin(), found->second.end(),
+                             [&](const Assigned& each) { return each.target < call.call->node; });
+    if (below == found->second.begin()) return;
+    const Assigned& made = *std::prev(below);
+    if (makes_copy(made.value.text())) add(call, variable_held(made.value), made.name, true);
+  }
+
+  // if loss < best: best = loss.
+  void check_test(NodeId node, Report& report) const {
+    const Ref test = body_.with(node);
+    const Ref condition = test.child(Field::condition);
+    if (!condition) return;
+    const auto& tree = test.module->tree();
+    for (const NodeId comparison : nodes_in(condition, Kind::comparison)) {
+      const Ref left = test.with(tree.child_at(comparison, 0));
+      const Ref right = test.with(tree.child_at(comparison, 1));
+      if (!left || !right || left.text() == right.text()) continue;
+      for (const auto& [own, best] : {std::pair(left, right), std::pair(right, left)})
+        if (const ReducedCopy* copy = own_at(own.text(), test);
+            copy != nullptr && keeps(test, best.text(), own.text())) {
+          tell(test, *copy, report);
+          return;
+        }
+    }
+  }
+
+  static bool keeps(Ref test, std::string_view best, std::string_view own) {
+    const auto sets = nodes_in(test, Kind::assignment);
+    return std::any_of(sets.begin(), sets.end(), [&](NodeId set) {
+      return test.with(set).child(Field::left).text() == best &&
+             test.with(set).child(Field::right).text() == own;
+    });
+  }
+
+  // best = max(best, accuracy).
+  void check_best(NodeId node, Report& report) const {
+    const Ref at = body_.with(node);
+    const CallRef best = program_.as_call(at.child(Field::right));
+    if (!best || (best.call->name != "max" && best.call->name != "min") || best.receiver()) return;
+    const Ref first = best.positional(0);
+    const Ref second = best.positional(1);
+    if (!first || !second || first.text() == second.text()) return;
+    const std::string_view target = at.child(Field::left).text();
+    const Ref own = first.text() == target ? second : second.text() == target ? first : Ref{};
+    if (!own) return;
+    if (const ReducedCopy* copy = own_at(own.text(), at)) tell(at, *copy, report);
+  }
+
+  // The copy that the name is reduced into, where at `use` the name still is the rank's own.
+  const ReducedCopy* own_at(std::string_view name, Ref use) const {
+    const auto found = copies_.find(std::string(name));
+    if (found == copies_.end() || program_.enclosing_function(use) != function_) return nullptr;
+    const Ref loop = program_.innermost_loop(use);
+    const OwnFigure& figure = figure_of(found->first);
+    for (const ReducedCopy& copy : found->second)
+      if (copy.loop == loop && is_own_at(figure, copy, use)) return &copy;
+    return nullptr;
+  }
+
+  // Nothing gives the name a reduced value, and below the reduction it still is the rank's own.
+  bool is_own_at(const OwnFigure& own, const ReducedCopy& copy, Ref use) const {
+    if (use.node > copy.call.node && !copy.is_apart) return false;
+    return own.is_of_part && !own.made_of.contains(copy.reduced) &&
+           own.first_set < std::min(use.node, copy.call.node);
+  }
+
+  const OwnFigure& figure_of(const std::string& name) const {
+    const auto [found, is_new] = figures_.try_emplace(name);
+    const auto assigned = assigned_.find(name);
+    if (!is_new || assigned == assigned_.end()) return found->second;
+    OwnFigure& figure = found->second;
+    figure.first_set = assigned->second.front().target;
+    figure.is_of_part = true;
+    for (const Assigned& each : assigned->second) {
+      figure.is_of_part = figure.is_of_part && !may_be_of_all(program_, reducers_, each);
+      figure.made_of.merge(variables_in(each.value));
+    }
+    return figure;
+  }
+
+  static void tell(Ref at, const ReducedCopy& copy, Report& report) {
+    report
+        .at(at, Confidence::likely,
+            "'" + copy.own +
+                "' is that of one rank's part of the data, and decides: what it is reduced into "
+                "is '" +
+                copy.reduced + "'")
+        .help = "Decide by '" + copy.reduced + "'.";
+  }
+
+  const Program& program_;
+  FunctionRef function_;
+  const Reducers& reducers_;
+  Ref body_;
+  std::vector<CallRef> calls_;
+  std::multimap<NodeId, std::string> targets_;             // by what they are given
+  std::map<std::string, std::vector<Assigned>> assigned_;  // in source order
+  mutable std::map<std::string, OwnFigure> figures_;
+  std::map<std::string, std::vector<ReducedCopy>> copies_;  // by the name that stays as it was
+};
 
 }  // namespace
 
 void check_own_copies(const Program& program, const std::vector<Reduction>& reductions,
                       Report& report) {
-  for (const FunctionRef& function : program.functions()) {
-    const auto copies = CopiesIn(program, function, reductions).find();
-    if (copies.empty()) continue;
-    const Ref body{function.module, function.function->body};
-    const auto& tree = body.module->tree();
-    const std::vector<Assigned> assigned = assignments_in(body);
-    for (NodeId at = body.node; at < tree[body.node].last; ++at) {
-      const auto own = std::find_if(copies.begin(), copies.end(), [&](const ReducedCopy& copy) {
-        return program.innermost_loop(body.with(at)) == program.innermost_loop(copy.call) &&
-               decides(program, body.with(at), copy.own) &&
-               is_own_at(copy, body.with(at), assigned);
-      });
-      if (own == copies.end()) continue;
-      report
-          .at(body.with(at), Confidence::likely,
-              "'" + own->own +
-                  "' is that of one rank's part of the data, and decides: what it is "
-                  "reduced into is '" +
-                  own->reduced + "'")
-          .help = "Decide by '" + own->reduced + "'.";
-    }
-  }
+  const Reducers reducers(program, reductions);
+  for (const FunctionRef& function : program.functions())
+    CopiesIn(program, function, reducers).check(report);
 }
 
 }  // namespace bench::pitfalls

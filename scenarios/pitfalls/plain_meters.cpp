@@ -17,8 +17,9 @@ namespace {
 bool is_usual_meter(std::string_view name) {
   const std::string plain = facts::lowered(name);
   for (const std::string_view usual :
-       {"averagemeter", "avgmeter", "averagevaluemeter", "averager", "runningaverage", "meter",
-        "averagemeterfordict", "runningmean", "movingaverage", "accuracymeter", "lossmeter"})
+       {"averagemeter", "avgmeter", "averagevaluemeter", "averager", "runningaverage",
+        "averagemeterfordict", "runningmean", "movingaverage", "accuracymeter", "lossmeter",
+        "classerrormeter", "confusionmeter"})
     if (plain == usual) return true;
   return false;
 }
@@ -31,21 +32,38 @@ bool asks_others(Ref body) {
   });
 }
 
-bool is_plain_meter(const Program& program, Ref object) {
+template <typename Accepts>
+bool is_alone(const Program& program, Ref object, const Accepts& accepts) {
   const auto sources = program.sources(object);
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef made = program.as_call(source.ref);
            if (!made) return false;
            if (const ClassRef cls = program.class_of_call(made))
-             return says_any(cls.cls->name, {"meter", "averag"}) &&
-                    !asks_others({cls.module, cls.cls->body});
+             return accepts(cls) && !asks_others({cls.module, cls.cls->body});
            return is_usual_meter(made.call->name) &&
                   !says_any(made.ref().text(), {"sync", "dist", "world", "reduce"});
          });
 }
 
+bool is_plain_meter(const Program& program, Ref object) {
+  return is_alone(program, object, [](const ClassRef& cls) {
+    return says_any(cls.cls->name, {"meter", "averag"});
+  });
+}
+
+// Its class derives from nothing that might ask other ranks.
+bool is_of_own_making(const ClassRef& cls) {
+  return std::all_of(cls.cls->bases.begin(), cls.cls->bases.end(), [&](diagnose::NodeId base) {
+    return cls.module->tree().text(base) == "object";
+  });
+}
+
 }  // namespace
+
+bool adds_up_alone(const Program& program, Ref object) {
+  return is_alone(program, object, is_of_own_making);
+}
 
 std::vector<Assigned> meter_sums_in(const Program& program, Ref loop) {
   std::vector<Assigned> out;

@@ -26,9 +26,17 @@ bool says_reduction(std::string_view name) {
         "reduce_scalar",   "reduce_dict",         "reduce_loss",      "reduce_metric",
         "gather_",         "synchronize_between", "distributed_mean", "distributed_sum",
         "distributed_avg", "distributed_average", "average_across",   "mean_across",
-        "sum_across",      "dist_reduce",         "dist_mean",        "dist_avg"})
+        "sum_across",      "dist_reduce",         "dist_mean",        "dist_avg",
+        "dist_gather",     "dist_collect",        "dist_concat",      "distributed_concat",
+        "collect_result",  "collect_pred",        "collect_metric",   "collect_across",
+        "concat_all",      "save_result",         "sync_across",      "sync_metric",
+        "sync_result",     "sync_dict",           "sync_between",     "across_rank",
+        "across_process",  "across_gpu",          "from_all_rank"})
     if (facts::contains(name, word)) return true;
-  return name == "reduce" || name == "put";
+  const bool merges =
+      facts::contains(name, "merge_") &&
+      holds_any(name, {"result", "rank", "across", "pred", "metric", "stat", "output", "all"});
+  return merges || name == "reduce" || name == "put" || name == "sync" || name.ends_with("_gather");
 }
 
 // accelerator.gather(...), gather_for_metrics(...) and reduce(...).
@@ -148,17 +156,39 @@ bool serves(const Program& program, const Reduction& reduction, FunctionRef eval
   return serves_within(program, reduction, evaluation, 0);
 }
 
+namespace {
+
+// Both stand in one loop, and what is reduced has a name that the evaluation gives a value: it may
+// be that of the round before.
+bool is_of_round_before(const Program& program, Ref reduced, Ref given, Ref loop) {
+  const auto& tree = loop.module->tree();
+  const Ref rounds = program.innermost_loop(reduced);
+  if (!rounds || rounds.module != loop.module || !tree.contains(rounds.node, loop.node))
+    return false;
+  if (!given) return true;
+  const VariableNames names = with_wholes(variables_in(given));
+  const auto assigned = assignments_in(loop);
+  return std::any_of(assigned.begin(), assigned.end(),
+                     [&](const Assigned& each) { return meet(with_wholes({each.name}), names); });
+}
+
+}  // namespace
+
 bool is_above(const Program& program, const Reduction& reduction, Ref loop) {
   const FunctionRef function = program.enclosing_function(loop);
   const FunctionRef there = program.enclosing_function(reduction.call);
   if (!function || !there) return false;
-  if (there == function) return loop.module->tree()[reduction.call.node].last <= loop.node;
+  if (there == function)
+    return loop.module->tree()[reduction.call.node].last <= loop.node &&
+           !is_of_round_before(program, reduction.call, reduction.value, loop);
   bool leads = false;
   for (const CallRef& call : facts::calls_in({function.module, function.function->body})) {
     const FunctionRef helper = program.callee(call);
     if (!helper || helper == function || !(helper == there || enters(program, helper, there)))
       continue;
-    if (call.call->node > loop.node) return false;
+    if (call.call->node > loop.node ||
+        is_of_round_before(program, call.ref(), call.ref().child(Field::arguments), loop))
+      return false;
     leads = true;
   }
   return leads;

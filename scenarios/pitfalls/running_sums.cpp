@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/running_sums.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -119,6 +120,37 @@ std::vector<Assigned> stored_items_in(const Program& program, Ref loop) {
       out.push_back({std::string(container.text()), node, right});
   }
   return out;
+}
+
+namespace {
+
+bool writes_something(Ref body) {
+  const auto calls = facts::calls_in(body);
+  return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    return says_any(call.call->name, {"save", "write", "dump", "to_file", "export"});
+  });
+}
+
+}  // namespace
+
+bool is_written_one_by_one(Ref loop, const std::string& name) {
+  const Module& module = *loop.module;
+  const auto& tree = module.tree();
+  const auto& loops = module.loops();
+  bool written = false;
+  const NodeId function = module.function_of(loop.node);
+  const NodeId end = tree[function].last;
+  for (NodeId at = tree[loop.node].last; at < end; ++at) {
+    if (tree[at].kind != Kind::identifier || tree.text(at) != name) continue;
+    const auto writer = std::find_if(loops.begin(), loops.end(), [&](NodeId node) {
+      const Ref over = loop.with(node).child(Field::right);
+      return tree[node].kind == Kind::for_statement && over && tree.contains(over.node, at);
+    });
+    if (writer == loops.end() || !writes_something(loop.with(*writer).child(Field::body)))
+      return false;
+    written = true;
+  }
+  return written;
 }
 
 }  // namespace bench::pitfalls

@@ -1,0 +1,58 @@
+#include "scenarios/pitfalls/rank_files.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/metric_sums.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::FunctionRef;
+using diagnose::Kind;
+using diagnose::NodeId;
+
+namespace {
+
+// np.savetxt(f"part.{rank}.txt", ...), also where the path has a name of its own.
+bool is_named_by_rank(const Program& program, const CallRef& call) {
+  const auto is_path = [&](Ref value) {
+    return facts::contains(value.text(), "{") && program.mentions_rank(value);
+  };
+  if (is_path(call.ref())) return true;
+  const auto& tree = call.module->tree();
+  for (NodeId at = call.call->node; at < tree[call.call->node].last; ++at) {
+    if (tree[at].kind != Kind::identifier) continue;
+    const auto sources = program.sources(call.ref().with(at));
+    if (std::any_of(sources.begin(), sources.end(),
+                    [&](const diagnose::Source& source) { return is_path(source.ref); }))
+      return true;
+  }
+  return false;
+}
+
+// torch.save(results, path), of what the loop collects.
+bool stores(const CallRef& call, const MetricSum& sum) {
+  const Ref arguments = call.ref().child(diagnose::Field::arguments);
+  return sum && arguments && variables_in(arguments).contains(sum.name);
+}
+
+}  // namespace
+
+bool goes_through_files(const Program& program, Ref loop) {
+  const FunctionRef function = program.enclosing_function(loop);
+  if (!function) return false;
+  const Ref body{function.module, function.function->body};
+  const auto calls = facts::calls_in(body);
+  const MetricSum sum = first_sum(program, loop);
+  const bool waits = std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    return call.call->api == Api::barrier || call.call->name == "synchronize";
+  });
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    const std::string_view name = call.call->name;
+    return (name == "savetxt" || name == "save" || name == "savez" || name == "dump") &&
+           (waits || stores(call, sum)) && is_named_by_rank(program, call);
+  });
+}
+
+}  // namespace bench::pitfalls
