@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/cpu_tensors.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -91,6 +92,16 @@ void check_cpu_tensors(const Program& program, Report& report) {
   }
 }
 
+bool is_wrapped_on_gpu(const Program& program, const Wrap& wrap) {
+  if (wrap.call.argument(1, "device_ids")) return true;
+  const auto placements = facts::placements(program, wrap);
+  return std::any_of(placements.begin(), placements.end(), [&](const CallRef& call) {
+    const Ref device = call.argument(0, "device");
+    return call.call->name == "cuda" || facts::cuda_index(program, device) ||
+           program.comes_from(device, Api::current_device) || is_gpu_of_rank(program, device);
+  });
+}
+
 }  // namespace
 
 void check_backend_device_mismatch(const Program& program, Report& report) {
@@ -104,14 +115,14 @@ void check_backend_device_mismatch(const Program& program, Report& report) {
     // An option whose default is gloo is what a run takes that says nothing of it.
     if (!name.is_string() || (name.is_default && name.string != "gloo")) continue;
     bool on_gpu = false;
+    bool says_gpu = false;
+    bool says_none = false;
     for (const Wrap& wrap : program.wraps()) {
       if (wrap.kind != Wrapper::ddp) continue;
-      on_gpu = on_gpu || static_cast<bool>(wrap.call.argument(1, "device_ids"));
-      for (const CallRef& call : facts::placements(program, wrap))
-        on_gpu = on_gpu || call.call->name == "cuda" ||
-                 facts::cuda_index(program, call.argument(0, "device")) ||
-                 program.comes_from(call.argument(0, "device"), Api::current_device) ||
-                 is_gpu_of_rank(program, call.argument(0, "device"));
+      on_gpu = on_gpu || is_wrapped_on_gpu(program, wrap);
+      const bool says = holds_any(wrap.call.ref().text(), {"cuda", "device"});
+      says_gpu = says_gpu || says;
+      says_none = says_none || !says;
     }
     // Another group of the same program has another backend: this one has its purpose.
     const auto inits = program.calls(Api::init_process_group);
@@ -122,7 +133,10 @@ void check_backend_device_mismatch(const Program& program, Report& report) {
       Finding& finding =
           report.at(written_backend(program, backend), Confidence::likely, std::string(kSlow));
       // A toy without data to train on shows a mechanism, not speed.
-      if (!trains_on_data(program) || is_about_gloo(program, init)) tell_as_note(finding);
+      // A default that serves machines without GPUs as well may be meant for those.
+      const bool serves_both = name.is_default && says_gpu && says_none;
+      if (serves_both || !trains_on_data(program) || is_about_gloo(program, init))
+        tell_as_note(finding);
       finding.help = "Use backend=\"nccl\", or \"cpu:gloo,cuda:nccl\" for both kinds of tensors.";
     }
     if (name.string == "nccl" && !facts::uses_cuda(program) && !program.uses(Api::set_device) &&

@@ -34,6 +34,17 @@ void push_children(Ref of, std::vector<Ref>& out) {
     if (tree[at].kind != Kind::keyword_argument) out.push_back(of.with(at));
 }
 
+// 0.9 * ema + 0.1 * loss: a smoothed figure for the eye adds nothing up.
+bool is_smoothed(Ref product, std::string_view name) {
+  const auto& tree = product.module->tree();
+  const Ref left = product.with(tree.child_at(product.node, 0));
+  const Ref right = product.with(tree.child_at(product.node, 1));
+  if (!left || !right || (left.text() == name) == (right.text() == name)) return false;
+  const Ref weight = left.text() == name ? right : left;
+  return weight.kind() == Kind::floating ||
+         says_any(weight.text(), {"alpha", "beta", "decay", "momentum", "smooth"});
+}
+
 // The name is a part of the value, beside something that is added or joined to it.
 bool grows(const Program& program, Ref value, std::string_view name) {
   bool grown = false;
@@ -45,6 +56,7 @@ bool grows(const Program& program, Ref value, std::string_view name) {
     const CallRef call = program.as_call(at);
     if (at.kind() == Kind::binary) {
       const Op op = at.module->tree()[at.node].op;
+      if (op == Op::multiply && is_smoothed(at, name)) return false;
       grown = grown || op == Op::add;
       if (op == Op::add || op == Op::subtract || op == Op::multiply || op == Op::divide)
         push_children(at, pending);
