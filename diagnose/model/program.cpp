@@ -8,9 +8,6 @@ namespace {
 const std::vector<CallRef> kNoCalls;
 
 // Libraries that a program imports beside torch's own DDP: for FSDP, an option, one helper.
-constexpr std::string_view kBesideTorch[] = {"deepspeed", "horovod", "fairscale",
-                                             "torch_xla", "ray",     "megatron"};
-
 // Calls that hand on the items of their first argument.
 bool passes_items(std::string_view name) {
   static constexpr std::string_view kNames[] = {
@@ -40,6 +37,25 @@ bool says(const SyntaxTree& tree, std::string_view word) {
 
 std::string_view last_name(std::string_view dotted) { return dotted.substr(dotted.rfind('.') + 1); }
 
+// A framework starts the ranks and wraps the model. Some are also used for their parts: layers of
+// mmcv and metrics of ignite say nothing about a script that joins its group and wraps its model
+// itself.
+bool is_taken_over(const Program& program) {
+  const auto any = [&](std::initializer_list<std::string_view> packages) {
+    return std::any_of(packages.begin(), packages.end(),
+                       [&](std::string_view package) { return program.imports(package); });
+  };
+  if (any({"pytorch_lightning", "lightning", "accelerate", "colossalai", "composer", "determined",
+           "oneflow"}))
+    return true;
+  const bool joins = program.uses(Api::init_process_group);
+  if (!(program.uses(Api::ddp) && joins) &&
+      any({"ignite", "fairseq", "mmcv", "mmengine", "catalyst", "detectron2", "fastai"}))
+    return true;
+  return !program.has_ddp() &&
+         any({"deepspeed", "horovod", "fairscale", "torch_xla", "ray", "megatron"});
+}
+
 }  // namespace
 
 Ref CallRef::receiver() const {
@@ -50,14 +66,8 @@ Ref CallRef::receiver() const {
 
 Program::Program(ProgramInput input) : input_(std::move(input)) {
   index_calls();
-  for (const std::string_view package :
-       {"pytorch_lightning", "lightning", "accelerate", "ignite", "fairseq", "mmcv", "mmengine",
-        "colossalai", "composer", "catalyst", "detectron2", "determined", "oneflow", "fastai"})
-    framework_distributes_ = framework_distributes_ || imports(package);
   find_wraps();
-  // A program that wraps its model in DDP itself is not taken over by these.
-  for (const std::string_view package : kBesideTorch)
-    framework_distributes_ = framework_distributes_ || (!uses(Api::ddp) && imports(package));
+  framework_distributes_ = is_taken_over(*this);
   find_training_loops();
 }
 

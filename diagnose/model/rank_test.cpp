@@ -26,6 +26,35 @@ bool is_function(const Program& program, Ref name) {
                      [](const Source& source) { return source.ref.kind() == Kind::function; });
 }
 
+// The same for `if self.is_main:` of a method that is no property.
+bool is_method(const Program& program, Ref member) {
+  const Ref object = member.child(Field::object);
+  const ClassRef owner =
+      object.text() == "self" ? program.enclosing_class(member) : program.class_of(object);
+  const FunctionRef method = program.method(owner, member.child(Field::attribute).text());
+  return method && !program.is_property(method);
+}
+
+// Functions of a file that is not there: the program calls the same name elsewhere, or has it from
+// the file beside the helpers that go with it. from utils import get_rank, is_main_process.
+bool is_imported_function(const Program& program, Ref name) {
+  const std::string path = name.module->qualified(name.node);
+  const std::size_t dot = path.rfind('.');
+  if (dot == std::string::npos) return false;
+  const auto calls = program.calls_named(last_word(name));
+  if (std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+        return call.module->qualified(call.call->function) == path;
+      }))
+    return true;
+  if (path.substr(dot + 1) != "is_main_process") return false;
+  for (const std::string_view helper :
+       {"get_rank", "get_world_size", "init_distributed_mode", "setup_for_distributed",
+        "save_on_master", "is_dist_avail_and_initialized"})
+    if (name.module->import_path(helper) == path.substr(0, dot + 1) + std::string(helper))
+      return true;
+  return false;
+}
+
 // rank = 0, once and under no condition: a number by that name, the same in every process. The
 // default of a parameter is none: callers give it.
 bool is_written_out(const Program& program, Ref name) {
@@ -225,7 +254,9 @@ RankTest Program::rank_test(Ref at, int depth) const {
     }
     case Kind::identifier:
     case Kind::attribute:
-      if (at.kind() == Kind::identifier && is_function(*this, at)) return RankTest::none;
+      if (at.kind() == Kind::identifier ? is_function(*this, at) : is_method(*this, at))
+        return RankTest::none;
+      if (is_main_name(last_word(at)) && is_imported_function(*this, at)) return RankTest::none;
       if (is_main_name(last_word(at)) && !is_told_by_value(*this, at, last_word(at)))
         return RankTest::main_only;
       break;

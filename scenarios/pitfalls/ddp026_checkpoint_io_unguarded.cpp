@@ -2,7 +2,9 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/own_disks.hpp"
 #include "scenarios/pitfalls/own_ranks.hpp"
+#include "scenarios/pitfalls/paths.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
@@ -18,7 +20,8 @@ using diagnose::RankTest;
 namespace {
 
 bool is_of_torchvision(Ref cls) {
-  return cls.module->qualified(cls.node).starts_with("torchvision.datasets.");
+  const std::string name = cls.module->qualified(cls.node);
+  return name.starts_with("torchvision.datasets.") || name.starts_with("torchaudio.datasets.");
 }
 
 // datasets.CIFAR10(...), a class that derives from it, and source(...) after source =
@@ -91,38 +94,28 @@ bool under_lock(const Program& program, Ref node) {
       node, [](Ref item) { return facts::contains(facts::lowered(item.text()), "lock"); }));
 }
 
-// num_nodes = int(os.environ["WORLD_SIZE"]): by the program's own words a process is a node, with a
-// disk of its own.
-bool is_process_a_node(const Program& program) {
-  for (const diagnose::Module* module : program.modules())
-    for (const std::string_view name : {"num_nodes", "n_nodes", "nnodes", "num_machines"})
-      for (const std::uint32_t index : module->defs_of(name, false)) {
-        const Ref value{module, module->defs()[index].value};
-        if (value && program.is_world_size(value)) return true;
-      }
-  return false;
-}
-
 // if not os.path.exists(path): around what makes it.
 bool asks_whether_it_is_there(const Program& program, Ref make) {
   const auto guards = program.guards(make);
-  return !guards.empty() && facts::contains(guards.front().condition.text(), "path.") &&
+  return !guards.empty() &&
          std::all_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
            const std::string_view text = guard.condition.text();
-           return facts::contains(text, "exists(") || facts::contains(text, "isdir(");
+           return facts::contains(text, "exists(") || facts::contains(text, "isdir(") ||
+                  facts::contains(text, "is_dir(");
          });
 }
 
 // The same process has made this directory above, so that it is there for every rank by now.
 bool is_made_above(const Program& program, const CallRef& make) {
   if (!asks_whether_it_is_there(program, make.ref())) return false;
-  const auto mine = program.sources(make.positional(0));
+  const auto mine = program.sources(directory_made(program, make));
   const auto makes_it = [&](const CallRef& other) {
-    if (other.call == make.call || !other.positional(0)) return false;
+    const Ref directory = directory_made(program, other);
+    if (other.call == make.call || !directory) return false;
     const bool always =
         program.guards(other.ref()).empty() || asks_whether_it_is_there(program, other.ref());
     if (!always || !only_runs_before(program, other.ref(), make.ref())) return false;
-    const auto theirs = program.sources(other.positional(0));
+    const auto theirs = program.sources(directory);
     return std::any_of(mine.begin(), mine.end(), [&](const diagnose::Source& source) {
       return std::any_of(theirs.begin(), theirs.end(), [&](const diagnose::Source& there) {
         return there.ref == source.ref && there.element == source.element;
@@ -222,8 +215,10 @@ void find_loads_without_barrier(const Program& program, Report& report) {
 void find_directories(const Program& program, Report& report) {
   for (const std::string_view name : {"mkdir", "makedirs"})
     for (const CallRef& make : program.calls_named(name)) {
-      if (!make.module->qualified(make.call->function).starts_with("os.")) continue;
-      if (program.is_literal_true(make.keyword("exist_ok")) ||
+      const Ref directory = directory_made(program, make);
+      if (!directory) continue;
+      const Ref exist_ok = make.argument(2, "exist_ok");
+      if ((exist_ok && !program.is_literal_false(exist_ok)) ||
           program.guarded_by_rank(make.ref()) != RankTest::none)
         continue;
       if (make.module->tree().ancestor(make.call->node, Kind::try_statement) != kNoNode) continue;
@@ -232,15 +227,16 @@ void find_directories(const Program& program, Report& report) {
           facts::only_without_distribution(program, make.ref()) || is_made_above(program, make) ||
           is_made_by_parent(program, make))
         continue;
-      if (!facts::is_reachable(program, make.ref()) || program.comes_from_rank(make.positional(0)))
+      if (!facts::is_reachable(program, make.ref()) || program.comes_from_rank(directory) ||
+          is_drawn_by_each(program, directory))
         continue;
       const bool side_mode = facts::only_in_a_side_mode(program, make.ref());
       Finding& finding =
           report.at(make.ref(), side_mode ? Confidence::check : Confidence::likely,
                     "every rank makes the directory: the second one raises FileExistsError");
       if (side_mode) finding.severity = Severity::info;
-      finding.help = "Pass exist_ok=True (os.makedirs), or make it on rank 0.";
-      if (name == "makedirs" && !make.keyword("exist_ok"))
+      finding.help = "Pass exist_ok=True (os.makedirs, Path.mkdir), or make it on rank 0.";
+      if ((name == "makedirs" || directory == make.receiver()) && !exist_ok)
         add_argument(make, "exist_ok=True", "Allow an existing directory", finding);
     }
 }
@@ -249,11 +245,12 @@ void find_directories(const Program& program, Report& report) {
 
 void check_checkpoint_io_unguarded(const Program& program, Report& report) {
   const bool own = has_ranks_of_its_own(program);
-  if (own) find_downloads(program, report);
-  if (own) find_downloads_of_one_rank(program, report);
   if (own) find_loads_without_barrier(program, report);
-  // Accelerate leaves directories to the script, which every process runs from its first line.
-  if (own || accelerate_wraps(program)) find_directories(program, report);
+  // Accelerate leaves files to the script, which every process runs from its first line.
+  if (!own && !accelerate_wraps(program)) return;
+  find_downloads(program, report);
+  find_downloads_of_one_rank(program, report);
+  find_directories(program, report);
 }
 
 }  // namespace bench::pitfalls

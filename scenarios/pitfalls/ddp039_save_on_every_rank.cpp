@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/own_disks.hpp"
 #include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
 #include "scenarios/pitfalls/trainer_hooks.hpp"
@@ -52,7 +53,7 @@ bool is_file_of_its_own(const Program& program, const CallRef& save) {
   const Ref path =
       save.call->api == Api::torch_save ? save.argument(1, "f") : save.argument(0, "f");
   if (!path) return true;
-  if (program.comes_from_rank(path)) return true;
+  if (program.comes_from_rank(path) || is_drawn_by_each(program, path)) return true;
   const std::string text = facts::lowered(path.text());
   if (facts::contains(text, "rank") || facts::contains(text, "buffer") ||
       facts::contains(text, "bytesio"))

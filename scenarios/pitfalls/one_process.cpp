@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace bench::pitfalls::facts {
 
@@ -34,6 +35,61 @@ bool decides_on_group(const Program& program, Ref condition) {
       return holds && other.kind() == condition.kind() && other.text() == condition.text();
     });
   });
+}
+
+// if args.parallel: init_process_group(...); parallel = True else: parallel = False: the flag holds
+// where the group was joined.
+bool is_set_with_group(const Program& program, Ref flag) {
+  if (flag.kind() != Kind::identifier && flag.kind() != Kind::attribute) return false;
+  const auto joins = program.calls(Api::init_process_group);
+  bool set = false;
+  bool unset = false;
+  for (const Source& source : program.sources(flag)) {
+    if (program.is_literal_false(source.ref)) {
+      unset = true;
+      continue;
+    }
+    const auto around = program.guards(source.ref);
+    if (!program.is_literal_true(source.ref) || around.empty() ||
+        std::none_of(joins.begin(), joins.end(), [&](const CallRef& join) {
+          const auto guards = program.guards(join.ref());
+          return !guards.empty() && guards.front().condition == around.front().condition &&
+                 guards.front().holds == around.front().holds;
+        }))
+      return false;
+    set = true;
+  }
+  return set && unset;
+}
+
+// What a comparison of a rank or of a number of processes says of a run of one process.
+enum class OneProcess : std::uint8_t { silent, holds, fails };
+
+// local_rank < 0, local_rank == -1, world_size == 1, num_gpus > 1. Which of several ranks it is,
+// as in local_rank == 0, is another question.
+OneProcess asks_for_one_process(const Program& program, Ref condition) {
+  using diagnose::Op;
+  const Ref left = condition.with(condition.module->tree().child_at(condition.node, 0));
+  const Ref right = condition.with(condition.module->tree().child_at(condition.node, 1));
+  const auto value = program.integer(right);
+  if (!value) return OneProcess::silent;
+  // The most that a process alone has: the rank -1, or the size 1.
+  const bool is_rank = contains(lowered(diagnose::last_word(left)), "rank");
+  const std::int64_t alone = is_rank ? -1 : 1;
+  switch (condition.module->tree()[condition.node].op) {
+    case Op::equal:
+    case Op::less_equal:
+      return *value == alone ? OneProcess::holds : OneProcess::silent;
+    case Op::less:
+      return *value == alone + 1 ? OneProcess::holds : OneProcess::silent;
+    case Op::not_equal:
+    case Op::greater:
+      return *value == alone ? OneProcess::fails : OneProcess::silent;
+    case Op::greater_equal:
+      return *value == alone + 1 ? OneProcess::fails : OneProcess::silent;
+    default:
+      return OneProcess::silent;
+  }
 }
 
 // assert world_size == 1 above the node, in a block that holds it.
@@ -123,11 +179,18 @@ bool is_in_another_mode(const Program& program, Ref node) {
 bool only_without_distribution(const Program& program, Ref node) {
   if (asserts_one_process(program, node) || is_in_another_mode(program, node)) return true;
   return program.under(node, [&](Ref condition, bool holds) {
-    if (condition.kind() == Kind::not_expression)
-      return holds && (program.is_distributed_flag(condition) ||
-                       decides_on_group(program, condition.child(Field::argument)));
+    if (condition.kind() == Kind::not_expression) {
+      const Ref flag = condition.child(Field::argument);
+      return holds && (program.is_distributed_flag(condition) || decides_on_group(program, flag) ||
+                       is_set_with_group(program, flag));
+    }
+    if (condition.kind() == Kind::comparison && program.is_distributed_flag(condition)) {
+      const OneProcess asked = asks_for_one_process(program, condition);
+      if (asked != OneProcess::silent) return holds == (asked == OneProcess::holds);
+    }
     if (holds) return is_set_in_one_process(program, condition);
-    return program.is_distributed_flag(condition) || decides_on_group(program, condition);
+    return program.is_distributed_flag(condition) || decides_on_group(program, condition) ||
+           is_set_with_group(program, condition);
   });
 }
 

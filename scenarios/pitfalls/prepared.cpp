@@ -200,6 +200,8 @@ bool accelerate_wraps(const Program& program) {
     return false;
   for (const std::string_view package : {"pytorch_lightning", "lightning", "horovod"})
     if (program.imports(package)) return false;
+  const auto models = program.calls_named("prepare_model");
+  if (std::any_of(models.begin(), models.end(), is_of_accelerator)) return true;
   for (const CallRef& prepare : program.calls_named("prepare"))
     for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
       if (is_used_as_module(program, argument)) return true;

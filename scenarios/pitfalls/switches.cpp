@@ -27,6 +27,18 @@ bool is_made_object(const Program& program, const CallRef& made) {
          program.class_of_call(made);
 }
 
+// "%s/last" % name, root + "/last", time.strftime("%H%M"), "{}".format(name): a text.
+bool is_made_text(const Program& program, Ref value) {
+  if (value.kind() == Kind::binary)
+    return value.child(Field::left).kind() == Kind::string ||
+           value.child(Field::right).kind() == Kind::string;
+  const CallRef made = program.as_call(value);
+  if (!made) return false;
+  const std::string name = made.module->qualified(made.call->function);
+  return made.call->name == "strftime" || name == "str" || name == "os.path.join" ||
+         (made.call->name == "format" && made.receiver().kind() == Kind::string);
+}
+
 // torch.device("cuda", rank), f"cuda:{rank}", [0, 1]: whatever it is, it is not None.
 bool is_surely_something(const Program& program, Ref given) {
   const auto sources = program.sources(given);
@@ -35,8 +47,9 @@ bool is_surely_something(const Program& program, Ref given) {
            if (source.how != diagnose::Source::How::value) return false;
            const CallRef made = program.as_call(source.ref);
            const Kind kind = source.ref.kind();
-           return is_made_object(program, made) || kind == Kind::string || kind == Kind::integer ||
-                  kind == Kind::list || kind == Kind::tuple || kind == Kind::dictionary;
+           return is_made_object(program, made) || is_made_text(program, source.ref) ||
+                  kind == Kind::string || kind == Kind::integer || kind == Kind::list ||
+                  kind == Kind::tuple || kind == Kind::dictionary;
          });
 }
 

@@ -1,0 +1,15 @@
+// Objects of pathlib: what they are, and the directories that mkdir makes through them.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+// Path(a), root / "runs", out.parent, an option of type=Path.
+bool is_path(const Program& program, Ref expression);
+
+// The directory that os.mkdir(d), os.makedirs(d) or Path(d).mkdir() makes; empty for calls of the
+// same name that are none of these.
+Ref directory_made(const Program& program, const CallRef& make);
+
+}  // namespace bench::pitfalls
