@@ -194,6 +194,24 @@ std::size_t Module::positional_count(NodeId call) const {
 }
 
 // Value of `name` in a dictionary literal, or in dict(...), behind a ** argument.
+// The only value of the name, or the last one above it in its function, in a block that holds it:
+// each branch of an if may have one of its own.
+const Def* Module::last_value_above(NodeId name) const {
+  const auto& defs = defs_of(text(name), false);
+  if (defs.size() == 1) return &defs_[defs.front()];
+  const Def* last = nullptr;
+  for (const std::uint32_t index : defs)
+    if (const Def& def = defs_[index]; def.target < name &&
+                                       function_of(def.target) == function_of(name) &&
+                                       (last == nullptr || def.target > last->target))
+      last = &def;
+  if (last == nullptr) return nullptr;
+  NodeId block = last->target;
+  while (block != kNoNode && block != 0 && tree_[block].kind != Kind::block)
+    block = tree_[block].parent;
+  return block != kNoNode && tree_.contains(block, name) && last->element < 0 ? last : nullptr;
+}
+
 NodeId Module::splatted_value(NodeId dictionary, std::string_view name) const {
   if (dictionary == kNoNode) return kNoNode;
   const Kind kind = tree_[dictionary].kind;
@@ -210,9 +228,9 @@ NodeId Module::splatted_value(NodeId dictionary, std::string_view name) const {
                                            function_of(def.target) == function_of(dictionary))
           return def.value;
     }
-    const auto& defs = defs_of(text(dictionary), false);
-    if (defs.size() != 1 || defs_[defs.front()].kind != DefKind::assign) return kNoNode;
-    const NodeId value = defs_[defs.front()].value;
+    const Def* def = last_value_above(dictionary);
+    if (def == nullptr || def->kind != DefKind::assign) return kNoNode;
+    const NodeId value = def->value;
     if (value == kNoNode || tree_[value].kind == Kind::identifier) return kNoNode;
     return splatted_value(value, name);
   }

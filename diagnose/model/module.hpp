@@ -126,6 +126,7 @@ class Module {
  private:
   friend class ModuleBuilder;
   std::string qualified(NodeId expression, int depth) const;
+  const Def* last_value_above(NodeId name) const;
   NodeId splatted_value(NodeId dictionary, std::string_view name) const;
 
   std::string path_;

@@ -167,7 +167,9 @@ Certainty reach(const Program& program, Ref node, int depth, Switches switches) 
     best = std::max(best, reach(program, site.ref(), depth + 1, std::move(outer)));
     if (best == Certainty::certain) return best;
   }
-  if (unseen) best = std::max(best, object);
+  const bool is_made_in_sight =
+      function.function->name == "__init__" && !program.call_sites(function).empty();
+  if (unseen && !is_made_in_sight) best = std::max(best, object);
   return best == Certainty::certain
              ? best
              : std::max(best, certainty_of_handing_on(program, function, switches, depth));

@@ -1,3 +1,4 @@
+#include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
@@ -192,6 +193,29 @@ bool is_wrapped_above(const Program& program, Ref use, Ref object) {
   });
 }
 
+// Whatever wraps the model does so under `if torch.cuda.device_count() > 1:` alone, and nothing
+// else but what it wraps comes this way: on several GPUs the parameter is the wrapper.
+bool is_wrapped_on_several_gpus(const Program& program, Ref object) {
+  if (!facts::is_parameter(program, object)) return false;
+  std::vector<const Wrap*> wraps;
+  std::vector<Source> others;
+  for (const Source& source : program.module_sources(object)) {
+    if (const Wrap* wrap = program.wrap_made_by(source.ref)) {
+      if (!facts::is_made_for_several_gpus(program, *wrap)) return false;
+      wraps.push_back(wrap);
+    } else {
+      others.push_back(source);
+    }
+  }
+  return !wraps.empty() && std::all_of(others.begin(), others.end(), [&](const Source& other) {
+    return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap* wrap) {
+      const auto inner = program.module_sources(wrap->module);
+      return std::any_of(inner.begin(), inner.end(),
+                         [&](const Source& below) { return below.ref == other.ref; });
+    });
+  });
+}
+
 }  // namespace
 
 namespace {
@@ -263,6 +287,7 @@ void check_wrapper_indirection(const Program& program, Report& report) {
       if (object.kind() != Kind::identifier && !object.text().starts_with("self.")) continue;
       if (object.text().ends_with(".module")) continue;  // below the wrapper already
       if ((!facts::is_surely_wrapped(program, object) &&
+           !is_wrapped_on_several_gpus(program, object) &&
            !is_wrapped_above(program, {module, id}, object)) ||
           is_stored(program, attribute.text()))
         continue;

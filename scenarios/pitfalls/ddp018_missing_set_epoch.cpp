@@ -14,6 +14,7 @@ namespace bench::pitfalls {
 using diagnose::Api;
 using diagnose::Field;
 using diagnose::Kind;
+using diagnose::kNoNode;
 using diagnose::NodeId;
 
 namespace {
@@ -191,6 +192,64 @@ constexpr std::string_view kSameOrder =
     "no set_epoch call on the DistributedSampler: every epoch visits the samples in the same order";
 constexpr std::string_view kSetEpoch = "Call sampler.set_epoch(epoch) at the top of each epoch.";
 
+constexpr std::string_view kRestart =
+    "no set_epoch call on the DistributedSampler before the loader starts again: every pass visits "
+    "the samples in the same order";
+
+// The iterator is made anew where it has come to its end.
+bool is_restart(const Program& program, const CallRef& starts) {
+  const auto& tree = starts.module->tree();
+  const NodeId handler = tree.ancestor(starts.call->node, Kind::except_clause);
+  if (handler == kNoNode || !starts.positional(0)) return false;
+  const auto name = program.assigned_name(starts.ref());
+  return !name.empty() && facts::contains(tree.text(tree[handler].parent), "next(");
+}
+
+// for epoch in range(n), or from 0: the first pass has the number that a sampler begins with.
+bool begins_at_zero(const Program& program, Ref epochs) {
+  if (epochs.kind() != Kind::for_statement) return false;
+  const Ref rounds = program.strip_iterable(epochs.child(Field::right));
+  for (const diagnose::Source& source : program.sources(rounds)) {
+    const CallRef range = program.as_call(program.strip_iterable(source.ref));
+    if (!range || range.call->name != "range" ||
+        (range.positional(1) && program.integer(range.positional(0)) != 0))
+      return false;
+  }
+  return true;
+}
+
+// loader.sampler.set_epoch(epoch) inside of the loop over the loader, which has drawn its order by
+// then: the first two passes have the same one.
+void check_late_sets(const Program& program, Report& report) {
+  const auto sets = program.calls_named("set_epoch");
+  if (sets.size() != 1 || program.framework_distributes()) return;
+  const CallRef& set = sets.front();
+  const Ref object = set.receiver();
+  const Ref batches = program.innermost_loop(set.ref());
+  const Ref epochs = batches ? program.innermost_loop(batches) : Ref{};
+  if (!epochs || batches.kind() != Kind::for_statement || !begins_at_zero(program, epochs) ||
+      set.positional(0).text() != epochs.child(Field::left).text() ||
+      epoch_count(program, epochs).value_or(2) < 2 || !object)
+    return;
+  const Ref iterable = program.strip_iterable(batches.child(Field::right));
+  const bool of_loader =
+      object.kind() == Kind::attribute && object.child(Field::attribute).text() == "sampler";
+  bool draws = of_loader && iterable.text() == object.child(Field::object).text();
+  if (iterable.kind() == Kind::identifier && of_loader)  // shown = tqdm(loader)
+    for (const std::uint32_t index : iterable.module->defs_of(iterable.text(), false))
+      draws = draws ||
+              program.strip_iterable(iterable.with(iterable.module->defs()[index].value)).text() ==
+                  object.child(Field::object).text();
+  for (const CallRef& loader : loaders_of(program, iterable))
+    draws = draws || loader.argument(3, "sampler").text() == object.text();
+  if (!draws) return;
+  report
+      .at(set.ref(), Confidence::certain,
+          "set_epoch is called inside of the loop over the batches, whose order is drawn by then: "
+          "the first two epochs have the same one, and each later one that of its number before")
+      .help = "Call it above the loop over the batches.";
+}
+
 // A script that only reads its loader, as people post it with a question: nothing is trained.
 void check_reading_loops(const Program& program, Report& report) {
   if (!program.calls_named("backward").empty() || program.framework_distributes() ||
@@ -263,6 +322,27 @@ void check_handed_loaders(const Program& program, Report& report) {
     }
 }
 
+// except StopIteration: batches = iter(loader): a pass over the data begins here, whatever counts
+// the steps. Samplers that were told of a loop over epochs are left out.
+void check_restarts(const Program& program, const std::vector<Ref>& told, Report& report) {
+  if (program.framework_distributes() || program.calls_named("backward").empty()) return;
+  for (const CallRef& starts : program.calls_named("iter")) {
+    const Ref node = starts.ref();
+    if (!is_restart(program, starts) || program.is_evaluation(node) ||
+        !facts::is_reachable(program, node))
+      continue;
+    for (const CallRef& loader : loaders_of(program, starts.positional(0))) {
+      const CallRef sampler = reordered_sampler(program, loader);
+      if (!sampler || sets_epoch(program, sampler) ||
+          std::find(told.begin(), told.end(), sampler.ref()) != told.end())
+        continue;
+      report.at(node, Confidence::certain, std::string(kRestart)).help =
+          "Count the passes, and call sampler.set_epoch(passes) above iter(loader).";
+      return;
+    }
+  }
+}
+
 // data = Samples(f"order{epoch}.txt"), made anew in each epoch.
 bool reads_other_data_each_epoch(const Program& program, const diagnose::TrainingLoop& loop,
                                  const CallRef& sampler) {
@@ -311,11 +391,15 @@ Finding& tell_same_order(const Program& program, const diagnose::TrainingLoop& l
 
 void check_missing_set_epoch(const Program& program, Report& report) {
   if (program.imports("pytorch_lightning") || program.imports("lightning") ||
-      program.imports("accelerate") || program.imports("ignite") || program.imports("mmcv"))
+      program.imports("accelerate"))
     return;
+  if (program.framework_distributes() && (program.imports("ignite") || program.imports("mmcv")))
+    return;
+  check_late_sets(program, report);
   check_reading_loops(program, report);
   check_handed_loaders(program, report);
   check_unseen_samplers(program, report);
+  std::vector<Ref> told;
   for (const diagnose::TrainingLoop& loop : program.training_loops()) {
     if (!loop.epochs || !loop.iterable || !begins_again(program, loop)) continue;
     for (const CallRef& loader : loaders_of(program, loop.iterable)) {
@@ -334,9 +418,11 @@ void check_missing_set_epoch(const Program& program, Report& report) {
       finding.evidence.emplace_back(
           "sampler_line", std::to_string(sampler.module->tree().line_of(sampler.call->node)));
       fix_set_epoch(program, loop, loader, sampler, finding);
+      told.push_back(sampler.ref());
       break;
     }
   }
+  check_restarts(program, told, report);
 }
 
 namespace {

@@ -159,8 +159,13 @@ std::optional<std::int64_t> epoch_count(const Program& program, Ref loop) {
   if (!loop || loop.kind() != Kind::for_statement) return std::nullopt;
   const CallRef range = program.as_call(program.strip_iterable(loop.child(Field::right)));
   if (!range || range.call->name != "range") return std::nullopt;
-  const diagnose::Value stop =
-      program.evaluate(range.positional(1) ? range.positional(1) : range.positional(0));
+  const Ref rounds = range.positional(1) ? range.positional(1) : range.positional(0);
+  diagnose::Value stop = program.evaluate(rounds);
+  // range(config["epochs"]) of a dictionary that is written out
+  if (const auto sources = program.sources(rounds);
+      !stop.known() && rounds.kind() == Kind::subscript && sources.size() == 1 &&
+      sources.front().how == Source::How::value)
+    stop = program.evaluate(sources.front().ref);
   if (!stop.is_integer() || stop.is_default) return std::nullopt;
   return stop.integer;
 }

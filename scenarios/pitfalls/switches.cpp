@@ -94,8 +94,10 @@ Ref given_for(FunctionRef function, std::string_view name, const CallRef& site) 
 
 bool leads_past(const Program& program, const diagnose::Guard& guard, std::string_view name,
                 const Value& value) {
-  // A word chooses among branches that are all there to be chosen: dataset="cifar10".
-  return value.known() && !value.is_default && !value.is_string() &&
+  // A word chooses among branches that are all there to be chosen: dataset="cifar10". Whether there
+  // is one at all is another question.
+  const bool is_choice = value.is_string() && !contains(guard.condition.text(), "None");
+  return value.known() && !value.is_default && !is_choice &&
          decided(program, guard.condition, name, value) == !guard.holds;
 }
 
