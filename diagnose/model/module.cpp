@@ -193,7 +193,6 @@ std::size_t Module::positional_count(NodeId call) const {
   return count;
 }
 
-// Value of `name` in a dictionary literal, or in dict(...), behind a ** argument.
 // The only value of the name, or the last one above it in its function, in a block that holds it:
 // each branch of an if may have one of its own.
 const Def* Module::last_value_above(NodeId name) const {
@@ -212,6 +211,7 @@ const Def* Module::last_value_above(NodeId name) const {
   return block != kNoNode && tree_.contains(block, name) && last->element < 0 ? last : nullptr;
 }
 
+// Value of `name` in a dictionary literal, or in dict(...), behind a ** argument.
 NodeId Module::splatted_value(NodeId dictionary, std::string_view name) const {
   if (dictionary == kNoNode) return kNoNode;
   const Kind kind = tree_[dictionary].kind;

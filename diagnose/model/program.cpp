@@ -7,7 +7,6 @@ namespace {
 
 const std::vector<CallRef> kNoCalls;
 
-// Libraries that a program imports beside torch's own DDP: for FSDP, an option, one helper.
 // Calls that hand on the items of their first argument.
 bool passes_items(std::string_view name) {
   static constexpr std::string_view kNames[] = {
@@ -52,6 +51,7 @@ bool is_taken_over(const Program& program) {
   if (!(program.uses(Api::ddp) && joins) &&
       any({"ignite", "fairseq", "mmcv", "mmengine", "catalyst", "detectron2", "fastai"}))
     return true;
+  // Imported beside DDP for FSDP, an option, one helper.
   return !program.has_ddp() &&
          any({"deepspeed", "horovod", "fairscale", "torch_xla", "ray", "megatron"});
 }

@@ -26,30 +26,44 @@ bool is_function(const Program& program, Ref name) {
                      [](const Source& source) { return source.ref.kind() == Kind::function; });
 }
 
-// The same for `if self.is_main:` of a method that is no property.
+// An object keeps a value by this name: self.is_main = rank == 0, perhaps instead of a method.
+bool is_kept_value(const Program& program, std::string_view name) {
+  return std::any_of(program.modules().begin(), program.modules().end(),
+                     [&](const Module* module) { return !module->defs_of(name, true).empty(); });
+}
+
+// The same for `if self.is_main:` of a method that is no property, nor made one by a decorator of
+// another name.
 bool is_method(const Program& program, Ref member) {
   const Ref object = member.child(Field::object);
   const ClassRef owner =
       object.text() == "self" ? program.enclosing_class(member) : program.class_of(object);
   const FunctionRef method = program.method(owner, member.child(Field::attribute).text());
-  return method && !program.is_property(method);
+  if (!method || is_kept_value(program, member.child(Field::attribute).text())) return false;
+  const SyntaxTree& tree = method.module->tree();
+  return tree[tree[method.function->node].parent].kind != Kind::decorated;
 }
 
 // Functions of a file that is not there: the program calls the same name elsewhere, or has it from
-// the file beside the helpers that go with it. from utils import get_rank, is_main_process.
+// the file beside helpers of torchvision's training scripts, where it is a function.
 bool is_imported_function(const Program& program, Ref name) {
   const std::string path = name.module->qualified(name.node);
   const std::size_t dot = path.rfind('.');
   if (dot == std::string::npos) return false;
+  const auto sources = program.sources(name);
+  if (std::any_of(sources.begin(), sources.end(), [](const Source& source) {
+        return source.how != Source::How::unknown && source.ref.kind() != Kind::identifier &&
+               source.ref.kind() != Kind::attribute;
+      }))
+    return false;
   const auto calls = program.calls_named(last_word(name));
   if (std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
         return call.module->qualified(call.call->function) == path;
       }))
     return true;
   if (path.substr(dot + 1) != "is_main_process") return false;
-  for (const std::string_view helper :
-       {"get_rank", "get_world_size", "init_distributed_mode", "setup_for_distributed",
-        "save_on_master", "is_dist_avail_and_initialized"})
+  for (const std::string_view helper : {"init_distributed_mode", "setup_for_distributed",
+                                        "save_on_master", "is_dist_avail_and_initialized"})
     if (name.module->import_path(helper) == path.substr(0, dot + 1) + std::string(helper))
       return true;
   return false;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 namespace bench::pitfalls {
 
@@ -193,9 +194,49 @@ bool is_wrapped_above(const Program& program, Ref use, Ref object) {
   });
 }
 
+// if torch.cuda.device_count() > 1, `if parallel`, isinstance(model, DataParallel): the program
+// tells the wrapper from the model.
+bool tells_wrapper(const Program& program, Ref node) {
+  const auto guards = program.guards(node);
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    const std::string text = facts::lowered(guard.condition.text());
+    return program.is_distributed_flag(guard.condition) || facts::contains(text, "gpu") ||
+           facts::contains(text, "parallel") || facts::contains(text, "multi") ||
+           facts::contains(text, "module") || facts::contains(text, "isinstance(");
+  });
+}
+
+// The function of the parameter speaks of what the wrapper holds, or is called in one of the two
+// cases alone.
+bool knows_wrapper(const Program& program, Ref object) {
+  const auto function = program.enclosing_function(object);
+  const std::string_view text = function.module->text(function.function->node);
+  const std::string name(object.text());
+  if (facts::contains(text, name + ".module") || facts::contains(text, "(" + name + ", "))
+    for (const std::string_view question : {".module", "isinstance(", "hasattr(", "getattr("})
+      if (facts::contains(text, question)) return true;
+  const auto& sites = program.call_sites(function);
+  return std::any_of(sites.begin(), sites.end(),
+                     [&](const CallRef& site) { return tells_wrapper(program, site.ref()); });
+}
+
+// The answers of knows_wrapper, asked for at every use of a parameter.
+class KnownWrappers {
+ public:
+  bool in_function_of(const Program& program, Ref object) {
+    const auto key = std::pair(program.enclosing_function(object), object.text());
+    const auto found = answers_.find(key);
+    if (found != answers_.end()) return found->second;
+    return answers_[key] = knows_wrapper(program, object);
+  }
+
+ private:
+  std::map<std::pair<diagnose::FunctionRef, std::string_view>, bool> answers_;
+};
+
 // Whatever wraps the model does so under `if torch.cuda.device_count() > 1:` alone, and nothing
 // else but what it wraps comes this way: on several GPUs the parameter is the wrapper.
-bool is_wrapped_on_several_gpus(const Program& program, Ref object) {
+bool is_wrapped_on_several_gpus(const Program& program, Ref object, KnownWrappers& known) {
   if (!facts::is_parameter(program, object)) return false;
   std::vector<const Wrap*> wraps;
   std::vector<Source> others;
@@ -207,7 +248,10 @@ bool is_wrapped_on_several_gpus(const Program& program, Ref object) {
       others.push_back(source);
     }
   }
-  return !wraps.empty() && std::all_of(others.begin(), others.end(), [&](const Source& other) {
+  if (wraps.empty() || facts::visible_gpus(program) == 1 || tells_wrapper(program, object) ||
+      known.in_function_of(program, object))
+    return false;
+  return std::all_of(others.begin(), others.end(), [&](const Source& other) {
     return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap* wrap) {
       const auto inner = program.module_sources(wrap->module);
       return std::any_of(inner.begin(), inner.end(),
@@ -277,6 +321,11 @@ void check_wrapper_indirection(const Program& program, Report& report) {
     check_prepared_pickles(program, report);
     return;
   }
+  KnownWrappers known;
+  const auto& wraps = program.wraps();
+  const bool several = std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+    return facts::is_made_for_several_gpus(program, wrap);
+  });
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
     for (NodeId id = 0; id < tree.size(); ++id) {
@@ -287,7 +336,7 @@ void check_wrapper_indirection(const Program& program, Report& report) {
       if (object.kind() != Kind::identifier && !object.text().starts_with("self.")) continue;
       if (object.text().ends_with(".module")) continue;  // below the wrapper already
       if ((!facts::is_surely_wrapped(program, object) &&
-           !is_wrapped_on_several_gpus(program, object) &&
+           !(several && is_wrapped_on_several_gpus(program, object, known)) &&
            !is_wrapped_above(program, {module, id}, object)) ||
           is_stored(program, attribute.text()))
         continue;

@@ -8,6 +8,7 @@
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace bench::pitfalls {
 
@@ -124,11 +125,16 @@ CallRef set_once(const Program& program, const diagnose::TrainingLoop& loop) {
   return sets.size() == 1 && is_told_once(program, sets.front(), loop) ? sets.front() : CallRef{};
 }
 
-// A sampler class of the program whose own order does not come from the epoch.
+// A sampler class of the program whose own order does not come from the epoch, or that counts the
+// epochs itself.
 bool orders_itself(const Program& program, const CallRef& sampler) {
   const auto cls = program.class_of_call(sampler);
-  return cls && program.method(cls, "__iter__") &&
-         cls.module->text(cls.cls->node).find("self.epoch") == std::string_view::npos;
+  const auto draws = cls ? program.method(cls, "__iter__") : diagnose::FunctionRef{};
+  if (!draws) return false;
+  const std::string_view text = draws.module->text(draws.function->node);
+  return cls.module->text(cls.cls->node).find("self.epoch") == std::string_view::npos ||
+         facts::contains(text, "self.epoch +=") || facts::contains(text, "self.epoch =") ||
+         facts::contains(text, "set_epoch(");
 }
 
 // Steps counted inside the epoch, with next(it): an epoch begins where iter(loader) does.
@@ -196,13 +202,25 @@ constexpr std::string_view kRestart =
     "no set_epoch call on the DistributedSampler before the loader starts again: every pass visits "
     "the samples in the same order";
 
+// What is done where an iterator has ended tells nothing to a sampler: no helper is called, which
+// might do that.
+bool only_restarts(const diagnose::Module& module, NodeId handler) {
+  static constexpr auto kHarmless = std::to_array<std::string_view>(
+      {"iter", "next", "print", "len", "str", "info", "debug", "warning", "format", "to", "cuda"});
+  return std::all_of(module.calls().begin(), module.calls().end(), [&](const diagnose::Call& call) {
+    return !module.tree().contains(handler, call.node) ||
+           std::find(kHarmless.begin(), kHarmless.end(), call.name) != kHarmless.end();
+  });
+}
+
 // The iterator is made anew where it has come to its end.
 bool is_restart(const Program& program, const CallRef& starts) {
   const auto& tree = starts.module->tree();
   const NodeId handler = tree.ancestor(starts.call->node, Kind::except_clause);
   if (handler == kNoNode || !starts.positional(0)) return false;
   const auto name = program.assigned_name(starts.ref());
-  return !name.empty() && facts::contains(tree.text(tree[handler].parent), "next(");
+  return !name.empty() && facts::contains(tree.text(tree[handler].parent), "next(") &&
+         only_restarts(*starts.module, handler);
 }
 
 // for epoch in range(n), or from 0: the first pass has the number that a sampler begins with.
@@ -231,17 +249,20 @@ void check_late_sets(const Program& program, Report& report) {
       set.positional(0).text() != epochs.child(Field::left).text() ||
       epoch_count(program, epochs).value_or(2) < 2 || !object)
     return;
-  const Ref iterable = program.strip_iterable(batches.child(Field::right));
-  const bool of_loader =
-      object.kind() == Kind::attribute && object.child(Field::attribute).text() == "sampler";
-  bool draws = of_loader && iterable.text() == object.child(Field::object).text();
-  if (iterable.kind() == Kind::identifier && of_loader)  // shown = tqdm(loader)
-    for (const std::uint32_t index : iterable.module->defs_of(iterable.text(), false))
-      draws = draws ||
-              program.strip_iterable(iterable.with(iterable.module->defs()[index].value)).text() ==
-                  object.child(Field::object).text();
-  for (const CallRef& loader : loaders_of(program, iterable))
-    draws = draws || loader.argument(3, "sampler").text() == object.text();
+  const auto& loops = program.training_loops();
+  if (std::none_of(loops.begin(), loops.end(),
+                   [&](const diagnose::TrainingLoop& loop) { return loop.batches == batches; }))
+    return;
+  // The sampler that is told is the one that this loop draws from.
+  const auto told = samplers_set(program, set);
+  bool draws = false;
+  for (const CallRef& loader :
+       loaders_of(program, program.strip_iterable(batches.child(Field::right)))) {
+    const CallRef sampler = reordered_sampler(program, loader);
+    draws = draws || (sampler && std::any_of(told.begin(), told.end(), [&](const CallRef& each) {
+                        return each.ref() == sampler.ref();
+                      }));
+  }
   if (!draws) return;
   report
       .at(set.ref(), Confidence::certain,
@@ -333,7 +354,8 @@ void check_restarts(const Program& program, const std::vector<Ref>& told, Report
       continue;
     for (const CallRef& loader : loaders_of(program, starts.positional(0))) {
       const CallRef sampler = reordered_sampler(program, loader);
-      if (!sampler || sets_epoch(program, sampler) ||
+      const Ref seed = sampler ? sampler.argument(4, "seed") : Ref{};
+      if (!sampler || sets_epoch(program, sampler) || (seed && seed.kind() != Kind::integer) ||
           std::find(told.begin(), told.end(), sampler.ref()) != told.end())
         continue;
       report.at(node, Confidence::certain, std::string(kRestart)).help =

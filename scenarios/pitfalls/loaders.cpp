@@ -113,11 +113,51 @@ bool shuffles_by_update(const Program& program, const CallRef& loader) {
   return false;
 }
 
+// options.update(settings), options.setdefault("sampler", ...) or add_sampler(options) above
+// DataLoader(data, **options): what is added may be the sampler.
+bool is_added_to(const Program& program, const CallRef& loader, Ref dictionary) {
+  const diagnose::Module& module = *loader.module;
+  const auto& defs = module.defs_of(dictionary.text(), false);
+  NodeId first = kNoNode;
+  for (const std::uint32_t index : defs)
+    if (const NodeId target = module.defs()[index].target;
+        target < loader.call->node && (first == kNoNode || target > first))
+      first = target;
+  if (first == kNoNode) return false;
+  return std::any_of(module.calls().begin(), module.calls().end(), [&](const diagnose::Call& each) {
+    if (each.node <= first || each.node >= loader.call->node) return false;
+    const CallRef call{&module, &each};
+    if (call.receiver().text() == dictionary.text())
+      return (each.name == "update" || each.name == "setdefault") &&
+             (facts::contains(call.ref().text(), "sampler") ||
+              (call.positional(0) && call.positional(0).kind() != Kind::dictionary &&
+               call.positional(0).kind() != Kind::string));
+    for (std::size_t i = 0; const Ref given = call.positional(i); ++i)
+      if (given.kind() == Kind::identifier && given.text() == dictionary.text())
+        return each.name != "print" && !program.class_of_call(call);
+    return false;
+  });
+}
+
+bool may_add_sampler(const Program& program, const CallRef& loader) {
+  const auto& tree = loader.module->tree();
+  const Ref arguments = loader.ref().child(Field::arguments);
+  if (!arguments) return false;
+  for (NodeId at = tree[arguments.node].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    if (tree[at].kind != Kind::dictionary_splat) continue;
+    const Ref dictionary = loader.ref().with(tree[at].first_child);
+    if (dictionary.kind() == Kind::identifier && is_added_to(program, loader, dictionary))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool has_some_sampler(const Program& program, const CallRef& loader) {
   if (loader.argument(4, "batch_sampler")) return true;
-  if (loader.has_splat() && !loader.keyword("shuffle") && !shuffles_by_update(program, loader))
+  if (loader.has_splat() && !shuffles_by_update(program, loader) &&
+      (!loader.keyword("shuffle") || may_add_sampler(program, loader)))
     return true;
   const Ref sampler = loader.argument(3, "sampler");
   if (!sampler) return false;

@@ -65,21 +65,38 @@ bool is_set_with_group(const Program& program, Ref flag) {
 // What a comparison of a rank or of a number of processes says of a run of one process.
 enum class OneProcess : std::uint8_t { silent, holds, fails };
 
+// The option without which a run is one process: local_rank is None, distributed == False.
+OneProcess asks_whether_given(const Program& program, Ref left, Ref right, diagnose::Op op) {
+  using diagnose::Op;
+  const bool is_rank = contains(lowered(diagnose::last_word(left)), "rank");
+  const bool absent =
+      is_rank ? right.kind() == Kind::none_literal : program.is_literal_false(right);
+  if (!absent) return OneProcess::silent;
+  if (op == Op::is || op == Op::equal) return OneProcess::holds;
+  return op == Op::is_not || op == Op::not_equal ? OneProcess::fails : OneProcess::silent;
+}
+
 // local_rank < 0, local_rank == -1, world_size == 1, num_gpus > 1. Which of several ranks it is,
 // as in local_rank == 0, is another question.
 OneProcess asks_for_one_process(const Program& program, Ref condition) {
   using diagnose::Op;
-  const Ref left = condition.with(condition.module->tree().child_at(condition.node, 0));
-  const Ref right = condition.with(condition.module->tree().child_at(condition.node, 1));
+  const auto& tree = condition.module->tree();
+  if (tree.child_count(condition.node) != 2) return OneProcess::silent;
+  const Ref left = condition.with(tree.child_at(condition.node, 0));
+  const Ref right = condition.with(tree.child_at(condition.node, 1));
+  const Op op = tree[condition.node].op;
   const auto value = program.integer(right);
-  if (!value) return OneProcess::silent;
+  if (!value) return asks_whether_given(program, left, right, op);
+  const std::string text = lowered(left.text());
+  const bool of_devices = contains(text, "gpu") || contains(text, "device_count");
   // The most that a process alone has: the rank -1, or the size 1.
   const bool is_rank = contains(lowered(diagnose::last_word(left)), "rank");
   const std::int64_t alone = is_rank ? -1 : 1;
-  switch (condition.module->tree()[condition.node].op) {
+  const bool says_alone = *value == alone || (*value == 0 && of_devices);
+  switch (op) {
     case Op::equal:
     case Op::less_equal:
-      return *value == alone ? OneProcess::holds : OneProcess::silent;
+      return says_alone ? OneProcess::holds : OneProcess::silent;
     case Op::less:
       return *value == alone + 1 ? OneProcess::holds : OneProcess::silent;
     case Op::not_equal:

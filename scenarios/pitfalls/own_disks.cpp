@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
+#include <set>
 
 namespace bench::pitfalls {
 
@@ -63,10 +66,9 @@ bool is_started_by_hand(const Program& program) {
   return has_rank && std::any_of(options.begin(), options.end(), is_address_elsewhere);
 }
 
-// np.random.randint(10**8), where nothing but the workers of a loader seeds NumPy. The program may
-// do so through a helper of another file, which has the word in its name.
-bool is_unseeded_draw(const Program& program, const CallRef& call) {
-  if (!call.module->qualified(call.call->function).starts_with("numpy.random.rand")) return false;
+// The generator is seeded somewhere, other than in the workers of a loader. The program may do so
+// through a helper of another file, which has the word in its name.
+bool is_seeded(const Program& program) {
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& other : module->calls()) {
       const CallRef seed{module, &other};
@@ -74,59 +76,107 @@ bool is_unseeded_draw(const Program& program, const CallRef& call) {
           facts::contains(other.name, "manual_seed") || other.name == "initial_seed")
         continue;
       const auto function = program.enclosing_function(seed.ref());
-      if (!function || !facts::contains(facts::lowered(function.function->name), "worker"))
-        return false;
-    }
-  return true;
-}
-
-bool is_own_draw(const Program& program, const CallRef& call) {
-  static constexpr auto kOwn = std::to_array<std::string_view>(
-      {"uuid.uuid1", "uuid.uuid4", "os.getpid", "time.time_ns", "tempfile.mkdtemp",
-       "tempfile.mkstemp", "secrets.token_hex", "datetime.datetime.now.isoformat"});
-  const std::string name = call.module->qualified(call.call->function);
-  if (std::find(kOwn.begin(), kOwn.end(), name) != kOwn.end()) return true;
-  if (call.call->name == "strftime")
-    return facts::contains(call.positional(0).text(), "%f") ||
-           facts::contains(call.positional(1).text(), "%f");
-  return is_unseeded_draw(program, call);
-}
-
-bool is_drawn_by_each(const Program& program, Ref part, int depth) {
-  constexpr int kNames = 4;  // log_dir -> args.out -> name
-  if (!part || depth > kNames) return false;
-  const auto& tree = part.module->tree();
-  for (diagnose::NodeId id = part.node; id < tree[part.node].last; ++id) {
-    const Ref at = part.with(id);
-    const diagnose::Kind kind = at.kind();
-    if (kind == diagnose::Kind::call && is_own_draw(program, program.as_call(at))) return true;
-    if (kind != diagnose::Kind::identifier && kind != diagnose::Kind::attribute) continue;
-    if (tree[id].field == diagnose::Field::function || tree[id].field == diagnose::Field::attribute)
-      continue;
-    // opt.log_dir = ... under a name of its own, of the options that the function was given.
-    if (kind == diagnose::Kind::attribute)
-      for (const auto index :
-           part.module->defs_of(at.child(diagnose::Field::attribute).text(), true))
-        if (is_drawn_by_each(program, part.with(part.module->defs()[index].value), depth + 1))
-          return true;
-    for (const diagnose::Source& source : program.sources(at)) {
-      const diagnose::Kind what = source.ref.kind();
-      const bool inside =
-          source.ref.module == part.module && tree.contains(part.node, source.ref.node);
-      if (source.how == diagnose::Source::How::value && !inside &&
-          what != diagnose::Kind::class_definition && what != diagnose::Kind::function &&
-          is_drawn_by_each(program, source.ref, depth + 1))
+      if (!function || program.is_spawned(function) ||
+          !facts::contains(facts::lowered(function.function->name), "worker"))
         return true;
     }
-  }
   return false;
 }
 
+// str(datetime.now()) and f"{datetime.now()}": to the microsecond, where nothing cuts it.
+bool is_whole_clock(const CallRef& call, std::string_view name) {
+  if (name != "datetime.datetime.now" && name != "datetime.datetime.utcnow") return false;
+  const auto& tree = call.module->tree();
+  const diagnose::NodeId around = tree[call.call->node].parent;
+  if (around == diagnose::kNoNode) return false;
+  if (facts::contains(tree.text(around), "{" + std::string(call.ref().text()) + "}")) return true;
+  const diagnose::NodeId text = tree[around].parent;
+  if (text == diagnose::kNoNode || tree[text].kind != diagnose::Kind::call ||
+      tree.text(tree.child(text, diagnose::Field::function)) != "str")
+    return false;
+  const diagnose::NodeId user = tree[text].parent;
+  return user != diagnose::kNoNode && tree[user].kind != diagnose::Kind::attribute &&
+         tree[user].kind != diagnose::Kind::subscript;
+}
+
+enum class Draw : std::uint8_t { none, own, unless_seeded };
+
+Draw drawn(const CallRef& call) {
+  static constexpr auto kOwn = std::to_array<std::string_view>(
+      {"uuid.uuid1", "uuid.uuid4", "os.getpid", "time.time_ns", "tempfile.mkdtemp",
+       "tempfile.mkstemp", "tempfile.TemporaryDirectory", "tempfile.NamedTemporaryFile",
+       "secrets.token_hex", "datetime.datetime.now.isoformat"});
+  const std::string name = call.module->qualified(call.call->function);
+  if (std::find(kOwn.begin(), kOwn.end(), name) != kOwn.end() || is_whole_clock(call, name))
+    return Draw::own;
+  if (call.call->name == "strftime" && (facts::contains(call.positional(0).text(), "%f") ||
+                                        facts::contains(call.positional(1).text(), "%f")))
+    return Draw::own;
+  const bool random = name.starts_with("numpy.random.rand") || name == "random.randint" ||
+                      name == "random.choice" || name == "random.choices" ||
+                      name == "random.getrandbits" || name == "random.random";
+  return random ? Draw::unless_seeded : Draw::none;
+}
+
+// What a path is made of, from its names to what they are given. Only so many expressions are
+// looked at: a script may give one name a value a thousand times.
+class OwnParts {
+ public:
+  explicit OwnParts(const Program& program) : program_(program) {}
+
+  bool has(Ref part, int depth) {
+    constexpr int kNames = 4;            // log_dir -> args.out -> name
+    constexpr std::size_t kParts = 128;  // expressions of one path
+    if (!part || depth > kNames || seen_.size() > kParts || !seen_.insert(part).second)
+      return false;
+    const auto& tree = part.module->tree();
+    for (diagnose::NodeId id = part.node; id < tree[part.node].last; ++id) {
+      const Ref at = part.with(id);
+      const diagnose::Kind kind = at.kind();
+      if (kind == diagnose::Kind::call && is_own(program_.as_call(at))) return true;
+      if (kind != diagnose::Kind::identifier && kind != diagnose::Kind::attribute) continue;
+      if (tree[id].field == diagnose::Field::function ||
+          tree[id].field == diagnose::Field::attribute)
+        continue;
+      if (is_given_own(part, at, depth)) return true;
+    }
+    return false;
+  }
+
+ private:
+  bool is_own(const CallRef& call) {
+    const Draw draw = drawn(call);
+    if (draw != Draw::unless_seeded) return draw == Draw::own;
+    if (!seeded_) seeded_ = is_seeded(program_);
+    return !*seeded_;
+  }
+
+  bool is_given_own(Ref part, Ref at, int depth) {
+    // opt.log_dir = ... under a name of its own, of the options that the function was given.
+    if (at.kind() == diagnose::Kind::attribute)
+      for (const auto index :
+           part.module->defs_of(at.child(diagnose::Field::attribute).text(), true))
+        if (has(part.with(part.module->defs()[index].value), depth + 1)) return true;
+    for (const diagnose::Source& source : program_.sources(at)) {
+      const diagnose::Kind what = source.ref.kind();
+      const bool inside = source.ref.module == part.module &&
+                          part.module->tree().contains(part.node, source.ref.node);
+      if (source.how == diagnose::Source::How::value && !inside &&
+          what != diagnose::Kind::class_definition && what != diagnose::Kind::function &&
+          has(source.ref, depth + 1))
+        return true;
+    }
+    return false;
+  }
+
+  const Program& program_;
+  std::set<Ref> seen_;
+  std::optional<bool> seeded_;
+};
+
 }  // namespace
 
-bool is_drawn_by_each(const Program& program, Ref path) {
-  return is_drawn_by_each(program, path, 0);
-}
+bool is_drawn_by_each(const Program& program, Ref path) { return OwnParts(program).has(path, 0); }
 
 bool is_process_a_node(const Program& program) {
   if (counts_processes_as_nodes(program)) return true;

@@ -35,7 +35,8 @@ bool is_made_text(const Program& program, Ref value) {
   const CallRef made = program.as_call(value);
   if (!made) return false;
   const std::string name = made.module->qualified(made.call->function);
-  return made.call->name == "strftime" || name == "str" || name == "os.path.join" ||
+  return made.call->name == "strftime" || name == "os.path.join" ||
+         (made.call->name == "str" && !made.receiver()) ||
          (made.call->name == "format" && made.receiver().kind() == Kind::string);
 }
 
@@ -96,7 +97,10 @@ bool leads_past(const Program& program, const diagnose::Guard& guard, std::strin
                 const Value& value) {
   // A word chooses among branches that are all there to be chosen: dataset="cifar10". Whether there
   // is one at all is another question.
-  const bool is_choice = value.is_string() && !contains(guard.condition.text(), "None");
+  const std::string asked = std::string(name) + " is";
+  const std::string_view text = guard.condition.text();
+  const bool is_choice =
+      value.is_string() && !contains(text, asked + " None") && !contains(text, asked + " not None");
   return value.known() && !value.is_default && !is_choice &&
          decided(program, guard.condition, name, value) == !guard.holds;
 }
