@@ -54,7 +54,10 @@ const Wrap* wrapper_gone_round(const Program& program, const CallRef& call) {
   const Ref object = name_called(call);
   if (!object) return nullptr;
   for (const diagnose::Source& source : program.sources(object))
-    if (const Wrap* wrap = wrapper_of_inner(program, source.ref)) return wrap;
+    // model.module.encoder is below it too
+    for (Ref inner = source.ref; inner.kind() == Kind::attribute;
+         inner = inner.child(Field::object))
+      if (const Wrap* wrap = wrapper_of_inner(program, inner)) return wrap;
   return nullptr;
 }
 

@@ -3,6 +3,8 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/frozen.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/lost_wrapper.hpp"
+#include "scenarios/pitfalls/never_wrapped.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/unwrapped_training.hpp"
 
@@ -102,10 +104,23 @@ bool is_handed_bare(const Program& program, Ref function, const Wrap& wrap) {
   });
 }
 
-// losses(ddp_model, x): what is called runs the wrapper.
+// ddp for raw = ddp.module, and for ddp.module itself; empty where it is anything else.
+Ref wrapper_above(const Program& program, Ref model) {
+  if (wrapper_of_inner(program, model)) return model.child(Field::object);
+  if (model.kind() != Kind::identifier) return {};
+  for (const diagnose::Source& source : program.sources(model))
+    if (wrapper_of_inner(program, source.ref) &&
+        source.ref.child(Field::object).text() != model.text())
+      return source.ref.child(Field::object);
+  return {};
+}
+
+// losses(ddp_model, x): what is called runs the wrapper. A name for the model inside it, chosen
+// where there is a wrapper, is none.
 bool is_handed_wrapper(const Program& program, const CallRef& call) {
   for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
-    if (program.is_wrapped(argument, Wrapper::ddp)) return true;
+    if (program.is_wrapped(argument, Wrapper::ddp) && !wrapper_above(program, argument))
+      return true;
   return false;
 }
 
@@ -146,17 +161,6 @@ bool keeps_bare_model(const Program& program, const CallRef& call, const Wrap& w
   return given && program.same_variable(given, wrap.module) &&
          !program.comes_from(wrap.module, diagnose::Api::optimizer) &&
          never_trains_through(program, wrap);
-}
-
-// ddp for raw = ddp.module, and for ddp.module itself; empty where it is anything else.
-Ref wrapper_above(const Program& program, Ref model) {
-  if (wrapper_of_inner(program, model)) return model.child(Field::object);
-  if (model.kind() != Kind::identifier) return {};
-  for (const diagnose::Source& source : program.sources(model))
-    if (wrapper_of_inner(program, source.ref) &&
-        source.ref.child(Field::object).text() != model.text())
-      return source.ref.child(Field::object);
-  return {};
 }
 
 bool is_optimizer(const Program& program, Ref value) {
@@ -220,6 +224,28 @@ void check_training_out_of_sight(const Program& program, Report& report) {
     }
 }
 
+// Its parameters are asked for between the backward pass and the next one, to clip them.
+bool clips_after(const Program& program, const CallRef& backward, Ref model) {
+  diagnose::NodeId next = backward.module->tree()[0].last;
+  for (const CallRef& other : backwards_of(program))
+    if (other.module == backward.module && other.call->node > backward.call->node)
+      next = std::min(next, other.call->node);
+  const auto asked = program.calls_named("parameters");
+  return std::any_of(asked.begin(), asked.end(), [&](const CallRef& call) {
+    return call.module == backward.module && call.receiver() &&
+           call.receiver().text() == model.text() && call.call->node > backward.call->node &&
+           call.call->node < next;
+  });
+}
+
+// Another model's loss, which this one is only a judge in: its own backward pass is another.
+bool is_judge_in(const Program& program, const CallRef& backward, Ref model) {
+  const auto all = backwards_of(program);
+  return !clips_after(program, backward, model) &&
+         std::any_of(all.begin(), all.end(),
+                     [&](const CallRef& other) { return clips_after(program, other, model); });
+}
+
 // loss = accelerator.unwrap_model(model).loss(x): the wrapper that prepare() returned is idle.
 void check_prepared(const Program& program, Report& report) {
   for (const CallRef& backward : backwards_of(program)) {
@@ -230,12 +256,15 @@ void check_prepared(const Program& program, Report& report) {
           program.is_evaluation(node))
         continue;
       const Ref model = prepared_gone_round(program, call);
-      if (!model) continue;
+      if (!model || is_judge_in(program, backward, model)) continue;
       const bool kept = model.node == call.call->function;
+      const bool below = facts::contains(Ref{call.module, call.call->function}.text(), ".module");
       Finding& finding =
           report.at(node, Confidence::likely,
-                    std::string(kept ? "the forward pass uses the model that was prepared"
-                                     : "the forward pass goes through accelerator.unwrap_model()") +
+                    std::string(kept    ? "the forward pass uses the model that was prepared"
+                                : below ? "the forward pass goes through .module"
+                                        : "the forward pass goes through "
+                                          "accelerator.unwrap_model()") +
                         ", not what accelerator.prepare() returned: its gradients are never "
                         "reduced and every process trains a model of its own");
       finding.severity = Severity::warning;
@@ -244,11 +273,47 @@ void check_prepared(const Program& program, Report& report) {
   }
 }
 
+void report_bypass(Report& report, Ref node, std::string_view how) {
+  report
+      .at(node, Confidence::certain,
+          std::string(how) +
+              ", not the wrapper: its gradients are never reduced and every rank trains a model of "
+              "its own")
+      .help = "Call the DDP object itself; send other methods through forward.";
+}
+
+// A wrapper is called beside the model that was taken out of one.
+bool trains_through_another(const Program& program,
+                            const std::vector<diagnose::ForwardCall>& forwards) {
+  return std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
+    return forward.wrap->kind == Wrapper::ddp && !program.under_no_grad(forward.call.ref()) &&
+           !has_lost_wrapper(program, forward.call);
+  });
+}
+
+constexpr std::string_view kLost =
+    "the name was given the model inside, and the forward pass goes through that";
+
+// Programs that make no wrapper themselves.
+void check_without_wrapper(const Program& program, Report& report) {
+  for (const CallRef& forward : unreduced_forwards(program))
+    report
+        .at(forward.ref(), Confidence::likely,
+            "no wrapper reduces the gradients of ranks that train on their own shares of the "
+            "data: every rank trains a model of its own")
+        .help = "Wrap the model in DistributedDataParallel before the optimizer is made.";
+  if (!program.uses(diagnose::Api::init_process_group) || program.framework_distributes()) return;
+  for (const CallRef& backward : backwards_of(program))
+    for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward)))
+      if (!program.under_no_grad(node) && has_lost_wrapper(program, program.as_call(node)))
+        report_bypass(report, node, kLost);
+}
+
 }  // namespace
 
 void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
   if (accelerate_wraps(program)) check_prepared(program, report);
-  if (!program.has_ddp()) return;
+  if (!program.has_ddp()) return check_without_wrapper(program, report);
   check_training_out_of_sight(program, report);
   for (const CallRef& backward : backwards_of(program)) {
     // After a forward of the wrapper its hooks reduce every gradient, wherever it comes from.
@@ -282,6 +347,12 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
       const Wrap* round = wrapper_gone_round(program, call);
       if (round != nullptr && !hands_on && never_trains_through(program, *round))
         how = "the forward pass goes through .module";
+      if (!hands_on && has_lost_wrapper(program, call) &&
+          !trains_through_another(program, forwards))
+        how = kLost;
+      const Wrap* left_out = wrapper_left_out_of(program, call);
+      if (left_out != nullptr && !hands_on && never_trains_through(program, *left_out))
+        how = "the forward pass goes through an object that was given .module";
       Ref below = object ? Ref{} : held_below(program, call);
       if (!object && !below) below = handed_to_library(program, call);
       if (below && !hands_on && !facts::only_without_distribution(program, node) &&
@@ -307,12 +378,7 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
       if (how.empty() ||
           (object && (is_frozen(program, object) || is_left_to_no_optimizer(program, object))))
         continue;
-      report
-          .at(node, Confidence::certain,
-              std::string(how) +
-                  ", not the wrapper: its gradients are never reduced and every rank "
-                  "trains a model of its own")
-          .help = "Call the DDP object itself; send other methods through forward.";
+      report_bypass(report, node, how);
     }
   }
 }

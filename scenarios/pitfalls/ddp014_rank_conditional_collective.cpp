@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/early_return.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/one_sided.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/torchmetrics.hpp"
@@ -174,9 +175,27 @@ void check_early_returns(const Program& program, Report& report) {
   for (const Api api : {Api::barrier, Api::all_reduce, Api::all_gather, Api::broadcast})
     for (const CallRef& call : program.calls(api))
       if (!in_sub_group(program, call)) flag(call, call.call->name);
+  for (const diagnose::ForwardCall& forward : program.forward_calls())
+    if (forward.wrap->kind == Wrapper::ddp && !program.under_no_grad(forward.call.ref()) &&
+        !program.is_evaluation(forward.call.ref()) &&
+        facts::training_loop_of(program, forward.call.ref()) != nullptr)
+      flag(forward.call, "train, whose gradients are reduced over all ranks");
+  for (const CallRef& call : training_out_of_sight(program))
+    flag(call, "train, whose gradients are reduced over all ranks");
   if (accelerate_wraps(program))
     for (const CallRef& call : program.calls_named("prepare"))
       if (is_of_accelerator(call)) flag(call, "prepare(), which builds DistributedDataParallel");
+}
+
+// with accelerator.main_process_first(): around the epochs.
+void check_turns(const Program& program, Report& report) {
+  for (const Ref& item : turns_around_training(program))
+    if (facts::is_reachable(program, item))
+      report
+          .at(item, Confidence::likely,
+              "the main process trains inside, while the others wait at the entrance until it is "
+              "done: its first reduction of gradients waits for them")
+          .help = "Keep only downloads and preprocessing inside; train below it.";
 }
 
 // if self.head is None: self.head = DDP(...) on one rank, where all ranks have made it above.
@@ -204,7 +223,9 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
         waits_for_commands(program, call))
       return;
     if (in_sub_group(program, call) || !facts::is_reachable(program, call.ref())) return;
-    const bool direct = static_cast<bool>(program.rank_guard(call.ref()));
+    const Ref guard = program.rank_guard(call.ref());
+    const bool direct = static_cast<bool>(guard);
+    if (direct && is_uncalled_test(program, guard)) return;
     report
         .at(call.ref(), direct ? Confidence::certain : Confidence::likely,
             what +
@@ -223,6 +244,9 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
   for (const Wrap& wrap : program.wraps())
     if (wrap.kind == Wrapper::ddp && !is_made_by_all_above(program, wrap))
       flag(wrap.call, "building DistributedDataParallel (a collective)");
+  for (const CallRef& call : gathers_of_shards(program))
+    flag(call, std::string(call.call->name) + "() of a sharded model, which gathers its shards,");
+  check_turns(program, report);
   if (program.imports("accelerate"))
     for (const Module* module : program.modules())
       for (const auto& call : module->calls())

@@ -2,7 +2,9 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/local_decisions.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/torchmetrics.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -22,60 +24,6 @@ using diagnose::TrainingLoop;
 namespace {
 
 constexpr std::string_view kOnMetric = "on a metric of this rank";
-
-bool depends_on_local_data(std::string_view condition) {
-  const std::string text = facts::lowered(condition);
-  for (const std::string_view word : {"isnan", "isfinite", "isinf", "is_nan"})
-    if (facts::contains(text, word)) return true;
-  return false;
-}
-
-// mask.sum() == 0, after mask = ~torch.isnan(batch), found in the same round.
-bool reads_local_data(const Program& program, Ref condition, Ref round) {
-  const auto& tree = condition.module->tree();
-  for (NodeId id = condition.node; id < tree[condition.node].last; ++id) {
-    if (tree[id].kind != Kind::identifier) continue;
-    for (const diagnose::Source& source : program.sources(condition.with(id)))
-      if (source.how == diagnose::Source::How::value && source.ref.module == round.module &&
-          tree.contains(round.node, source.ref.node) && depends_on_local_data(source.ref.text()))
-        return true;
-  }
-  return false;
-}
-
-bool stops_early(std::string_view condition) {
-  const std::string text = facts::lowered(condition);
-  for (const std::string_view word :
-       {"early_stop", "earlystop", "patience", "should_stop", "no_improve"})
-    if (facts::contains(text, word)) return true;
-  return false;
-}
-
-// bad > 20, where bad counts the rounds in which a loss or a score was no better, and starts anew
-// with one that was: if loss < best: bad = 0 else: bad += 1.
-bool counts_bad_rounds(const Program& program, Ref condition, Ref round) {
-  const auto& module = *condition.module;
-  const auto& tree = module.tree();
-  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
-  const Ref counter = condition.with(tree.child_at(condition.node, 0));
-  if (counter.kind() != Kind::identifier) return false;
-  bool starts_anew = false;
-  bool counts = false;
-  for (const std::uint32_t index : module.defs_of(counter.text(), false)) {
-    const auto& def = module.defs()[index];
-    if (def.value == kNoNode || !tree.contains(round.node, def.target)) continue;
-    const auto guards = program.guards(condition.with(def.target));
-    const bool on_metric = std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
-      return guard.condition.kind() == Kind::comparison &&
-             tree.contains(round.node, guard.condition.node) &&
-             says_any(guard.condition.text(), {"loss", "acc", "score", "metric", "best"});
-    });
-    const auto value = program.integer({&module, def.value});
-    starts_anew = starts_anew || (on_metric && def.kind == diagnose::DefKind::assign && value == 0);
-    counts = counts || (on_metric && def.kind == diagnose::DefKind::augmented && value == 1);
-  }
-  return starts_anew && counts;
-}
 
 bool holds_a_time(Ref value) {
   const auto calls = facts::calls_in(value);
@@ -137,6 +85,13 @@ bool is_collective(const CallRef& call) {
   for (const Api api : {Api::all_reduce, Api::broadcast, Api::all_gather, Api::reduce})
     if (call.call->api == api) return true;
   const std::string name = facts::lowered(call.call->name);
+  // logits.gather(1, index) and einops.reduce(x, "b c -> b", "mean") stay on this rank.
+  const std::string path = call.module->qualified(call.call->function);
+  for (const std::string_view package : {"torch.gather", "einops.", "functools.", "numpy."})
+    if (path.starts_with(package)) return false;
+  if (name == "gather" && path.empty() && call.receiver() &&
+      (call.positional(1) || call.keyword("index") || call.keyword("dim")))
+    return false;
   for (const std::string_view word : {"reduce", "gather", "broadcast"})
     if (facts::contains(name, word)) return true;
   return false;
@@ -144,12 +99,18 @@ bool is_collective(const CallRef& call) {
 
 // The ranks talk in the same round before one of them decides, or where the decision is computed.
 bool agrees_between_ranks(const Program& program, Ref statement, Ref round) {
+  const auto guards = program.guards(statement);
+  const auto trains = [](const CallRef& each) { return each.call->name == "backward"; };
+  const auto is_training_beside = [&](const CallRef& call) {
+    return program.callee(call) && program.subtree_calls(call.ref(), trains) && !guards.empty() &&
+           is_beside_training(program, call, guards.front().condition, round);
+  };
   for (const CallRef& call : facts::calls_in(round))
-    if (call.call->node < statement.node &&
+    if (call.call->node < statement.node && !is_training_beside(call) &&
         (is_collective(call) || reduces_on_compute(program, call) ||
          program.subtree_calls(call.ref(), is_collective)))
       return true;
-  for (const Guard& guard : program.guards(statement)) {
+  for (const Guard& guard : guards) {
     const auto calls = facts::calls_behind(program, guard.condition);
     if (std::any_of(calls.begin(), calls.end(),
                     [&](Ref call) { return program.subtree_calls(call, is_collective); }))
@@ -245,10 +206,12 @@ bool evaluates_whole_sets(const Program& program, Ref round) {
 }
 
 Finding& tell(Ref statement, std::string_view why, Report& report) {
-  const bool skips = statement.kind() == Kind::continue_statement;
+  std::string way = "break ";
+  if (statement.kind() == Kind::continue_statement) way = "continue ";
+  if (statement.kind() == Kind::return_statement) way = "return ";
   Finding& finding =
       report.at(statement, Confidence::likely,
-                std::string(skips ? "continue " : "break ") + std::string(why) +
+                way + std::string(why) +
                     ": the other ranks go on, so collectives pair up one step off or hang");
   finding.help =
       "All-reduce the condition first, so that every rank decides alike; or zero the loss "
@@ -368,11 +331,12 @@ void check_skipped_backwards(const Program& program, Report& report) {
                            is_verdict_on_loss(program, guard.condition) ||
                            reads_local_data(program, guard.condition, around);
         if (!local || agrees_between_ranks(program, backward.ref(), around)) continue;
-        report
-            .at(guard.condition, Confidence::likely,
-                "backward() is left out on a loss that only this rank sees: the other ranks wait "
-                "for it in the reduction of their gradients")
-            .help =
+        Finding& finding =
+            report.at(guard.condition, Confidence::likely,
+                      "backward() is left out on a loss that only this rank sees: the other ranks "
+                      "wait for it in the reduction of their gradients");
+        if (program.uses(Api::accelerator)) finding.severity = Severity::warning;
+        finding.help =
             "All-reduce the condition first, so that every rank decides alike; or zero the loss "
             "and call backward all the same.";
         break;
@@ -380,15 +344,63 @@ void check_skipped_backwards(const Program& program, Report& report) {
     }
 }
 
+// A statement that leaves a round of training.
+struct WayOut {
+  const TrainingLoop& loop;
+  Ref statement;
+  Ref round;
+  bool of_epochs;
+};
+
+// A step of the round is still to come: what is skipped below it are prints.
+bool skips_a_step(const WayOut& way) {
+  const auto& backwards = way.loop.backwards;
+  return way.statement.kind() != Kind::continue_statement ||
+         std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+           return backward.module != way.round.module ||
+                  !way.round.module->tree().contains(way.round.node, backward.call->node) ||
+                  backward.call->node > way.statement.node;
+         });
+}
+
+// Why ranks may decide apart; empty where nothing says so.
+std::string_view reason(const Program& program, Ref decision, const WayOut& way) {
+  const std::string_view text = decision.text();
+  // Norms of gradients are taken after the reduction, alike on all ranks.
+  if (facts::contains(facts::lowered(text), "norm")) return {};
+  std::string_view why;
+  if (depends_on_local_data(text)) why = "on a loss that only this rank sees";
+  if (program.guarded_by_rank(way.statement) != RankTest::none) return why;
+  if (reads_the_clock(program, decision)) why = "on the clock of this rank";
+  if (!way.of_epochs &&
+      (reads_an_output(program, decision) || reads_local_data(program, decision, way.round) ||
+       (skips_a_step(way) && reads_own_batch(program, decision, way.round))))
+    why = "on a value that only this rank computes";
+  if (way.of_epochs && (stops_early(text) || counts_bad_rounds(program, decision, way.round)))
+    why = kOnMetric;
+  if (counts_on_one_rank(program, decision)) why = "on a progress bar that only one rank counts";
+  if (is_kept_by_one_rank(program, decision, way.round)) why = "on a value that one rank keeps";
+  return why;
+}
+
+// Accelerate distributes, in DDP or by another engine: all of them reduce in each step.
+bool is_accelerated(const Program& program) {
+  const auto prepares = program.calls_named("prepare");
+  return program.uses(Api::accelerator) && program.wraps().empty() &&
+         std::any_of(prepares.begin(), prepares.end(), is_of_accelerator);
+}
+
 }  // namespace
 
 void check_rank_local_skip_or_break(const Program& program, Report& report) {
-  const bool by_hand = program.has_ddp() && !program.framework_distributes();
+  const bool by_accelerate = is_accelerated(program);
+  const bool by_hand = by_accelerate || (program.has_ddp() && !program.framework_distributes());
   if (by_hand || program.uses(Api::hvd_optimizer)) check_skipped_backwards(program, report);
   if (!by_hand) return;
   check_epochs_of_a_helper(program, report);
   for (const TrainingLoop& loop : program.training_loops())
-    for (const Kind kind : {Kind::continue_statement, Kind::break_statement})
+    for (const Kind kind :
+         {Kind::continue_statement, Kind::break_statement, Kind::return_statement})
       for (const Module* module : program.modules())
         for (const NodeId node : module->nodes_of(kind)) {
           const Ref statement{module, node};
@@ -405,22 +417,10 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
             if (!module->tree().contains(around.node, guard.condition.node) ||
                 !module->tree().contains(test, node))  // not of an if above that leaves the loop
               continue;
-            // Norms of gradients are taken after the reduction, alike on all ranks.
-            if (facts::contains(facts::lowered(guard.condition.text()), "norm")) continue;
-            if (depends_on_local_data(guard.condition.text()))
-              why = "on a loss that only this rank sees";
-            const bool every_rank = program.guarded_by_rank(statement) == RankTest::none;
-            if (every_rank && reads_the_clock(program, guard.condition))
-              why = "on the clock of this rank";
-            if (!of_epochs && every_rank) {
-              if (reads_an_output(program, guard.condition) ||
-                  reads_local_data(program, guard.condition, around))
-                why = "on a value that only this rank computes";
-            }
-            if (of_epochs && every_rank &&
-                (stops_early(guard.condition.text()) ||
-                 counts_bad_rounds(program, guard.condition, around)))
-              why = kOnMetric;
+            for (const Ref decision : decisions_behind(program, guard.condition, around))
+              if (const auto said = reason(program, decision, {loop, statement, around, of_epochs});
+                  !said.empty())
+                why = said;
             if (leaves_on_some_ranks(program, guard, statement, around)) some_ranks = true;
           }
           if (some_ranks) why = "under a test of the rank";
@@ -430,6 +430,7 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
               (!some_ranks && !in_handler && agrees_between_ranks(program, statement, around)))
             continue;
           Finding& finding = tell(statement, why, report);
+          if (by_accelerate) finding.severity = Severity::warning;  // it may run as one process
           if (why == kOnMetric && evaluates_whole_sets(program, around)) tell_as_note(finding);
         }
 }

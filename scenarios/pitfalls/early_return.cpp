@@ -68,6 +68,19 @@ bool others_go_on(Ref branch, Ref collective) {
   return true;
 }
 
+// if epoch > 3: in `for epoch in ...` below the return: it holds in some round.
+bool holds_in_some_round(const Program& program, Ref condition, Ref leaving) {
+  const Ref loop = program.innermost_loop(condition);
+  if (loop.kind() != Kind::for_statement || loop.module != leaving.module ||
+      loop.module->tree().contains(loop.node, leaving.node))
+    return false;
+  const std::string_view variable = loop.child(Field::left).text();
+  const auto& tree = condition.module->tree();
+  for (NodeId id = condition.node; id < tree[condition.node].last; ++id)
+    if (tree[id].kind == Kind::identifier && tree.text(id) == variable) return true;
+  return false;
+}
+
 // What must hold for the collective holds at the return too, or says that there are ranks.
 bool comes_to(const Program& program, Ref leaving, Ref collective) {
   const auto there = program.guards(leaving);
@@ -75,7 +88,9 @@ bool comes_to(const Program& program, Ref leaving, Ref collective) {
   for (const Guard& guard : program.guards(collective)) {
     const NodeId owner = tree[guard.condition.node].parent;
     const bool passed = !guard.holds && !tree.contains(owner, collective.node);
-    if (passed || program.is_distributed_flag(guard.condition)) continue;
+    if (passed || program.is_distributed_flag(guard.condition) ||
+        holds_in_some_round(program, guard.condition, leaving))
+      continue;
     if (std::none_of(there.begin(), there.end(), [&](const Guard& other) {
           return other.holds == guard.holds && other.condition.text() == guard.condition.text();
         }))

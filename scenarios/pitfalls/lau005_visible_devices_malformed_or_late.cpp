@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 namespace bench::pitfalls {
 
@@ -85,9 +86,73 @@ bool is_for_children(const Program& program, Ref assignment) {
   });
 }
 
+constexpr std::string_view kVariable = "CUDA_VISIBLE_DEVICES";
+
+// Letters to put in, leave out or change to come from one word to the other (V. Levenshtein, 1966).
+std::size_t edits_between(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t i = 0; i < row.size(); ++i) row[i] = i;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0]++;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0U : 1U)});
+      diagonal = above;
+    }
+  }
+  return row.back();
+}
+
+// CUDA_VISIBLE_DEVICE, CUDA_VISIABLE_DEVICES, cuda_visible_devices
+bool is_misspelt(std::string_view name) {
+  constexpr std::size_t kSlips = 3;
+  if (name == kVariable || name.size() + kSlips < kVariable.size()) return false;
+  std::string upper(name);
+  std::transform(upper.begin(), upper.end(), upper.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return upper.starts_with("CUDA") && edits_between(upper, kVariable) <= kSlips;
+}
+
+// The script gives the variable its value under the right name too, or reads its own name back.
+bool is_used_otherwise(const Program& program, std::string_view misspelt) {
+  for (const Module* module : program.modules()) {
+    const auto& tree = module->tree();
+    for (NodeId id = 0; id < tree.size(); ++id) {
+      const Ref node{module, id};
+      if (node.kind() != Kind::subscript && node.kind() != Kind::call) continue;
+      const std::string name = program.environment_name(node);
+      const bool is_set = tree[id].field == Field::left;
+      if ((name == kVariable && is_set) || (name == misspelt && !is_set)) return true;
+    }
+  }
+  return false;
+}
+
+void check_name_of_variable(const Program& program, Report& report) {
+  const auto told = [](std::string_view name) {
+    return std::string(name) + " is no variable that CUDA reads: " + std::string(kVariable) +
+           " is, and every GPU stays visible";
+  };
+  for (const LaunchLine& launch : program.launches())
+    for (const auto& [name, value] : launch.environment)
+      if (is_misspelt(name) && !launch.environment.contains(std::string(kVariable)))
+        report.at_word(launch.file, value, Confidence::certain, told(name)).help =
+            "Spell it " + std::string(kVariable) + ".";
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::assignment)) {
+      const Ref target = Ref{module, node}.child(Field::left);
+      if (target.kind() != Kind::subscript) continue;
+      const std::string name = program.environment_name(target);
+      if (is_misspelt(name) && !is_used_otherwise(program, name))
+        report.at(target, Confidence::certain, told(name)).help =
+            "Spell it " + std::string(kVariable) + ".";
+    }
+}
+
 }  // namespace
 
 void check_visible_devices_malformed_or_late(const Program& program, Report& report) {
+  check_name_of_variable(program, report);
   for (const LaunchLine& launch : program.launches()) {
     const auto found = launch.environment.find("CUDA_VISIBLE_DEVICES");
     if (found == launch.environment.end() || !found->second.literal) continue;

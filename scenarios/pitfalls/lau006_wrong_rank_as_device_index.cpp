@@ -18,6 +18,14 @@ namespace {
 bool tells_ranks_apart(const Program& program, Ref rank) {
   for (const char* word : {"LOCAL_RANK\"", "LOCAL_RANK'", "SLURM_LOCALID"})
     if (program.mentions(word)) return true;
+  // torch.cuda.set_device(args.local_rank)
+  const auto binds = program.calls(Api::set_device);
+  if (std::any_of(binds.begin(), binds.end(), [&](const CallRef& call) {
+        const Ref device = call.argument(0, "device");
+        return device && device.kind() != Kind::binary && program.is_local_rank(device) &&
+               !program.is_rank(device);
+      }))
+    return true;
   const auto sources = program.sources(rank);
   return facts::contains(facts::lowered(rank.text()), "local_rank") &&
          std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
@@ -102,6 +110,10 @@ bool names_its_cards(const Program& program) {
 
 // {"cuda:0": f"cuda:{rank}"}, or the device itself.
 Ref global_rank_in_map(const Program& program, Ref map) {
+  if (map && map.kind() == Kind::identifier)
+    if (const auto sources = program.sources(map);
+        sources.size() == 1 && sources.front().ref.kind() == Kind::dictionary)
+      map = sources.front().ref;
   if (!map || map.kind() != Kind::dictionary) return global_rank_in(program, map);
   const auto& tree = map.module->tree();
   for (auto at = tree[map.node].first_child; at != diagnose::kNoNode; at = tree[at].next_sibling)

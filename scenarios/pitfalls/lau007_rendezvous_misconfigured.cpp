@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/nodes_of_job.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
@@ -30,9 +32,79 @@ bool is_first_of_known_nodes(const Program& program, const LaunchLine& first) {
                      });
 }
 
+// Also cfg.world_size of an object that is handed to the ranks: what the script puts there.
+bool counts_nodes_somewhere(const Program& program, Ref size) {
+  if (facts::counts_nodes(program, size)) return true;
+  if (!size || size.kind() != diagnose::Kind::attribute) return false;
+  const auto& module = *size.module;
+  const auto& defs = module.defs_of(size.child(diagnose::Field::attribute).text(), true);
+  return defs.size() == 1 &&
+         facts::counts_nodes(program, size.with(module.defs()[defs.front()].value));
+}
+
+// world_size = gpus * nodes, with ranks that count on from node to node: all of them join one
+// group.
+bool joins_nodes(const Program& program) {
+  const auto joins = program.calls(diagnose::Api::init_process_group);
+  return facts::computes_global_rank(program) &&
+         std::any_of(joins.begin(), joins.end(), [&](const CallRef& join) {
+           return counts_nodes_somewhere(program, join.argument(3, "world_size"));
+         });
+}
+
+// The only thing that gives the address, whatever was in the environment.
+bool is_only_address(const Program& program, Ref assignment) {
+  const auto& guards = program.guards(assignment);
+  if (std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+        return !facts::contains(guard.condition.text(), "__name__");
+      }))
+    return false;
+  int addresses = 0;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::NodeId node : module->nodes_of(diagnose::Kind::assignment))
+      if (program.environment_name(Ref{module, node}.child(diagnose::Field::left)) == "MASTER_ADDR")
+        ++addresses;
+  return addresses == 1;
+}
+
+// os.environ["MASTER_ADDR"] = "localhost" on every node of several.
+void check_address_in_script(const Program& program, Report& report) {
+  if (!joins_nodes(program)) return;
+  const auto flag = [&](Ref value, std::string_view address) {
+    Finding& finding =
+        report.at(value, Confidence::likely,
+                  "the ranks of all nodes meet at " + std::string(address) +
+                      ": those of a second node look for rank 0 on their own machine until the "
+                      "time-out");
+    finding.severity = Severity::warning;  // one node of the several that the script offers
+    finding.help = "Take the address of the first node from an option or from MASTER_ADDR.";
+  };
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::NodeId node : module->nodes_of(diagnose::Kind::assignment)) {
+      const Ref assignment{module, node};
+      if (program.environment_name(assignment.child(diagnose::Field::left)) != "MASTER_ADDR" ||
+          !is_only_address(program, assignment))
+        continue;
+      const Ref value = assignment.child(diagnose::Field::right);
+      const auto given = program.evaluate(value);
+      if (given.is_string() && !given.is_default && is_loopback(given.string))
+        flag(value, given.string);
+    }
+  for (const CallRef& join : program.calls(diagnose::Api::init_process_group)) {
+    const Ref method = join.argument(1, "init_method");
+    const auto given = method ? program.evaluate(method) : diagnose::Value{};
+    constexpr std::string_view kTcp = "tcp://";
+    if (given.is_string() && !given.is_default && given.string.starts_with(kTcp) &&
+        is_loopback(std::string_view(given.string).substr(kTcp.size())) &&
+        counts_nodes_somewhere(program, join.argument(3, "world_size")))
+      flag(method, given.string);
+  }
+}
+
 }  // namespace
 
 void check_rendezvous_misconfigured(const Program& program, Report& report) {
+  check_address_in_script(program, report);
   for (const LaunchLine& launch : program.launches()) {
     if (launch.launcher != Launcher::torchrun && launch.launcher != Launcher::launch_module)
       continue;

@@ -171,12 +171,36 @@ bool speaks_of_slurm(std::string_view source) {
 
 }  // namespace
 
+namespace {
+
+// args.n_nodes = 1, wherever the name stands: no more than one.
+bool is_said_to_be_one(const Program& program, std::string_view word) {
+  std::size_t mentions = 0;
+  std::size_t ones = 0;
+  for (const auto* module : program.modules()) {
+    const std::string_view source = module->tree().source();
+    for (std::size_t at = source.find(word); at != std::string_view::npos;
+         at = source.find(word, at + 1))
+      ++mentions;
+    for (const bool attribute : {false, true})
+      for (const std::uint32_t index : module->defs_of(word, attribute)) {
+        const auto& def = module->defs()[index];
+        if (def.kind == diagnose::DefKind::assign && def.value != kNoNode &&
+            module->text(def.value) == "1")
+          ++ones;
+      }
+  }
+  return ones > 0 && ones == mentions;
+}
+
+}  // namespace
+
 bool expects_nodes(const Program& program) {
   for (const auto& launch : program.launches())
     if (launch.nodes().value_or(1) > 1) return true;
   for (const char* word : {"nnodes", "num_nodes", "node_rank", "n_nodes", "HOSTFILE",
                            "PBS_NODEFILE", "submitit", "--nodes", "% torch.cuda.device_count()"})
-    if (speaks_of(program, word)) return true;
+    if (speaks_of(program, word) && !is_said_to_be_one(program, word)) return true;
   const auto& modules = program.modules();
   return std::any_of(modules.begin(), modules.end(), [](const diagnose::Module* module) {
     return speaks_of_slurm(module->tree().source());

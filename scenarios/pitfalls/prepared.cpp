@@ -208,8 +208,10 @@ bool accelerate_wraps(const Program& program) {
   return false;
 }
 
-CallRef preparation_of_wrapper(const Program& program, Ref object) {
-  if (!prepare_wraps_in_ddp(program) || is_unwrapped_into(program, object.text())) return {};
+namespace {
+
+CallRef wrapping_preparation(const Program& program, Ref object) {
+  if (is_unwrapped_into(program, object.text())) return {};
   const auto [prepare, name] = preparation_behind(program, object);
   if (!prepare || is_unwrapped_into(program, name.text()) ||
       (!is_used_as_module(program, object) && !is_used_as_module(program, name)))
@@ -217,6 +219,18 @@ CallRef preparation_of_wrapper(const Program& program, Ref object) {
   // Accelerate leaves a model alone that has nothing to train.
   if (is_frozen(program, object) || is_frozen(program, name)) return {};
   return runs_wherever(program, prepare.ref(), object) ? prepare : CallRef{};
+}
+
+}  // namespace
+
+CallRef preparation_of_wrapper(const Program& program, Ref object) {
+  return prepare_wraps_in_ddp(program) ? wrapping_preparation(program, object) : CallRef{};
+}
+
+CallRef preparation_gone_below(const Program& program, Ref object) {
+  return program.uses(Api::accelerator) && !speaks_of_another_engine(program)
+             ? wrapping_preparation(program, object)
+             : CallRef{};
 }
 
 CallRef preparation_of_model(const Program& program, Ref object) {

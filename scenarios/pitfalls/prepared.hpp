@@ -20,6 +20,9 @@ CallRef preparation_of_model(const Program& program, Ref object);
 // save it, does not matter.
 CallRef preparation_of_wrapper(const Program& program, Ref object);
 
+// The same for model in model.module(x), of a program that reaches into the wrapper.
+CallRef preparation_gone_below(const Program& program, Ref object);
+
 // The prepare() call that gave a loader its value, here or in every caller that hands it on.
 CallRef preparation_of_loader(const Program& program, Ref loader);
 

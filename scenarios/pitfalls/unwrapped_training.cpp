@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/unwrapped_training.hpp"
 
+#include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/frozen.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
@@ -8,6 +9,7 @@
 
 namespace bench::pitfalls {
 
+using diagnose::Field;
 using diagnose::FunctionRef;
 using diagnose::Kind;
 
@@ -55,9 +57,19 @@ Ref unwrapped_for(const Program& program, const CallRef& call) {
   Ref object{call.module, call.call->function};
   if (const Ref receiver = call.receiver()) object = receiver;
   object = without_cast(program, object);
+  // model.module(x), model.module.loss(x)
+  for (const Ref each : {Ref{call.module, call.call->function}, object})
+    if (each.kind() == Kind::attribute && each.child(Field::attribute).text() == "module")
+      return each.child(Field::object);
   if (object.kind() == Kind::identifier)
     object = without_cast(program, only_value(program, object));
   return unwrapped_by(program, program.as_call(object));
+}
+
+// model.module(x), model.module.loss(x)
+bool is_below_wrapper(const CallRef& call, Ref model) {
+  return facts::contains(Ref{call.module, call.call->function}.text(),
+                         std::string(model.text()) + ".module");
 }
 
 // The prepared model is called for training somewhere, or handed to something that may call it.
@@ -124,7 +136,8 @@ Ref prepared_gone_round(const Program& program, const CallRef& call) {
     return is_frozen(program, kept) || is_left_to_no_optimizer(program, kept) ? Ref{} : kept;
   const Ref model = unwrapped_for(program, call);
   if (!model || model.kind() != Kind::identifier) return {};
-  const CallRef prepare = preparation_of_wrapper(program, model);
+  const CallRef prepare = is_below_wrapper(call, model) ? preparation_gone_below(program, model)
+                                                        : preparation_of_wrapper(program, model);
   if (!prepare || !is_of_accelerator(prepare) || !has_parameters_in_use(program, model) ||
       is_left_to_no_optimizer(program, model) || may_train_through(program, prepare, model))
     return {};

@@ -1,0 +1,232 @@
+#include "scenarios/pitfalls/local_decisions.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/metric_sums.hpp"
+#include "scenarios/pitfalls/words.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Field;
+using diagnose::Guard;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::NodeId;
+using diagnose::RankTest;
+using diagnose::Source;
+
+namespace {
+
+// Targets of plain assignments to the variable within the round.
+std::vector<Assigned> changes_in(Ref round, const std::string& name) {
+  std::vector<Assigned> out = assignments_in(round);
+  std::erase_if(out, [&](const Assigned& each) { return each.name != name; });
+  return out;
+}
+
+bool is_under_main_rank(const Program& program, Ref node, Ref round) {
+  const auto guards = program.guards(node);
+  return std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+    return guard.holds && round.module->tree().contains(round.node, guard.condition.node) &&
+           program.rank_test(guard.condition) == RankTest::main_only;
+  });
+}
+
+bool is_of_truth(Ref value) { return value.kind() == Kind::true_literal || value.text() == "1"; }
+
+// y in `for x, y in loader`, or something that the round makes of it by methods of tensors.
+bool is_of_batch(const Program& program, Ref name, Ref round, int depth = 0) {
+  constexpr int kSteps = 3;
+  if (name.kind() != Kind::identifier || depth > kSteps) return false;
+  const auto sources = program.sources(name);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    if (source.how == Source::How::loop_item)
+      return source.ref.module == round.module &&
+             round.module->tree().contains(round.node, source.ref.node) &&
+             program.innermost_loop(name) == round;
+    Ref object = source.ref;
+    while (object != name) {
+      if (const CallRef call = program.as_call(object); call && call.receiver())
+        object = call.receiver();
+      else if (object.kind() == Kind::subscript)
+        object = object.with(object.module->tree()[object.node].first_child);
+      else
+        break;
+    }
+    return object.kind() == Kind::identifier && object != name && object != source.ref &&
+           is_of_batch(program, object, round, depth + 1);
+  });
+}
+
+// mask.sum(), (y > 0).any(): a number that the contents of the batch decide.
+bool is_reduction(const Program& program, const CallRef& call, Ref round) {
+  constexpr std::string_view kReductions[] = {"sum", "any", "all", "max", "min", "mean"};
+  if (!call || !call.receiver() ||
+      std::find(std::begin(kReductions), std::end(kReductions), call.call->name) ==
+          std::end(kReductions))
+    return false;
+  const auto& tree = call.module->tree();
+  const NodeId receiver = call.receiver().node;
+  for (NodeId id = receiver; id < tree[receiver].last; ++id)
+    if (tree[id].kind == Kind::identifier && tree[id].field != Field::attribute &&
+        is_of_batch(program, call.ref().with(id), round))
+      return true;
+  return false;
+}
+
+// loss > 100, loss != loss, where the loss comes from the wrapped model.
+bool compares_loss(const Program& program, Ref condition) {
+  const auto& tree = condition.module->tree();
+  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2 ||
+      tree[condition.node].op == diagnose::Op::is ||
+      tree[condition.node].op == diagnose::Op::is_not)
+    return false;
+  const Ref left = condition.with(tree.child_at(condition.node, 0));
+  const Ref right = condition.with(tree.child_at(condition.node, 1));
+  const bool bound = right.text() == left.text() || program.evaluate(right).is_integer() ||
+                     right.kind() == Kind::floating;
+  return left.kind() == Kind::identifier && bound &&
+         facts::contains(facts::lowered(left.text()), "loss") &&
+         !facts::forwards_behind(program, left).empty();
+}
+
+bool is_builtin_of_numbers(std::string_view name) {
+  for (const std::string_view each : {"float", "int", "len", "sum", "min", "max", "mean", "item",
+                                      "round", "abs", "average", "array", "range", "enumerate"})
+    if (name == each) return true;
+  return false;
+}
+
+}  // namespace
+
+bool depends_on_local_data(std::string_view condition) {
+  const std::string text = facts::lowered(condition);
+  for (const std::string_view word : {"isnan", "isfinite", "isinf", "is_nan"})
+    if (facts::contains(text, word)) return true;
+  return false;
+}
+
+// mask.sum() == 0, after mask = ~torch.isnan(batch), found in the same round.
+bool reads_local_data(const Program& program, Ref condition, Ref round) {
+  const auto& tree = condition.module->tree();
+  for (NodeId id = condition.node; id < tree[condition.node].last; ++id) {
+    if (tree[id].kind != Kind::identifier) continue;
+    for (const diagnose::Source& source : program.sources(condition.with(id)))
+      if (source.how == diagnose::Source::How::value && source.ref.module == round.module &&
+          tree.contains(round.node, source.ref.node) && depends_on_local_data(source.ref.text()))
+        return true;
+  }
+  return false;
+}
+
+bool stops_early(std::string_view condition) {
+  const std::string text = facts::lowered(condition);
+  for (const std::string_view word :
+       {"early_stop", "earlystop", "patience", "should_stop", "no_improve"})
+    if (facts::contains(text, word)) return true;
+  return false;
+}
+
+// bad > 20, where bad counts the rounds in which a loss or a score was no better, and starts anew
+// with one that was: if loss < best: bad = 0 else: bad += 1.
+bool counts_bad_rounds(const Program& program, Ref condition, Ref round) {
+  const auto& module = *condition.module;
+  const auto& tree = module.tree();
+  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
+  const Ref counter = condition.with(tree.child_at(condition.node, 0));
+  if (counter.kind() != Kind::identifier) return false;
+  bool starts_anew = false;
+  bool counts = false;
+  for (const std::uint32_t index : module.defs_of(counter.text(), false)) {
+    const auto& def = module.defs()[index];
+    if (def.value == kNoNode || !tree.contains(round.node, def.target)) continue;
+    const auto guards = program.guards(condition.with(def.target));
+    const bool on_metric = std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+      return guard.condition.kind() == Kind::comparison &&
+             tree.contains(round.node, guard.condition.node) &&
+             says_any(guard.condition.text(), {"loss", "acc", "score", "metric", "best"});
+    });
+    const auto value = program.integer({&module, def.value});
+    starts_anew = starts_anew || (on_metric && def.kind == diagnose::DefKind::assign && value == 0);
+    counts = counts || (on_metric && def.kind == diagnose::DefKind::augmented && value == 1);
+  }
+  return starts_anew && counts;
+}
+
+std::vector<Ref> decisions_behind(const Program& program, Ref condition, Ref round) {
+  std::vector<Ref> out{condition};
+  if (condition.kind() != Kind::identifier && condition.kind() != Kind::attribute) return out;
+  for (const Assigned& change : changes_in(round, std::string(condition.text()))) {
+    if (!is_of_truth(change.value)) continue;
+    for (const Guard& guard : program.guards(change.value))
+      if (guard.holds && round.module->tree().contains(round.node, guard.condition.node))
+        out.push_back(guard.condition);
+  }
+  return out;
+}
+
+bool is_kept_by_one_rank(const Program& program, Ref condition, Ref round) {
+  if (program.rank_test(condition) != RankTest::none) return false;
+  const auto names = variables_in(condition);
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    const auto changes = changes_in(round, name);
+    return !changes.empty() &&
+           std::all_of(changes.begin(), changes.end(), [&](const Assigned& change) {
+             return is_under_main_rank(program, condition.with(change.target), round);
+           });
+  });
+}
+
+bool counts_on_one_rank(const Program& program, Ref condition) {
+  const auto& tree = condition.module->tree();
+  for (NodeId id = condition.node; id < tree[condition.node].last; ++id) {
+    const Ref count = condition.with(id);
+    if (count.kind() != Kind::attribute || count.child(Field::attribute).text() != "n") continue;
+    for (const Source& source : program.sources(count.child(Field::object))) {
+      const CallRef bar = program.as_call(source.ref);
+      if (bar && bar.call->name.starts_with("tqdm") && bar.keyword("disable") &&
+          program.rank_test(bar.keyword("disable")) == RankTest::not_main)
+        return true;
+    }
+  }
+  return false;
+}
+
+bool reads_own_batch(const Program& program, Ref condition, Ref round) {
+  if (compares_loss(program, condition)) return true;
+  const auto calls = facts::calls_in(condition);
+  return std::any_of(calls.begin(), calls.end(),
+                     [&](const CallRef& call) { return is_reduction(program, call, round); });
+}
+
+bool is_beside_training(const Program& program, const CallRef& training, Ref condition, Ref round) {
+  if (!program.callee(training)) return false;
+  const auto assigned = assignments_in(round);
+  VariableNames names = variables_in(condition);
+  // stopper(val_loss), above stopper.early_stop
+  for (const CallRef& call : facts::calls_in(round)) {
+    Ref object{call.module, call.call->function};
+    if (const Ref receiver = call.receiver()) object = receiver;
+    const bool steers = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return name == object.text() || name.starts_with(std::string(object.text()) + ".");
+    });
+    if (!steers) continue;
+    const auto given = variables_in(call.ref().child(Field::arguments));
+    names.insert(given.begin(), given.end());
+  }
+  names = behind(names, assigned);
+  bool is_computed = false;
+  for (const Assigned& each : assigned) {
+    if (!names.contains(each.name)) continue;
+    for (const CallRef& call : facts::calls_in(each.value)) {
+      if (call.call == training.call) return false;
+      const bool known = program.callee(call) || is_builtin_of_numbers(call.call->name);
+      if (!known) return false;
+      is_computed = is_computed || static_cast<bool>(program.callee(call));
+    }
+  }
+  return is_computed;
+}
+
+}  // namespace bench::pitfalls

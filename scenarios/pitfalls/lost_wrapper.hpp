@@ -1,0 +1,18 @@
+// Calls that go round a DDP wrapper which the name called held before, or which the object called
+// was made from.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+// Below model = model.module and model = load(model.module, states), where nothing wraps the name
+// again, model(x) goes round the wrapper. It may have been made out of sight, where a test for
+// distribution says that there is one.
+bool has_lost_wrapper(const Program& program, const CallRef& call);
+
+// The wrapper that flow(x) goes round after flow = Flow(model.module), where Flow is a class of a
+// file that is not there; null where the call does no such thing.
+const diagnose::Wrap* wrapper_left_out_of(const Program& program, const CallRef& call);
+
+}  // namespace bench::pitfalls

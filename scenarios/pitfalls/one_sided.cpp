@@ -1,0 +1,114 @@
+#include "scenarios/pitfalls/one_sided.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Source;
+
+namespace {
+
+bool is_sharded(const Program& program, Ref model) {
+  const auto sources = program.module_sources(model);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    return made && source.how == Source::How::value && made.call->api == Api::fsdp;
+  });
+}
+
+// All parameters are there already, as all ranks asked for them.
+bool holds_all_parameters(const Program& program, Ref node) {
+  return static_cast<bool>(program.enclosing_with(
+      node, [](Ref item) { return facts::contains(item.text(), "summon_full_params"); }));
+}
+
+// Training under Accelerate, in a wrapper of the program's own, or by a Trainer.
+std::vector<CallRef> trainings(const Program& program) {
+  std::vector<CallRef> out;
+  if (program.has_ddp() || accelerate_wraps(program))
+    for (const auto& loop : program.training_loops())
+      out.insert(out.end(), loop.backwards.begin(), loop.backwards.end());
+  for (const CallRef& call : program.calls_named("train"))
+    if (call.receiver() && program.comes_from(call.receiver(), Api::hf_trainer))
+      out.push_back(call);
+  return out;
+}
+
+// The item of a `with` around the node or around a call that leads to it.
+Ref turn_around(const Program& program, Ref node) {
+  constexpr int kCallers = 4;
+  for (int depth = 0; depth < kCallers && node; ++depth) {
+    const Ref item = program.enclosing_with(node, [](Ref each) {
+      return facts::contains(each.text(), "process_first(") ||
+             facts::contains(each.text(), "zero_first(");
+    });
+    if (item) return item;
+    const auto function = program.enclosing_function(node);
+    const auto& sites = function ? program.call_sites(function) : std::vector<CallRef>{};
+    node = sites.size() == 1 ? sites.front().ref() : Ref{};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<CallRef> gathers_of_shards(const Program& program) {
+  std::vector<CallRef> out;
+  if (!program.uses(Api::fsdp) || program.mentions("LOCAL_STATE_DICT") ||
+      program.mentions("SHARDED_STATE_DICT"))
+    return out;
+  for (const CallRef& call : program.calls_named("state_dict"))
+    if (call.receiver() && is_sharded(program, call.receiver()) &&
+        !holds_all_parameters(program, call.ref()))
+      out.push_back(call);
+  for (const std::string_view name : {"get_model_state_dict", "get_optimizer_state_dict",
+                                      "full_optim_state_dict", "optim_state_dict"})
+    for (const CallRef& call : program.calls_named(name))
+      if (is_sharded(program, call.argument(0, "model"))) out.push_back(call);
+  return out;
+}
+
+std::vector<Ref> turns_around_training(const Program& program) {
+  std::vector<Ref> out;
+  for (const CallRef& call : trainings(program)) {
+    const Ref item = turn_around(program, call.ref());
+    if (item && std::find(out.begin(), out.end(), item) == out.end()) out.push_back(item);
+  }
+  return out;
+}
+
+bool is_uncalled_test(const Program& program, Ref condition) {
+  if (condition.kind() == diagnose::Kind::not_expression)
+    condition = condition.child(diagnose::Field::argument);
+  if (condition.kind() != diagnose::Kind::identifier || condition.text() != "is_main_process" ||
+      program.sources(condition).size() > 1)
+    return false;
+  const auto& module = *condition.module;
+  const auto& defs = module.defs_of(condition.text(), false);
+  return defs.size() == 1 && module.defs()[defs.front()].kind == diagnose::DefKind::import;
+}
+
+std::vector<CallRef> training_out_of_sight(const Program& program) {
+  std::vector<CallRef> out;
+  if (!program.has_ddp() || program.framework_distributes()) return out;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      const bool trains = made.name == "train" || made.name.starts_with("train_");
+      if (!trains || !call.positional(0) || program.callee(call) || program.class_of_call(call) ||
+          !program.innermost_loop(call.ref()))
+        continue;
+      // model.train(True)
+      const Ref first = call.positional(0);
+      if (first.kind() != diagnose::Kind::true_literal &&
+          first.kind() != diagnose::Kind::false_literal)
+        out.push_back(call);
+    }
+  return out;
+}
+
+}  // namespace bench::pitfalls
