@@ -2,6 +2,8 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::ClassRef;
@@ -21,6 +23,16 @@ bool forward_branches(const Program& program, const Wrap& wrap) {
   return false;
 }
 
+// model._set_static_graph(), the method behind static_graph=True.
+bool is_made_static(const Program& program, const Wrap& wrap) {
+  const auto calls = program.calls_named("_set_static_graph");
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.receiver() && program.wrap_of(call.receiver(), Wrapper::ddp) == &wrap &&
+           !facts::exclusive(call.ref(), wrap.call.ref()) &&
+           facts::is_reachable(program, call.ref());
+  });
+}
+
 }  // namespace
 
 void check_needless_unused_search(const Program& program, Report& report) {
@@ -28,7 +40,8 @@ void check_needless_unused_search(const Program& program, Report& report) {
     if (wrap.kind != Wrapper::ddp) continue;
     const Ref flag = wrap.call.keyword("find_unused_parameters");
     if (!flag || flag.kind() != Kind::true_literal) continue;
-    if (program.is_literal_true(wrap.call.keyword("static_graph"))) {
+    if (program.is_literal_true(wrap.call.keyword("static_graph")) ||
+        is_made_static(program, wrap)) {
       report
           .at(flag, Confidence::certain,
               "find_unused_parameters=True is not needed with static_graph=True, which finds "

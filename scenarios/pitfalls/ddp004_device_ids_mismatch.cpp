@@ -40,13 +40,56 @@ bool is_named_class(const Program& program, const CallRef& call) {
          std::isupper(static_cast<unsigned char>(call.call->name.front())) != 0;
 }
 
+// base.to(rank), where the name holds what the call made.
+bool is_moved_below(const Program& program, const CallRef& made) {
+  for (const std::string_view method : {"to", "cuda"})
+    for (const CallRef& move : program.calls_named(method)) {
+      if (!move.receiver()) continue;
+      const auto sources = program.module_sources(move.receiver());
+      if (std::any_of(sources.begin(), sources.end(),
+                      [&](const Source& source) { return source.ref == made.ref(); }))
+        return true;
+    }
+  return false;
+}
+
+// AutoModel.from_pretrained(name), also inside get_peft_model(model, config): on the CPU, unless it
+// is quantized, or told where to go.
+enum class Origin : std::uint8_t { unknown, on_cpu, quantized };
+Origin pretrained_origin(const Program& program, Ref value, int depth = 0) {
+  constexpr int kAdapters = 2;
+  const CallRef call = program.as_call(value);
+  if (!call || depth > kAdapters || program.callee(call)) return Origin::unknown;
+  if (call.call->name == "get_peft_model") {
+    bool is_plain = false;
+    for (const Source& source : program.module_sources(call.argument(0, "model"))) {
+      const Origin origin = pretrained_origin(program, source.ref, depth + 1);
+      if (origin == Origin::unknown) return origin;
+      is_plain = is_plain || origin == Origin::on_cpu;
+    }
+    return is_plain ? Origin::on_cpu : Origin::quantized;
+  }
+  if (call.call->name != "from_pretrained" || call.has_splat() ||
+      !facts::contains(Ref{call.module, call.call->function}.text(), "Auto"))
+    return Origin::unknown;
+  const std::string_view text = call.ref().text();
+  if (facts::contains(text, "quantization") || facts::contains(text, "load_in_"))
+    return Origin::quantized;
+  return is_moved_within(text) || is_moved_below(program, call) ? Origin::unknown : Origin::on_cpu;
+}
+
 // Every module it can be is built here, from a class of this program or of a library. Where the
 // branch that does not wrap moves the model, so is what a class of another file gives: it does not
 // move itself.
 bool is_built_here(const Program& program, const Wrap& wrap, bool moved_elsewhere) {
   const auto sources = program.module_sources(wrap.module);
+  // One of several branches that is left on the CPU is enough, beside those that quantize.
+  const bool any_on_cpu = std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    return pretrained_origin(program, source.ref) == Origin::on_cpu;
+  });
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef call = program.as_call(source.ref);
+    if (any_on_cpu && pretrained_origin(program, source.ref) != Origin::unknown) return true;
     if (!call || is_moved_within(call.ref().text())) return false;
     return program.class_of_call(call) || is_on_cpu(call.module->qualified(call.call->function)) ||
            (moved_elsewhere && is_named_class(program, call));

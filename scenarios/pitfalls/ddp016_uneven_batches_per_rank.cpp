@@ -122,6 +122,44 @@ bool is_for_validation(Ref slice) {
   return false;
 }
 
+// index % world_size != rank, and == rank.
+bool asks_for_turn(const Program& program, Ref condition) {
+  const auto& tree = condition.module->tree();
+  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
+  const Ref left = condition.with(tree.child_at(condition.node, 0));
+  const Ref right = condition.with(tree.child_at(condition.node, 1));
+  const bool compares = tree[condition.node].op == diagnose::Op::not_equal ||
+                        tree[condition.node].op == diagnose::Op::equal;
+  return compares && left.kind() == Kind::binary && tree[left.node].op == diagnose::Op::modulo &&
+         program.is_world_size(left.child(Field::right)) &&
+         (program.is_rank(right) || program.is_local_rank(right));
+}
+
+// for i, x in enumerate(data): if i % world_size != rank: continue, around the steps.
+void check_turns_by_index(const Program& program, Report& report) {
+  const auto trains = [](const diagnose::CallRef& call) { return call.call->name == "backward"; };
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::if_statement)) {
+      const Ref test{module, node};
+      const Ref condition = test.child(Field::condition);
+      const Ref loop = program.innermost_loop(test);
+      if (!condition || loop.kind() != Kind::for_statement || !asks_for_turn(program, condition) ||
+          program.is_evaluation(test) || !facts::is_reachable(program, test) ||
+          program.guarded_by_rank(loop) != diagnose::RankTest::none)
+        continue;
+      const bool skips = module->tree()[condition.node].op == diagnose::Op::not_equal;
+      if (skips && !facts::contains(test.text(), "continue")) continue;
+      if (!program.subtree_calls(skips ? loop : test, trains)) continue;
+      report
+          .at(condition, Confidence::likely,
+              "data is dealt out in turn: ranks get one sample more or less, and the last "
+              "collective of the epoch waits for a rank that is done")
+          .help =
+          "Stop all ranks at the smallest share, pad as DistributedSampler does, or train under "
+          "`with model.join():`.";
+    }
+}
+
 }  // namespace
 
 void check_uneven_batches_per_rank(const Program& program, Report& report) {
@@ -129,6 +167,7 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
   if (counts_steps(program)) return;
   if (program.mentions("Join(") || program.mentions("model.join(")) return;
   check_rest_of_division(program, report);
+  check_turns_by_index(program, report);
   for (const Module* module : program.modules())
     for (const NodeId node : module->nodes_of(Kind::subscript)) {
       const Ref subscript{module, node};

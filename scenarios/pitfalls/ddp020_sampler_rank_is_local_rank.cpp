@@ -74,9 +74,55 @@ bool tells_world_of_all_nodes(const Program& program, Report& report) {
   return false;
 }
 
+// rank * (len(data) // torch.cuda.device_count()) with the rank of the job: as many shares as this
+// node has GPUs, and ranks of all nodes.
+bool is_share_of_node(const Program& program, Ref product) {
+  const auto& tree = product.module->tree();
+  if (product.kind() != diagnose::Kind::binary || tree[product.node].op != diagnose::Op::multiply)
+    return false;
+  Ref rank = product.child(diagnose::Field::left);
+  Ref share = product.child(diagnose::Field::right);
+  if (!program.is_rank(rank)) std::swap(rank, share);
+  if (!program.is_rank(rank) || program.is_local_rank(rank) || program.is_spawn_rank(rank))
+    return false;
+  for (const diagnose::Source& source : program.sources(share)) {
+    const Ref value = source.ref;
+    const Ref parts = value.kind() == diagnose::Kind::binary &&
+                              value.module->tree()[value.node].op == diagnose::Op::floor_divide
+                          ? value.child(diagnose::Field::right)
+                          : Ref{};
+    if (parts && program.comes_from(parts, Api::device_count) && !program.is_world_size(parts))
+      return true;
+  }
+  return false;
+}
+
+void check_shares_by_hand(const Program& program, Report& report) {
+  // What takes the rank modulo the GPUs of a node is made for several nodes.
+  if (!facts::is_distributed(program) || facts::is_single_node(program) ||
+      (!program.mentions("% torch.cuda.device_count()") && !facts::computes_global_rank(program)))
+    return;
+  for (const diagnose::Module* module : program.modules()) {
+    const auto& tree = module->tree();
+    for (diagnose::NodeId id = 0; id < tree.size(); ++id) {
+      const Ref product{module, id};
+      if (tree[id].kind != diagnose::Kind::binary || !is_share_of_node(program, product) ||
+          !facts::is_reachable(program, product))
+        continue;
+      report
+          .at(product, Confidence::likely,
+              "the shares are as many as this node has GPUs, and the rank counts over all nodes: "
+              "on a second node it points past the end of the data")
+          .help = "Divide by dist.get_world_size().";
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 void check_sampler_rank_is_local_rank(const Program& program, Report& report) {
+  check_shares_by_hand(program, report);
   if (tells_world_of_all_nodes(program, report) || facts::is_single_node(program)) return;
   // The index that mp.spawn hands out is a rank of the job on one node only.
   const bool spans = facts::computes_global_rank(program);

@@ -137,6 +137,21 @@ std::vector<CallRef> made_by_chosen_class(const Program& program) {
   return out;
 }
 
+// optimizer.load_state_dict(states) between the two: the states come to the device of the
+// parameters, which they leave afterwards. Plain SGD has none.
+bool loads_states_between(const Program& program, const CallRef& optimizer, const CallRef& move) {
+  const std::string_view name = program.assigned_name(optimizer.ref());
+  const bool has_states = optimizer.call->name != "SGD" || optimizer.keyword("momentum");
+  const auto loads = program.calls_named("load_state_dict");
+  return !name.empty() && has_states &&
+         program.enclosing_function(move.ref()) == program.enclosing_function(optimizer.ref()) &&
+         std::any_of(loads.begin(), loads.end(), [&](const CallRef& load) {
+           return load.module == move.module && load.receiver() && load.receiver().text() == name &&
+                  load.call->node > optimizer.call->node && load.call->node < move.call->node &&
+                  !facts::exclusive(load.ref(), move.ref());
+         });
+}
+
 }  // namespace
 
 void check_optimizer_before_device_move(const Program& program, Report& report) {
@@ -184,6 +199,13 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
               move.ref(), Confidence::likely,
               "the model moves to its device after the optimizer was built from its parameters");
           finding.help = "Move the model first, then build the optimizer.";
+          if (loads_states_between(program, optimizer, move)) {
+            finding.message =
+                "the optimizer's states are loaded before the model moves to its device: they stay "
+                "behind, and the first step meets tensors of two devices";
+            finding.severity = Severity::error;
+            return;
+          }
           // On one device most optimizers get away with it: parameters move in place.
           // A method of its own may have run before the optimizer was made.
           if (!is_for_several_devices(program, model) ||

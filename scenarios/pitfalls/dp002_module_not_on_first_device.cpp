@@ -61,11 +61,34 @@ bool binds_each_rank(const Program& program, const Wrap& wrap,
          });
 }
 
+// model = DataParallel(model), twice on the way of one run.
+bool is_wrapped_already(const Program& program, const Wrap& wrap) {
+  for (const diagnose::Source& source : program.module_sources(wrap.module)) {
+    const Wrap* inner = program.wrap_made_by(source.ref);
+    if (inner != nullptr && inner != &wrap && inner->kind == Wrapper::data_parallel &&
+        source.how == diagnose::Source::How::value && inner->call.call != wrap.call.call &&
+        !facts::exclusive(inner->call.ref(), wrap.call.ref()) &&
+        program.enclosing_function(inner->call.ref()) ==
+            program.enclosing_function(wrap.call.ref()) &&
+        inner->call.call->node < wrap.call.call->node)
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void check_module_not_on_first_device(const Program& program, Report& report) {
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::data_parallel) continue;
+    if (is_wrapped_already(program, wrap)) {
+      report
+          .at(wrap.call.ref(), Confidence::likely,
+              "the model is in a DataParallel already: each replica scatters its share over all "
+              "GPUs once more, where its weights are not")
+          .help = "Wrap it once.";
+      continue;
+    }
     std::vector<std::int64_t> ids = facts::device_ids(program, wrap.call);
     const std::vector<CallRef> placements = placements_with(program, wrap);
     if (uses_all_devices(program, wrap.call)) {
