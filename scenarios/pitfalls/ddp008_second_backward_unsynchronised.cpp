@@ -48,6 +48,36 @@ bool is_reduced_later(const Program& program, const TrainingLoop& loop, const Ca
   });
 }
 
+// What the loss may be where both backward passes run: loss = a, and in the branch that does not
+// come by the other one loss = a + b.
+std::vector<Ref> values_beside(const Program& program, Ref loss, const CallRef& other) {
+  std::vector<Ref> out;
+  const auto sources = program.sources(loss);
+  for (const diagnose::Source& source : sources)
+    if (source.ref.module == other.module && !facts::exclusive(source.ref, other.ref()))
+      out.push_back(source.ref);
+  if (out.empty() || out.size() == sources.size()) return {loss};
+  return out;
+}
+
+// Forward passes behind the loss in a run that comes by both backward passes: what stands in
+// another branch of the same condition gives nothing there.
+std::vector<diagnose::ForwardCall> forwards_of(const Program& program, const CallRef& backward,
+                                               const CallRef& other) {
+  const auto is_elsewhere = [&](Ref call) {
+    return facts::exclusive(call, backward.ref()) || facts::exclusive(call, other.ref());
+  };
+  std::vector<Ref> calls;
+  for (const Ref value : values_beside(program, facts::loss_of(backward), other))
+    for (const Ref call : facts::calls_behind(program, value, is_elsewhere)) calls.push_back(call);
+  std::vector<diagnose::ForwardCall> out;
+  for (const diagnose::ForwardCall& forward : program.forward_calls())
+    if (!is_elsewhere(forward.call.ref()) &&
+        std::find(calls.begin(), calls.end(), forward.call.ref()) != calls.end())
+      out.push_back(forward);
+  return out;
+}
+
 }  // namespace
 
 void check_second_backward_unsynchronised(const Program& program, Report& report) {
@@ -61,8 +91,8 @@ void check_second_backward_unsynchronised(const Program& program, Report& report
             program.enclosing_function(first.ref()) != program.enclosing_function(second.ref()) ||
             facts::exclusive(first.ref(), second.ref()))
           continue;
-        const auto before = facts::forwards_behind(program, facts::loss_of(first));
-        const auto after = facts::forwards_behind(program, facts::loss_of(second));
+        const auto before = forwards_of(program, first, second);
+        const auto after = forwards_of(program, second, first);
         const bool shared = std::any_of(before.begin(), before.end(), [&](const auto& a) {
           return std::any_of(after.begin(), after.end(), [&](const auto& b) {
             return a.call.ref() == b.call.ref() && a.wrap->kind == Wrapper::ddp;

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/paired_loss.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
@@ -60,6 +61,92 @@ bool ignores_scale(const Program& program) {
          !program.mentions("clip_grad_norm_");
 }
 
+// The loader of a training loop that ranks share by a sampler, where it reads this data.
+bool is_shared_out(const Program& program, Ref data, std::string_view batch) {
+  for (const TrainingLoop& loop : program.training_loops())
+    for (const CallRef& loader : loaders_of(program, loop.iterable)) {
+      const Ref given = loader.argument(0, "dataset");
+      const Ref size = loader.argument(1, "batch_size");
+      if (given && size && given.text() == data.text() && size.text() == batch &&
+          sampler_of(program, loader))
+        return true;
+    }
+  return false;
+}
+
+// len(data) // batch_size and math.ceil(len(data) / batch_size) * epochs, of the data and the batch
+// that a loader with a DistributedSampler is given.
+bool counts_steps_of_one(const Program& program, Ref steps) {
+  const auto& tree = steps.module->tree();
+  for (NodeId id = steps.node; id < tree[steps.node].last; ++id) {
+    if (tree[id].kind != Kind::binary ||
+        (tree[id].op != Op::divide && tree[id].op != Op::floor_divide))
+      continue;
+    const Ref division = steps.with(id);
+    const Ref batch = division.child(diagnose::Field::right);
+    for (const CallRef& call : facts::calls_in(division.child(diagnose::Field::left)))
+      if (call.call->name == "len" && call.positional(0) &&
+          is_shared_out(program, call.positional(0), batch.text()))
+        return true;
+  }
+  return false;
+}
+
+// The number of steps, or what the names in it hold, and nothing in it counts processes.
+Ref steps_of_one_process(const Program& program, Ref steps) {
+  for (const Source& source : program.sources(steps)) {
+    if (source.how != Source::How::value) continue;
+    const std::string text = facts::lowered(source.ref.text());
+    for (const std::string_view word : {"world", "gpu", "proc", "replica", "rank", "device"})
+      if (facts::contains(text, word)) return {};
+    if (counts_steps_of_one(program, source.ref)) return steps;
+    // n = len(data) // batch_size, above total_steps=n * epochs
+    const auto& tree = source.ref.module->tree();
+    for (NodeId id = source.ref.node; id < tree[source.ref.node].last; ++id) {
+      if (tree[id].kind != Kind::identifier) continue;
+      const auto values = program.sources(source.ref.with(id));
+      if (values.size() == 1 && values.front().ref.module == source.ref.module &&
+          values.front().ref.kind() != Kind::identifier &&
+          counts_steps_of_one(program, values.front().ref)) {
+        const std::string inner = facts::lowered(values.front().ref.text());
+        if (!facts::contains(inner, "world") && !facts::contains(inner, "gpu") &&
+            !facts::contains(inner, "rank"))
+          return steps;
+      }
+    }
+  }
+  return {};
+}
+
+void check_schedules(const Program& program, Report& report) {
+  std::vector<CallRef> schedulers(program.calls(Api::scheduler).begin(),
+                                  program.calls(Api::scheduler).end());
+  for (const std::string_view name :
+       {"get_linear_schedule_with_warmup", "get_cosine_schedule_with_warmup", "get_scheduler"})
+    for (const CallRef& call : program.calls_named(name)) schedulers.push_back(call);
+  const auto given = [](const CallRef& scheduler, std::string_view name) {
+    const std::string_view maker = scheduler.call->name;
+    if (name == "T_max" && maker == "CosineAnnealingLR") return scheduler.argument(1, name);
+    if (name == "total_steps" && maker == "OneCycleLR") return scheduler.argument(2, name);
+    if (name == "num_training_steps" && maker.ends_with("_with_warmup"))
+      return scheduler.argument(2, name);
+    return scheduler.keyword(name);
+  };
+  for (const CallRef& scheduler : schedulers)
+    for (const std::string_view name :
+         {"total_steps", "steps_per_epoch", "T_max", "num_training_steps"}) {
+      const Ref steps = given(scheduler, name);
+      if (!steps || !facts::is_reachable(program, steps) || !steps_of_one_process(program, steps))
+        continue;
+      Finding& finding = report.at(steps, Confidence::likely,
+                                   "the schedule counts the steps of one process: each rank makes "
+                                   "world size times fewer, so the "
+                                   "schedule never ends");
+      finding.severity = Severity::warning;
+      finding.help = "Use len(loader), or divide by the world size.";
+    }
+}
+
 }  // namespace
 
 void check_loss_or_lr_scaling(const Program& program, Report& report) {
@@ -84,10 +171,11 @@ void check_loss_or_lr_scaling(const Program& program, Report& report) {
             "Use reduction=\"mean\", or multiply by the world size and divide by the global count.";
       }
     }
+  check_schedules(program, report);
   for (const CallRef& scheduler : program.calls(Api::scheduler))
     for (const std::string_view name : {"total_steps", "steps_per_epoch", "T_max"}) {
       const Ref steps = scheduler.keyword(name);
-      if (!steps || steps.kind() != Kind::binary ||
+      if (!steps || steps.kind() != Kind::binary || steps_of_one_process(program, steps) ||
           steps.module->tree()[steps.node].op != Op::floor_divide)
         continue;
       const std::string_view text = steps.text();

@@ -213,6 +213,49 @@ void check_above_accelerator(const Program& program, Report& report) {
     }
 }
 
+bool is_handed(const CallRef& call, std::string_view name) {
+  for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
+    if (!name.empty() && argument.text() == name) return true;
+  return false;
+}
+
+// labels.to("cuda") of a batch, beside a model on the rank's GPU: the wrapper moves its inputs, and
+// the loss meets tensors of two GPUs.
+void check_targets(const Program& program, Report& report) {
+  const auto& wraps = program.wraps();
+  if (std::none_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+        const Ref ids = wrap.call.argument(1, "device_ids");
+        return wrap.kind == Wrapper::ddp && ids && program.comes_from_rank(ids);
+      }))
+    return;
+  for (const diagnose::TrainingLoop& loop : program.training_loops())
+    for (const CallRef& backward : loop.backwards) {
+      const auto forwards = program.forward_calls();
+      for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward))) {
+        const CallRef move = program.as_call(node);
+        const auto index = move.call->name == "to" || move.call->name == "cuda"
+                               ? placed_on(program, move)
+                               : std::nullopt;
+        const auto& tree = move.module->tree();
+        const bool is_input = std::any_of(forwards.begin(), forwards.end(), [&](const auto& each) {
+          return each.call.module == move.module &&
+                 (tree.contains(each.call.call->node, node.node) ||
+                  is_handed(each.call, program.assigned_name(node)));
+        });
+        if (!index || *index >= 0 || is_input || node.module != loop.batches.module ||
+            !tree.contains(loop.batches.node, node.node) ||
+            facts::only_without_distribution(program, node) || !program.guards(node).empty())
+          continue;
+        Finding& finding =
+            report.at(node, Confidence::likely,
+                      "every rank moves this to the current device, GPU 0, and its model is on "
+                      "another: the loss meets tensors of two GPUs");
+        finding.help = "Call torch.cuda.set_device(local_rank) before anything touches CUDA.";
+        return;
+      }
+    }
+}
+
 }  // namespace
 
 void check_device_not_bound_to_rank(const Program& program, Report& report) {
@@ -250,6 +293,7 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
       return;
     }
   }
+  if (!bound && !is_started_by_hand(program)) check_targets(program, report);
   check_written_device(program, report);
 }
 
