@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
@@ -196,12 +198,54 @@ bool bears_freezing(const Program& program, const Wrap& wrap, Ref change) {
 constexpr const char* kSwitched =
     "requires_grad changes after the model was wrapped: DDP keeps the list it saw when it was "
     "built, so unfrozen parameters are never synchronised";
+// bare = accelerator.unwrap_model(model), also as what a function is given; empty for other values.
+CallRef unwrapping_of(const Program& program, Ref base) {
+  for (const Source& source : program.sources(base)) {
+    const CallRef call = program.as_call(source.ref);
+    if (call && call.call->name == "unwrap_model" && call.positional(0)) return call;
+  }
+  return {};
+}
+
+// for p in accelerator.unwrap_model(model).parameters(): p.requires_grad = ..., below prepare(),
+// which wraps in DDP wherever several processes run.
+void check_prepared_parameters(const Program& program, Report& report) {
+  if (program.mentions("find_unused_parameters")) return;
+  std::vector<Ref> told;
+  for (const Module* module : program.modules())
+    for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
+      const Def& def = module->defs()[index];
+      if (def.value == kNoNode || is_switch(program, def, *module)) continue;
+      const Ref parameter{module, module->tree().child(def.target, Field::object)};
+      for (const Source& source : program.sources(base_of(parameter))) {
+        const CallRef list = program.as_call(source.ref);
+        if (source.how != Source::How::loop_item || !list || !list.receiver()) continue;
+        const CallRef unwrap = unwrapping_of(program, base_of(list.receiver()));
+        if (!unwrap || std::find(told.begin(), told.end(), unwrap.ref()) != told.end()) continue;
+        const CallRef prepare = preparation_gone_below(program, unwrap.positional(0));
+        if (!prepare || !is_of_accelerator(prepare) ||
+            !only_runs_before(program, prepare.ref(), unwrap.ref()) ||
+            facts::training_loop_of(program, unwrap.ref()) != nullptr ||
+            program.is_evaluation(unwrap.ref()))
+          continue;
+        told.push_back(unwrap.ref());
+        Finding& finding =
+            report.at(unwrap.ref(), Confidence::likely,
+                      "requires_grad changes after accelerator.prepare(): DDP keeps the list it "
+                      "saw when it was built, so unfrozen parameters are never synchronised");
+        finding.severity = Severity::warning;  // it may run as one process
+        finding.help = "Change parameters before prepare(), and prepare again after each change.";
+      }
+    }
+}
+
 constexpr const char* kReplaced =
     "a layer is replaced after the model was wrapped: DDP waits for gradients of the old one";
 
 }  // namespace
 
 void check_parameters_changed_after_wrap(const Program& program, Report& report) {
+  if (accelerate_wraps(program)) check_prepared_parameters(program, report);
   if (!program.has_ddp()) return;
   const auto flag = [&](Ref where, Ref object, std::string message, bool freezes = false) {
     const Wrap* wrap = changed_wrap(program, object, where);

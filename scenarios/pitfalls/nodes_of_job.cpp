@@ -193,14 +193,29 @@ bool is_said_to_be_one(const Program& program, std::string_view word) {
   return ones > 0 && ones == mentions;
 }
 
+// rank % torch.cuda.device_count(); a batch that is tested so is dealt out on one node.
+bool takes_rank_modulo(const Program& program) {
+  constexpr std::string_view kModulo = "% torch.cuda.device_count()";
+  for (const auto* module : program.modules()) {
+    const std::string_view source = module->tree().source();
+    for (std::size_t at = source.find(kModulo); at != std::string_view::npos;
+         at = source.find(kModulo, at + 1)) {
+      const std::size_t line = source.rfind('\n', at) + 1;  // 0 in the first line
+      if (!contains(source.substr(line, at - line), "batch")) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 bool expects_nodes(const Program& program) {
   for (const auto& launch : program.launches())
     if (launch.nodes().value_or(1) > 1) return true;
   for (const char* word : {"nnodes", "num_nodes", "node_rank", "n_nodes", "HOSTFILE",
-                           "PBS_NODEFILE", "submitit", "--nodes", "% torch.cuda.device_count()"})
+                           "PBS_NODEFILE", "submitit", "--nodes"})
     if (speaks_of(program, word) && !is_said_to_be_one(program, word)) return true;
+  if (takes_rank_modulo(program)) return true;
   const auto& modules = program.modules();
   return std::any_of(modules.begin(), modules.end(), [](const diagnose::Module* module) {
     return speaks_of_slurm(module->tree().source());
