@@ -309,6 +309,27 @@ void check_without_wrapper(const Program& program, Report& report) {
         report_bypass(report, node, kLost);
 }
 
+// The call runs the model by a name, or in an object, that it had before it was wrapped; empty
+// where it does not.
+std::string_view runs_bare(const Program& program, const CallRef& call, bool hands_on) {
+  std::string_view how;
+  const Ref function{call.module, call.call->function};
+  for (const Wrap& wrap : program.wraps()) {
+    if (wrap.kind == Wrapper::ddp && !hands_on && keeps_bare_model(program, call, wrap))
+      how =
+          "the forward pass goes through an object that was given the model before it was wrapped";
+    if (wrap.kind != Wrapper::ddp || !wrap.module ||
+        (!program.same_variable(function, wrap.module) && !is_handed_bare(program, function, wrap)))
+      continue;
+    const std::string_view name = program.assigned_name(wrap.call.ref());
+    if (name.empty() || name == wrap.module.text() || program.is_wrapped(function, Wrapper::ddp))
+      continue;
+    if (program.runs_before(wrap.call.ref(), call.ref()))
+      how = "the forward pass uses the model that was wrapped";
+  }
+  return how;
+}
+
 }  // namespace
 
 void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
@@ -358,23 +379,8 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
       if (below && !hands_on && !facts::only_without_distribution(program, node) &&
           !prepares(*program.wrap_of(below, Wrapper::ddp)))
         how = "the forward pass goes through .module";
-      for (const Wrap& wrap : program.wraps()) {
-        const Ref function{call.module, call.call->function};
-        if (wrap.kind == Wrapper::ddp && !hands_on && keeps_bare_model(program, call, wrap))
-          how =
-              "the forward pass goes through an object that was given the model before it was "
-              "wrapped";
-        if (wrap.kind != Wrapper::ddp || !wrap.module ||
-            (!program.same_variable(function, wrap.module) &&
-             !is_handed_bare(program, function, wrap)))
-          continue;
-        const std::string_view name = program.assigned_name(wrap.call.ref());
-        if (name.empty() || name == wrap.module.text() ||
-            program.is_wrapped(function, Wrapper::ddp))
-          continue;
-        if (program.runs_before(wrap.call.ref(), node))
-          how = "the forward pass uses the model that was wrapped";
-      }
+      if (const std::string_view bare = runs_bare(program, call, hands_on); !bare.empty())
+        how = bare;
       if (how.empty() ||
           (object && (is_frozen(program, object) || is_left_to_no_optimizer(program, object))))
         continue;
