@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
 
@@ -29,6 +30,7 @@ bool is_made_static(const Program& program, const Wrap& wrap) {
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     return call.receiver() && program.wrap_of(call.receiver(), Wrapper::ddp) == &wrap &&
            !facts::exclusive(call.ref(), wrap.call.ref()) &&
+           runs_wherever(program, call.ref(), wrap.call.ref()) &&
            facts::is_reachable(program, call.ref());
   });
 }

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/handed_out.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -53,6 +54,23 @@ bool is_moved_below(const Program& program, const CallRef& made) {
   return false;
 }
 
+// place(base, rank), with torch.device(rank): something out of sight, or around it, may move it.
+bool may_be_moved(const Program& program, const CallRef& made) {
+  if (program.enclosing_with(made.ref(), [](Ref item) {
+        return facts::contains(item.text(), "device") || facts::contains(item.text(), "cuda");
+      }))
+    return true;
+  const std::string_view name = program.assigned_name(made.ref());
+  const auto calls = calls_given(program, [&](Ref value) {
+    return !name.empty() && value.module == made.module && value.text() == name;
+  });
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.call->name != "get_peft_model" && call.call->name != "Trainer" &&
+           call.call->name != "prepare_model_for_kbit_training" &&
+           program.enclosing_function(call.ref()) == program.enclosing_function(made.ref());
+  });
+}
+
 // AutoModel.from_pretrained(name), also inside get_peft_model(model, config): on the CPU, unless it
 // is quantized, or told where to go.
 enum class Origin : std::uint8_t { unknown, on_cpu, quantized };
@@ -75,7 +93,9 @@ Origin pretrained_origin(const Program& program, Ref value, int depth = 0) {
   const std::string_view text = call.ref().text();
   if (facts::contains(text, "quantization") || facts::contains(text, "load_in_"))
     return Origin::quantized;
-  return is_moved_within(text) || is_moved_below(program, call) ? Origin::unknown : Origin::on_cpu;
+  return is_moved_within(text) || is_moved_below(program, call) || may_be_moved(program, call)
+             ? Origin::unknown
+             : Origin::on_cpu;
 }
 
 // Every module it can be is built here, from a class of this program or of a library. Where the

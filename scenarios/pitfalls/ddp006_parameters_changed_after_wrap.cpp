@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/frozen.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
@@ -207,6 +208,15 @@ CallRef unwrapping_of(const Program& program, Ref base) {
   return {};
 }
 
+bool trains_after(const Program& program, Ref change) {
+  const auto& loops = program.training_loops();
+  return std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
+    return std::any_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& backward) {
+      return program.runs_before(change, backward.ref());
+    });
+  });
+}
+
 // for p in accelerator.unwrap_model(model).parameters(): p.requires_grad = ..., below prepare(),
 // which wraps in DDP wherever several processes run.
 void check_prepared_parameters(const Program& program, Report& report) {
@@ -226,7 +236,8 @@ void check_prepared_parameters(const Program& program, Report& report) {
         if (!prepare || !is_of_accelerator(prepare) ||
             !only_runs_before(program, prepare.ref(), unwrap.ref()) ||
             facts::training_loop_of(program, unwrap.ref()) != nullptr ||
-            program.is_evaluation(unwrap.ref()))
+            program.is_evaluation(unwrap.ref()) || !trains_after(program, unwrap.ref()) ||
+            is_left_to_no_optimizer(program, unwrap.positional(0)))
           continue;
         told.push_back(unwrap.ref());
         Finding& finding =

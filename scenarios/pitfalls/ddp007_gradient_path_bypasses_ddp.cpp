@@ -282,12 +282,22 @@ void report_bypass(Report& report, Ref node, std::string_view how) {
       .help = "Call the DDP object itself; send other methods through forward.";
 }
 
-// A wrapper is called beside the model that was taken out of one.
-bool trains_through_another(const Program& program,
-                            const std::vector<diagnose::ForwardCall>& forwards) {
+// A wrapper is called somewhere, beside the model that was taken out of one: for an attack on it,
+// whose backward pass no step follows, or in turn with it.
+bool trains_through_another(const Program& program) {
+  const auto& forwards = program.forward_calls();
   return std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
     return forward.wrap->kind == Wrapper::ddp && !program.under_no_grad(forward.call.ref()) &&
-           !has_lost_wrapper(program, forward.call);
+           !program.is_evaluation(forward.call.ref()) && !has_lost_wrapper(program, forward.call);
+  });
+}
+
+// optimizer.step() and scaler.step(optimizer) below the backward pass, in its function.
+bool steps_after(const Program& program, const CallRef& backward) {
+  const auto calls = program.calls_named("step");
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.module == backward.module && call.call->node > backward.call->node &&
+           program.enclosing_function(call.ref()) == program.enclosing_function(backward.ref());
   });
 }
 
@@ -305,7 +315,8 @@ void check_without_wrapper(const Program& program, Report& report) {
   if (!program.uses(diagnose::Api::init_process_group) || program.framework_distributes()) return;
   for (const CallRef& backward : backwards_of(program))
     for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward)))
-      if (!program.under_no_grad(node) && has_lost_wrapper(program, program.as_call(node)))
+      if (!program.under_no_grad(node) && !program.is_evaluation(node) &&
+          has_lost_wrapper(program, program.as_call(node)) && steps_after(program, backward))
         report_bypass(report, node, kLost);
 }
 
@@ -368,8 +379,8 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
       const Wrap* round = wrapper_gone_round(program, call);
       if (round != nullptr && !hands_on && never_trains_through(program, *round))
         how = "the forward pass goes through .module";
-      if (!hands_on && has_lost_wrapper(program, call) &&
-          !trains_through_another(program, forwards))
+      if (!hands_on && has_lost_wrapper(program, call) && steps_after(program, backward) &&
+          !trains_through_another(program))
         how = kLost;
       const Wrap* left_out = wrapper_left_out_of(program, call);
       if (left_out != nullptr && !hands_on && never_trains_through(program, *left_out))

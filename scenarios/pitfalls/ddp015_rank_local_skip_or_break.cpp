@@ -90,7 +90,9 @@ bool is_collective(const CallRef& call) {
   for (const std::string_view package : {"torch.gather", "einops.", "functools.", "numpy."})
     if (path.starts_with(package)) return false;
   if (name == "gather" && path.empty() && call.receiver() &&
-      (call.positional(1) || call.keyword("index") || call.keyword("dim")))
+      (call.keyword("index") || call.keyword("dim") ||
+       (call.positional(1) &&
+        !says_any(call.receiver().text(), {"comm", "dist", "accel", "fabric"}))))
     return false;
   for (const std::string_view word : {"reduce", "gather", "broadcast"})
     if (facts::contains(name, word)) return true;
@@ -363,9 +365,21 @@ bool skips_a_step(const WayOut& way) {
          });
 }
 
+// (scores.sum() * 0).backward() above continue: the branch makes a step of its own.
+bool steps_before(const WayOut& way, Ref decision) {
+  const auto& backwards = way.loop.backwards;
+  return way.statement.kind() == Kind::continue_statement &&
+         decision.module == way.statement.module &&
+         std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+           return backward.module == decision.module && backward.call->node > decision.node &&
+                  backward.call->node < way.statement.node;
+         });
+}
+
 // Why ranks may decide apart; empty where nothing says so.
 std::string_view reason(const Program& program, Ref decision, const WayOut& way) {
   const std::string_view text = decision.text();
+  if (steps_before(way, decision)) return {};
   // Norms of gradients are taken after the reduction, alike on all ranks.
   if (facts::contains(facts::lowered(text), "norm")) return {};
   std::string_view why;
@@ -378,6 +392,7 @@ std::string_view reason(const Program& program, Ref decision, const WayOut& way)
     why = "on a value that only this rank computes";
   if (way.of_epochs && (stops_early(text) || counts_bad_rounds(program, decision, way.round)))
     why = kOnMetric;
+  if (!skips_a_step(way)) return why;
   if (counts_on_one_rank(program, decision)) why = "on a progress bar that only one rank counts";
   if (is_kept_by_one_rank(program, decision, way.round)) why = "on a value that one rank keeps";
   return why;
@@ -431,7 +446,8 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
             continue;
           Finding& finding = tell(statement, why, report);
           if (by_accelerate) finding.severity = Severity::warning;  // it may run as one process
-          if (why == kOnMetric && evaluates_whole_sets(program, around)) tell_as_note(finding);
+          if (why == kOnMetric && (by_accelerate || evaluates_whole_sets(program, around)))
+            tell_as_note(finding);
         }
 }
 

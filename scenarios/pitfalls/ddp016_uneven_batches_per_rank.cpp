@@ -135,9 +135,48 @@ bool asks_for_turn(const Program& program, Ref condition) {
          (program.is_rank(right) || program.is_local_rank(right));
 }
 
+// The statements that a rank whose turn it is not leaves out train: below the test, or in it.
+bool leaves_out_training(const Program& program, Ref test, Ref loop, bool skips) {
+  const auto& tree = test.module->tree();
+  const auto trains = [](const diagnose::CallRef& call) { return call.call->name == "backward"; };
+  if (!skips) return program.subtree_calls(test, trains);
+  for (NodeId at = tree[test.node].next_sibling; at != kNoNode; at = tree[at].next_sibling)
+    if (program.subtree_calls(loop.with(at), trains)) return true;
+  return false;
+}
+
+// The loop over batches of a wrapped model, and no other: folds that ranks train on their own, and
+// files to write, are dealt out alike.
+bool goes_over_batches(const Program& program, Ref loop) {
+  const auto& forwards = program.forward_calls();
+  return program.strip_iterable(loop.child(Field::right)).text().find("range(") ==
+             std::string_view::npos &&
+         std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
+           return forward.wrap->kind == diagnose::Wrapper::ddp &&
+                  !program.under_no_grad(forward.call.ref()) &&
+                  program.subtree_calls(loop, [&](const diagnose::CallRef& call) {
+                    return call.call == forward.call.call;
+                  });
+         });
+}
+
+// files = files[: len(files) // world_size * world_size], above the loop.
+bool is_cut_to_whole_turns(const Program& program, Ref loop) {
+  const Ref list = program.strip_iterable(loop.child(Field::right));
+  if (list.kind() != Kind::identifier) return facts::contains(list.text(), "world");
+  const auto& defs = list.module->defs_of(list.text(), false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const auto& def = list.module->defs()[index];
+    if (def.value == kNoNode) return false;
+    const auto& tree = list.module->tree();
+    for (NodeId id = def.value; id < tree[def.value].last; ++id)
+      if (program.is_world_size(list.with(id))) return true;
+    return false;
+  });
+}
+
 // for i, x in enumerate(data): if i % world_size != rank: continue, around the steps.
 void check_turns_by_index(const Program& program, Report& report) {
-  const auto trains = [](const diagnose::CallRef& call) { return call.call->name == "backward"; };
   for (const Module* module : program.modules())
     for (const NodeId node : module->nodes_of(Kind::if_statement)) {
       const Ref test{module, node};
@@ -149,7 +188,9 @@ void check_turns_by_index(const Program& program, Report& report) {
         continue;
       const bool skips = module->tree()[condition.node].op == diagnose::Op::not_equal;
       if (skips && !facts::contains(test.text(), "continue")) continue;
-      if (!program.subtree_calls(skips ? loop : test, trains)) continue;
+      if (!leaves_out_training(program, test, loop, skips) || !goes_over_batches(program, loop) ||
+          is_cut_to_whole_turns(program, loop))
+        continue;
       report
           .at(condition, Confidence::likely,
               "data is dealt out in turn: ranks get one sample more or less, and the last "

@@ -91,7 +91,9 @@ bool is_share_of_node(const Program& program, Ref product) {
                               value.module->tree()[value.node].op == diagnose::Op::floor_divide
                           ? value.child(diagnose::Field::right)
                           : Ref{};
-    if (parts && program.comes_from(parts, Api::device_count) && !program.is_world_size(parts))
+    // of the CPU's cores it may be a place on this machine
+    if (parts && facts::contains(value.child(diagnose::Field::left).text(), "len(") &&
+        program.comes_from(parts, Api::device_count) && !program.is_world_size(parts))
       return true;
   }
   return false;

@@ -92,13 +92,43 @@ bool counts_steps_of_one(const Program& program, Ref steps) {
   return false;
 }
 
+// A number of processes stands in the expression, or a name that the script changes later:
+// steps //= world_size.
+bool counts_processes(const Program& program, Ref value) {
+  const std::string text = facts::lowered(value.text());
+  for (const std::string_view word : {"world", "gpu", "proc", "replica", "rank", "device"})
+    if (facts::contains(text, word)) return true;
+  const auto& module = *value.module;
+  const auto& tree = module.tree();
+  for (NodeId id = value.node; id < tree[value.node].last; ++id) {
+    const bool is_field = tree[id].kind == Kind::attribute;
+    if (!is_field && tree[id].kind != Kind::identifier) continue;
+    const Ref each = value.with(id);
+    if (program.is_world_size(each)) return true;
+    if (tree[tree[id].parent].kind == Kind::attribute) continue;  // args in args.size
+    const Ref name = is_field ? each.child(diagnose::Field::attribute) : each;
+    std::size_t changes = 0;
+    for (const std::uint32_t index : module.defs_of(name.text(), is_field)) {
+      const auto& def = module.defs()[index];
+      if (module.text(def.target) != each.text()) continue;
+      if (def.kind == diagnose::DefKind::assign) ++changes;
+      if (def.kind == diagnose::DefKind::augmented) return true;
+    }
+    // args.size = args.size // world_size: an option that the script changes
+    if (changes > (is_field ? 0U : 1U)) return true;
+  }
+  return false;
+}
+
 // The number of steps, or what the names in it hold, and nothing in it counts processes.
 Ref steps_of_one_process(const Program& program, Ref steps) {
-  for (const Source& source : program.sources(steps)) {
+  if (counts_processes(program, steps)) return {};
+  const auto sources = program.sources(steps);
+  if (std::any_of(sources.begin(), sources.end(),
+                  [&](const Source& source) { return counts_processes(program, source.ref); }))
+    return {};
+  for (const Source& source : sources) {
     if (source.how != Source::How::value) continue;
-    const std::string text = facts::lowered(source.ref.text());
-    for (const std::string_view word : {"world", "gpu", "proc", "replica", "rank", "device"})
-      if (facts::contains(text, word)) return {};
     if (counts_steps_of_one(program, source.ref)) return steps;
     // n = len(data) // batch_size, above total_steps=n * epochs
     const auto& tree = source.ref.module->tree();
@@ -107,18 +137,17 @@ Ref steps_of_one_process(const Program& program, Ref steps) {
       const auto values = program.sources(source.ref.with(id));
       if (values.size() == 1 && values.front().ref.module == source.ref.module &&
           values.front().ref.kind() != Kind::identifier &&
-          counts_steps_of_one(program, values.front().ref)) {
-        const std::string inner = facts::lowered(values.front().ref.text());
-        if (!facts::contains(inner, "world") && !facts::contains(inner, "gpu") &&
-            !facts::contains(inner, "rank"))
-          return steps;
-      }
+          counts_steps_of_one(program, values.front().ref) &&
+          !counts_processes(program, values.front().ref))
+        return steps;
     }
   }
   return {};
 }
 
 void check_schedules(const Program& program, Report& report) {
+  // Accelerate's schedulers make a step for each process.
+  if (program.framework_distributes()) return;
   std::vector<CallRef> schedulers(program.calls(Api::scheduler).begin(),
                                   program.calls(Api::scheduler).end());
   for (const std::string_view name :

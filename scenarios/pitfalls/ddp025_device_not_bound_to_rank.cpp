@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/handed_out.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
@@ -213,10 +214,45 @@ void check_above_accelerator(const Program& program, Report& report) {
     }
 }
 
-bool is_handed(const CallRef& call, std::string_view name) {
-  for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
-    if (!name.empty() && argument.text() == name) return true;
+// What the wrapper moves itself: the name stands in the arguments of a forward pass, or the move
+// lies behind one of them.
+bool is_input(const Program& program, const CallRef& forward, Ref move) {
+  const Ref arguments = forward.ref().child(diagnose::Field::arguments);
+  const std::string_view name = program.assigned_name(move);
+  const auto& tree = forward.module->tree();
+  for (auto id = arguments.node; id < tree[arguments.node].last; ++id)
+    if (tree[id].kind == Kind::identifier && !name.empty() && tree.text(id) == name) return true;
+  for (auto at = tree[arguments.node].first_child; at != diagnose::kNoNode;
+       at = tree[at].next_sibling) {
+    const auto behind = facts::calls_behind(program, arguments.with(at));
+    if (std::find(behind.begin(), behind.end(), move) != behind.end()) return true;
+  }
   return false;
+}
+
+// y = y.cuda() above y.to(scores.device).
+bool is_moved_again(const Program& program, const std::vector<Ref>& behind, Ref move) {
+  const std::string_view name = program.assigned_name(move);
+  return std::any_of(behind.begin(), behind.end(), [&](Ref node) {
+    const CallRef call = program.as_call(node);
+    return node != move && call && call.receiver() && !name.empty() &&
+           call.receiver().text() == name &&
+           (call.call->name == "to" || call.call->name == "cuda" || call.call->name == "type_as");
+  });
+}
+
+// setup(rank) of another file may bind the device.
+bool may_bind_out_of_sight(const Program& program) {
+  const auto given = calls_given(program, [&](Ref value) {
+    return program.is_rank(value) || program.is_local_rank(value) || program.is_spawn_rank(value);
+  });
+  return std::any_of(given.begin(), given.end(), [](const CallRef& call) {
+    const std::string name = facts::lowered(call.call->name);
+    for (const std::string_view word :
+         {"setup", "set_", "init", "device", "dist", "prepare", "start"})
+      if (facts::contains(name, word)) return true;
+    return false;
+  });
 }
 
 // labels.to("cuda") of a batch, beside a model on the rank's GPU: the wrapper moves its inputs, and
@@ -230,20 +266,21 @@ void check_targets(const Program& program, Report& report) {
     return;
   for (const diagnose::TrainingLoop& loop : program.training_loops())
     for (const CallRef& backward : loop.backwards) {
-      const auto forwards = program.forward_calls();
-      for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward))) {
+      const auto& forwards = program.forward_calls();
+      const auto behind = facts::calls_behind(program, facts::loss_of(backward));
+      for (const Ref& node : behind) {
         const CallRef move = program.as_call(node);
         const auto index = move.call->name == "to" || move.call->name == "cuda"
                                ? placed_on(program, move)
                                : std::nullopt;
         const auto& tree = move.module->tree();
-        const bool is_input = std::any_of(forwards.begin(), forwards.end(), [&](const auto& each) {
-          return each.call.module == move.module &&
-                 (tree.contains(each.call.call->node, node.node) ||
-                  is_handed(each.call, program.assigned_name(node)));
-        });
-        if (!index || *index >= 0 || is_input || node.module != loop.batches.module ||
-            !tree.contains(loop.batches.node, node.node) ||
+        if (!index || *index >= 0 || node.module != loop.batches.module ||
+            !tree.contains(loop.batches.node, node.node) || is_moved_again(program, behind, node) ||
+            std::any_of(forwards.begin(), forwards.end(),
+                        [&](const auto& each) {
+                          return each.call.module == move.module &&
+                                 is_input(program, each.call, node);
+                        }) ||
             facts::only_without_distribution(program, node) || !program.guards(node).empty())
           continue;
         Finding& finding =
@@ -293,7 +330,8 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
       return;
     }
   }
-  if (!bound && !is_started_by_hand(program)) check_targets(program, report);
+  if (!bound && !is_started_by_hand(program) && !may_bind_out_of_sight(program))
+    check_targets(program, report);
   check_written_device(program, report);
 }
 

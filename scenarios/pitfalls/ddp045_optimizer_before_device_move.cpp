@@ -1,9 +1,11 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/handed_out.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 namespace bench::pitfalls {
@@ -137,13 +139,40 @@ std::vector<CallRef> made_by_chosen_class(const Program& program) {
   return out;
 }
 
+// Net() and resnet50(), not create_model(args), which may have moved it already.
+bool is_built_on_cpu(const Program& program, Ref model) {
+  const auto sources = program.sources(model);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    return made && !program.callee(made) && made.call->api != Api::ddp &&
+           (program.class_of_call(made) || made.call->api == Api::torchvision_model ||
+            std::isupper(static_cast<unsigned char>(made.call->name.front())) != 0);
+  });
+}
+
 // optimizer.load_state_dict(states) between the two: the states come to the device of the
 // parameters, which they leave afterwards. Plain SGD has none.
 bool loads_states_between(const Program& program, const CallRef& optimizer, const CallRef& move) {
   const std::string_view name = program.assigned_name(optimizer.ref());
   const bool has_states = optimizer.call->name != "SGD" || optimizer.keyword("momentum");
   const auto loads = program.calls_named("load_state_dict");
-  return !name.empty() && has_states &&
+  // for state in optimizer.state: ..., move_states(optimizer, device)
+  if (name.empty() || program.mentions(std::string(name) + ".state.") ||
+      program.mentions(std::string(name) + ".state[") ||
+      program.mentions(std::string(name) + ".state:"))
+    return false;
+  const auto given = calls_given(program, [&](Ref value) {
+    return value.module == move.module &&
+           (value.text() == name || value.text().starts_with(std::string(name) + ".state"));
+  });
+  if (std::any_of(given.begin(), given.end(), [](const CallRef& call) {
+        return facts::contains(facts::lowered(call.call->name), "opt") ||
+               facts::contains(facts::lowered(call.call->name), "state") ||
+               facts::contains(facts::lowered(call.call->name), "move") ||
+               facts::contains(facts::lowered(call.call->name), "device");
+      }))
+    return false;
+  return has_states &&
          program.enclosing_function(move.ref()) == program.enclosing_function(optimizer.ref()) &&
          std::any_of(loads.begin(), loads.end(), [&](const CallRef& load) {
            return load.module == move.module && load.receiver() && load.receiver().text() == name &&
@@ -185,10 +214,11 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
             continue;
           if (move.keyword("memory_format") || move.keyword("dtype")) continue;
           bool moved_before = false;
-          for (const CallRef& earlier : program.calls_named(method))
-            moved_before = moved_before || (earlier.receiver() &&
-                                            program.same_variable(earlier.receiver(), model) &&
-                                            earlier.call->node < optimizer.call->node);
+          for (const std::string_view way : {"to", "cuda"})
+            for (const CallRef& earlier : program.calls_named(way))
+              moved_before = moved_before || (earlier.receiver() &&
+                                              program.same_variable(earlier.receiver(), model) &&
+                                              earlier.call->node < optimizer.call->node);
           for (const Source& source : program.sources(model)) {
             const CallRef placed = program.as_call(source.ref);
             moved_before = moved_before ||
@@ -199,7 +229,7 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
               move.ref(), Confidence::likely,
               "the model moves to its device after the optimizer was built from its parameters");
           finding.help = "Move the model first, then build the optimizer.";
-          if (loads_states_between(program, optimizer, move)) {
+          if (is_built_on_cpu(program, model) && loads_states_between(program, optimizer, move)) {
             finding.message =
                 "the optimizer's states are loaded before the model moves to its device: they stay "
                 "behind, and the first step meets tensors of two devices";

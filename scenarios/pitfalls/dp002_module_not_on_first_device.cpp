@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
 
@@ -61,6 +62,23 @@ bool binds_each_rank(const Program& program, const Wrap& wrap,
          });
 }
 
+// A flag, or a question to the model, may keep the second wrapper away where there is a first one;
+// and model = model.module may have taken the first one off.
+bool comes_after_first(const Program& program, const Wrap& first, const Wrap& second) {
+  if (!runs_wherever(program, second.call.ref(), first.call.ref())) return false;
+  const std::string_view name = second.module.text();
+  const auto& module = *second.module.module;
+  const bool is_field = second.module.kind() == diagnose::Kind::attribute;
+  const auto& defs = module.defs_of(
+      is_field ? second.module.child(diagnose::Field::attribute).text() : name, is_field);
+  return std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const auto& def = module.defs()[index];
+    return module.text(def.target) == name && def.target > first.call.call->node &&
+           def.target < second.call.call->node && def.value != first.call.call->node &&
+           def.value != second.call.call->node;
+  });
+}
+
 // model = DataParallel(model), twice on the way of one run.
 bool is_wrapped_already(const Program& program, const Wrap& wrap) {
   for (const diagnose::Source& source : program.module_sources(wrap.module)) {
@@ -70,7 +88,7 @@ bool is_wrapped_already(const Program& program, const Wrap& wrap) {
         !facts::exclusive(inner->call.ref(), wrap.call.ref()) &&
         program.enclosing_function(inner->call.ref()) ==
             program.enclosing_function(wrap.call.ref()) &&
-        inner->call.call->node < wrap.call.call->node)
+        inner->call.call->node < wrap.call.call->node && comes_after_first(program, *inner, wrap))
       return true;
   }
   return false;

@@ -81,6 +81,26 @@ bool holds_in_some_round(const Program& program, Ref condition, Ref leaving) {
   return false;
 }
 
+// if export and rank == 0: ...; return, above if export: return: the others leave as well.
+bool others_return_below(const Program& program, Ref leaving, Ref collective) {
+  const auto there = program.guards(leaving);
+  const auto& module = *leaving.module;
+  const auto returns = module.nodes_of(Kind::return_statement);
+  return std::any_of(returns.begin(), returns.end(), [&](NodeId node) {
+    const Ref other = leaving.with(node);
+    if (node <= leaving.node || node > collective.node ||
+        program.enclosing_function(other) != program.enclosing_function(leaving))
+      return false;
+    const auto guards = program.guards(other);
+    const Guard* nearest = guards.empty() ? nullptr : &guards.front();
+    return nearest != nullptr && nearest->holds &&
+           std::any_of(there.begin(), there.end(), [&](const Guard& guard) {
+             return guard.holds &&
+                    facts::contains(guard.condition.text(), nearest->condition.text());
+           });
+  });
+}
+
 // What must hold for the collective holds at the return too, or says that there are ranks.
 bool comes_to(const Program& program, Ref leaving, Ref collective) {
   const auto there = program.guards(leaving);
@@ -111,7 +131,8 @@ Ref return_of_some_ranks(const Program& program, Ref collective) {
     if (branch == kNoNode || !others_go_on(leaving.with(branch), collective) ||
         facts::exclusive(leaving, collective) ||
         facts::only_without_distribution(program, leaving) ||
-        !comes_to(program, leaving, collective))
+        !comes_to(program, leaving, collective) ||
+        others_return_below(program, leaving, collective))
       continue;
     return leaving;
   }

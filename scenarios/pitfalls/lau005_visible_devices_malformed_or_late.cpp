@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 namespace bench::pitfalls {
 
@@ -103,18 +104,27 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// CUDA_VISIBLE_DEVICE, CUDA_VISIABLE_DEVICES, cuda_visible_devices
+// CUDA_VISIBLE_DEVICE, CUDA_VISIABLE_DEVICES
 bool is_misspelt(std::string_view name) {
-  constexpr std::size_t kSlips = 3;
-  if (name == kVariable || name.size() + kSlips < kVariable.size()) return false;
+  constexpr std::size_t kSlips = 2;
+  if (name.size() + kSlips < kVariable.size() || name.size() > kVariable.size() + kSlips)
+    return false;
   std::string upper(name);
   std::transform(upper.begin(), upper.end(), upper.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return upper.starts_with("CUDA") && edits_between(upper, kVariable) <= kSlips;
+  // Windows does not tell capitals from small letters, and CUDA_VISIBLE_DEVICES_ is meant.
+  return upper.starts_with("CUDA") && !upper.starts_with(kVariable) &&
+         edits_between(upper, kVariable) <= kSlips;
 }
 
-// The script gives the variable its value under the right name too, or reads its own name back.
-bool is_used_otherwise(const Program& program, std::string_view misspelt) {
+// Names in the environment that need no other spelling: those that the script reads back, and all
+// where it gives the variable its value under the right name too.
+struct NamesInUse {
+  std::set<std::string> read;
+  bool sets_variable = false;
+};
+NamesInUse names_in_use(const Program& program) {
+  NamesInUse out;
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
     for (NodeId id = 0; id < tree.size(); ++id) {
@@ -122,10 +132,11 @@ bool is_used_otherwise(const Program& program, std::string_view misspelt) {
       if (node.kind() != Kind::subscript && node.kind() != Kind::call) continue;
       const std::string name = program.environment_name(node);
       const bool is_set = tree[id].field == Field::left;
-      if ((name == kVariable && is_set) || (name == misspelt && !is_set)) return true;
+      if (!is_set && !name.empty()) out.read.insert(name);
+      out.sets_variable = out.sets_variable || (is_set && name == kVariable);
     }
   }
-  return false;
+  return out;
 }
 
 void check_name_of_variable(const Program& program, Report& report) {
@@ -138,12 +149,14 @@ void check_name_of_variable(const Program& program, Report& report) {
       if (is_misspelt(name) && !launch.environment.contains(std::string(kVariable)))
         report.at_word(launch.file, value, Confidence::certain, told(name)).help =
             "Spell it " + std::string(kVariable) + ".";
+  const auto in_use = names_in_use(program);
+  if (in_use.sets_variable) return;
   for (const Module* module : program.modules())
     for (const NodeId node : module->nodes_of(Kind::assignment)) {
       const Ref target = Ref{module, node}.child(Field::left);
       if (target.kind() != Kind::subscript) continue;
       const std::string name = program.environment_name(target);
-      if (is_misspelt(name) && !is_used_otherwise(program, name))
+      if (is_misspelt(name) && !in_use.read.contains(name))
         report.at(target, Confidence::certain, told(name)).help =
             "Spell it " + std::string(kVariable) + ".";
     }

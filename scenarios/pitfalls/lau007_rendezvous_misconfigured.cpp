@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 namespace bench::pitfalls {
 
@@ -53,18 +54,23 @@ bool joins_nodes(const Program& program) {
 }
 
 // The only thing that gives the address, whatever was in the environment.
-bool is_only_address(const Program& program, Ref assignment) {
+bool stands_alone(const Program& program, Ref assignment) {
   const auto& guards = program.guards(assignment);
-  if (std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
-        return !facts::contains(guard.condition.text(), "__name__");
-      }))
-    return false;
-  int addresses = 0;
+  return std::none_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+    return !facts::contains(guard.condition.text(), "__name__");
+  });
+}
+
+// os.environ["MASTER_ADDR"] = ..., wherever it stands.
+std::vector<Ref> addresses(const Program& program) {
+  std::vector<Ref> out;
   for (const diagnose::Module* module : program.modules())
-    for (const diagnose::NodeId node : module->nodes_of(diagnose::Kind::assignment))
-      if (program.environment_name(Ref{module, node}.child(diagnose::Field::left)) == "MASTER_ADDR")
-        ++addresses;
-  return addresses == 1;
+    for (const diagnose::NodeId node : module->nodes_of(diagnose::Kind::assignment)) {
+      const Ref assignment{module, node};
+      if (program.environment_name(assignment.child(diagnose::Field::left)) == "MASTER_ADDR")
+        out.push_back(assignment);
+    }
+  return out;
 }
 
 // os.environ["MASTER_ADDR"] = "localhost" on every node of several.
@@ -79,17 +85,13 @@ void check_address_in_script(const Program& program, Report& report) {
     finding.severity = Severity::warning;  // one node of the several that the script offers
     finding.help = "Take the address of the first node from an option or from MASTER_ADDR.";
   };
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::NodeId node : module->nodes_of(diagnose::Kind::assignment)) {
-      const Ref assignment{module, node};
-      if (program.environment_name(assignment.child(diagnose::Field::left)) != "MASTER_ADDR" ||
-          !is_only_address(program, assignment))
-        continue;
-      const Ref value = assignment.child(diagnose::Field::right);
-      const auto given = program.evaluate(value);
-      if (given.is_string() && !given.is_default && is_loopback(given.string))
-        flag(value, given.string);
-    }
+  const auto all = addresses(program);
+  if (all.size() == 1 && stands_alone(program, all.front())) {
+    const Ref value = all.front().child(diagnose::Field::right);
+    const auto given = program.evaluate(value);
+    if (given.is_string() && !given.is_default && is_loopback(given.string))
+      flag(value, given.string);
+  }
   for (const CallRef& join : program.calls(diagnose::Api::init_process_group)) {
     const Ref method = join.argument(1, "init_method");
     const auto given = method ? program.evaluate(method) : diagnose::Value{};

@@ -25,12 +25,24 @@ std::vector<Assigned> changes_in(Ref round, const std::string& name) {
   return out;
 }
 
+// No hand writes a loop of so many words, and every question below walks through all of it.
+bool is_made_by_machine(Ref round) {
+  constexpr std::uint32_t kLargest = 6000;
+  const auto& tree = round.module->tree();
+  return tree[round.node].last - round.node > kLargest;
+}
+
 bool is_under_main_rank(const Program& program, Ref node, Ref round) {
   const auto guards = program.guards(node);
   return std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
     return guard.holds && round.module->tree().contains(round.node, guard.condition.node) &&
            program.rank_test(guard.condition) == RankTest::main_only;
   });
+}
+
+bool is_plain_flag(Ref value) {
+  return value.kind() == Kind::true_literal || value.kind() == Kind::false_literal ||
+         value.text() == "1" || value.text() == "0";
 }
 
 bool is_of_truth(Ref value) { return value.kind() == Kind::true_literal || value.text() == "1"; }
@@ -86,9 +98,17 @@ bool compares_loss(const Program& program, Ref condition) {
   const Ref right = condition.with(tree.child_at(condition.node, 1));
   const bool bound = right.text() == left.text() || program.evaluate(right).is_integer() ||
                      right.kind() == Kind::floating;
-  return left.kind() == Kind::identifier && bound &&
-         facts::contains(facts::lowered(left.text()), "loss") &&
-         !facts::forwards_behind(program, left).empty();
+  if (left.kind() != Kind::identifier || !bound ||
+      !facts::contains(facts::lowered(left.text()), "loss") ||
+      facts::forwards_behind(program, left).empty())
+    return false;
+  // loss = world_mean(loss)
+  const auto behind = facts::calls_behind(program, left);
+  return std::none_of(behind.begin(), behind.end(), [&](Ref node) {
+    const CallRef call = program.as_call(node);
+    return says_any(call.call->name, {"world", "sync", "dist", "global", "across", "agree"}) ||
+           (says_any(call.call->name, {"mean", "average"}) && !call.receiver());
+  });
 }
 
 bool is_builtin_of_numbers(std::string_view name) {
@@ -96,6 +116,27 @@ bool is_builtin_of_numbers(std::string_view name) {
                                       "round", "abs", "average", "array", "range", "enumerate"})
     if (name == each) return true;
   return false;
+}
+
+// stop = agree(stop), votes.add_(stop): a call out of sight may have told the ranks of the
+// variable, or the condition asks one.
+bool may_be_agreed(const Program& program, std::string_view name, Ref condition, Ref round) {
+  const auto calls = facts::calls_in(round);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    if (call.call->node > condition.module->tree()[condition.node].last ||
+        is_builtin_of_numbers(call.call->name) || call.call->name == "print" ||
+        call.call->name == "str" || call.call->name == "format" || call.call->name == "save")
+      return false;
+    const Ref arguments = call.ref().child(Field::arguments);
+    const auto& tree = call.module->tree();
+    for (NodeId at = arguments ? tree[arguments.node].first_child : kNoNode; at != kNoNode;
+         at = tree[at].next_sibling) {
+      Ref value = arguments.with(at);
+      if (value.kind() == Kind::keyword_argument) value = value.child(Field::value);
+      if (value.text() == name && !is_under_main_rank(program, call.ref(), round)) return true;
+    }
+    return false;
+  });
 }
 
 }  // namespace
@@ -156,8 +197,15 @@ bool counts_bad_rounds(const Program& program, Ref condition, Ref round) {
 
 std::vector<Ref> decisions_behind(const Program& program, Ref condition, Ref round) {
   std::vector<Ref> out{condition};
+  if (is_made_by_machine(round)) return out;
   if (condition.kind() != Kind::identifier && condition.kind() != Kind::attribute) return out;
-  for (const Assigned& change : changes_in(round, std::string(condition.text()))) {
+  const auto changes = changes_in(round, std::string(condition.text()));
+  // stop = agree(stop)
+  if (std::any_of(changes.begin(), changes.end(),
+                  [](const Assigned& change) { return !is_plain_flag(change.value); }) ||
+      may_be_agreed(program, condition.text(), condition, round))
+    return out;
+  for (const Assigned& change : changes) {
     if (!is_of_truth(change.value)) continue;
     for (const Guard& guard : program.guards(change.value))
       if (guard.holds && round.module->tree().contains(round.node, guard.condition.node))
@@ -167,11 +215,15 @@ std::vector<Ref> decisions_behind(const Program& program, Ref condition, Ref rou
 }
 
 bool is_kept_by_one_rank(const Program& program, Ref condition, Ref round) {
-  if (program.rank_test(condition) != RankTest::none) return false;
+  if (is_made_by_machine(round) || program.rank_test(condition) != RankTest::none) return false;
+  const auto asked = facts::calls_in(condition);
+  if (std::any_of(asked.begin(), asked.end(),
+                  [](const CallRef& call) { return !is_builtin_of_numbers(call.call->name); }))
+    return false;
   const auto names = variables_in(condition);
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
     const auto changes = changes_in(round, name);
-    return !changes.empty() &&
+    return !changes.empty() && !may_be_agreed(program, name, condition, round) &&
            std::all_of(changes.begin(), changes.end(), [&](const Assigned& change) {
              return is_under_main_rank(program, condition.with(change.target), round);
            });
@@ -194,6 +246,7 @@ bool counts_on_one_rank(const Program& program, Ref condition) {
 }
 
 bool reads_own_batch(const Program& program, Ref condition, Ref round) {
+  if (is_made_by_machine(round)) return false;
   if (compares_loss(program, condition)) return true;
   const auto calls = facts::calls_in(condition);
   return std::any_of(calls.begin(), calls.end(),
@@ -201,7 +254,7 @@ bool reads_own_batch(const Program& program, Ref condition, Ref round) {
 }
 
 bool is_beside_training(const Program& program, const CallRef& training, Ref condition, Ref round) {
-  if (!program.callee(training)) return false;
+  if (is_made_by_machine(round) || !program.callee(training)) return false;
   const auto assigned = assignments_in(round);
   VariableNames names = variables_in(condition);
   // stopper(val_loss), above stopper.early_stop

@@ -2,6 +2,7 @@
 
 #include "scenarios/pitfalls/bypass.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/handed_out.hpp"
 #include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
@@ -133,7 +134,9 @@ const Wrap* wrapper_left_out_of(const Program& program, const CallRef& call) {
   const CallRef made = program.as_call(sources.front().ref);
   if (!made || made.call->api != diagnose::Api::none || program.callee(made) ||
       program.class_of_call(made) ||
-      has_word(made.call->name, {"ema", "average", "copy", "teacher"}))
+      has_word(made.call->name,
+               {"ema", "average", "copy", "teacher", "loss", "criteri", "metric"}) ||
+      has_word(object.text(), {"loss", "criteri", "metric"}))
     return nullptr;
   const Wrap* wrap = nullptr;
   const auto& tree = made.module->tree();
@@ -147,7 +150,13 @@ const Wrap* wrapper_left_out_of(const Program& program, const CallRef& call) {
     else if (program.is_wrapped(given, diagnose::Wrapper::ddp))
       return nullptr;
   }
-  return wrap != nullptr && !facts::only_without_distribution(program, made.ref()) ? wrap : nullptr;
+  if (wrap == nullptr || facts::only_without_distribution(program, made.ref())) return nullptr;
+  // step = partial(run, model): what is out of sight may train through the wrapper.
+  const auto given = calls_given(program, [&](Ref value) {
+    return program.wrap_of(value, diagnose::Wrapper::ddp) == wrap &&
+           wrapper_of_inner(program, value) == nullptr;
+  });
+  return given.empty() ? wrap : nullptr;
 }
 
 }  // namespace bench::pitfalls

@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/never_wrapped.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/frozen.hpp"
+#include "scenarios/pitfalls/handed_out.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 
 #include <algorithm>
@@ -36,9 +38,10 @@ bool may_reduce_gradients(const Program& program) {
                               "lightning", "accelerate"}))
         return true;
     for (const diagnose::Call& call : module->calls())
-      if (names_one_of(call.name, {"reduce", "average_grad", "avg_grad", "sync_grad", "gradient",
-                                   "hook", "wrap", "shard(", "fully_shard", "replicate",
-                                   "parallelize", "distribute_m", "broadcast"}) ||
+      if (names_one_of(call.name,
+                       {"reduce", "average_grad", "avg_grad", "sync_grad", "gradient", "hook",
+                        "wrap", "shard(", "fully_shard", "replicate", "parallelize", "distribute_m",
+                        "broadcast", "average", "sync_", "irecv", "isend"}) ||
           (names_one_of(call.name, {"parallel", "ddp"}) && call.api != Api::data_parallel))
         return true;
     // wrap = DDP if distributed else DataParallel, partial(DDP, ...)
@@ -59,6 +62,7 @@ bool makes_plain_model(const Program& program, const CallRef& made) {
   const std::string_view name = made.call->name;
   if (name.size() > 2 && std::isupper(static_cast<unsigned char>(name[0])) != 0 &&
       !program.class_of_call(made) &&
+      !program.comes_from_rank(made.ref().child(diagnose::Field::arguments)) &&
       std::any_of(name.begin(), name.end(), [](unsigned char c) { return std::islower(c) != 0; }))
     return !names_one_of(name, {"wrap", "parallel", "distrib", "engine", "trainer", "learner",
                                 "agent", "system", "solver", "loss"});
@@ -87,6 +91,30 @@ bool is_plain_model(const Program& program, Ref model) {
   });
 }
 
+// sync(model), comm.mean_(p.grad), Optimizer(SGD(...)): functions out of sight may reduce. Those
+// that by their names load, save, test or measure do not.
+bool may_reduce_out_of_sight(const Program& program, std::string_view model) {
+  const std::string parameters = std::string(model) + ".";
+  const auto calls = calls_given(program, [&](Ref value) {
+    const std::string_view text = value.text();
+    return text == model || facts::contains(text, ".grad") ||
+           (text.starts_with(parameters) && facts::contains(text, "parameters")) ||
+           program.comes_from(value, Api::optimizer);
+  });
+  return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    return !names_one_of(call.call->name,
+                         {"eval", "test", "valid", "load", "save", "init", "count", "log", "sched",
+                          "warmup", "accuracy", "clip", "freeze", "flops", "summary"});
+  });
+}
+
+// A step of an optimizer follows: gradients of the inputs alone, as of an attack, are nobody's
+// business but the rank's.
+bool steps(const Program& program, const TrainingLoop& loop) {
+  return program.subtree_calls(loop.batches,
+                               [](const CallRef& call) { return call.call->name == "step"; });
+}
+
 bool is_dealt_out(const Program& program, const TrainingLoop& loop) {
   const auto loaders = loaders_of(program, loop.iterable);
   return !loaders.empty() && std::all_of(loaders.begin(), loaders.end(), [&](const auto& loader) {
@@ -104,13 +132,15 @@ std::vector<CallRef> unreduced_forwards(const Program& program) {
       may_reduce_gradients(program))
     return out;
   for (const TrainingLoop& loop : program.training_loops()) {
-    if (!is_dealt_out(program, loop)) continue;
+    if (!is_dealt_out(program, loop) || !steps(program, loop)) continue;
     for (const CallRef& backward : loop.backwards)
       for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward))) {
         const CallRef call = program.as_call(node);
         const Ref model{call.module, call.call->function};
         if (!program.under_no_grad(node) && !program.comes_from(model, Api::loss) &&
-            is_plain_model(program, model) &&
+            is_plain_model(program, model) && !program.is_evaluation(node) &&
+            !is_frozen(program, model) && !is_left_to_no_optimizer(program, model) &&
+            !may_reduce_out_of_sight(program, model.text()) &&
             std::none_of(out.begin(), out.end(),
                          [&](const auto& each) { return each.ref() == node; }))
           out.push_back(call);

@@ -58,8 +58,10 @@ Ref turn_around(const Program& program, Ref node) {
 
 std::vector<CallRef> gathers_of_shards(const Program& program) {
   std::vector<CallRef> out;
+  // NO_SHARD leaves nothing to gather, and what kind of states an option names is not known.
   if (!program.uses(Api::fsdp) || program.mentions("LOCAL_STATE_DICT") ||
-      program.mentions("SHARDED_STATE_DICT"))
+      program.mentions("SHARDED_STATE_DICT") || program.mentions("NO_SHARD") ||
+      (program.mentions("StateDictType") && !program.mentions("FULL_STATE_DICT")))
     return out;
   for (const CallRef& call : program.calls_named("state_dict"))
     if (call.receiver() && is_sharded(program, call.receiver()) &&
@@ -99,14 +101,15 @@ std::vector<CallRef> training_out_of_sight(const Program& program) {
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
       const bool trains = made.name == "train" || made.name.starts_with("train_");
-      if (!trains || !call.positional(0) || program.callee(call) || program.class_of_call(call) ||
+      if (!trains || program.callee(call) || program.class_of_call(call) ||
           !program.innermost_loop(call.ref()))
         continue;
-      // model.train(True)
-      const Ref first = call.positional(0);
-      if (first.kind() != diagnose::Kind::true_literal &&
-          first.kind() != diagnose::Kind::false_literal)
-        out.push_back(call);
+      // train(ddp_model, loader), not tokenizer.train(files)
+      for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
+        if (program.is_wrapped(argument, diagnose::Wrapper::ddp)) {
+          out.push_back(call);
+          break;
+        }
     }
   return out;
 }
