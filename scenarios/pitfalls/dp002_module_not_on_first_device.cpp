@@ -71,11 +71,19 @@ bool comes_after_first(const Program& program, const Wrap& first, const Wrap& se
   const bool is_field = second.module.kind() == diagnose::Kind::attribute;
   const auto& defs = module.defs_of(
       is_field ? second.module.child(diagnose::Field::attribute).text() : name, is_field);
+  // net = model.to(device), after model = DataParallel(model)
+  const auto hands_first_on = [&](Ref value) {
+    if (!value || facts::contains(value.text(), ".module")) return false;
+    const auto sources = program.module_sources(value);
+    return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+      return source.ref == first.call.ref();
+    });
+  };
   return std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
     const auto& def = module.defs()[index];
     return module.text(def.target) == name && def.target > first.call.call->node &&
            def.target < second.call.call->node && def.value != first.call.call->node &&
-           def.value != second.call.call->node;
+           def.value != second.call.call->node && !hands_first_on({&module, def.value});
   });
 }
 

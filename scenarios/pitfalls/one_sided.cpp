@@ -104,7 +104,11 @@ std::vector<CallRef> training_out_of_sight(const Program& program) {
       if (!trains || program.callee(call) || program.class_of_call(call) ||
           !program.innermost_loop(call.ref()))
         continue;
-      // train(ddp_model, loader), not tokenizer.train(files)
+      // train(ddp_model, loader) and trainer.train(epoch), not tokenizer.train(files)
+      if (call.positional(0) && call.receiver() && call.receiver().text().ends_with("trainer")) {
+        out.push_back(call);
+        continue;
+      }
       for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
         if (program.is_wrapped(argument, diagnose::Wrapper::ddp)) {
           out.push_back(call);
