@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 
 namespace bench::pitfalls {
 
@@ -347,6 +348,7 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
   if (accelerate_wraps(program)) check_prepared(program, report);
   if (!program.has_ddp()) return check_without_wrapper(program, report);
   check_training_out_of_sight(program, report);
+  std::optional<bool> other_training;  // asked once: it looks at every forward pass
   for (const CallRef& backward : backwards_of(program)) {
     // After a forward of the wrapper its hooks reduce every gradient, wherever it comes from.
     const auto forwards = facts::forwards_behind(program, facts::loss_of(backward));
@@ -379,9 +381,10 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
       const Wrap* round = wrapper_gone_round(program, call);
       if (round != nullptr && !hands_on && never_trains_through(program, *round))
         how = "the forward pass goes through .module";
-      if (!hands_on && has_lost_wrapper(program, call) && steps_after(program, backward) &&
-          !trains_through_another(program))
-        how = kLost;
+      if (!hands_on && has_lost_wrapper(program, call) && steps_after(program, backward)) {
+        if (!other_training) other_training = trains_through_another(program);
+        if (!*other_training) how = kLost;
+      }
       const Wrap* left_out = wrapper_left_out_of(program, call);
       if (left_out != nullptr && !hands_on && never_trains_through(program, *left_out))
         how = "the forward pass goes through an object that was given .module";

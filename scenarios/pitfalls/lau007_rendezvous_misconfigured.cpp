@@ -53,6 +53,12 @@ bool joins_nodes(const Program& program) {
          });
 }
 
+bool starts_several_nodes(const Program& program) {
+  const auto& launches = program.launches();
+  return std::any_of(launches.begin(), launches.end(),
+                     [](const LaunchLine& launch) { return launch.nodes().value_or(1) != 1; });
+}
+
 // The only thing that gives the address, whatever was in the environment.
 bool stands_alone(const Program& program, Ref assignment) {
   const auto& guards = program.guards(assignment);
@@ -82,7 +88,8 @@ void check_address_in_script(const Program& program, Report& report) {
                   "the ranks of all nodes meet at " + std::string(address) +
                       ": those of a second node look for rank 0 on their own machine until the "
                       "time-out");
-    finding.severity = Severity::warning;  // one node of the several that the script offers
+    // An option for several nodes that nobody uses costs nothing.
+    finding.severity = starts_several_nodes(program) ? Severity::warning : Severity::info;
     finding.help = "Take the address of the first node from an option or from MASTER_ADDR.";
   };
   const auto all = addresses(program);

@@ -105,7 +105,10 @@ bool has_lost_wrapper(const Program& program, const CallRef& call) {
   const bool is_field = object.kind() == Kind::attribute;
   const Ref name = is_field ? object.child(Field::attribute) : object;
   const auto& module = *object.module;
-  for (const std::uint32_t index : module.defs_of(name.text(), is_field)) {
+  const auto& defs = module.defs_of(name.text(), is_field);
+  constexpr std::size_t kMaxDefs = 64;  // a name of more values is of a generated file
+  if (defs.size() > kMaxDefs) return false;
+  for (const std::uint32_t index : defs) {
     const Def& def = module.defs()[index];
     const Ref value = object.with(def.value);
     if (def.kind != diagnose::DefKind::assign || def.element >= 0 || !value ||
