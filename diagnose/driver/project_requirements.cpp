@@ -53,20 +53,59 @@ ReadVersions installs_of(std::string_view name) {
   }
 }
 
+bool has_ending(std::string_view name, std::string_view ending) {
+  return name.size() > ending.size() && name.ends_with(ending);
+}
+
+// project.yml: the list that `conda env export` writes may have any name.
+NewestVersions read_conda_list(std::string_view text) {
+  const auto begins_line = [&](std::string_view word) {
+    const std::size_t at = text.find(word);
+    return at != std::string_view::npos && (at == 0 || text[at - 1] == '\n');
+  };
+  return begins_line("channels:") && begins_line("dependencies:") ? read_requirements(text)
+                                                                  : NewestVersions{};
+}
+
+// docs/install.md, docs/getting_started.md
+bool is_installation_page(std::string_view name) {
+  std::string plain(name);
+  std::transform(plain.begin(), plain.end(), plain.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (!has_ending(plain, ".md") && !has_ending(plain, ".rst")) return false;
+  for (const std::string_view word : {"install", "started", "setup", "environment", "prepare_env"})
+    if (plain.find(word) != std::string::npos) return true;
+  return false;
+}
+
 // What the files of one directory say.
 struct Bounds {
   NewestVersions declared;
   NewestVersions installed;
 };
 
+using Installs = ReadVersions (*)(std::string_view name);
+
+// Pages of a folder of documentation; the others there may speak of anything.
+ReadVersions installs_of_page(std::string_view name) {
+  return is_installation_page(name) ? read_whole_readme : nullptr;
+}
+
+ReadVersions installs_of_project(std::string_view name) {
+  if (is_installation_page(name)) return read_whole_readme;
+  if (has_ending(name, ".yml") || has_ending(name, ".yaml")) return read_conda_list;
+  return installs_of(name);
+}
+
 Bounds bounds_in(const std::string& directory, const std::string& top, const ModuleCache& cache,
-                 const std::vector<DirectoryEntry>& entries) {
+                 const std::vector<DirectoryEntry>& entries, Installs installs_by) {
   Bounds out;
   int left = kMaxInstallFiles;
   for (const DirectoryEntry& entry : entries) {
     if (entry.is_directory) continue;
-    const ReadVersions declares = reader_of(entry.name);
-    const ReadVersions installs = declares == nullptr ? installs_of(entry.name) : nullptr;
+    const bool only_pages = installs_by == installs_of_page;
+    const ReadVersions declares = only_pages ? nullptr : reader_of(entry.name);
+    const ReadVersions installs = declares == nullptr ? installs_by(entry.name) : nullptr;
     if (declares == nullptr && (installs == nullptr || left-- <= 0)) continue;
     const std::string file = directory + entry.name;
     if (entry.is_link && links_out_of(file, top)) continue;
@@ -84,6 +123,10 @@ bool holds_image(const DirectoryEntry& entry) {
       std::to_array<std::string_view>({"docker", "Docker", ".docker", ".devcontainer"});
   return entry.is_directory && !entry.is_link &&
          std::find(kFolders.begin(), kFolders.end(), entry.name) != kFolders.end();
+}
+
+bool holds_pages(const DirectoryEntry& entry) {
+  return entry.is_directory && !entry.is_link && (entry.name == "docs" || entry.name == "doc");
 }
 
 }  // namespace
@@ -104,14 +147,16 @@ NewestVersions environments_of(const std::vector<LaunchLine>& launches, const Mo
 NewestVersions requirements_in(const std::string& directory, const std::string& top,
                                const ModuleCache& cache, const Lister& list) {
   const auto entries = list(directory);
-  Bounds own = bounds_in(directory, top, cache, entries);
+  Bounds own = bounds_in(directory, top, cache, entries, installs_of_project);
   fill_open(own.declared, own.installed);
   for (const DirectoryEntry& entry : entries) {
-    if (!holds_image(entry)) continue;
+    const bool is_image = holds_image(entry);
+    if (!is_image && !holds_pages(entry)) continue;
     const std::string folder = directory + entry.name + "/";
-    Bounds image = bounds_in(folder, top, cache, list(folder));
-    fill_open(image.declared, image.installed);
-    fill_open(own.declared, image.declared);
+    Bounds there =
+        bounds_in(folder, top, cache, list(folder), is_image ? installs_of : installs_of_page);
+    fill_open(there.declared, there.installed);
+    fill_open(own.declared, there.declared);
   }
   return own.declared;
 }

@@ -1,6 +1,7 @@
 // Which versions of frameworks a directory asks for: its requirement and lock files, and, where
-// they leave it open, the install commands of its shell scripts, Dockerfiles and README; then those
-// of a folder docker/ in it.
+// they leave it open, the install commands of its shell scripts, Dockerfiles and README and the
+// lists of conda environments of any name; then those of a folder docker/ in it, and of the pages
+// about installation in docs/.
 #pragma once
 
 #include "diagnose/config/requirements.hpp"

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/frozen.hpp"
+#include "scenarios/pitfalls/hook_bypass.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/lost_wrapper.hpp"
 #include "scenarios/pitfalls/never_wrapped.hpp"
@@ -346,6 +347,8 @@ std::string_view runs_bare(const Program& program, const CallRef& call, bool han
 
 void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
   if (accelerate_wraps(program)) check_prepared(program, report);
+  for (const CallRef& hook : hooks_below_wrapper(program))
+    report_bypass(report, hook.ref(), "the Trainer's forward pass goes through .module");
   if (!program.has_ddp()) return check_without_wrapper(program, report);
   check_training_out_of_sight(program, report);
   std::optional<bool> other_training;  // asked once: it looks at every forward pass

@@ -112,18 +112,29 @@ bool follows_micro_batches(const Program& program, const TrainingLoop& loop, con
   return false;
 }
 
-// The number of passes in (step + 1) % accumulation == 0.
-Ref passes_of_remainder(const Program& program, Ref condition) {
-  if (condition.kind() == Kind::identifier) {
-    const auto named = program.sources(condition);  // is_last = (i + 1) % accumulation == 0
-    if (named.size() == 1 && named.front().how == diagnose::Source::How::value)
-      condition = named.front().ref;
-  }
+Ref remainder_in(Ref condition) {
   const auto& tree = condition.module->tree();
   Ref modulo;
   for (NodeId id = condition.node; id < tree[condition.node].last; ++id)
     if (tree[id].op == Op::modulo) modulo = condition.with(id);
   return modulo.kind() == Kind::binary ? modulo.child(Field::right) : Ref{};
+}
+
+// The number of passes in (step + 1) % accumulation == 0, also where that, or a part of it, has a
+// name: is_last = (i + 1) % accumulation == 0 or i + 1 == len(loader).
+Ref passes_of_remainder(const Program& program, Ref condition) {
+  if (const Ref passes = remainder_in(condition)) return passes;
+  const auto& tree = condition.module->tree();
+  for (NodeId id = condition.node; id < tree[condition.node].last; ++id) {
+    const Kind parent = id == condition.node ? Kind::boolean : tree[tree[id].parent].kind;
+    if (tree[id].kind != Kind::identifier ||
+        (parent != Kind::boolean && parent != Kind::not_expression))
+      continue;
+    for (const diagnose::Source& source : program.sources(condition.with(id)))
+      if (source.how == diagnose::Source::How::value)
+        if (const Ref passes = remainder_in(source.ref)) return passes;
+  }
+  return {};
 }
 
 // That in if passes == accumulation: passes = 0, with passes += 1 in the loop over the batches.

@@ -20,12 +20,23 @@ using diagnose::Wrap;
 
 namespace {
 
-bool handles_prefix(const Program& program) {
+bool changes_keys(const Program& program) {
   for (const std::string_view word :
-       {"\"module.", "'module.", "\"^module", "'^module", "consume_prefix", "unwrap_model",
-        "de_parallel", "[7:]", ".split('.')[1:]", ".split(\".\")[1:]"})
+       {"\"module.", "'module.", "\"^module", "'^module", "consume_prefix", "de_parallel", "[7:]",
+        ".split('.')[1:]", ".split(\".\")[1:]"})
     if (program.mentions(word)) return true;
   return false;
+}
+
+bool handles_prefix(const Program& program) {
+  return changes_keys(program) || program.mentions("unwrap_model");
+}
+
+// if several: save(accelerator.unwrap_model(model)) else: save(model): the run of one process.
+bool is_beside_unwrapping(const Program& program, Ref state) {
+  const auto unwraps = program.calls_named("unwrap_model");
+  return std::any_of(unwraps.begin(), unwraps.end(),
+                     [&](const CallRef& unwrap) { return facts::exclusive(state, unwrap.ref()); });
 }
 
 // load_checkpoint(path, model, optimizer) of a file that is not at hand.
@@ -202,7 +213,8 @@ bool is_restored_after(const Program& program, Ref object, const CallRef& prepar
 }
 
 bool is_surely_prepared(const Program& program, Ref object) {
-  const CallRef prepare = preparation_of_model(program, object);
+  CallRef prepare = preparation_of_model(program, object);
+  if (!prepare) prepare = preparation_of_wrapper(program, object);
   return prepare && !is_restored_after(program, object, prepare);
 }
 
@@ -255,7 +267,8 @@ void check_prepared_saves(const Program& program, Report& report) {
   for (const CallRef& save : states_saved(program))
     for (const CallRef& state : states_in(program, save)) {
       if (state.call->name != "state_dict" || !state.receiver() ||
-          !is_surely_prepared(program, state.receiver()))
+          !is_surely_prepared(program, state.receiver()) ||
+          is_beside_unwrapping(program, state.ref()))
         continue;
       Finding& finding = report.at(
           state.ref(), Confidence::likely,
@@ -335,7 +348,7 @@ bool is_loaded_beside(const Program& program) {
 void check_save_with_module_prefix(const Program& program, Report& report) {
   check_bare_keys_into_wrapper(program, report);
   check_bare_state_into_wrapper(program, report);
-  if (program.wraps().empty() && !handles_prefix(program)) check_prepared_saves(program, report);
+  if (program.wraps().empty() && !changes_keys(program)) check_prepared_saves(program, report);
   if (program.wraps().empty() || handles_prefix(program) || loads_into_wrapper(program)) return;
   for (const CallRef& save : states_saved(program)) {
     for (const CallRef& state : states_in(program, save)) {

@@ -145,7 +145,10 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
   for (const CallRef& call : program.calls(Api::set_device))
     if (flag(global_rank_in(program, call.argument(0, "device")))) return;
   for (const Wrap& wrap : program.wraps()) {
-    const Ref ids = wrap.call.argument(1, "device_ids");
+    Ref ids = wrap.call.argument(1, "device_ids");
+    // [rank] if torch.cuda.is_available() else None
+    if (ids && ids.kind() == Kind::conditional)
+      ids = ids.with(ids.module->tree().child_at(ids.node, 0));
     if (wrap.kind != Wrapper::ddp || !ids || ids.kind() != Kind::list ||
         ids.module->tree().child_count(ids.node) != 1)
       continue;

@@ -212,8 +212,9 @@ bool takes_rank_modulo(const Program& program) {
 bool expects_nodes(const Program& program) {
   for (const auto& launch : program.launches())
     if (launch.nodes().value_or(1) > 1) return true;
-  for (const char* word : {"nnodes", "num_nodes", "node_rank", "n_nodes", "HOSTFILE",
-                           "PBS_NODEFILE", "submitit", "--nodes"})
+  for (const char* word :
+       {"nnodes", "num_nodes", "node_rank", "n_nodes", "HOSTFILE", "PBS_NODEFILE", "submitit",
+        "--nodes", "Kubeflow", "kubeflow", "PyTorchJob"})
     if (speaks_of(program, word) && !is_said_to_be_one(program, word)) return true;
   if (takes_rank_modulo(program)) return true;
   const auto& modules = program.modules();

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/raw_loader.hpp"
 
+#include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"

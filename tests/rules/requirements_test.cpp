@@ -272,6 +272,24 @@ TEST(Requirements, TheFolderOfAnImageCounts) {
       Severity::error);
 }
 
+TEST(Requirements, PagesAboutInstallationCount) {
+  const std::string page = "Tested with Python 3.8 and pytorch_lightning==1.6.2.\n";
+  EXPECT_EQ(severity_beside({{"docs/install.md", page}}), Severity::info);
+  EXPECT_EQ(severity_beside({{"docs/Getting_Started.md", page}}), Severity::info);
+  EXPECT_EQ(severity_beside({{"docs/history.md", page}}), Severity::error);
+  EXPECT_EQ(severity_beside({{"docs/install.md", page}, {"requirements.txt", "lightning==2.1\n"}}),
+            Severity::error);
+}
+
+TEST(Requirements, AListOfCondaMayHaveAnyName) {
+  const std::string list =
+      "name: pics\nchannels:\n  - defaults\ndependencies:\n  - python=3.8\n  - pip:\n"
+      "    - pytorch-lightning==1.5.0\n";
+  EXPECT_EQ(severity_beside({{"PICS.yml", list}}), Severity::info);
+  EXPECT_EQ(severity_beside({{"chart.yml", "dependencies:\n  - pytorch-lightning==1.5.0\n"}}),
+            Severity::error);
+}
+
 TEST(Requirements, TheNearestDirectoryCounts) {
   const std::map<std::string, std::string> files{
       {"new/train.py", "import pytorch_lightning as pl\npl.Trainer(gpus=2, strategy='ddp')\n"},
