@@ -27,6 +27,19 @@ CallRef local_rank_option(const Program& program) {
   return {};
 }
 
+// args.local_rank = dist.get_rank(), below init_process_group: the option's own value is not used.
+bool is_given_rank_later(const Program& program) {
+  for (const Module* module : program.modules())
+    for (const std::uint32_t index : module->defs_of("local_rank", true)) {
+      const NodeId value = module->defs()[index].value;
+      if (value == diagnose::kNoNode) continue;
+      const std::string_view text = module->text(value);
+      if (facts::contains(text, "get_rank(") || facts::contains(text, "get_node_local_rank("))
+        return true;
+    }
+  return false;
+}
+
 // if args.local_rank in [-1, 0]: accelerate launch fills the environment alone, so the option keeps
 // its default in every process.
 void check_beside_accelerate(const Program& program, Report& report) {
@@ -80,7 +93,7 @@ void check_torchrun_with_args_local_rank(const Program& program, Report& report)
   const CallRef option = local_rank_option(program);
   if (!option || reads_environment(program) || program.imports("deepspeed")) return;
   check_beside_accelerate(program, report);
-  if (program.framework_distributes()) return;
+  if (program.framework_distributes() || is_given_rank_later(program)) return;
   bool torchrun = false;
   for (const LaunchLine& launch : program.launches()) {
     torchrun = torchrun || launch.launcher == Launcher::torchrun;

@@ -47,6 +47,15 @@ namespace {
 // Variables that only matter where ranks exchange data.
 bool is_of_nccl(std::string_view name) { return name.starts_with("NCCL_"); }
 
+// init_process_group("gloo"), and nothing else: NCCL is not asked for anything.
+bool joins_by_gloo_alone(const Program& program) {
+  const auto joins = program.calls(Api::init_process_group);
+  return !joins.empty() && std::all_of(joins.begin(), joins.end(), [&](const CallRef& join) {
+    const auto backend = program.evaluate(join.argument(0, "backend"));
+    return backend.is_string() && !backend.is_default && backend.string == "gloo";
+  });
+}
+
 // Variables that only matter between nodes: within one, ranks find each other through any interface
 // and exchange data without it.
 bool is_of_network(std::string_view name) {
@@ -144,10 +153,11 @@ void check_performance_environment_left_on(const Program& program, Report& repor
                        std::all_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
                          return launch.visible_devices().value_or(1) == 1;
                        });
+  const bool no_nccl = one_gpu || joins_by_gloo_alone(program);
   for (const LaunchLine& launch : program.launches())
     for (const auto& [name, word] : launch.environment)
       if (const SlowVariable* variable = word.literal && !on_purpose(launch, name) &&
-                                                 !(one_gpu && is_of_nccl(name)) &&
+                                                 !(no_nccl && is_of_nccl(name)) &&
                                                  !(launch.nodes() == 1 && is_of_network(name))
                                              ? slow_variable(name, word.text)
                                              : nullptr)
@@ -163,7 +173,7 @@ void check_performance_environment_left_on(const Program& program, Report& repor
       const auto value =
           name.empty() ? std::nullopt : program.string(assignment.child(Field::right));
       const SlowVariable* variable = value ? slow_variable(name, *value) : nullptr;
-      if (variable != nullptr && !(one_gpu && is_of_nccl(name)) &&
+      if (variable != nullptr && !(no_nccl && is_of_nccl(name)) &&
           !(is_of_network(name) && facts::is_single_node(program)) &&
           !comes_too_late(program, name, assignment) && !only_infers(program) &&
           !is_explained(assignment) && is_set_always(program, assignment) &&
