@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/device_as_word.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/handed_out.hpp"
 
@@ -225,6 +226,14 @@ void check_device_ids_mismatch(const Program& program, Report& report) {
               "device_ids holds every GPU that is visible, and DistributedDataParallel takes one "
               "device for each process: ValueError where there are several")
           .help = "Start one process for each GPU and pass device_ids=[local_rank].";
+      continue;
+    }
+    if (const Ref test = idle_test_for_cpu(program, wrap, ids)) {
+      report
+          .at(test, Confidence::likely,
+              "a torch.device never equals a string: device_ids is given on the CPU too, where "
+              "DistributedDataParallel takes none: ValueError")
+          .help = "Compare its type: device.type != \"cpu\".";
       continue;
     }
     if (program.evaluate(ids).type == Value::Type::none || !is_never_placed(program, wrap))
