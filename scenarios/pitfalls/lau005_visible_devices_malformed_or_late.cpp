@@ -23,6 +23,36 @@ std::optional<std::string> problem_of(const std::string& devices) {
   return parsed.problem.empty() ? std::nullopt : std::optional(parsed.problem);
 }
 
+// AutoModel.from_pretrained(name, device_map="auto"): the weights are loaded onto the GPUs.
+bool is_loaded_onto_gpus(const Program& program, const CallRef& load) {
+  const Ref map = load.call->name == "from_pretrained" ? load.keyword("device_map") : Ref{};
+  if (!map || map.kind() != Kind::string) return false;
+  const auto where = program.string(map);
+  return where && (*where == "auto" || *where == "sequential" || where->starts_with("balanced") ||
+                   where->starts_with("cuda"));
+}
+
+// model.parallelize({0: [0, 1], 1: [2, 3]}) of Transformers spreads the blocks over the GPUs.
+bool is_spread_over_gpus(const Program& program, const CallRef& call) {
+  if (call.call->name != "parallelize" || !call.receiver()) return false;
+  const auto sources = program.module_sources(call.receiver());
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           const CallRef load = program.as_call(source.ref);
+           return load && load.call->name == "from_pretrained" && !program.callee(load);
+         });
+}
+
+// "cuda", torch.device("cuda:1") and the only name of it; a choice may fall on the CPU.
+bool is_gpu(const Program& program, Ref device) {
+  const auto sources = program.sources(device);
+  if (sources.size() != 1 || !facts::cuda_index(program, device)) return false;
+  const Ref made = sources.front().ref;
+  const CallRef call = program.as_call(made);
+  return made.kind() == Kind::string ||
+         (call && call.call->api == Api::torch_device && call.positional(0).kind() == Kind::string);
+}
+
 // Calls that initialise CUDA in this process; is_available() counts devices in the driver, which
 // reads the variable once. DataParallel compares the devices' memory when it is built.
 bool starts_cuda(const Program& program, const CallRef& call) {
@@ -30,10 +60,11 @@ bool starts_cuda(const Program& program, const CallRef& call) {
       call.module->qualified(call.call->function) == "torch.cuda.is_available")
     return true;
   if (call.call->name == "cuda" && call.receiver()) return true;
-  // net.to("cuda")
+  // net.to("cuda"), net.to(device)
   const Ref device =
       call.call->name == "to" && call.receiver() ? call.argument(0, "device") : Ref{};
-  if (device && device.kind() == Kind::string && facts::cuda_index(program, device)) return true;
+  if (device && is_gpu(program, device)) return true;
+  if (is_loaded_onto_gpus(program, call) || is_spread_over_gpus(program, call)) return true;
   const Api api = call.call->api;
   return api == Api::set_device || api == Api::current_device || api == Api::cuda_synchronize ||
          api == Api::data_parallel;
