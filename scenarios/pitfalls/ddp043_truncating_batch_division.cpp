@@ -1,6 +1,9 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/launched_with.hpp"
+
+#include <algorithm>
 
 namespace bench::pitfalls {
 
@@ -103,6 +106,35 @@ bool remainder_matters(const Program& program, Ref batch, Ref divisor) {
          (facts::contains(name, "global") || facts::contains(name, "total"));
 }
 
+// max(1, batch_size // world_size), here or below.
+bool is_kept_above_zero(const Program& program) {
+  const auto limits = program.calls_named("max");
+  return std::any_of(limits.begin(), limits.end(),
+                     [](const CallRef& call) { return is_batch(call.ref().text()); });
+}
+
+// A config file or a command line of the project asks for another number.
+bool is_shipped_otherwise(const Program& program, Ref batch) {
+  const std::string text(batch.text());
+  const auto shipped = program.shipped(text.substr(text.rfind('.') + 1));
+  return std::any_of(shipped.begin(), shipped.end(), [](const diagnose::ShippedValue& each) {
+    return !each.value.is_integer() || each.value.integer != 1;
+  });
+}
+
+// A batch of 1, or an option that is 1 where nothing in the project sets it to more: two ranks
+// leave nothing of it.
+bool is_zero_on_two_ranks(const Program& program, Ref batch, Ref division) {
+  const auto launched = facts::values_as_launched(program, batch);
+  if (!program.launches().empty() &&
+      std::none_of(launched.begin(), launched.end(), [](const diagnose::Value& value) {
+        return value.is_integer() && value.integer == 1;
+      }))
+    return false;
+  return program.integer(batch) == 1 && program.has_ddp() && !is_kept_above_zero(program) &&
+         program.guards(division).empty() && !is_shipped_otherwise(program, batch);
+}
+
 }  // namespace
 
 void check_truncating_batch_division(const Program& program, Report& report) {
@@ -115,6 +147,14 @@ void check_truncating_batch_division(const Program& program, Report& report) {
     const auto parts = program.integer(divisor);
     if (total && parts && *parts > 0 && *total % *parts == 0) return;
     if (remainder_is_checked(program) || remainder_is_seen(where)) return;
+    if (is_zero_on_two_ranks(program, batch, where)) {
+      report
+          .at(where, Confidence::likely,
+              "a batch of 1 is divided by the number of ranks: each gets a batch of 0 where there "
+              "are two or more")
+          .help = "Take it as the batch of one rank, or ask for at least one sample of each.";
+      return;
+    }
     Finding& finding = report.at(where, Confidence::likely,
                                  "the batch is divided by the number of ranks and the remainder is "
                                  "dropped: the global batch "
