@@ -149,9 +149,37 @@ bool is_named_after_batch_norm(const Program& program, const Wrap& wrap) {
          });
 }
 
-void report_forward(const Program& program, const Wrap& wrap, Ref where, Report& report) {
+// net(x) and _ = net(x)
+bool is_dropped(const CallRef& forward) {
+  const auto& tree = forward.module->tree();
+  const diagnose::NodeId parent = tree[forward.call->node].parent;
+  if (parent == diagnose::kNoNode) return false;
+  return tree[parent].kind == diagnose::Kind::expression_statement ||
+         (tree[parent].kind == diagnose::Kind::assignment &&
+          tree.text(tree.child(parent, diagnose::Field::left)) == "_");
+}
+
+// net.train() just for this pass, which has no gradients and whose result is dropped: the running
+// statistics of BatchNorm are all that is left of it, and these are buffers.
+bool refreshes_statistics(const Program& program, const CallRef& forward) {
+  if (!is_dropped(forward) || !program.under_no_grad(forward.ref())) return false;
+  const Ref model{forward.module, forward.call->function};
+  CallRef last;
+  for (const std::string_view mode : {"train", "eval"})
+    for (const CallRef& call : program.calls_named(mode))
+      if (call.receiver() && program.same_variable(call.receiver(), model) &&
+          call.call->node < forward.call->node && (!last || last.call->node < call.call->node))
+        last = call;
+  return last && last.call->name == "train" && !last.positional(0) && !last.keyword("mode") &&
+         program.rank_guard(last.ref());
+}
+
+void report_forward(const Program& program, const diagnose::ForwardCall& forward, Ref where,
+                    Report& report) {
+  const Wrap& wrap = *forward.wrap;
   const bool buffers = facts::has_batch_norm(program, wrap) || registers_buffer(program, wrap);
-  const bool likely_buffers = buffers || is_named_after_batch_norm(program, wrap);
+  const bool likely_buffers = buffers || is_named_after_batch_norm(program, wrap) ||
+                              refreshes_statistics(program, forward.call);
   Finding& finding = report.at(
       where, buffers ? Confidence::certain : Confidence::likely,
       "one rank alone calls the DDP model: a forward broadcasts the buffers, and the other ranks "
@@ -174,11 +202,11 @@ void check_rank0_forward_through_wrapper(const Program& program, Report& report)
       const Ref entry = tested_call(program, site.ref());
       if (std::find(entries.begin(), entries.end(), entry) != entries.end()) continue;
       entries.push_back(entry);
-      report_forward(program, *forward.wrap, entry, report);
+      report_forward(program, forward, entry, report);
     }
     if (sites.empty() && program.guarded_by_rank(forward.call.ref()) != RankTest::none &&
         one_rank_hands_over_wrapper(program, forward.call) && !others_pass_too(program, forward))
-      report_forward(program, *forward.wrap, forward.call.ref(), report);
+      report_forward(program, forward, forward.call.ref(), report);
   }
 }
 
