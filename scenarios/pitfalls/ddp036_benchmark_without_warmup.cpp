@@ -130,6 +130,57 @@ bool callee_waits(const Program& program, const CallRef& start, const CallRef& e
   return false;
 }
 
+// f"{elapsed / steps * 1000:.2f} ms/step" in the function, below a reading behind the loop: the
+// mean of all steps, and not a line of the log.
+bool tells_mean_of_steps(const CallRef& end, FunctionRef function) {
+  const auto& tree = end.module->tree();
+  for (NodeId node = end.call->node; node < tree[function.function->node].last; ++node)
+    if (tree[node].kind == Kind::string &&
+        says_any(tree.text(node), {"ms/step", "ms/iter", "ms per step", "ms per iter"}))
+      return true;
+  return false;
+}
+
+// if step % every == 0: print(loss.item()), in the loop: the other steps wait for nothing, and the
+// last one is seldom among those.
+bool is_now_and_then(const Program& program, Ref wait) {
+  for (const diagnose::Guard& guard : program.guards(wait))
+    if (guard.holds && guard.condition.text().find('%') != std::string_view::npos) return true;
+  return false;
+}
+
+// Total time behind a training loop that waits for the GPU in some steps at most, and the mean of
+// a step from it.
+void check_mean_of_steps(const Program& program, Report& report) {
+  for (const CallRef& clock : program.calls(Api::time_now)) {
+    const FunctionRef function = program.enclosing_function(clock.ref());
+    const CallRef end = function ? reading_after(program, clock) : CallRef{};
+    if (!end || !tells_mean_of_steps(end, function)) continue;
+    const NodeId last = last_step(program, clock, end);
+    if (last == diagnose::kNoNode || clock.module->tree()[last].kind == Kind::call ||
+        clock.module->tree().contains(last, end.call->node) ||
+        callee_waits(program, clock, end, last))
+      continue;
+    const auto& calls = clock.module->calls();
+    const bool waits = std::any_of(calls.begin(), calls.end(), [&](const diagnose::Call& call) {
+      const Ref at{clock.module, call.node};
+      return call.node > clock.call->node && call.node < end.call->node &&
+             waits_for_gpu(at.text()) && !is_now_and_then(program, at);
+    });
+    if (waits || holds_any(function.module->text(function.function->node), {"warmup", "warm_up"}))
+      continue;
+    report
+        .at(end.ref(), Confidence::likely,
+            "the mean time of a step is taken without waiting for the GPU, and with the first "
+            "steps in it: DDP's first step uses one bucket, and NCCL, cuDNN and the allocator "
+            "start up in it")
+        .help =
+        "Skip ten steps, then call torch.cuda.synchronize() before each reading, or use CUDA "
+        "events.";
+    return;
+  }
+}
+
 // What stands between start = time.time() and the reading that is taken off it.
 std::string_view between(const CallRef& start, const CallRef& end) {
   const auto& tree = start.module->tree();
@@ -172,6 +223,7 @@ void check_times_of_gpu(const Program& program, Report& report) {
 void check_benchmark_without_warmup(const Program& program, Report& report) {
   if (!facts::uses_cuda(program) || program.wraps().empty()) return;
   check_times_of_gpu(program, report);
+  check_mean_of_steps(program, report);
   const bool saved = saves_benchmark(program);
   for (const CallRef& clock : program.calls(Api::time_now)) {
     const FunctionRef function = program.enclosing_function(clock.ref());
