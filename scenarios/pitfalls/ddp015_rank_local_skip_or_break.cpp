@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/local_decisions.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/stand_in_loss.hpp"
 #include "scenarios/pitfalls/torchmetrics.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -413,6 +414,7 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
   if (by_hand || program.uses(Api::hvd_optimizer)) check_skipped_backwards(program, report);
   if (!by_hand) return;
   check_epochs_of_a_helper(program, report);
+  check_stand_in_losses(program, report);
   for (const TrainingLoop& loop : program.training_loops())
     for (const Kind kind :
          {Kind::continue_statement, Kind::break_statement, Kind::return_statement})
