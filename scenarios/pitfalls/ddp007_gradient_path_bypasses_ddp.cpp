@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/lost_wrapper.hpp"
 #include "scenarios/pitfalls/never_wrapped.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/stored_gradients.hpp"
 #include "scenarios/pitfalls/unwrapped_training.hpp"
 
 #include <algorithm>
@@ -351,6 +352,7 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
     report_bypass(report, hook.ref(), "the Trainer's forward pass goes through .module");
   if (!program.has_ddp()) return check_without_wrapper(program, report);
   check_training_out_of_sight(program, report);
+  check_stored_gradients(program, report);
   std::optional<bool> other_training;  // asked once: it looks at every forward pass
   for (const CallRef& backward : backwards_of(program)) {
     // After a forward of the wrapper its hooks reduce every gradient, wherever it comes from.
