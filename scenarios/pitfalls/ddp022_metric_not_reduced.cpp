@@ -303,10 +303,37 @@ bool shows_sampler(const Program& program, Ref loop) {
   });
 }
 
+// val_loader = make_loader(data, shuffle=False, ddp=True) of a file that is not there: the flag
+// asks for the sampler.
+bool is_asked_to_shard(const Program& program, Ref loop) {
+  const Ref iterable = program.strip_iterable(loop.child(Field::right));
+  if (!iterable) return false;
+  const auto sources = program.sources(iterable);
+  const auto asks = [&](const diagnose::Source& source) {
+    const CallRef maker = program.as_call(source.ref);
+    if (!maker || source.how != diagnose::Source::How::value || maker.call->api != Api::none ||
+        program.callee(maker) || program.class_of_call(maker) ||
+        !says_any(maker.call->name, {"loader"}))
+      return false;
+    for (const char* flag : {"ddp", "distributed", "is_distributed", "is_ddp", "use_ddp"})
+      if (const Ref value = maker.keyword(flag); value && value.kind() == Kind::true_literal)
+        return true;
+    return false;
+  };
+  const auto asks_for_evaluation = [&](const diagnose::Source& source) {
+    return asks(source) &&
+           says_any(program.assigned_name(source.ref), {"val", "test", "eval", "dev"});
+  };
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), asks_for_evaluation);
+}
+
 // A loader of a file that is not there, whose sampler the program shows.
 void check_unseen_loader(const Program& program, Ref loop, const MetricSum& sum,
                          const std::vector<Reduction>& reductions, Report& report) {
-  if (is_evaluation_loop(program, loop) && shows_sampler(program, loop) &&
+  if (is_evaluation_loop(program, loop) &&
+      (shows_sampler(program, loop) ||
+       (is_asked_to_shard(program, loop) && !trains(program, loop) &&
+        program.guarded_by_rank(loop) != diagnose::RankTest::main_only)) &&
       !is_reduced(program, loop, reductions) && !goes_through_files(program, loop))
     tell_nothing_reduced(sum, report);
 }
