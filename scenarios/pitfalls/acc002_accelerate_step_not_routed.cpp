@@ -205,6 +205,21 @@ bool is_divided_and_counted(const Program& program, Ref given) {
          });
 }
 
+// fire.Fire(main): the parameter is an option of the command line, whatever its default says.
+bool is_parameter_of_command(const Program& program, Ref given) {
+  const auto function = program.enclosing_function(given);
+  if (!function || given.kind() != Kind::identifier) return false;
+  const auto& parameters = function.function->parameters;
+  const auto commands = program.calls_named("Fire");
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [&](const auto& each) { return each.name == given.text(); }) &&
+         function.module->defs_of(given.text(), false).size() == 1 &&
+         std::any_of(commands.begin(), commands.end(), [&](const CallRef& command) {
+           return command.module == function.module &&
+                  command.positional(0).text() == function.function->name;
+         });
+}
+
 // Accelerator(gradient_accumulation_steps=n) counts only under accumulate(); without it
 // sync_gradients is true in every step.
 void check_accumulation(const Program& program, const CallRef& made, Report& report) {
@@ -215,10 +230,11 @@ void check_accumulation(const Program& program, const CallRef& made, Report& rep
   for (const char* word : {"no_sync", "_do_sync", "set_sync_gradients", ".sync_gradients ="})
     if (program.mentions(word)) return;  // DeepSpeed's engine counts the steps itself
   const diagnose::Value steps = program.evaluate(given);
-  const bool known = steps.is_integer();
+  const bool is_command = is_parameter_of_command(program, given);
+  const bool known = steps.is_integer() && !is_command;
   // A number that comes from elsewhere is meant to be set.
   const bool open = !known && !program.training_loops().empty() &&
-                    given.kind() == Kind::attribute && !steps_by_hand(program);
+                    (given.kind() == Kind::attribute || is_command) && !steps_by_hand(program);
   if ((known ? steps.integer <= 1 : !open) || is_divided_and_counted(program, given)) return;
   Finding& finding = report.at(given, known ? Confidence::certain : Confidence::likely,
                                "gradient_accumulation_steps has no effect without `with "
