@@ -21,8 +21,9 @@ bool reckons_with_processes(const Program& program) {
       if (tree[node].kind != Kind::identifier || tree.text(node) != "num_processes") continue;
       const NodeId around = tree.ancestor(node, Kind::call);
       const diagnose::Call* call = around == diagnose::kNoNode ? nullptr : module->call_at(around);
-      const bool told = tree.ancestor(node, Kind::string) != diagnose::kNoNode ||
-                        (call != nullptr && says_any(call->name, {"print", "info", "log"}));
+      const bool told =
+          tree.ancestor(node, Kind::string) != diagnose::kNoNode ||
+          (call != nullptr && says_any(call->name, {"print", "info", "log", "tracker"}));
       if (!told) return true;
     }
   }
@@ -131,14 +132,40 @@ bool ends_at(const Program& program, Ref node, Ref steps) {
   return false;
 }
 
+// def factor(step): ... (step - warmup) / (args.steps - warmup): LambdaLR(optimizer, factor) is
+// made for so many steps as the loop around step() takes.
+bool divides_by_end_of_loop(const Program& program, const CallRef& scheduler, Ref step) {
+  if (scheduler.call->name != "LambdaLR") return false;
+  const Ref factor = scheduler.argument(1, "lr_lambda");
+  for (const diagnose::Function& each : scheduler.module->functions()) {
+    const auto& tree = scheduler.module->tree();
+    if (factor.kind() != Kind::identifier || each.name != factor.text() ||
+        each.node > factor.node ||
+        program.enclosing_function({scheduler.module, each.node}) !=
+            program.enclosing_function(factor))
+      continue;
+    for (NodeId at = each.body; at < tree[each.body].last; ++at) {
+      if (tree[at].kind != Kind::binary || tree[at].op != diagnose::Op::divide) continue;
+      const Ref divisor = factor.with(at).child(diagnose::Field::right);
+      for (NodeId part = divisor.node; divisor && part < tree[divisor.node].last; ++part)
+        if ((tree[part].kind == Kind::attribute || tree[part].kind == Kind::identifier) &&
+            ends_at(program, step, factor.with(part)))
+          return true;
+    }
+  }
+  return false;
+}
+
 // The schedule ends with the training, counted in steps of one process, and is prepared.
 void check_schedulers_of_steps(const Program& program, Report& report) {
   for (const CallRef& scheduler : program.calls(Api::scheduler)) {
     const std::string_view name = program.assigned_name(scheduler.ref());
     const Ref steps = horizon_of(program, scheduler);
-    if (name.empty() || !steps || !is_prepared(program, scheduler, name)) continue;
+    if (name.empty() || !is_prepared(program, scheduler, name)) continue;
     if (!step_of(program, scheduler, name, [&](const CallRef& each) {
-          return !is_step_of_epoch(program, each) && ends_at(program, each.ref(), steps);
+          return !is_step_of_epoch(program, each) &&
+                 (steps ? ends_at(program, each.ref(), steps)
+                        : divides_by_end_of_loop(program, scheduler, each.ref()));
         }))
       continue;
     report
