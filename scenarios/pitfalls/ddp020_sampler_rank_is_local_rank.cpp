@@ -99,26 +99,27 @@ bool is_share_of_node(const Program& program, Ref product) {
   return false;
 }
 
+Ref share_of_node(const Program& program) {
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::NodeId id : module->nodes_of(diagnose::Kind::binary)) {
+      const Ref product{module, id};
+      if (is_share_of_node(program, product) && facts::is_reachable(program, product))
+        return product;
+    }
+  return {};
+}
+
 void check_shares_by_hand(const Program& program, Report& report) {
+  const Ref product = share_of_node(program);
   // What takes the rank modulo the GPUs of a node is made for several nodes.
-  if (!facts::is_distributed(program) || facts::is_single_node(program) ||
+  if (!product || !facts::is_distributed(program) || facts::is_single_node(program) ||
       (!program.mentions("% torch.cuda.device_count()") && !facts::computes_global_rank(program)))
     return;
-  for (const diagnose::Module* module : program.modules()) {
-    const auto& tree = module->tree();
-    for (diagnose::NodeId id = 0; id < tree.size(); ++id) {
-      const Ref product{module, id};
-      if (tree[id].kind != diagnose::Kind::binary || !is_share_of_node(program, product) ||
-          !facts::is_reachable(program, product))
-        continue;
-      report
-          .at(product, Confidence::likely,
-              "the shares are as many as this node has GPUs, and the rank counts over all nodes: "
-              "on a second node it points past the end of the data")
-          .help = "Divide by dist.get_world_size().";
-      return;
-    }
-  }
+  report
+      .at(product, Confidence::likely,
+          "the shares are as many as this node has GPUs, and the rank counts over all nodes: on a "
+          "second node it points past the end of the data")
+      .help = "Divide by dist.get_world_size().";
 }
 
 }  // namespace

@@ -39,8 +39,8 @@ bool computes_global_rank(const Program& program) {
   if (adds_local_rank(program)) return true;
   for (const auto* module : program.modules()) {
     const auto& tree = module->tree();
-    for (NodeId id = 0; id < tree.size(); ++id) {
-      if (tree[id].kind != Kind::binary || tree[id].op != diagnose::Op::add) continue;
+    for (const NodeId id : module->nodes_of(Kind::binary)) {
+      if (tree[id].op != diagnose::Op::add) continue;
       const Ref left = Ref{module, id}.child(Field::left);
       const Ref right = Ref{module, id}.child(Field::right);
       const auto is_product = [](Ref part) {

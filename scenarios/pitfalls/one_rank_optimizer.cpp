@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace bench::pitfalls {
 
@@ -81,22 +82,23 @@ std::vector<Ref> learning_rates_written(const Program& program) {
 }  // namespace
 
 void check_optimizer_of_one_rank(const Program& program, Report& report) {
-  if (sends_something(program)) return;
-  for (const CallRef& load : program.calls_named("load_state_dict")) {
-    if (!load.receiver() || !program.comes_from(load.receiver(), Api::optimizer) ||
-        !is_of_main_rank(program, load.ref()) || is_restored_elsewhere(program, load) ||
-        !is_used_afterwards(program, load.ref()))
-      continue;
+  std::vector<Ref> restored;
+  for (const CallRef& load : program.calls_named("load_state_dict"))
+    if (load.receiver() && is_of_main_rank(program, load.ref()) &&
+        program.comes_from(load.receiver(), Api::optimizer) &&
+        !is_restored_elsewhere(program, load) && is_used_afterwards(program, load.ref()))
+      restored.push_back(load.ref());
+  auto written = learning_rates_written(program);
+  if (std::any_of(written.begin(), written.end(),
+                  [&](Ref target) { return !is_of_main_rank(program, target); }))
+    written.clear();
+  if ((restored.empty() && written.empty()) || sends_something(program)) return;
+  for (const Ref load : restored)
     report
-        .at(load.ref(), Confidence::likely,
+        .at(load, Confidence::likely,
             "one rank alone restores the optimizer's state: DDP sends none of it to the others, "
             "and from equal gradients the ranks make different steps")
         .help = "Load it on every rank, with map_location.";
-  }
-  const auto written = learning_rates_written(program);
-  if (std::any_of(written.begin(), written.end(),
-                  [&](Ref target) { return !is_of_main_rank(program, target); }))
-    return;
   for (const Ref target : written)
     if (is_used_afterwards(program, target))
       report

@@ -20,6 +20,11 @@ namespace {
 // all_reduce_mean, reduce_tensor, gather_list, put into a queue of processes; neither
 // ReduceLROnPlateau nor torch.gather.
 bool says_reduction(std::string_view name) {
+  // Each of the words below has one of these parts; most names have none.
+  const bool may =
+      name == "put" || holds_any(name, {"reduc", "gather", "sync", "dist", "across", "colle",
+                                        "concat", "save_r", "all_r", "merge_"});
+  if (!may) return false;
   for (const std::string_view word :
        {"allreduce",       "allgather",           "all_reduce",       "all_gather",
         "reduce_tensor",   "reduce_mean",         "reduce_sum",       "reduce_value",
