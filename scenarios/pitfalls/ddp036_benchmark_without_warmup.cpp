@@ -218,6 +218,18 @@ void check_times_of_gpu(const Program& program, Report& report) {
   }
 }
 
+// np.mean(throughput[3:]): the first steps are left out of what is shown.
+bool leaves_out_first(Ref function) {
+  const auto calls = facts::calls_in(function);
+  return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    const std::string_view name = call.call->name;
+    const Ref shown = call.positional(0);
+    return (name == "mean" || name == "average" || name == "median" || name == "sum") && shown &&
+           shown.kind() == Kind::subscript && shown.text().ends_with(":]") &&
+           !shown.text().ends_with("[:]");
+  });
+}
+
 }  // namespace
 
 void check_benchmark_without_warmup(const Program& program, Report& report) {
@@ -237,6 +249,7 @@ void check_benchmark_without_warmup(const Program& program, Report& report) {
     const NodeId last = end ? last_step(program, clock, end) : diagnose::kNoNode;
     const std::string_view tail = end ? behind(end, last) : "";
     if ((!is_benchmark && !measures) || holds_any(text, {"warmup", "warm_up"}) ||
+        (function && leaves_out_first({function.module, function.function->node})) ||
         waits_for_gpu(tail.empty() ? text : tail) ||
         (end && callee_waits(program, clock, end, last)))
       continue;
