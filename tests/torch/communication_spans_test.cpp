@@ -40,6 +40,17 @@ TEST(CommunicationSpans, ClocksThatDisagreeStayInBounds) {
   EXPECT_EQ(times.exposed_ns, 10);
 }
 
+// Its callback ran when the step was over: the step does not last longer for it.
+TEST(CommunicationSpans, AReadingTakenLateCountsToTheEndOfTheStep) {
+  const ClockReading end{100, 70};
+  const std::vector<ClockReading> readings{{0, 0}, end, {80, 60}, not_after({130, 90}, end)};
+  const SpanTimes times = times_of(readings, {{2, 3}});
+  EXPECT_EQ(times.compute_ns, 70);
+  EXPECT_EQ(times.communication_ns, 20);
+  EXPECT_EQ(times.exposed_ns, 10);
+  EXPECT_EQ(not_after({99, 69}, end).wall_ns, 99);
+}
+
 TEST(UnitedLength, CountsOverlapsOnce) {
   EXPECT_DOUBLE_EQ(united_length({}), 0);
   EXPECT_DOUBLE_EQ(united_length({{5, 7}, {0, 2}, {1, 3}, {6, 6.5}}), 5);

@@ -12,6 +12,10 @@ double share_of_others(int ranks) {
 
 }  // namespace
 
+ClockReading not_after(const ClockReading& reading, const ClockReading& step_end) {
+  return reading.wall_ns > step_end.wall_ns ? step_end : reading;
+}
+
 SpanTimes times_of(const std::vector<ClockReading>& readings,
                    const std::vector<CollectiveSpan>& collectives) {
   std::vector<int> change(readings.size(), 0);  // collectives on their way from this reading on

@@ -25,6 +25,10 @@ struct SpanTimes {
   std::int64_t exposed_ns = 0;
 };
 
+// The reading, or the step's end where a callback took it later: who waited for the collective had
+// its result by then.
+ClockReading not_after(const ClockReading& reading, const ClockReading& step_end);
+
 // `readings` in any order; the first and the last in time bound the step. Between two readings in a
 // row, the thread computed for as long as its processor clock says; while a collective was on its
 // way, the rest is exposed.

@@ -44,13 +44,17 @@ class StampingTimer : public CommunicationTimer {
     begin_ = stamp();
   }
 
-  CommunicationTimes end_step() override {
-    Stamp end = stamp();
-    std::unique_lock lock(mutex_);
+  void end_step() override {
+    end_ = stamp();
+    const std::lock_guard lock(mutex_);
     in_step_ = false;
+  }
+
+  CommunicationTimes times() override {
+    std::unique_lock lock(mutex_);
     // The thread that waited for a collective may go on before the callback has taken its time.
     all_ended_.wait(lock, [this] { return under_way_ == 0; });
-    CommunicationTimes times = evaluate(begin_, end, collectives_);
+    CommunicationTimes times = evaluate(begin_, end_, collectives_);
     times.sent_bytes = sent_bytes_;
     return times;
   }
@@ -104,6 +108,7 @@ class StampingTimer : public CommunicationTimer {
   bool in_step_ = false;
   double sent_bytes_ = 0;
   Stamp begin_;
+  Stamp end_;
   std::vector<Collective> collectives_;
 };
 
@@ -129,10 +134,10 @@ class HostTimer final : public StampingTimer<ClockReading> {
     for (const Collective& collective : collectives) {
       spans.push_back({readings.size(), readings.size() + 1});
       readings.push_back(collective.begin);
-      readings.push_back(collective.end);
+      readings.push_back(not_after(collective.end, end));
       if (collective.kind != TimedCollective::all_reduce) continue;
-      times.all_reduce_ms.push_back(
-          static_cast<double>(collective.end.wall_ns - collective.begin.wall_ns) / kNsPerMs);
+      const std::int64_t wall_ns = readings.back().wall_ns - collective.begin.wall_ns;
+      times.all_reduce_ms.push_back(static_cast<double>(wall_ns) / kNsPerMs);
     }
     const SpanTimes all = times_of(readings, spans);
     times.compute_ms = static_cast<double>(all.compute_ns) / kNsPerMs;

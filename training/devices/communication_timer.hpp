@@ -41,8 +41,10 @@ class CommunicationTimer : public std::enable_shared_from_this<CommunicationTime
 
   // Called by the thread that trains. Collectives outside a step are not timed.
   virtual void begin_step() = 0;
-  // Ends the step when called, then waits for collectives that are still on their way.
-  virtual CommunicationTimes end_step() = 0;
+  // Neither waits nor synchronizes, so that it can stand inside what another timer measures.
+  virtual void end_step() = 0;
+  // Of the step that ended last; waits for callbacks of its collectives that are still to come.
+  virtual CommunicationTimes times() = 0;
 
   virtual c10::intrusive_ptr<c10d::Work> issue(TimedCollective kind, std::uint64_t payload_bytes,
                                                const Call& call) = 0;

@@ -87,13 +87,15 @@ void run_measurement(const Job& job, Placement placement, JobContext& context, R
   const auto communication = context.communication();
   context.channel().phase("timed steps");
   while (!decision.enough(step_ms)) {
-    if (communication) communication->begin_step();
+    // The communication timer stands inside: no share of the step can exceed the step.
     timer->begin_step();
+    if (communication) communication->begin_step();
     trainer.step(*timer);
+    if (communication) communication->end_step();
     const auto times = timer->end_step();
     step_ms.push_back(times.wall_ms);
     StepSample sample = sample_of(times, static_cast<int>(report.samples.size()), placement.rank);
-    if (communication) report_communication(communication->end_step(), sample, report);
+    if (communication) report_communication(communication->times(), sample, report);
     sample.loss = trainer.last_loss();
     report.samples.push_back(std::move(sample));
     context.channel().heartbeat();
