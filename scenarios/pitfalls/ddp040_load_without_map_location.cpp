@@ -68,6 +68,14 @@ bool restores_a_run(const Program& program, const CallRef& load) {
   return false;
 }
 
+// torch.load("model.ckpt")["state_dict"]: what Lightning's own checkpoints look like, which hold
+// the tensors as the ranks had them.
+bool holds_a_lightning_state(const CallRef& load) {
+  const std::string_view text = statement_of(load.ref()).text();
+  return facts::contains(text, "ckpt") &&
+         (facts::contains(text, "[\"state_dict\"]") || facts::contains(text, "['state_dict']"));
+}
+
 // The keys of the file may begin with "module.", seven letters that are cut off: the state of a
 // wrapper, which was on its GPU.
 bool is_of_a_wrapper(const Program& program, const CallRef& load) {
@@ -133,7 +141,8 @@ bool without_gpu(const Program& program, Ref node) {
 
 void check_load_without_map_location(const Program& program, Report& report) {
   // Accelerate takes the GPUs that there are, without a word in the script.
-  const bool prepared = accelerate_wraps(program);
+  const bool lightning = has_lightning_ranks(program);
+  const bool prepared = accelerate_wraps(program) || lightning;
   if (!prepared && !has_ranks_of_its_own(program)) return;
   if (!prepared && !program.mentions("cuda") && !program.uses(Api::set_device) &&
       !facts::uses_nccl(program) && !names_devices(program))
@@ -152,7 +161,9 @@ void check_load_without_map_location(const Program& program, Report& report) {
       continue;
     const bool surely = is_of_a_run(program, load, words) && !saves_from_cpu(program) &&
                         becomes_a_model(program, load, words);
-    if (prepared && !(surely && restores_a_run(program, load))) continue;
+    if (prepared && !(surely && (restores_a_run(program, load) ||
+                                 (lightning && holds_a_lightning_state(load)))))
+      continue;
     Finding& finding = report.at(
         load.ref(), Confidence::likely,
         "torch.load restores tensors to the GPU they were saved from: all ranks fill GPU 0");
