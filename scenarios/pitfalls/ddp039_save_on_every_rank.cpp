@@ -6,7 +6,6 @@
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/own_disks.hpp"
 #include "scenarios/pitfalls/own_ranks.hpp"
-#include "scenarios/pitfalls/trainer.hpp"
 #include "scenarios/pitfalls/trainer_hooks.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
@@ -142,28 +141,9 @@ void check_saves_of_trainer(const Program& program, Report& report) {
   }
 }
 
-// Whether the Trainer starts several processes that all run the script to its end: "ddp", or "auto"
-// on the devices that there are. What spawns comes back to one, and FSDP gathers on every rank.
-bool starts_several(const trainer::Use& use) {
-  const auto* strategy = use.find("strategy");
-  const auto* devices = use.find("devices");
-  const auto* accelerator = use.find("accelerator");
-  if (!use.call || strategy == nullptr || !strategy->node || trainer::is_one(devices) ||
-      (accelerator != nullptr && accelerator->value.is_string() &&
-       accelerator->value.string == "cpu"))
-    return false;
-  const std::string text =
-      facts::lowered(strategy->node.text()) + " " + facts::lowered(strategy->value.string);
-  for (const std::string_view word : {"spawn", "fork", "notebook", "fsdp", "deepspeed", "single"})
-    if (facts::contains(text, word)) return false;
-  return facts::contains(text, "ddp") ||
-         (facts::contains(text, "auto") && (devices != nullptr || use.find("num_nodes")));
-}
-
 // torch.save(model.state_dict(), path) below trainer.fit(): every process comes by.
 void check_saves_below_fit(const Program& program, Report& report) {
-  const auto uses = trainer::uses(program);
-  if (std::none_of(uses.begin(), uses.end(), starts_several)) return;
+  if (!has_lightning_ranks(program)) return;
   for (const CallRef& save : program.calls(Api::torch_save)) {
     if (!is_training_state(program, save) || is_file_of_its_own(program, save) ||
         program.guarded_by_rank(save.ref()) != RankTest::none ||

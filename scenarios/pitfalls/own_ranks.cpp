@@ -7,44 +7,42 @@
 
 namespace bench::pitfalls {
 
-using diagnose::Value;
-
 namespace {
 
-// 4, -1, [0, 1], "0,1", "auto", torch.cuda.device_count().
-bool are_several(const trainer::Argument& devices) {
-  const Value& value = devices.value;
-  if (value.is_integer()) return value.integer > 1 || value.integer == -1;
-  if (value.type == Value::Type::list) return value.items.size() > 1;
-  if (value.is_string())
-    return value.string == "-1" || value.string == "auto" ||
-           (facts::contains(value.string, ",") && !value.string.ends_with(','));  // "0," is one
-  return devices.node && facts::contains(devices.node.text(), "device_count()");
+// "ddp" stood under two other names in older versions.
+const trainer::Argument* strategy_of(const trainer::Use& use) {
+  for (const std::string_view name : {"strategy", "distributed_backend"})
+    if (const trainer::Argument* strategy = use.find(name)) return strategy;
+  const trainer::Argument* accelerator = use.find("accelerator");
+  const bool ddp = accelerator != nullptr && accelerator->value.is_string() &&
+                   accelerator->value.string.starts_with("ddp");
+  return ddp ? accelerator : nullptr;
 }
 
-// "ddp", "ddp_find_unused_parameters_true", DDPStrategy(...); not "ddp_spawn".
-bool names_ddp(const trainer::Argument* strategy) {
-  if (strategy == nullptr) return false;
-  if (!strategy->value.is_string())
-    return strategy->node && facts::contains(strategy->node.text(), "DDPStrategy(") &&
-           !facts::contains(strategy->node.text(), "spawn");
-  const std::string& name = strategy->value.string;
-  return name.starts_with("ddp") && !name.starts_with("ddp_spawn");
+// The older versions took the CPU where no GPUs were named.
+bool asks_for_gpus(const trainer::Use& use) {
+  const trainer::Argument* gpus = use.find("gpus");
+  return gpus != nullptr && gpus->value.type != diagnose::Value::Type::none &&
+         !(gpus->value.is_integer() && gpus->value.integer == 0) && !trainer::is_one(gpus);
 }
 
-bool computes_elsewhere(const trainer::Argument* accelerator) {
-  return accelerator != nullptr && accelerator->value.is_string() &&
-         (accelerator->value.string == "cpu" || accelerator->value.string == "tpu");
-}
-
-bool starts_ranks(const trainer::Use& use) {
-  if (!use.call) return false;
-  if (computes_elsewhere(use.find("accelerator"))) return false;
-  const bool ddp = names_ddp(use.find("strategy")) || names_ddp(use.find("accelerator")) ||
-                   names_ddp(use.find("distributed_backend"));
-  const trainer::Argument* devices = use.find("devices");
-  if (devices == nullptr) devices = use.find("gpus");
-  return ddp && devices != nullptr && are_several(*devices);
+// Whether the Trainer starts several processes that all run the script to its end: "ddp", or "auto"
+// on the devices that there are. What spawns comes back to one, and FSDP gathers on every rank.
+bool starts_several(const trainer::Use& use) {
+  const auto* strategy = strategy_of(use);
+  const auto* devices = use.find("devices");
+  const auto* accelerator = use.find("accelerator");
+  if (!use.call || strategy == nullptr || !strategy->node || trainer::is_one(devices) ||
+      (strategy->name != "strategy" && !asks_for_gpus(use)) || trainer::is_one(use.find("gpus")) ||
+      (accelerator != nullptr && accelerator->value.is_string() &&
+       accelerator->value.string == "cpu"))
+    return false;
+  const std::string text =
+      facts::lowered(strategy->node.text()) + " " + facts::lowered(strategy->value.string);
+  for (const std::string_view word : {"spawn", "fork", "notebook", "fsdp", "deepspeed", "single"})
+    if (facts::contains(text, word)) return false;
+  return facts::contains(text, "ddp") ||
+         (facts::contains(text, "auto") && (devices != nullptr || use.find("num_nodes")));
 }
 
 }  // namespace
@@ -59,7 +57,7 @@ bool has_ranks_of_its_own(const Program& program) {
 
 bool has_lightning_ranks(const Program& program) {
   const std::vector<trainer::Use> uses = trainer::uses(program);
-  return std::any_of(uses.begin(), uses.end(), starts_ranks);
+  return std::any_of(uses.begin(), uses.end(), starts_several);
 }
 
 }  // namespace bench::pitfalls

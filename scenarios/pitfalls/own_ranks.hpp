@@ -9,8 +9,8 @@ namespace bench::pitfalls {
 // The program joins a process group or runs under Horovod, and no framework stands above them.
 bool has_ranks_of_its_own(const Program& program);
 
-// A Lightning Trainer that is told of DDP, in processes that run the script from the start, and of
-// several GPUs. Lightning saves and logs for them; what the script does beside it, each rank does.
+// A Lightning Trainer starts several processes that all run the script to its end. Lightning saves
+// and logs for them; what the script does beside it, each of them does.
 bool has_lightning_ranks(const Program& program);
 
 }  // namespace bench::pitfalls

@@ -195,8 +195,13 @@ void fix(const Argument& argument, const std::string& text, const std::string& t
 }
 
 bool is_one(const Argument* count) {
-  return count != nullptr && count->value.is_integer() && count->value.integer == 1 &&
-         !count->value.is_default;
+  if (count == nullptr || count->value.is_default) return false;
+  const Value& value = count->value;
+  if (value.type == Value::Type::list) return value.items.size() == 1;
+  if (value.is_string())
+    return value.string == "1" ||
+           (value.string.size() > 1 && value.string.find(',') == value.string.size() - 1);
+  return value.is_integer() && value.integer == 1;
 }
 
 std::string spelling(const Value& value) {

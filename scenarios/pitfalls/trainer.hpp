@@ -27,7 +27,7 @@ struct Use {
 
 std::vector<Use> uses(const Program& program);
 
-// devices=1, as it is written, and no option's default.
+// devices=1, [0] or "0,", as it is written, and no option's default.
 bool is_one(const Argument* count);
 
 // Reports at the argument (`gpus=2`, or the key of the config).
