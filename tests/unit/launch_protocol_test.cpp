@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/own_folder.hpp"
+
 namespace bench {
 namespace {
 
@@ -65,7 +67,8 @@ TEST(WorkerProtocol, ChannelWritesOneLinePerMessage) {
 }
 
 TEST(WorkerProtocol, JobFilesHoldOneJobOrSeveral) {
-  const std::string path = testing::TempDir() + "launch_protocol_jobs.json";
+  const OwnFolder folder;
+  const std::string path = folder.file("jobs.json");
   Job job;
   job.kind = JobKind::record;
   job.work.model.name = "mlp";
@@ -76,7 +79,6 @@ TEST(WorkerProtocol, JobFilesHoldOneJobOrSeveral) {
   std::fclose(file);
   EXPECT_EQ(job_to_json(read_job_file(path).at(0)), job_to_json(job));
   EXPECT_THROW(read_job_file(path + ".missing"), UsageError);
-  std::remove(path.c_str());
 }
 
 TEST(WorkerProtocol, ShapeRecordingsNeedOneProcess) {
