@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "tests/own_folder.hpp"
+
 namespace bench {
 namespace {
 
@@ -23,15 +25,12 @@ namespace fs = std::filesystem;
 class JobRunnerTest : public testing::Test {
  protected:
   JobRunnerTest() {
-    std::string pattern = testing::TempDir() + "job_runner_XXXXXX";
-    directory_ = ::mkdtemp(pattern.data());
     settings_.program = {BENCH_PROGRAM, "worker"};
     settings_.log_root = directory_;
     settings_.limits = {60s, 120s, 100ms, 200ms};  // only a hang may reach them
   }
   ~JobRunnerTest() override {
     ::unsetenv("BENCH_MOCK_FAULTS");
-    fs::remove_all(directory_);
     EXPECT_TRUE(::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) << "a process is left";
   }
 
@@ -58,7 +57,8 @@ class JobRunnerTest : public testing::Test {
     return outcomes;
   }
 
-  std::string directory_;
+  const OwnFolder folder_;
+  const fs::path directory_ = folder_.path();
   LaunchSettings settings_;
 };
 
@@ -68,7 +68,7 @@ TEST_F(JobRunnerTest, EveryRankReports) {
   ASSERT_EQ(outcome.reports.size(), 3u);
   EXPECT_EQ(outcome.reports[2].rank, 2);
   EXPECT_EQ(outcome.reports[2].fingerprint.losses.size(), 2u);
-  EXPECT_TRUE(fs::exists(fs::path(directory_) / "verify" / "2" / "stderr.log"));
+  EXPECT_TRUE(fs::exists(directory_ / "verify" / "2" / "stderr.log"));
 }
 
 TEST_F(JobRunnerTest, ACrashNamesTheRankAndItsLog) {
@@ -96,11 +96,11 @@ TEST_F(JobRunnerTest, OneProcessServesManyJobs) {
     EXPECT_EQ(outcomes[i].status, RankStatus::ok);
     EXPECT_DOUBLE_EQ(outcomes[i].reports.at(0).samples.at(1).wall_ms, mock::step_ms(jobs[i].work));
   }
-  EXPECT_FALSE(fs::exists(fs::path(directory_) / "batch-restart1"));
+  EXPECT_FALSE(fs::exists(directory_ / "batch-restart1"));
 }
 
 TEST_F(JobRunnerTest, ACrashCostsItsJobOnly) {
-  for (const char* fault : {"crash@batch:3", "hang@batch:3", "exit@batch:3"}) {
+  for (const char* fault : {"crash@batch:3", "exit@batch:3", "hang@batch:3"}) {
     faults(fault);
     if (std::string_view(fault).starts_with("hang")) settings_.limits.silence = 2s;
     std::vector<Job> jobs;
@@ -137,7 +137,7 @@ TEST_F(JobRunnerTest, ErrorsAfterAnErrorAreTriedAgain) {
   EXPECT_EQ(outcomes[1].status, RankStatus::ok);
   EXPECT_EQ(outcomes[2].status, RankStatus::error);
   EXPECT_EQ(outcomes[2].message, "deliberate error");
-  EXPECT_TRUE(fs::exists(fs::path(directory_) / "batch-restart1"));
+  EXPECT_TRUE(fs::exists(directory_ / "batch-restart1"));
 }
 
 TEST_F(JobRunnerTest, AReportedErrorDoesNotEndTheProcess) {
@@ -149,7 +149,7 @@ TEST_F(JobRunnerTest, AReportedErrorDoesNotEndTheProcess) {
   EXPECT_EQ(outcomes[0].message, "deliberate error");
   EXPECT_EQ(outcomes[1].status, RankStatus::out_of_memory);
   EXPECT_EQ(outcomes[2].status, RankStatus::ok);
-  EXPECT_FALSE(fs::exists(fs::path(directory_) / "batch-restart1"));
+  EXPECT_FALSE(fs::exists(directory_ / "batch-restart1"));
 }
 
 TEST(LogLabel, HoldsNoSeparators) {
