@@ -4,8 +4,12 @@
 
 #include "bench/core/strategy.hpp"
 #include "bench/launch/mock_worker.hpp"
+#include "bench/launch/reserved_port.hpp"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -150,6 +154,26 @@ TEST_F(JobRunnerTest, AReportedErrorDoesNotEndTheProcess) {
   EXPECT_EQ(outcomes[1].status, RankStatus::out_of_memory);
   EXPECT_EQ(outcomes[2].status, RankStatus::ok);
   EXPECT_FALSE(fs::exists(directory_ / "batch-restart1"));
+}
+
+// Binds a socket to a loopback port, and listens.
+bool can_listen(int port, bool reuse) {
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int value = reuse ? 1 : 0;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &value, sizeof(value));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  return ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
+         ::listen(socket.get(), 1) == 0;
+}
+
+TEST(ReservedPort, IsForWhoKnowsThatItIsReserved) {
+  const ReservedPort port;
+  EXPECT_FALSE(can_listen(port.number(), false));
+  EXPECT_TRUE(can_listen(port.number(), true));
+  EXPECT_NE(ReservedPort().number(), port.number());
 }
 
 TEST(LogLabel, HoldsNoSeparators) {
