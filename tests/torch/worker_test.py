@@ -14,7 +14,7 @@ import time
 import unittest
 
 BIN = ""
-TIME_OUT_S = 110
+TIME_OUT_S = 400  # ends what hangs, before ctest does
 
 # What launchers set; a test sees only what it sets itself.
 LAUNCHER_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
@@ -248,11 +248,10 @@ class Runs(WorkerTest):
         bench = subprocess.Popen([BIN + "/bench", "--scenario", "dp_vs_ddp", "--device", "vgpu", "--gpus", "0,1,2,3",
                                   "--out", run], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                  env=environment(BENCH_TEST_RUN=self.out))
-        deadline = time.monotonic() + TIME_OUT_S
-        while time.monotonic() < deadline and not self.finished(run):
+        while bench.poll() is None and not self.finished(run):
             time.sleep(0.05)
         bench.send_signal(signal.SIGINT)
-        _, text = bench.communicate(timeout=20)
+        _, text = bench.communicate(timeout=TIME_OUT_S)
         self.assertNotIn(bench.returncode, (0, 1, 2, 3), text)
         kept = self.finished(run)
         self.assertGreaterEqual(kept, 1)
