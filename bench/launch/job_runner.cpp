@@ -1,19 +1,17 @@
 #include "bench/launch/job_runner.hpp"
 
 #include "bench/core/error.hpp"
-#include "bench/launch/free_port.hpp"
+#include "bench/launch/reserved_port.hpp"
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 
 namespace bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Ports are picked before rank 0 listens on them; losing that race this often is no coincidence.
-constexpr int kPortAttempts = 3;
 
 int severity(RankStatus status) {
   switch (status) {
@@ -95,11 +93,17 @@ class ReportCollector {
 
 JobOutcome interrupted_outcome() { return {RankStatus::error, "interrupted", true, {}, {}}; }
 
-bool port_was_taken(const JobOutcome& outcome) {
-  return outcome.status == RankStatus::error &&
-         (outcome.message.find("ddress already in use") != std::string::npos ||
-          outcome.message.find("EADDRINUSE") != std::string::npos);
-}
+// Where the ranks of a job meet; to be kept until they have ended. A single one meets nobody.
+class MeetingPoint {
+ public:
+  explicit MeetingPoint(const Job& job) {
+    if (job_process_count(job) > 1) port_.emplace();
+  }
+  int port() const { return port_ ? port_->number() : 0; }
+
+ private:
+  std::optional<ReservedPort> port_;
+};
 
 // Pieces that a job's batch is cut into, each computed by one device.
 int pieces_of(const Job& job) {
@@ -135,12 +139,12 @@ std::string log_label(const std::string& case_name) {
   return label;
 }
 
-std::vector<WorkerSpec> JobRunner::specs(const std::vector<Job>& jobs,
-                                         const std::string& label) const {
+std::vector<WorkerSpec> JobRunner::specs(const std::vector<Job>& jobs, const std::string& label,
+                                         int port_number) const {
   const fs::path directory = settings_.log_root / label;
   const int ranks = job_process_count(jobs.at(0));
   const std::string world = std::to_string(ranks);
-  const std::string port = std::to_string(ranks > 1 ? pick_free_port() : 0);
+  const std::string port = std::to_string(port_number);
   std::vector<WorkerSpec> result;
   for (int rank = 0; rank < ranks; ++rank) {
     const std::string text = std::to_string(rank);
@@ -164,22 +168,15 @@ std::vector<WorkerSpec> JobRunner::specs(const std::vector<Job>& jobs,
   return result;
 }
 
-JobOutcome JobRunner::run(const Job& job, const std::string& label) const {
-  JobOutcome outcome = run_once(job, label);
-  for (int attempt = 1; attempt < kPortAttempts && port_was_taken(outcome); ++attempt) {
-    outcome = run_once(job, label);
-  }
-  return outcome;
-}
-
 bool JobRunner::interrupted() const {
   return settings_.interrupt != nullptr && settings_.interrupt->requested();
 }
 
-JobOutcome JobRunner::run_once(const Job& job, const std::string& label) const {
+JobOutcome JobRunner::run(const Job& job, const std::string& label) const {
   if (interrupted()) return interrupted_outcome();
+  const MeetingPoint meeting(job);
   WorkerSet set(settings_.limits, settings_.interrupt);
-  set.start(specs({job}, label));
+  set.start(specs({job}, label, meeting.port()));
   return outcome_of(set.wait(), 0);
 }
 
@@ -190,7 +187,8 @@ void JobRunner::run_batch(const std::vector<Job>& jobs, const std::string& label
     const std::vector<Job> rest(jobs.begin() + static_cast<std::ptrdiff_t>(done), jobs.end());
     const std::string name = round == 0 ? label : label + "-restart" + std::to_string(round);
     const std::size_t first = done;
-    const auto list = specs(rest, name);
+    const MeetingPoint meeting(rest.front());
+    const auto list = specs(rest, name, meeting.port());
     std::vector<ReportCollector> collectors(rest.size(), ReportCollector(list.size()));
     WorkerSet set(settings_.limits, settings_.interrupt);
     set.start(list);

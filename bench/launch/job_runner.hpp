@@ -52,8 +52,8 @@ class JobRunner {
 
  private:
   bool interrupted() const;
-  JobOutcome run_once(const Job& job, const std::string& label) const;
-  std::vector<WorkerSpec> specs(const std::vector<Job>& jobs, const std::string& label) const;
+  std::vector<WorkerSpec> specs(const std::vector<Job>& jobs, const std::string& label,
+                                int port) const;
 
   LaunchSettings settings_;
 };

@@ -130,7 +130,10 @@ void WorkerSet::take_line(Worker& worker, const std::string& line, const OnRepor
     ++exit.unreadable_lines;
     return;
   }
-  worker.last_sign = Clock::now();
+  // When it was sent: after a while without the processor, messages of several ranks are read at
+  // once, and the time of reading would tell nothing about who fell silent first.
+  const Clock::time_point sent{std::chrono::nanoseconds(message.at_ns)};
+  worker.last_sign = std::clamp(sent, worker.last_sign, Clock::now());
   exit.job = message.job;
   if (message.type == WorkerMessage::Type::phase) exit.phase = message.phase;
   if (message.type != WorkerMessage::Type::report) return;

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace bench::pitfalls {
@@ -57,8 +58,10 @@ double workers_of_all_ranks(const RunEvidence& run) {
   return workers;
 }
 
+// One worker for each rank is not too many, however few cores there are.
 bool oversubscribed(const RunEvidence& run) {
-  return workers_of_all_ranks(run) > run.number("cores");
+  const auto ranks = static_cast<double>(rank_values(run, "loader_workers").size());
+  return workers_of_all_ranks(run) > std::max(ranks, run.number("cores"));
 }
 
 constexpr double kStarving = 0.3;

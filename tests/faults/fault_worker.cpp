@@ -1,5 +1,6 @@
-// A worker that fails on request: fault_worker KIND RANK MOMENT. The rank named fails in the way
-// named at the moment named; its peers behave as ranks in a collective do, they wait for it.
+// A worker that fails on request: fault_worker KIND RANK MOMENT SIGN. The rank named fails in the
+// way named at the moment named, and writes the file SIGN before; its peers behave as ranks in a
+// collective do, they wait for it.
 #include "bench/launch/worker_protocol.hpp"
 
 #include <signal.h>
@@ -9,6 +10,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -19,6 +22,7 @@ using namespace std::chrono_literals;
 struct Fault {
   std::string kind;
   std::string moment;
+  std::string sign;
   bool mine = false;
 };
 
@@ -44,8 +48,10 @@ void leave_a_grandchild() {
   std::exit(4);
 }
 
-void fail_now(const std::string& kind, bench::WorkerChannel& channel, int rank) {
+void fail_now(const Fault& fault, bench::WorkerChannel& channel, int rank) {
+  const std::string& kind = fault.kind;
   std::fprintf(stderr, "pid %d\nfault_worker: about to %s\n", ::getpid(), kind.c_str());
+  std::ofstream(fault.sign) << kind;
   if (kind == "crash") ::raise(SIGSEGV);
   if (kind == "abort") std::abort();
   if (kind == "exit") std::exit(3);
@@ -97,15 +103,22 @@ void behave_oddly(const std::string& kind, bench::WorkerChannel& channel) {
   }
 }
 
+bool fails(const Fault& fault) {
+  return fault.kind != "none" && fault.kind != "huge" && fault.kind != "slow";
+}
+
+void wait_for_the_sign(const Fault& fault) {
+  while (!std::filesystem::exists(fault.sign)) std::this_thread::sleep_for(1ms);
+}
+
 void wait_for_the_failed_rank(const Fault& fault, bench::WorkerChannel& channel) {
-  if (fault.kind == "none" || fault.kind == "huge" || fault.kind == "slow") return;
+  std::fprintf(stderr, "fault_worker: waiting\n");
   if (fault.kind == "dawdle") {
     for (;;) {
       channel.heartbeat();
       std::this_thread::sleep_for(20ms);
     }
   }
-  channel.heartbeat();
   sleep_for_ever();
 }
 
@@ -115,22 +128,22 @@ int main(int argc, char** argv) {
   bench::die_with_parent();
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  if (argc < 4) return 64;
+  if (argc < 5) return 64;
   const bench::RankContext context = bench::rank_context_from_environment();
-  const Fault fault{argv[1], argv[3], context.rank == std::atoi(argv[2])};
+  const Fault fault{argv[1], argv[3], argv[4], context.rank == std::atoi(argv[2])};
   auto channel = bench::WorkerChannel::from_environment();
-  if (fault.mine && fault.moment == "start") fail_now(fault.kind, *channel, context.rank);
+  if (fault.mine && fault.moment == "start") fail_now(fault, *channel, context.rank);
   channel->begin_job(0);
   channel->phase("init");
   // The hanging rank must be the first to fall silent, as it is where peers wait for it.
-  if (!fault.mine) std::this_thread::sleep_for(150ms);
+  if (!fault.mine && fails(fault)) wait_for_the_sign(fault);
   channel->phase("backward");
-  if (fault.mine && fault.moment == "backward") fail_now(fault.kind, *channel, context.rank);
+  if (fault.mine && fault.moment == "backward") fail_now(fault, *channel, context.rank);
   if (fault.mine) behave_oddly(fault.kind, *channel);
-  if (!fault.mine) wait_for_the_failed_rank(fault, *channel);
+  if (!fault.mine && fails(fault)) wait_for_the_failed_rank(fault, *channel);
   bench::RankReport report;
   report.rank = context.rank;
   channel->report(report);
-  if (fault.mine && fault.moment == "end") fail_now(fault.kind, *channel, context.rank);
+  if (fault.mine && fault.moment == "end") fail_now(fault, *channel, context.rank);
   return 0;
 }

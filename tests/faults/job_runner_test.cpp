@@ -4,8 +4,12 @@
 
 #include "bench/core/strategy.hpp"
 #include "bench/launch/mock_worker.hpp"
+#include "bench/launch/reserved_port.hpp"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -13,6 +17,8 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+
+#include "tests/own_folder.hpp"
 
 namespace bench {
 namespace {
@@ -23,15 +29,12 @@ namespace fs = std::filesystem;
 class JobRunnerTest : public testing::Test {
  protected:
   JobRunnerTest() {
-    std::string pattern = testing::TempDir() + "job_runner_XXXXXX";
-    directory_ = ::mkdtemp(pattern.data());
     settings_.program = {BENCH_PROGRAM, "worker"};
     settings_.log_root = directory_;
     settings_.limits = {60s, 120s, 100ms, 200ms};  // only a hang may reach them
   }
   ~JobRunnerTest() override {
     ::unsetenv("BENCH_MOCK_FAULTS");
-    fs::remove_all(directory_);
     EXPECT_TRUE(::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) << "a process is left";
   }
 
@@ -58,7 +61,8 @@ class JobRunnerTest : public testing::Test {
     return outcomes;
   }
 
-  std::string directory_;
+  const OwnFolder folder_;
+  const fs::path directory_ = folder_.path();
   LaunchSettings settings_;
 };
 
@@ -68,7 +72,7 @@ TEST_F(JobRunnerTest, EveryRankReports) {
   ASSERT_EQ(outcome.reports.size(), 3u);
   EXPECT_EQ(outcome.reports[2].rank, 2);
   EXPECT_EQ(outcome.reports[2].fingerprint.losses.size(), 2u);
-  EXPECT_TRUE(fs::exists(fs::path(directory_) / "verify" / "2" / "stderr.log"));
+  EXPECT_TRUE(fs::exists(directory_ / "verify" / "2" / "stderr.log"));
 }
 
 TEST_F(JobRunnerTest, ACrashNamesTheRankAndItsLog) {
@@ -96,11 +100,11 @@ TEST_F(JobRunnerTest, OneProcessServesManyJobs) {
     EXPECT_EQ(outcomes[i].status, RankStatus::ok);
     EXPECT_DOUBLE_EQ(outcomes[i].reports.at(0).samples.at(1).wall_ms, mock::step_ms(jobs[i].work));
   }
-  EXPECT_FALSE(fs::exists(fs::path(directory_) / "batch-restart1"));
+  EXPECT_FALSE(fs::exists(directory_ / "batch-restart1"));
 }
 
 TEST_F(JobRunnerTest, ACrashCostsItsJobOnly) {
-  for (const char* fault : {"crash@batch:3", "hang@batch:3", "exit@batch:3"}) {
+  for (const char* fault : {"crash@batch:3", "exit@batch:3", "hang@batch:3"}) {
     faults(fault);
     if (std::string_view(fault).starts_with("hang")) settings_.limits.silence = 2s;
     std::vector<Job> jobs;
@@ -137,7 +141,7 @@ TEST_F(JobRunnerTest, ErrorsAfterAnErrorAreTriedAgain) {
   EXPECT_EQ(outcomes[1].status, RankStatus::ok);
   EXPECT_EQ(outcomes[2].status, RankStatus::error);
   EXPECT_EQ(outcomes[2].message, "deliberate error");
-  EXPECT_TRUE(fs::exists(fs::path(directory_) / "batch-restart1"));
+  EXPECT_TRUE(fs::exists(directory_ / "batch-restart1"));
 }
 
 TEST_F(JobRunnerTest, AReportedErrorDoesNotEndTheProcess) {
@@ -149,7 +153,27 @@ TEST_F(JobRunnerTest, AReportedErrorDoesNotEndTheProcess) {
   EXPECT_EQ(outcomes[0].message, "deliberate error");
   EXPECT_EQ(outcomes[1].status, RankStatus::out_of_memory);
   EXPECT_EQ(outcomes[2].status, RankStatus::ok);
-  EXPECT_FALSE(fs::exists(fs::path(directory_) / "batch-restart1"));
+  EXPECT_FALSE(fs::exists(directory_ / "batch-restart1"));
+}
+
+// Binds a socket to a loopback port, and listens.
+bool can_listen(int port, bool reuse) {
+  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int value = reuse ? 1 : 0;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &value, sizeof(value));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  return ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0 &&
+         ::listen(socket.get(), 1) == 0;
+}
+
+TEST(ReservedPort, IsForWhoKnowsThatItIsReserved) {
+  const ReservedPort port;
+  EXPECT_FALSE(can_listen(port.number(), false));
+  EXPECT_TRUE(can_listen(port.number(), true));
+  EXPECT_NE(ReservedPort().number(), port.number());
 }
 
 TEST(LogLabel, HoldsNoSeparators) {

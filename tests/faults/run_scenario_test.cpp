@@ -6,6 +6,7 @@
 #include "bench/core/run_json.hpp"
 #include "bench/core/strategy.hpp"
 #include "bench/launch/interrupt.hpp"
+#include "bench/launch/job_runner.hpp"
 #include "bench/launch/mock_worker.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,10 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
+
+#include "tests/own_folder.hpp"
 
 namespace bench {
 namespace {
@@ -38,16 +42,13 @@ std::string read_text(const fs::path& file) {
 class RunScenario : public testing::Test {
  protected:
   RunScenario() {
-    std::string pattern = testing::TempDir() + "run_scenario_XXXXXX";
-    request_.out = ::mkdtemp(pattern.data());
+    request_.out = folder_.path();
     request_.worker = BENCH_PROGRAM;
     request_.worker_arguments = {"worker"};
-    request_.case_time_out = 1s;
     request_.plan.scenario = "s";
   }
   ~RunScenario() override {
     ::unsetenv("BENCH_MOCK_FAULTS");
-    fs::remove_all(request_.out);
     EXPECT_TRUE(::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD) << "a process is left";
   }
 
@@ -80,6 +81,7 @@ class RunScenario : public testing::Test {
   }
   static void faults(const char* text) { ::setenv("BENCH_MOCK_FAULTS", text, 1); }
 
+  const OwnFolder folder_;
   RunRequest request_;
   std::ostringstream out_;
   std::ostringstream progress_;
@@ -136,8 +138,9 @@ TEST_F(RunScenario, RoundingIsNoWrongResult) {
 }
 
 TEST_F(RunScenario, AFaultCostsItsCaseOnly) {
-  for (const char* fault : {"crash@batch:64", "hang@batch:64", "exit@batch:64"}) {
+  for (const char* fault : {"crash@batch:64", "exit@batch:64", "hang@batch:64"}) {
     faults(fault);
+    if (std::string_view(fault).starts_with("hang")) request_.case_time_out = 2s;
     request_.plan.cases.clear();
     add(Strategy::distributed, 2, 32);
     add(Strategy::distributed, 2, 64);
@@ -181,9 +184,11 @@ TEST_F(RunScenario, CtrlCKeepsFinishedCasesAndResumeContinues) {
   add(Strategy::single, 1, 8);
   add(Strategy::single, 1, 16);
   faults("hang@batch:16");
-  request_.case_time_out = 60s;
-  std::thread user([] {
-    std::this_thread::sleep_for(400ms);
+  const fs::path hanging = request_.out / "logs" /
+                           log_label("s/model:m/strategy:single/gpus:1/batch:16") / "0/stderr.log";
+  std::thread user([&hanging] {
+    while (read_text(hanging).find("deliberate fault 'hang'") == std::string::npos)
+      std::this_thread::sleep_for(5ms);
     ::kill(::getpid(), SIGINT);
   });
   const RunOutcome stopped = run();

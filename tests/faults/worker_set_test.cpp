@@ -4,6 +4,7 @@
 #include "bench/launch/worker_set.hpp"
 
 #include "bench/core/error.hpp"
+#include "bench/core/file_text.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -17,15 +18,18 @@
 #include <string>
 #include <thread>
 
+#include "tests/own_folder.hpp"
+
 namespace bench {
 namespace {
 
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
 
-// For ranks that never end: what the test waits for. Others are given time for a busy machine, and
-// a fault that were only noticed by a limit would break the deadline.
-constexpr WorkerLimits kQuickLimits{1500ms, 3s, 100ms, 200ms};
+// For ranks that never end, only the limit that the test waits for is short. Others are given time
+// for a busy machine, and a fault that were only noticed by a limit would break the deadline.
+constexpr WorkerLimits kSilenceLimits{1500ms, 120s, 100ms, 200ms};
+constexpr WorkerLimits kJobLimits{60s, 1s, 100ms, 200ms};
 constexpr WorkerLimits kPatientLimits{60s, 120s, 100ms, 200ms};
 constexpr auto kDeadline = 20s;
 
@@ -41,19 +45,22 @@ std::ostream& operator<<(std::ostream& out, const FaultCase& c) {
 
 class LogDir {
  public:
-  LogDir() {
-    std::string pattern = testing::TempDir() + "worker_set_XXXXXX";
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~LogDir() { fs::remove_all(path_); }
   fs::path rank(int rank) const {
-    const fs::path dir = path_ / std::to_string(rank);
+    const fs::path dir = folder_.path() / std::to_string(rank);
     fs::create_directories(dir);
     return dir;
   }
+  std::string sign() const { return folder_.file("sign"); }
+  std::string text(int rank) const {
+    return file_text(this->rank(rank) / "stderr.log").value_or("");
+  }
+  // Once the worker has written this, which it does unless the launcher is broken.
+  void wait_for(int rank, const std::string& words) const {
+    while (text(rank).find(words) == std::string::npos) std::this_thread::sleep_for(5ms);
+  }
 
  private:
-  fs::path path_;
+  OwnFolder folder_;
 };
 
 std::vector<WorkerSpec> specs(const LogDir& logs, int world_size, const std::string& kind,
@@ -62,7 +69,7 @@ std::vector<WorkerSpec> specs(const LogDir& logs, int world_size, const std::str
   for (int rank = 0; rank < world_size; ++rank) {
     WorkerSpec spec;
     spec.rank = rank;
-    spec.process.argv = {FAULT_WORKER, kind, std::to_string(faulty_rank), moment};
+    spec.process.argv = {FAULT_WORKER, kind, std::to_string(faulty_rank), moment, logs.sign()};
     spec.process.environment = {{"RANK", std::to_string(rank)},
                                 {"WORLD_SIZE", std::to_string(world_size)}};
     spec.process.log_dir = logs.rank(rank);
@@ -79,7 +86,7 @@ TEST_P(FaultMatrix, NamesTheRankAndEndsTheOthers) {
   const auto [faulty_rank, fault] = GetParam();
   const LogDir logs;
   const auto begin = std::chrono::steady_clock::now();
-  WorkerSet set(fault.expected == EndKind::silent ? kQuickLimits : kPatientLimits);
+  WorkerSet set(fault.expected == EndKind::silent ? kSilenceLimits : kPatientLimits);
   set.start(specs(logs, 3, fault.kind, faulty_rank, fault.moment));
   const std::vector<RankExit> exits = set.wait();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, kDeadline);
@@ -122,6 +129,19 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+// All messages are read at once, in the order of ranks, as after a while without the processor.
+TEST(WorkerSet, TheRankThatFellSilentFirstIsFoundAfterwards) {
+  const LogDir logs;
+  WorkerSet set(kSilenceLimits);
+  set.start(specs(logs, 3, "hang", 2, "backward"));
+  for (const int peer : {0, 1}) logs.wait_for(peer, "waiting");
+  const auto exits = set.wait();
+  const RankExit* cause = root_cause(exits);
+  ASSERT_NE(cause, nullptr);
+  EXPECT_EQ(cause->rank, 2);
+  EXPECT_EQ(cause->kind, EndKind::silent);
+}
+
 TEST(WorkerSet, OddButHealthyWorkersGetThrough) {
   for (const char* kind : {"none", "huge", "slow"}) {
     const LogDir logs;
@@ -137,7 +157,7 @@ TEST(WorkerSet, OddButHealthyWorkersGetThrough) {
 
 TEST(WorkerSet, ARankThatIsAliveForEverBreaksTheJobLimit) {
   const LogDir logs;
-  WorkerSet set(kQuickLimits);
+  WorkerSet set(kJobLimits);
   set.start(specs(logs, 2, "dawdle", 1, "backward"));
   const auto exits = set.wait();
   const RankExit* cause = root_cause(exits);
@@ -150,7 +170,7 @@ TEST(WorkerSet, AMissingProgramIsToldAsSuch) {
   const LogDir logs;
   auto list = specs(logs, 2, "none", 0, "start");
   list[1].process.argv = {"/no/such/program"};
-  WorkerSet set(kQuickLimits);
+  WorkerSet set(kPatientLimits);
   set.start(list);
   const auto exits = set.wait();
   const RankExit* cause = root_cause(exits);
@@ -163,10 +183,10 @@ TEST(WorkerSet, SpecsAreCheckedBeforeAnythingStarts) {
   const LogDir logs;
   auto twice = specs(logs, 2, "none", 0, "start");
   twice[1].rank = 0;
-  EXPECT_THROW(WorkerSet(kQuickLimits).start(twice), UsageError);
+  EXPECT_THROW(WorkerSet(kPatientLimits).start(twice), UsageError);
   auto no_logs = specs(logs, 1, "none", 0, "start");
   no_logs[0].process.log_dir = "/no/such/directory";
-  EXPECT_THROW(WorkerSet(kQuickLimits).start(no_logs), UsageError);
+  EXPECT_THROW(WorkerSet(kPatientLimits).start(no_logs), UsageError);
   EXPECT_TRUE(no_child_left());
 }
 
@@ -176,8 +196,8 @@ TEST(WorkerSet, AnInterruptEndsEveryRank) {
   const auto begin = std::chrono::steady_clock::now();
   WorkerSet set({60s, 60s, 60s, 200ms}, &interrupt);
   set.start(specs(logs, 2, "deaf", 0, "backward"));
-  std::thread user([] {
-    std::this_thread::sleep_for(300ms);
+  std::thread user([&logs] {
+    logs.wait_for(0, "about to deaf");
     ::kill(::getpid(), SIGINT);
   });
   const auto exits = set.wait();
@@ -191,22 +211,10 @@ TEST(WorkerSet, AnInterruptEndsEveryRank) {
 TEST(WorkerSet, DestructionLeavesNothingBehind) {
   const LogDir logs;
   {
-    WorkerSet set(kQuickLimits);
+    WorkerSet set(kPatientLimits);
     set.start(specs(logs, 2, "deaf", 0, "start"));
   }
   EXPECT_TRUE(no_child_left());
-}
-
-// The number after "pid " in a worker's log, once it is there; 0 when it does not come.
-pid_t wait_for_pid(const fs::path& log) {
-  for (int i = 0; i < 100; ++i) {
-    std::ifstream in(log);
-    std::string word;
-    pid_t pid = 0;
-    if (in >> word >> pid && word == "pid") return pid;
-    std::this_thread::sleep_for(20ms);
-  }
-  return 0;
 }
 
 // Gone, or a zombie that only its new parent can remove.
@@ -229,13 +237,12 @@ TEST(WorkerSet, AKilledParentLeavesNothingBehind) {
     (void)set.wait();
     ::_exit(0);
   }
-  const pid_t worker = wait_for_pid(logs.rank(0) / "stderr.log");
-  ASSERT_GT(worker, 0);
+  logs.wait_for(0, "about to deaf");
+  const pid_t worker = std::stoi(logs.text(0).substr(std::string("pid ").size()));
   EXPECT_FALSE(has_ended(worker));
   ::kill(parent, SIGKILL);
   ::waitpid(parent, nullptr, 0);
-  for (int i = 0; i < 100 && !has_ended(worker); ++i) std::this_thread::sleep_for(10ms);
-  EXPECT_TRUE(has_ended(worker));
+  while (!has_ended(worker)) std::this_thread::sleep_for(5ms);  // or for the test's time limit
 }
 
 // Descriptors of the parent that are not marked close-on-exec must not reach a worker either.
@@ -244,7 +251,7 @@ TEST(WorkerSet, WorkersInheritNothingButTheirPipe) {
   const int stray = ::open("/dev/null", O_RDONLY);
   auto list = specs(logs, 1, "none", 0, "start");
   list[0].process.argv = {"/bin/ls", "-1", "/proc/self/fd"};
-  WorkerSet set(kQuickLimits);
+  WorkerSet set(kPatientLimits);
   set.start(list);
   (void)set.wait();
   ::close(stray);

@@ -6,10 +6,10 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "tests/golden/golden.hpp"
+#include "tests/own_folder.hpp"
 
 namespace bench {
 namespace {
@@ -26,11 +26,10 @@ Job mock_job(int gpus) {
 }
 
 simulator::Machine loaded(const std::string& text) {
-  const std::string path = testing::TempDir() + "calibrated.toml";
+  const OwnFolder folder;
+  const std::string path = folder.file("calibrated.toml");
   std::ofstream(path) << text;
-  simulator::Machine machine = simulator::load_machine(path);
-  std::filesystem::remove(path);
-  return machine;
+  return simulator::load_machine(path);
 }
 
 TEST(MachineFile, HasThisText) {

@@ -14,6 +14,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/own_folder.hpp"
+
 namespace bench::diagnose {
 namespace {
 
@@ -311,13 +313,6 @@ TEST(Settings, SurviveWhatDoesNotParse) {
 
 class ProjectOnDisk : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::temp_directory_path() / (std::string("bench-configs-") + test->name());
-    fs::remove_all(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   void write(const std::string& path, const std::string& text) const {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
@@ -333,7 +328,8 @@ class ProjectOnDisk : public testing::Test {
     return out;
   }
 
-  fs::path root_;
+  const OwnFolder folder_;
+  const fs::path root_ = folder_.path();
 };
 
 TEST_F(ProjectOnDisk, CountsForADirectoryAndForAScriptBelowItsRoot) {

@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/own_folder.hpp"
+
 namespace bench::diagnose {
 namespace {
 
@@ -123,15 +125,11 @@ TEST(LaunchLines, OfABatchJobSeeItsGpus) {
 class Project : public testing::Test {
  protected:
   void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::temp_directory_path() / (std::string("bench-project-") + test->name());
-    fs::remove_all(root_);
     write("repo/setup.py", "");
     write("repo/tools/train.py",
           "import torch.multiprocessing as mp\ndef work(rank):\n    pass\n"
           "if __name__ == '__main__':\n    mp.spawn(work, nprocs=4)\n");
   }
-  void TearDown() override { fs::remove_all(root_); }
 
   void write(const std::string& path, const std::string& text) const {
     fs::create_directories((root_ / path).parent_path());
@@ -145,7 +143,8 @@ class Project : public testing::Test {
     return diagnose(options).findings;
   }
 
-  fs::path root_;
+  const OwnFolder folder_;
+  const fs::path root_ = folder_.path();
 };
 
 TEST_F(Project, LinesThatNameTheScriptCount) {

@@ -12,7 +12,7 @@ import sys
 
 
 def run(*arguments):
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=150)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=400)
     if done.returncode != 0:
         sys.exit(f"{' '.join(arguments)}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout

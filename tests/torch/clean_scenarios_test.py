@@ -7,12 +7,14 @@ BENCH_LABORATORY_SEEDS=20 repeats them for as many seeds (default 1).
 """
 import json
 import os
+import shutil
 import subprocess
 import sys
 
 
 def findings_of(bench, worker, out, scenario, seed):
     here = os.path.join(out, f"seed{seed}", scenario)
+    shutil.rmtree(here, ignore_errors=True)  # of an earlier run
     done = subprocess.run([bench, "--scenario", scenario, "--device", "vgpu", "--seed", str(seed),
                            "--worker", worker, "--out", here],
                           capture_output=True, text=True)

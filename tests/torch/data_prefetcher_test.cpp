@@ -34,9 +34,7 @@ TEST(Prefetcher, WorksAheadButNotTooFar) {
       },
       2, 3);
   const auto wait_for = [&](int count) {
-    for (int i = 0; i < 2000 && made < count; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    while (made < count) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(5));  // time to go too far
     return made.load();
   };

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "tests/own_folder.hpp"
 #include "tests/torch/python_oracle.hpp"
 
 namespace bench::training {
@@ -139,7 +140,8 @@ TEST(ScriptModel, BadFilesAreExplained) {
 }
 
 TEST(ScriptModel, TruncatedFilesAreExplained) {
-  const std::string path = testing::TempDir() + "truncated_model.pt";
+  const OwnFolder folder;
+  const std::string path = folder.file("truncated.pt");
   std::filesystem::copy_file(oracle_path("autoencoder.pt"), path,
                              std::filesystem::copy_options::overwrite_existing);
   std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
@@ -147,7 +149,6 @@ TEST(ScriptModel, TruncatedFilesAreExplained) {
   spec.file = path;
   spec.input_shape = {3, 8, 8};
   EXPECT_NE(load_error(spec).find("damaged archive"), std::string::npos) << load_error(spec);
-  std::filesystem::remove(path);
 }
 
 TEST(ScriptModel, BadInputsAreExplained) {

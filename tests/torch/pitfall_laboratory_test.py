@@ -9,11 +9,13 @@ import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
 
 def run(bench, worker, out, seed):
+    shutil.rmtree(out, ignore_errors=True)  # evidence of an earlier run
     done = subprocess.run([bench, "--scenario", "pitfalls", "--worker", worker, "--out", out,
                            "--seed", str(seed)], capture_output=True, text=True)
     with open(os.path.join(out, "results.json"), encoding="utf-8") as f:

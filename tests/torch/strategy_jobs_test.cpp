@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/own_folder.hpp"
 #include "tests/torch/python_oracle.hpp"
 #include "tests/torch/strategy_harness.hpp"
 
@@ -37,8 +38,9 @@ Job record_job(Strategy strategy, int gpus, Execute execute) {
   job.work = twin_case("resnet18", strategy, gpus, 4);
   job.work.model.input_shape = {3, 32, 32};
   job.work.execute = execute;
-  job.graph_file = testing::TempDir() + "/strategy_jobs_" + strategy_name(strategy) +
-                   execute_name(execute) + ".graph";
+  static const OwnFolder folder;
+  job.graph_file =
+      folder.file(std::string(strategy_name(strategy)) + execute_name(execute) + ".graph");
   return job;
 }
 

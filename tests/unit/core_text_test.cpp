@@ -6,6 +6,8 @@
 
 #include <fstream>
 
+#include "tests/own_folder.hpp"
+
 namespace bench {
 namespace {
 
@@ -21,14 +23,14 @@ TEST(FnvHash, AgreesWithPublishedVectors) {
 }
 
 TEST(FileText, GivesEveryByteOrNothing) {
-  const std::filesystem::path folder = testing::TempDir();
-  const auto file = folder / "file_text_test.bin";
+  const OwnFolder folder;
+  const auto file = folder.path() / "text.bin";
   const std::string bytes("a\0\r\n\xff", 5);
   std::ofstream(file, std::ios::binary) << bytes;
   EXPECT_EQ(file_text(file), bytes);
   std::filesystem::remove(file);
   EXPECT_EQ(file_text(file), std::nullopt);
-  EXPECT_EQ(file_text(folder), std::nullopt);
+  EXPECT_EQ(file_text(folder.path()), std::nullopt);
 }
 
 }  // namespace

@@ -9,7 +9,12 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <sstream>
 #include <string>
+#include <vector>
+
+#include "tests/own_folder.hpp"
 
 namespace bench {
 namespace {
@@ -46,26 +51,44 @@ TEST(WorkerProtocol, GarbageIsAnError) {
   EXPECT_THROW(decode_message(R"({"type":"report","report":{"status":"tired"}})"), UsageError);
 }
 
-TEST(WorkerProtocol, ChannelWritesOneLinePerMessage) {
+// What a channel writes while `use` has it.
+std::vector<WorkerMessage> messages_of(const std::function<void(WorkerChannel&)>& use) {
   int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
+  if (::pipe(ends) != 0) throw MachineError("no pipe");
   WorkerChannel channel(ends[1]);
-  channel.begin_job(2);
-  channel.phase("forward");
-  channel.heartbeat();  // too soon after the last message: not sent
-  channel.report(RankReport{});
+  use(channel);
   ::close(ends[1]);
-  const std::string text = drain(ends[0]);
+  std::istringstream text(drain(ends[0]));
   ::close(ends[0]);
-  ASSERT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
-  const std::size_t second = text.find('\n') + 1;
-  const WorkerMessage phase = decode_message(text.substr(second, text.find('\n', second) - second));
-  EXPECT_EQ(phase.phase, "forward");
-  EXPECT_EQ(phase.job, 2);
+  std::vector<WorkerMessage> messages;
+  for (std::string line; std::getline(text, line);) messages.push_back(decode_message(line));
+  return messages;
+}
+
+TEST(WorkerProtocol, ChannelWritesOneLinePerMessage) {
+  const auto messages = messages_of([](WorkerChannel& channel) {
+    channel.begin_job(2);
+    channel.phase("forward");
+    channel.report(RankReport{});
+  });
+  ASSERT_EQ(messages.size(), 3u);
+  EXPECT_EQ(messages[1].phase, "forward");
+  EXPECT_EQ(messages[1].job, 2);
+}
+
+TEST(WorkerProtocol, HeartbeatsKeepTheirDistance) {
+  const auto messages = messages_of([](WorkerChannel& channel) {
+    channel.phase("forward");
+    for (int i = 0; i < 50; ++i) channel.heartbeat();
+  });
+  ASSERT_GE(messages.size(), 1u);
+  for (std::size_t i = 1; i < messages.size(); ++i)
+    EXPECT_GE(messages[i].at_ns - messages[i - 1].at_ns, 100'000'000);
 }
 
 TEST(WorkerProtocol, JobFilesHoldOneJobOrSeveral) {
-  const std::string path = testing::TempDir() + "launch_protocol_jobs.json";
+  const OwnFolder folder;
+  const std::string path = folder.file("jobs.json");
   Job job;
   job.kind = JobKind::record;
   job.work.model.name = "mlp";
@@ -76,7 +99,6 @@ TEST(WorkerProtocol, JobFilesHoldOneJobOrSeveral) {
   std::fclose(file);
   EXPECT_EQ(job_to_json(read_job_file(path).at(0)), job_to_json(job));
   EXPECT_THROW(read_job_file(path + ".missing"), UsageError);
-  std::remove(path.c_str());
 }
 
 TEST(WorkerProtocol, ShapeRecordingsNeedOneProcess) {
@@ -95,6 +117,14 @@ TEST(WorkerProtocol, ShapeRecordingsNeedOneProcess) {
 }
 
 TEST(WorkerProtocol, RankComesFromTheLauncherThatIsThere) {
+  // The tests may be started by a launcher themselves.
+  const auto forget_all = [] {
+    for (const char* name :
+         {"RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "OMPI_COMM_WORLD_RANK",
+          "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE"})
+      ::unsetenv(name);
+  };
+  forget_all();
   ::setenv("SLURM_PROCID", "3", 1);
   ::setenv("SLURM_NTASKS", "4", 1);
   EXPECT_EQ(rank_context_from_environment().rank, 3);
@@ -106,7 +136,7 @@ TEST(WorkerProtocol, RankComesFromTheLauncherThatIsThere) {
   EXPECT_THROW(rank_context_from_environment(), UsageError);
   ::setenv("RANK", "one", 1);
   EXPECT_THROW(rank_context_from_environment(), UsageError);
-  for (const char* name : {"SLURM_PROCID", "SLURM_NTASKS", "RANK", "WORLD_SIZE"}) ::unsetenv(name);
+  forget_all();
 }
 
 }  // namespace

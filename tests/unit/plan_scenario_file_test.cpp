@@ -7,6 +7,8 @@
 
 #include <fstream>
 
+#include "tests/own_folder.hpp"
+
 namespace bench {
 namespace {
 
@@ -89,7 +91,8 @@ TEST(ScenarioFile, UnknownNamesListTheNearest) {
 }
 
 TEST(ScenarioFile, APathIsAFile) {
-  const std::string path = testing::TempDir() + "/my sweep.toml";
+  const OwnFolder folder;
+  const std::string path = folder.file("my sweep.toml");
   std::ofstream(path) << "[sweep]\nmodels = [\"mlp\"]\n";
   EXPECT_EQ(load_scenario(path).scenario, "my_sweep");
   EXPECT_THROW(load_scenario(path + ".missing.toml"), UsageError);

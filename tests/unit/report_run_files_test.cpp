@@ -4,12 +4,12 @@
 #include "report/run_files.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/types.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include "tests/own_folder.hpp"
 
 namespace bench::report {
 namespace {
@@ -18,18 +18,13 @@ namespace fs = std::filesystem;
 
 class RunFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    directory_ = fs::path(::testing::TempDir()) / ("bench_run_files_" + std::to_string(getpid()));
-    fs::create_directories(directory_);
-  }
-  void TearDown() override { fs::remove_all(directory_); }
-
   static std::string read(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
 
-  fs::path directory_;
+  const OwnFolder folder_;
+  const fs::path directory_ = folder_.path();
 };
 
 CaseResult finished(Strategy strategy, double ms) {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <random>
 
+#include "tests/own_folder.hpp"
 #include "tests/unit/simulator_random_graph.hpp"
 
 namespace bench::simulator {
@@ -30,15 +31,14 @@ TEST(GraphIo, RoundTripKeepsEveryByte) {
 }
 
 TEST(GraphIo, FileIsWrittenWholeOrNotAtAll) {
-  const auto folder = std::filesystem::temp_directory_path() / "bench_graph_io_test";
-  std::filesystem::create_directories(folder);
-  const std::string path = (folder / "step.graph").string();
+  const OwnFolder folder;
+  const std::string path = folder.file("step.graph");
   const OperationGraph graph = random_graph(1);
   write_graph(graph, path);
   EXPECT_EQ(encode_graph(read_graph(path)), encode_graph(graph));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
-  EXPECT_THROW(write_graph(graph, (folder / "missing" / "step.graph").string()), MachineError);
-  std::filesystem::remove_all(folder);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+  EXPECT_THROW(write_graph(graph, folder.file("missing/step.graph")), MachineError);
+  std::filesystem::remove(path);
   EXPECT_THROW(read_graph(path), UsageError);
 }
 

@@ -5,9 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <random>
+
+#include "tests/own_folder.hpp"
 
 namespace bench::simulator {
 namespace {
@@ -28,9 +29,6 @@ bool contains(const std::string& text, const std::string& part) {
 // A machine file that a test changes in one place.
 class MachineFile : public testing::Test {
  protected:
-  MachineFile() : path_(testing::TempDir() + "bench_machine_test.toml") {}
-  ~MachineFile() override { std::filesystem::remove(path_); }
-
   std::string failure_after(const std::string& from, const std::string& to) {
     std::string text = kText;
     const std::size_t at = text.find(from);
@@ -64,7 +62,8 @@ socket_link = "socket-amd"
 link = "ib-edr-100"
 nics = 2
 )";
-  std::string path_;
+  const OwnFolder folder_;
+  const std::string path_ = folder_.file("machine.toml");
 };
 
 TEST(MachineCatalog, EveryEntryLoads) {

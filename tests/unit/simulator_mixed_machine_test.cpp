@@ -6,11 +6,10 @@
 #include "simulator/simulate.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <fstream>
 
+#include "tests/own_folder.hpp"
 #include "tests/unit/simulator_random_graph.hpp"
 
 namespace bench::simulator {
@@ -151,11 +150,6 @@ TEST(MixedMachine, RefusesSpeedsOfRanksBesideIt) {
 
 class MixedFile : public ::testing::Test {
  protected:
-  void SetUp() override {
-    path_ = ::testing::TempDir() + "mixed-" + std::to_string(::getpid()) + ".toml";
-  }
-  void TearDown() override { std::remove(path_.c_str()); }
-
   Machine load(const std::string& text) {
     std::ofstream(path_) << text;
     return load_machine(path_);
@@ -176,7 +170,8 @@ class MixedFile : public ::testing::Test {
     EXPECT_NE(found.find(what), std::string::npos) << found;
   }
 
-  std::string path_;
+  const OwnFolder folder_;
+  const std::string path_ = folder_.file("mixed.toml");
 };
 
 constexpr const char* kTwoKinds =

@@ -4,21 +4,19 @@
 #include "simulator/topology.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <numeric>
 #include <string>
+
+#include "tests/own_folder.hpp"
 
 namespace bench::simulator {
 namespace {
 
 class Wiring : public ::testing::Test {
  protected:
-  ~Wiring() override { std::remove(path_.c_str()); }
-
   Machine machine(const std::string& text) {
     std::ofstream(path_) << text;
     return load_machine(path_);
@@ -39,7 +37,8 @@ class Wiring : public ::testing::Test {
     return Topology(machine, std::move(gpus)).job();
   }
 
-  std::string path_ = ::testing::TempDir() + "wiring_" + std::to_string(::getpid()) + ".toml";
+  const OwnFolder folder_;
+  const std::string path_ = folder_.file("wiring.toml");
 };
 
 // Two sockets with a switch each; cards 0-1 and 2-3 are bridged by two NVLinks.

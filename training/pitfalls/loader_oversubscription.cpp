@@ -85,13 +85,13 @@ double thread_cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Decodes: a fixed amount of CPU time. Returns how long that took.
-double decode() {
-  const auto begin = Clock::now();
+// Decodes: a fixed amount of CPU time. Returns how long that took since the batch was asked for: a
+// scheduler may let crowding workers take turns, or one wait for the other.
+double decode(Clock::time_point asked) {
   const double until = thread_cpu_seconds() + kDecodeCpuSeconds;
   while (thread_cpu_seconds() < until) {
   }
-  return seconds_since(begin);
+  return seconds_since(asked);
 }
 
 void crowd(Lab& lab) {
@@ -101,7 +101,8 @@ void crowd(Lab& lab) {
   lab.all_reduce_sum(0);  // the ranks start together
   std::vector<double> took(static_cast<std::size_t>(workers));
   std::vector<std::thread> threads;
-  for (double& each : took) threads.emplace_back([&each] { each = decode(); });
+  const auto asked = Clock::now();
+  for (double& each : took) threads.emplace_back([&each, asked] { each = decode(asked); });
   double total = 0;
   for (int i = 0; i < workers; ++i) {
     threads[static_cast<std::size_t>(i)].join();

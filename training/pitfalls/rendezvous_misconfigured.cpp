@@ -11,49 +11,47 @@
 namespace bench::training {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience{1000};
+constexpr std::chrono::milliseconds kPatience{1000};  // with ranks that never come
 
-c10::intrusive_ptr<c10d::TCPStore> serve(int port, int world_size, bool wait) {
+c10d::TCPStoreOptions options_of(int port, int world_size) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(port);
-  options.isServer = true;
   options.numWorkers = world_size;
-  options.waitWorkers = wait;
-  options.timeout = kPatience;
+  options.timeout = kRendezvousTimeout;
+  return options;
+}
+
+// Does not wait for workers.
+c10::intrusive_ptr<c10d::TCPStore> serve(int port, int world_size) {
+  c10d::TCPStoreOptions options = options_of(port, world_size);
+  options.isServer = true;
+  options.waitWorkers = false;
   return c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
 }
 
-int free_port() { return serve(0, 1, false)->getPort(); }
+int free_port() { return serve(0, 1)->getPort(); }
 
 void shared_port(Lab& lab) {
-  const auto first_job = serve(0, 1, false);
+  const auto first_job = serve(0, 1);
   const int port = lab.cured() ? 0 : first_job->getPort();
   Json& evidence = lab.evidence();
   evidence["port_shared"] = !lab.cured();
-  evidence["joined"] = lab.attempt([&] { serve(port, 1, false); }) ? 1 : 0;
+  evidence["joined"] = lab.attempt([&] { serve(port, 1); }) ? 1 : 0;
 }
 
 // Rank 0 serves and waits for `world_size` ranks while `started` processes come in all.
 void incomplete_world(Lab& lab, int world_size, int started) {
-  const int port = free_port();
-  std::vector<std::thread> clients;
-  for (int rank = 1; rank < started; ++rank)
-    clients.emplace_back([port, world_size] {
-      try {
-        c10d::TCPStoreOptions options;
-        options.port = static_cast<std::uint16_t>(port);
-        options.numWorkers = world_size;
-        options.timeout = kPatience;
-        c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
-      } catch (const std::exception&) {
-        // Rank 0 reports the same from its side.
-      }
-    });
   Json& evidence = lab.evidence();
   evidence["world_size_expected"] = world_size;
   evidence["processes_started"] = started;
-  lab.attempt([&] { serve(port, world_size, true); });
-  for (std::thread& client : clients) client.join();
+  lab.attempt([&] {
+    const auto store = serve(0, world_size);
+    // They join at once and do not wait for each other; however long that takes here.
+    for (int rank = 1; rank < started; ++rank)
+      c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options_of(store->getPort(), world_size));
+    store->setTimeout(kPatience);
+    store->waitForWorkers();
+  });
 }
 
 // As this program's own rendezvous reports it: which rank is missing, and by when.
@@ -67,10 +65,11 @@ void missing_rank(Lab& lab) {
   RankContext rank1 = rank0;
   rank1.rank = rank1.local_rank = 1;
   std::thread other;
-  if (lab.cured()) other = std::thread([rank1] { connect_store(rank1, kPatience); });
+  const std::chrono::milliseconds patience = lab.cured() ? kRendezvousTimeout : kPatience;
+  if (lab.cured()) other = std::thread([=] { connect_store(rank1, patience); });
   lab.evidence()["world_size_expected"] = rank0.world_size;
   lab.evidence()["processes_started"] = lab.cured() ? 2 : 1;
-  lab.attempt([&] { connect_store(rank0, kPatience); });
+  lab.attempt([&] { connect_store(rank0, patience); });
   if (other.joinable()) other.join();
 }
 

@@ -1,7 +1,6 @@
-#include "bench/launch/free_port.hpp"
+#include "bench/launch/reserved_port.hpp"
 
 #include "bench/core/error.hpp"
-#include "bench/launch/child_process.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -13,18 +12,19 @@
 
 namespace bench {
 
-int pick_free_port() {
-  const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+ReservedPort::ReservedPort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  const int reuse = 1;
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(address);
   auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(socket.get(), generic, size) != 0 ||
-      ::getsockname(socket.get(), generic, &size) != 0) {
+  if (::setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse)) != 0 ||
+      ::bind(socket_.get(), generic, size) != 0 ||
+      ::getsockname(socket_.get(), generic, &size) != 0) {
     throw MachineError(std::string("no free loopback port: ") + std::strerror(errno));
   }
-  return ntohs(address.sin_port);
+  number_ = ntohs(address.sin_port);
 }
 
 }  // namespace bench
