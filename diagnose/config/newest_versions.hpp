@@ -17,13 +17,15 @@ struct NewestVersions {
   std::int16_t torchvision = kAnyVersion;
   std::int16_t torchaudio = kAnyVersion;
   std::int16_t torchtext = kAnyVersion;
+  std::int16_t least_lightning = kAnyVersion;  // the oldest one that is asked for: >=1.8, ==1.8
 };
 
 using VersionOf = std::int16_t NewestVersions::*;
 
-inline constexpr std::array<VersionOf, 6> kVersionFields{
-    &NewestVersions::torch,       &NewestVersions::lightning,  &NewestVersions::python,
-    &NewestVersions::torchvision, &NewestVersions::torchaudio, &NewestVersions::torchtext};
+inline constexpr std::array<VersionOf, 7> kVersionFields{
+    &NewestVersions::torch,          &NewestVersions::lightning,  &NewestVersions::python,
+    &NewestVersions::torchvision,    &NewestVersions::torchaudio, &NewestVersions::torchtext,
+    &NewestVersions::least_lightning};
 
 // The highest bound of two files of one directory, for each package.
 NewestVersions merged(const NewestVersions& one, const NewestVersions& other);

@@ -27,12 +27,23 @@ std::optional<int> upper_bound(std::string_view op, const Version& version, bool
   return std::nullopt;
 }
 
+// The oldest version that one constraint allows; nothing for < and its kin.
+std::optional<int> lower_bound(std::string_view op, const Version& version) {
+  const bool is_upper = op.starts_with('<') || op == "!=";
+  return is_upper ? std::nullopt : std::optional(version.number);
+}
+
+struct Allowed {
+  std::optional<int> newest;
+  std::optional<int> least;
+};
+
 // What stands behind a package's name: ==1.4.5, =1.7=py3.7, >=1.3,<1.9, = "^1.5".
-std::optional<int> newest_allowed(std::string_view text) {
+Allowed allowed_by(std::string_view text) {
   skip(text, " \t");
   if (text.starts_with('[')) text.remove_prefix(std::min(text.find(']') + 1, text.size()));
   skip(text, " \t\"'(");
-  std::optional<int> newest;
+  Allowed out;
   while (true) {
     const std::string_view op = text.substr(0, text.find_first_not_of("=<>!~^"));
     text.remove_prefix(op.size());
@@ -43,13 +54,15 @@ std::optional<int> newest_allowed(std::string_view text) {
       if (!bare) continue;
     }
     const auto version = op.empty() ? std::nullopt : take_version(text);
-    if (!version) return newest;
+    if (!version) return out;
     if (const auto bound = upper_bound(op, *version, text.starts_with('*')))
-      newest = std::min(newest.value_or(*bound), *bound);
+      out.newest = std::min(out.newest.value_or(*bound), *bound);
+    if (const auto bound = lower_bound(op, *version))
+      out.least = std::max(out.least.value_or(*bound), *bound);
     text.remove_prefix(
         std::min(text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789*+."), text.size()));
     skip(text, " \t");
-    if (!text.starts_with(',')) return newest;
+    if (!text.starts_with(',')) return out;
     skip(text, ", \t");
   }
 }
@@ -99,9 +112,11 @@ void read_line(std::string_view line, NewestVersions& newest) {
       if ((at > 0 && in_name(line[at - 1])) || (end < line.size() && in_name(line[end]))) continue;
       if (name.package == &NewestVersions::python && !is_entry(line, at)) continue;
       const auto tag = fetched_version(line.substr(end));
-      const auto allowed = tag ? tag : newest_allowed(line.substr(end));
+      const Allowed allowed = tag ? Allowed{tag, tag} : allowed_by(line.substr(end));
       if (!tag && at > 0 && line.find("git+") < at) continue;  // the name within the address
-      note(name.package, allowed, newest);
+      note(name.package, allowed.newest, newest);
+      if (name.package == &NewestVersions::lightning)
+        note(&NewestVersions::least_lightning, allowed.least, newest);
     }
 }
 
@@ -114,7 +129,7 @@ void read_python_keys(std::string_view line, bool in_requires, NewestVersions& n
     if (at == std::string_view::npos) continue;
     if (key.starts_with("python_") && key != "python_requires" && (!in_requires || at > 0))
       continue;
-    note(&NewestVersions::python, newest_allowed(line.substr(at + key.size())), newest);
+    note(&NewestVersions::python, allowed_by(line.substr(at + key.size())).newest, newest);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "diagnose/driver/directory.hpp"
 #include "diagnose/driver/finisher.hpp"
 #include "diagnose/driver/launch_table.hpp"
+#include "diagnose/driver/package_pages.hpp"
 #include "diagnose/driver/project_configs.hpp"
 #include "diagnose/driver/project_requirements.hpp"
 #include "diagnose/driver/source_files.hpp"
@@ -75,6 +76,7 @@ class Session {
         cache_(std::move(reader), options.parse_limit),
         list_(std::move(list)),
         launches_(cache_, list_),
+        pages_(cache_, list_),
         configs_(cache_, list_) {
     if (options.launch) {
       auto launch = parse_launch(*options.launch);
@@ -123,7 +125,10 @@ class Session {
     visit(Program(std::move(input)));
   }
 
-  void note_files(const std::vector<SourceFile>& files) { launches_.note_files(files); }
+  void note_files(const std::vector<SourceFile>& files) {
+    launches_.note_files(files);
+    pages_.note_files(files);
+  }
 
   bool covered(const std::string& path) {
     const std::lock_guard lock(mutex_);
@@ -220,6 +225,8 @@ class Session {
     const NewestVersions entered = environments_of(launches, cache_);
     out.python = std::min(out.python, entered.python);
     fill_open(out, entered);
+    if (out.lightning == kAnyVersion)
+      out.lightning = pages_.lightning_for(directories_above(file.path, file.top), file.top);
     return out;
   }
 
@@ -298,6 +305,7 @@ class Session {
   ModuleCache cache_;
   Lister list_;
   LaunchTable launches_;
+  PackagePages pages_;
   ProjectConfigs configs_;
   std::optional<LaunchLine> given_launch_;
   std::mutex mutex_;

@@ -35,15 +35,10 @@ ReadVersions reader_of(std::string_view name) {
   return nullptr;
 }
 
-// Install commands, and versions that the text names: "PyTorch 1.9.0".
-NewestVersions read_whole_readme(std::string_view text) {
-  return merged(read_installs(text), read_readme(text));
-}
-
 ReadVersions installs_of(std::string_view name) {
   switch (launch_document(name)) {
     case LaunchDocument::readme:
-      return read_whole_readme;
+      return read_page;
     case LaunchDocument::shell:
     case LaunchDocument::makefile:
     case LaunchDocument::dockerfile:
@@ -88,11 +83,11 @@ using Installs = ReadVersions (*)(std::string_view name);
 
 // Pages of a folder of documentation; the others there may speak of anything.
 ReadVersions installs_of_page(std::string_view name) {
-  return is_installation_page(name) ? read_whole_readme : nullptr;
+  return is_installation_page(name) ? read_page : nullptr;
 }
 
 ReadVersions installs_of_project(std::string_view name) {
-  if (is_installation_page(name)) return read_whole_readme;
+  if (is_installation_page(name)) return read_page;
   if (has_ending(name, ".yml") || has_ending(name, ".yaml")) return read_conda_list;
   return installs_of(name);
 }
@@ -130,6 +125,12 @@ bool holds_pages(const DirectoryEntry& entry) {
 }
 
 }  // namespace
+
+bool is_requirement_file(std::string_view name) { return reader_of(name) != nullptr; }
+
+NewestVersions read_page(std::string_view text) {
+  return merged(read_installs(text), read_readme(text));
+}
 
 NewestVersions environments_of(const std::vector<LaunchLine>& launches, const ModuleCache& cache) {
   NewestVersions out;

@@ -10,6 +10,7 @@
 #include "diagnose/launch/launch_line.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace bench::diagnose {
@@ -21,5 +22,11 @@ NewestVersions requirements_in(const std::string& directory, const std::string& 
 // What the files with the launch lines say of the environments they enter. One that says nothing
 // may enter any.
 NewestVersions environments_of(const std::vector<LaunchLine>& launches, const ModuleCache& cache);
+
+// requirements.txt, setup.py, poetry.lock: says what a project is installed with.
+bool is_requirement_file(std::string_view name);
+
+// Install commands of a README, and versions that its text names: "PyTorch 1.9.0".
+NewestVersions read_page(std::string_view text);
 
 }  // namespace bench::diagnose

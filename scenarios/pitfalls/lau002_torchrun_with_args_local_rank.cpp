@@ -3,6 +3,8 @@
 #include "scenarios/pitfalls/env_rendezvous.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Field;
@@ -87,6 +89,14 @@ bool shows_torchrun(const Program& program) {
   return shown;
 }
 
+// All lines that are known start one process, to which the default may belong.
+bool starts_one_process(const Program& program) {
+  const auto& launches = program.launches();
+  return std::all_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
+    return launch.processes_per_node() == 1 && launch.nodes() == 1;
+  });
+}
+
 }  // namespace
 
 void check_torchrun_with_args_local_rank(const Program& program, Report& report) {
@@ -114,6 +124,7 @@ void check_torchrun_with_args_local_rank(const Program& program, Report& report)
                : Confidence::check,
       "torchrun passes no --local_rank: every rank keeps the default, and all use GPU 0 or none");
   if (!torchrun) finding.severity = shown ? Severity::warning : Severity::info;
+  if (torchrun && starts_one_process(program)) tell_as_note(finding);
   finding.help = "Read it from the environment: int(os.environ[\"LOCAL_RANK\"]).";
   if (option.keyword("default") && !option.module->import_path("os").empty())
     replace(option.keyword("default"),

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/nodes_of_job.hpp"
 
 #include <algorithm>
 
@@ -99,7 +100,7 @@ bool is_said_to_be_one_node(const Program& program) {
   if (!program.launches().empty()) return false;
   for (const char* word : {"--standalone", "--nnodes=1 ", "--nnodes 1 ", "--nnodes=1\n"})
     if (facts::speaks_of(program, word)) return true;
-  return false;
+  return facts::shows_one_node(program);
 }
 
 // os.environ["CUDA_VISIBLE_DEVICES"] = "0,1" in the script: the cards of one machine.

@@ -33,6 +33,18 @@ bool is_first_of_known_nodes(const Program& program, const LaunchLine& first) {
                      });
 }
 
+// The line of the first node alone: those of the others may name the address that it has for them.
+bool is_first_of_unknown_nodes(const Program& program, const LaunchLine& first) {
+  if (first.flag("node-rank").value_or("") != "0" ||
+      first.flag("rdzv-backend").value_or("static") != "static")
+    return false;
+  return std::none_of(program.launches().begin(), program.launches().end(),
+                      [&](const LaunchLine& other) {
+                        return other.flag("node-rank").value_or("0") != "0" &&
+                               other.script.text == first.script.text;
+                      });
+}
+
 // Also cfg.world_size of an object that is handed to the ranks: what the script puts there.
 bool counts_nodes_somewhere(const Program& program, Ref size) {
   if (facts::counts_nodes(program, size)) return true;
@@ -110,6 +122,19 @@ void check_address_in_script(const Program& program, Report& report) {
   }
 }
 
+void flag_loopback(const Program& program, const LaunchLine& launch, const LaunchWord& where,
+                   const std::string& address, Report& report) {
+  const bool may_differ = is_first_of_unknown_nodes(program, launch);
+  Finding& finding =
+      report.at_word(launch.file, where, may_differ ? Confidence::likely : Confidence::certain,
+                     std::to_string(launch.nodes().value_or(1)) + " nodes meet at " + address +
+                         (may_differ ? ": another node that is started with it waits for itself "
+                                       "until the time-out"
+                                     : ": every node waits for itself until the time-out"));
+  if (may_differ) finding.severity = Severity::warning;
+  finding.help = "Give an address of one node: --rdzv-backend=c10d --rdzv-endpoint=HOST:29500.";
+}
+
 }  // namespace
 
 void check_rendezvous_misconfigured(const Program& program, Report& report) {
@@ -136,11 +161,7 @@ void check_rendezvous_misconfigured(const Program& program, Report& report) {
                             ? "127.0.0.1"
                             : "");
       if (is_loopback(address) && !is_first_of_known_nodes(program, launch))
-        report
-            .at_word(launch.file, word("nnodes"), Confidence::certain,
-                     std::to_string(nodes) + " nodes meet at " + address +
-                         ": every node waits for itself until the time-out")
-            .help = "Give an address of one node: --rdzv-backend=c10d --rdzv-endpoint=HOST:29500.";
+        flag_loopback(program, launch, word("nnodes"), address, report);
     }
     if (launch.flag("rdzv-backend").value_or("") == "c10d" && launch.flags.contains("master-addr"))
       report

@@ -131,6 +131,8 @@ void check_spawn_misuse(const Program& program, Report& report) {
   if (program.uses(Api::spawn)) check_spawned_without_address(program, report);
   for (const CallRef& spawn : program.calls(Api::spawn)) {
     if (facts::is_switched_off(program, spawn.ref())) continue;
+    // def run(worker): mp.spawn(worker, ...) that nothing calls any more.
+    const bool is_reached = facts::is_reachable(program, spawn.ref());
     const Module& module = *spawn.module;
     if (module.function_of(spawn.call->node) == 0 && !module.under_main_guard(spawn.call->node) &&
         !program.is_notebook() && spawn.call->name == "spawn")
@@ -140,13 +142,14 @@ void check_spawn_misuse(const Program& program, Report& report) {
               "the current process has finished its bootstrapping phase\")")
           .help = "Put it under if __name__ == \"__main__\".";
     for (const LaunchLine& launch : program.launches())
-      if (launch.launcher == Launcher::torchrun && launch.processes_per_node().value_or(2) > 1)
+      if (is_reached && launch.launcher == Launcher::torchrun &&
+          launch.processes_per_node().value_or(2) > 1)
         report
             .at(spawn.ref(), Confidence::certain,
                 "torchrun starts the ranks, and each of them spawns as many again")
             .help = "Use torchrun alone.";
     const auto& launches = program.launches();
-    if (std::none_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
+    if (is_reached && std::none_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
           return launch.launcher == Launcher::torchrun &&
                  launch.processes_per_node().value_or(2) > 1;
         }))

@@ -44,6 +44,15 @@ std::string message(const Legacy& legacy) {
          "precision";
 }
 
+// pytorch-lightning>=1.8: both Lightnings take the old name, and 1.x takes no other.
+void weigh_by_oldest(const Program& program, Finding& finding) {
+  const auto& versions = program.newest();
+  if (versions.least_lightning >= trainer::kVersion2 || versions.lightning < trainer::kVersion2)
+    return;
+  tell_as_note(finding);
+  finding.help += " The requirements allow Lightning 1.x too, which knows the old name alone.";
+}
+
 }  // namespace
 
 void check_legacy_precision_value(const Program& program, Report& report) {
@@ -58,6 +67,7 @@ void check_legacy_precision_value(const Program& program, Report& report) {
         message(legacy));
     finding.help = "Write precision=\"" + modern + "\".";
     trainer::weigh_by_requirements(program, trainer::kVersion2, finding);
+    weigh_by_oldest(program, finding);
     trainer::weigh_by_calls(program, finding);
     if (!legacy.is_choice && !legacy.value.is_default)
       trainer::fix(*precision, "precision=\"" + modern + "\"", "Write the full name", finding);

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
+#include "scenarios/pitfalls/trainer_signature.hpp"
 
 namespace bench::pitfalls {
 
@@ -23,9 +24,11 @@ void check_implicit_devices_or_strategy(const Program& program, Report& report) 
         ((gpus->value.is_integer() && (gpus->value.integer > 1 || gpus->value.integer == -1)) ||
          (gpus->value.type == Value::Type::list && gpus->value.items.size() > 1));
     if (many && !strategy && !use.find("accelerator") && !use.find("distributed_backend")) {
-      trainer::flag(report, *gpus, Confidence::likely,
-                    "several GPUs without a strategy: Lightning 1.x uses ddp_spawn, 2.x ddp")
-          .help = "State the strategy: strategy=\"ddp\".";
+      Finding& finding =
+          trainer::flag(report, *gpus, Confidence::likely,
+                        "several GPUs without a strategy: Lightning 1.x uses ddp_spawn, 2.x ddp");
+      finding.help = "State the strategy: strategy=\"ddp\".";
+      trainer::weigh_by_requirements(program, trainer::kVersion2, finding);
       continue;
     }
     if (use.find("devices") || use.find("accelerator") || gpus || strategy ||

@@ -1,6 +1,7 @@
 // Whether a job has one node or several, as far as its script and its launch lines tell.
 #include "scenarios/pitfalls/nodes_of_job.hpp"
 
+#include "scenarios/pitfalls/env_rendezvous.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
@@ -194,14 +195,18 @@ bool is_said_to_be_one(const Program& program, std::string_view word) {
 }
 
 // rank % torch.cuda.device_count(); a batch that is tested so is dealt out on one node.
+// The local rank is below that number whatever the nodes are.
 bool takes_rank_modulo(const Program& program) {
-  constexpr std::string_view kModulo = "% torch.cuda.device_count()";
   for (const auto* module : program.modules()) {
-    const std::string_view source = module->tree().source();
-    for (std::size_t at = source.find(kModulo); at != std::string_view::npos;
-         at = source.find(kModulo, at + 1)) {
-      const std::size_t line = source.rfind('\n', at) + 1;  // 0 in the first line
-      if (!contains(source.substr(line, at - line), "batch")) return true;
+    const auto& tree = module->tree();
+    for (const NodeId node : module->nodes_of(Kind::binary)) {
+      if (tree[node].op != diagnose::Op::modulo) continue;
+      const Ref rank = Ref{module, node}.child(Field::left);
+      const std::string_view count = Ref{module, node}.child(Field::right).text();
+      if (rank && count == "torch.cuda.device_count()" && rank.kind() != Kind::string &&
+          !contains(rank.text(), "batch") &&
+          (!program.is_local_rank(rank) || program.is_rank(rank)))
+        return true;
     }
   }
   return false;
@@ -256,6 +261,18 @@ bool launches_tell_nodes(const Program& program) {
   const auto& launches = program.launches();
   return std::any_of(launches.begin(), launches.end(),
                      [](const diagnose::LaunchLine& launch) { return launch.nodes().has_value(); });
+}
+
+bool shows_one_node(const Program& program) {
+  const std::string& path = program.root().path();
+  const std::string name = path.substr(path.rfind('/') + 1);
+  bool shown = false;
+  for (const diagnose::LaunchLine& launch : launches_in_text(program)) {
+    if (launch.script_name() != name || launch.launcher == diagnose::Launcher::python) continue;
+    if (launch.nodes() != 1) return false;
+    shown = true;
+  }
+  return shown;
 }
 
 bool may_span_nodes(const Program& program) { return !is_single_node(program); }

@@ -11,4 +11,7 @@ bool counts_nodes(const Program& program, Ref number);
 // A launch line says on how many nodes the job runs.
 bool launches_tell_nodes(const Program& program);
 
+// The commands that the script shows for itself, in its docstring or in comments, start one node.
+bool shows_one_node(const Program& program);
+
 }  // namespace bench::pitfalls::facts

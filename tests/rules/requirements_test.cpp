@@ -55,9 +55,18 @@ TEST(Requirements, ReadUpperBounds) {
     const NewestVersions found = read_requirements(each.text);
     EXPECT_EQ(found.*each.package, each.version) << each.text;
     int bounded = 0;
-    for (const VersionOf field : kVersionFields) bounded += found.*field != kAnyVersion ? 1 : 0;
+    for (const VersionOf field : kVersionFields)
+      if (field != &NewestVersions::least_lightning) bounded += found.*field != kAnyVersion ? 1 : 0;
     EXPECT_EQ(bounded, 1) << each.text;
   }
+}
+
+TEST(Requirements, ReadTheOldestLightning) {
+  EXPECT_EQ(read_requirements("pytorch-lightning>=1.8.0").least_lightning, 108);
+  EXPECT_EQ(read_requirements("lightning>=2.0,<2.3").least_lightning, 200);
+  EXPECT_EQ(read_requirements("lightning==2.1.0\npytorch-lightning>=1.6").least_lightning, 201);
+  EXPECT_EQ(read_requirements("lightning<2.0").least_lightning, kAnyVersion);
+  EXPECT_EQ(read_requirements("torch>=1.8").least_lightning, kAnyVersion);
 }
 
 TEST(Requirements, PythonIsBoundedByItsOwnEntriesOnly) {
