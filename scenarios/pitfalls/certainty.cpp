@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/as_configured.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_alone.hpp"
+#include "scenarios/pitfalls/other_names.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/switches.hpp"
 #include "scenarios/pitfalls/tested_callers.hpp"
@@ -126,7 +127,9 @@ Certainty certainty_of_handing_on(const Program& program, FunctionRef function,
   Certainty best = Certainty::no;
   for (const Ref& place : program.handed_on(function)) {
     if (best == Certainty::certain) break;
-    if (is_switched_off_in_table(program, function, switches, place)) continue;
+    if (is_switched_off_in_table(program, function, switches, place) ||
+        is_switched_off_by_other_name(program, function, switches, place))
+      continue;
     best = std::max(best, reach(program, place, depth + 1));
   }
   return best;
