@@ -3,6 +3,8 @@
 #include "scenarios/pitfalls/as_configured.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_alone.hpp"
+#include "scenarios/pitfalls/other_names.hpp"
+#include "scenarios/pitfalls/overridden.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/switches.hpp"
 #include "scenarios/pitfalls/tested_callers.hpp"
@@ -126,7 +128,9 @@ Certainty certainty_of_handing_on(const Program& program, FunctionRef function,
   Certainty best = Certainty::no;
   for (const Ref& place : program.handed_on(function)) {
     if (best == Certainty::certain) break;
-    if (is_switched_off_in_table(program, function, switches, place)) continue;
+    if (is_switched_off_in_table(program, function, switches, place) ||
+        is_switched_off_by_other_name(program, function, switches, place))
+      continue;
     best = std::max(best, reach(program, place, depth + 1));
   }
   return best;
@@ -156,7 +160,8 @@ Certainty reach(const Program& program, Ref node, int depth, Switches switches) 
                                 is_trainer_hook(program, owner, function.function->name));
   const Certainty object =
       by_name || unseen ? certainty_of_object(program, owner, depth) : Certainty::no;
-  if (by_name && object == Certainty::no) return Certainty::no;
+  if ((by_name && object == Certainty::no) || is_overridden_everywhere(program, function, owner))
+    return Certainty::no;
   Certainty best = is_reachable(program, node) ? Certainty::perhaps : Certainty::no;
   for (const Switch& each : switches_around(program, function, node)) switches.push_back(each);
   for (const CallRef& site : program.call_sites(function)) {

@@ -78,6 +78,13 @@ bool is_trained(const Program& program, const Wrap& wrap) {
   return !any;
 }
 
+// teacher, and self.teacher where that is the wrapper itself.
+bool is_whole_model(const Program& program, Ref model) {
+  if (model.kind() == Kind::identifier) return true;
+  return model.kind() == Kind::attribute && model.child(Field::object).text() == "self" &&
+         program.wrap_of(model) != nullptr;
+}
+
 // for p in teacher.parameters(): p.requires_grad = False
 // A model that is frozen as a whole takes no part in training.
 bool freezes_all(const Program& program, const Def& def, const Module& module) {
@@ -87,7 +94,7 @@ bool freezes_all(const Program& program, const Def& def, const Module& module) {
   for (const Source& source : program.sources(parameter)) {
     const CallRef call = program.as_call(source.ref);
     if (source.how != Source::How::loop_item || !call || call.call->name != "parameters" ||
-        !call.receiver() || call.receiver().kind() != Kind::identifier)
+        !call.receiver() || !is_whole_model(program, call.receiver()))
       continue;
     // Not within a training loop: only its own loop over the parameters is around it.
     const diagnose::Ref own = program.innermost_loop({&module, def.target});
@@ -182,9 +189,11 @@ bool is_of_another_layer(const Program& program, const diagnose::CallRef& call, 
 }
 
 // Wrapped with all parameters trainable and a search for unused ones, DDP bears that they are
-// frozen and unfrozen later: it has a bucket for each and marks those without a gradient.
-bool bears_freezing(const Program& program, const Wrap& wrap, Ref change) {
+// frozen and unfrozen later: it has a bucket for each and marks those without a gradient. What was
+// frozen before has none, and is not missed when it is frozen again.
+bool bears_freezing(const Program& program, const Wrap& wrap, Ref change, Ref value) {
   if (!program.is_literal_true(wrap.call.keyword("find_unused_parameters"))) return false;
+  if (program.is_literal_false(value)) return true;
   for (const Module* module : program.modules())
     for (const std::uint32_t index : module->defs_of("requires_grad", true))
       if (program.runs_before({module, module->defs()[index].target}, wrap.call.ref()))
@@ -258,10 +267,11 @@ constexpr const char* kReplaced =
 void check_parameters_changed_after_wrap(const Program& program, Report& report) {
   if (accelerate_wraps(program)) check_prepared_parameters(program, report);
   if (!program.has_ddp()) return;
-  const auto flag = [&](Ref where, Ref object, std::string message, bool freezes = false) {
+  const auto flag = [&](Ref where, Ref object, std::string message, bool freezes = false,
+                        Ref value = {}) {
     const Wrap* wrap = changed_wrap(program, object, where);
     if (wrap == nullptr || !is_trained(program, *wrap)) return;
-    if (freezes && bears_freezing(program, *wrap, where)) return;
+    if (freezes && bears_freezing(program, *wrap, where, value)) return;
     // A GAN switches the other network off and on in every step; DDP of that network is then
     // unused.
     const auto* loop = facts::training_loop_of(program, where);
@@ -284,7 +294,8 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
             "nothing that needs gradients");
         continue;
       }
-      flag(target, target.child(Field::object), kSwitched, true);
+      flag(target, target.child(Field::object), kSwitched, true,
+           target.with(module->defs()[index].value));
     }
     for (const Def& def : module->defs()) {
       if (!def.is_attribute || def.kind != DefKind::assign || def.value == kNoNode) continue;
@@ -305,7 +316,7 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
       flag(call.ref(), call.receiver(),
            "requires_grad_ is called after the model was wrapped: DDP keeps the list of parameters "
            "it saw when it was built",
-           true);
+           true, call.argument(0, "requires_grad"));
 }
 
 namespace {

@@ -189,6 +189,13 @@ bool is_routed(const Program& program, const TrainingLoop& loop) {
   });
 }
 
+// Accelerator's prepare() puts no DDP around a model whose layers the processes share.
+std::string why_no_ddp(const Program& program, bool prepared) {
+  return prepared && program.mentions("TorchTensorParallelPlugin")
+             ? "under tensor parallelism there is no DDP"
+             : "";
+}
+
 constexpr std::string_view kWasted =
     "gradients are accumulated over several passes, and DDP reduces them in every one: all but the "
     "last reduction are wasted";
@@ -231,6 +238,7 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
       if (is_one_by_itself(program, passes) || is_one_as_launched(program, passes))
         tell_as_note(finding);
       tell_as_note(finding, facts::one_as_configured(program, passes));
+      tell_as_note(finding, why_no_ddp(program, prepared));
       finding.help = prepared ? kUnderAccumulate : kUnderNoSync;
       return;
     }

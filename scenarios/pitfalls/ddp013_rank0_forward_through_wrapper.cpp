@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
@@ -174,6 +175,26 @@ bool refreshes_statistics(const Program& program, const CallRef& forward) {
          program.rank_guard(last.ref());
 }
 
+// All ranks have just run the same wrapper without gradients: from such a pass on, up to the next
+// one with gradients, DDP does not broadcast the buffers again.
+bool follows_pass_without_gradients(const Program& program, const diagnose::ForwardCall& forward) {
+  if (!program.under_no_grad(forward.call.ref())) return false;
+  const auto function = program.enclosing_function(forward.call.ref());
+  const diagnose::ForwardCall* last = nullptr;
+  for (const auto& other : program.forward_calls()) {
+    if (other.wrap != forward.wrap || other.call.call == forward.call.call) continue;
+    // A pass in a function that is called in between.
+    if (program.enclosing_function(other.call.ref()) != function) {
+      if (!program.under_no_grad(other.call.ref())) return false;
+      continue;
+    }
+    if (other.call.call->node < forward.call.call->node) last = &other;
+  }
+  return last != nullptr && program.under_no_grad(last->call.ref()) &&
+         program.guarded_by_rank(last->call.ref()) == RankTest::none &&
+         runs_wherever(program, last->call.ref(), forward.call.ref());
+}
+
 void report_forward(const Program& program, const diagnose::ForwardCall& forward, Ref where,
                     Report& report) {
   const Wrap& wrap = *forward.wrap;
@@ -205,7 +226,8 @@ void check_rank0_forward_through_wrapper(const Program& program, Report& report)
       report_forward(program, forward, entry, report);
     }
     if (sites.empty() && program.guarded_by_rank(forward.call.ref()) != RankTest::none &&
-        one_rank_hands_over_wrapper(program, forward.call) && !others_pass_too(program, forward))
+        one_rank_hands_over_wrapper(program, forward.call) && !others_pass_too(program, forward) &&
+        !follows_pass_without_gradients(program, forward))
       report_forward(program, forward, forward.call.ref(), report);
   }
 }

@@ -178,12 +178,35 @@ void check_schedules(const Program& program, Report& report) {
 
 }  // namespace
 
+namespace {
+
+// delta.requires_grad_(), loss.backward(), delta.grad.sign(): an attack wants the gradient of its
+// input, which DDP does not average; no optimizer steps in the function.
+bool differentiates_input(const Program& program, const CallRef& backward) {
+  const auto function = program.enclosing_function(backward.ref());
+  if (!function) return false;
+  const Ref body{function.module, function.function->body};
+  const auto calls = facts::calls_in(body);
+  if (std::any_of(calls.begin(), calls.end(),
+                  [](const CallRef& call) { return call.call->name == "step"; }))
+    return false;
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.call->name == "requires_grad_" && call.receiver().kind() == Kind::identifier &&
+           !program.is_literal_false(call.positional(0)) &&
+           facts::contains(body.text(), std::string(call.receiver().text()) + ".grad.");
+  });
+}
+
+}  // namespace
+
 void check_loss_or_lr_scaling(const Program& program, Report& report) {
   if (!program.has_ddp()) return;
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& backward : loop.backwards) {
       const Ref loss = without_scaling(program, facts::loss_of(backward));
-      if (divides(program, loss) || ignores_scale(program)) continue;
+      if (divides(program, loss) || ignores_scale(program) ||
+          differentiates_input(program, backward))
+        continue;
       for (const Source& source : program.sources(loss)) {
         const CallRef call = program.as_call(source.ref);
         if (!call) continue;

@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/directories.hpp"
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/order.hpp"
@@ -92,41 +93,6 @@ bool others_wait(const Program& program, Ref node) {
 bool under_lock(const Program& program, Ref node) {
   return static_cast<bool>(program.enclosing_with(
       node, [](Ref item) { return facts::contains(facts::lowered(item.text()), "lock"); }));
-}
-
-// if not os.path.exists(path): around what makes it.
-bool asks_whether_it_is_there(const Program& program, Ref make) {
-  const auto guards = program.guards(make);
-  return !guards.empty() &&
-         std::all_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
-           const std::string_view text = guard.condition.text();
-           return facts::contains(text, "exists(") || facts::contains(text, "isdir(") ||
-                  facts::contains(text, "is_dir(");
-         });
-}
-
-// The same process has made this directory above, so that it is there for every rank by now.
-bool is_made_above(const Program& program, const CallRef& make) {
-  if (!asks_whether_it_is_there(program, make.ref())) return false;
-  const auto mine = program.sources(directory_made(program, make));
-  const auto makes_it = [&](const CallRef& other) {
-    const Ref directory = directory_made(program, other);
-    if (other.call == make.call || !directory) return false;
-    const bool always =
-        program.guards(other.ref()).empty() || asks_whether_it_is_there(program, other.ref());
-    if (!always || !only_runs_before(program, other.ref(), make.ref())) return false;
-    const auto theirs = program.sources(directory);
-    return std::any_of(mine.begin(), mine.end(), [&](const diagnose::Source& source) {
-      return std::any_of(theirs.begin(), theirs.end(), [&](const diagnose::Source& there) {
-        return there.ref == source.ref && there.element == source.element;
-      });
-    });
-  };
-  for (const std::string_view name : {"makedirs", "mkdir"}) {
-    const auto others = program.calls_named(name);
-    if (std::any_of(others.begin(), others.end(), makes_it)) return true;
-  }
-  return false;
 }
 
 // Code of an imported file that every process runs with its imports: the one that calls mp.spawn
@@ -229,7 +195,7 @@ void find_directories(const Program& program, Report& report) {
       if (facts::rank_goes_first(program, make.ref()) ||
           facts::only_before_ranks(program, make.ref()) ||
           facts::only_without_distribution(program, make.ref()) || is_made_above(program, make) ||
-          is_made_by_parent(program, make))
+          holds_a_file_loaded_below(program, make) || is_made_by_parent(program, make))
         continue;
       if (!facts::is_reachable(program, make.ref()) || program.comes_from_rank(directory) ||
           is_drawn_by_each(program, directory))

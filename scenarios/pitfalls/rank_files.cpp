@@ -4,6 +4,8 @@
 #include "scenarios/pitfalls/metric_sums.hpp"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 namespace bench::pitfalls {
 
@@ -37,6 +39,31 @@ bool stores(const CallRef& call, const MetricSum& sum) {
   return sum && arguments && variables_in(arguments).contains(sum.name);
 }
 
+// "{}_scores.npy" of a path that the call is given.
+std::vector<std::string> patterns_in(const Program& program, const CallRef& call) {
+  std::vector<std::string> out;
+  const auto& tree = call.module->tree();
+  for (NodeId at = call.call->node; at < tree[call.call->node].last; ++at) {
+    if (tree[at].kind != Kind::string) continue;
+    const auto text = program.string(call.ref().with(at));
+    if (text && facts::contains(*text, "{}")) out.push_back(*text);
+  }
+  return out;
+}
+
+// np.load("{}_scores.npy".format(i)): what the ranks have written by this pattern is put together.
+bool is_read_again(const Program& program, const CallRef& save) {
+  const auto written = patterns_in(program, save);
+  if (written.empty()) return false;
+  const auto loads = program.calls_named("load");
+  return std::any_of(loads.begin(), loads.end(), [&](const CallRef& load) {
+    const auto read = patterns_in(program, load);
+    return std::any_of(read.begin(), read.end(), [&](const std::string& each) {
+      return std::find(written.begin(), written.end(), each) != written.end();
+    });
+  });
+}
+
 }  // namespace
 
 bool goes_through_files(const Program& program, Ref loop) {
@@ -51,7 +78,8 @@ bool goes_through_files(const Program& program, Ref loop) {
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     const std::string_view name = call.call->name;
     return (name == "savetxt" || name == "save" || name == "savez" || name == "dump") &&
-           (waits || stores(call, sum)) && is_named_by_rank(program, call);
+           (waits || stores(call, sum) || is_read_again(program, call)) &&
+           is_named_by_rank(program, call);
   });
 }
 

@@ -131,17 +131,50 @@ bool is_whole_module(const Program& program, const CallRef& load) {
   return false;
 }
 
+namespace {
+
+// {key: value.cpu() for key, value in net.state_dict().items()} above the save.
+bool copies_to_cpu(Ref body) {
+  const auto& tree = body.module->tree();
+  for (diagnose::NodeId at = body.node; at < tree[body.node].last; ++at)
+    if (tree[at].kind == Kind::comprehension && facts::contains(tree.text(at), ".cpu()") &&
+        facts::contains(tree.text(at), "state_dict()"))
+      return true;
+  return false;
+}
+
+// net.cpu() as a statement, which moves the whole module, and nothing but that move between it and
+// the save of what net holds.
+bool is_moved_to_cpu(const CallRef& save, Ref body) {
+  const Ref saved = save.argument(0, "obj");
+  if (!saved) return false;
+  const VariableNames holds = behind(variables_in(saved), assignments_in(body));
+  const auto calls = facts::calls_in(body);
+  const CallRef* last = nullptr;
+  for (const CallRef& call : calls) {
+    const Ref model = call.receiver();
+    const auto& tree = call.module->tree();
+    const bool moves =
+        call.call->name == "cpu" || call.call->name == "cuda" || call.call->name == "to";
+    if (moves && model && call.call->node < save.call->node &&
+        holds.contains(std::string(model.text())) &&
+        tree[tree[call.call->node].parent].kind == Kind::expression_statement)
+      last = &call;
+  }
+  return last != nullptr && last->call->name == "cpu";
+}
+
+}  // namespace
+
 bool saves_from_cpu(const Program& program) {
   const auto saves = program.calls(Api::torch_save);
-  return std::any_of(saves.begin(), saves.end(), [&](const CallRef& save) {
-    const Ref body = body_around(program, save.ref());
-    const auto& tree = body.module->tree();
-    for (diagnose::NodeId at = body.node; at < tree[body.node].last; ++at)
-      if (tree[at].kind == Kind::comprehension && facts::contains(tree.text(at), ".cpu()") &&
-          facts::contains(tree.text(at), "state_dict()"))
-        return true;
-    return false;
-  });
+  return std::any_of(saves.begin(), saves.end(),
+                     [&](const CallRef& save) {
+                       return copies_to_cpu(body_around(program, save.ref()));
+                     }) ||
+         (!saves.empty() && std::all_of(saves.begin(), saves.end(), [&](const CallRef& save) {
+           return is_moved_to_cpu(save, body_around(program, save.ref()));
+         }));
 }
 
 bool pickles_modules(const Program& program) {

@@ -1,6 +1,7 @@
 // Branches of a switch that is written out in a script: ddp = False, checkpoint_path = None.
 #include "scenarios/pitfalls/decided.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/offered_choices.hpp"
 #include "scenarios/pitfalls/switches.hpp"
 
 #include <algorithm>
@@ -70,7 +71,8 @@ bool never_holds(const Program& program, const diagnose::Guard& guard) {
 bool is_switched_off(const Program& program, Ref node) {
   const auto guards = program.guards(node);
   return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
-    return never_holds(program, guard) || is_switched_off_in_object(program, guard);
+    return never_holds(program, guard) || is_switched_off_in_object(program, guard) ||
+           is_for_no_choice(program, guard);
   });
 }
 

@@ -1,0 +1,19 @@
+// Directories that are there already where a process asks for them.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+// if not os.path.exists(path): is all that stands around what makes it.
+bool asks_whether_it_is_there(const Program& program, Ref make);
+
+// The same process has made this directory above, by itself or as a parent of another, so that it
+// is there for every rank by now.
+bool is_made_above(const Program& program, const CallRef& make);
+
+// The directory of a file that the same function loads further down and nothing writes before: the
+// directory of a run that works is there.
+bool holds_a_file_loaded_below(const Program& program, const CallRef& make);
+
+}  // namespace bench::pitfalls

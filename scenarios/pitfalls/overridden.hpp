@@ -1,0 +1,13 @@
+// Methods that no object runs, because its class has one of its own by the same name.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls::facts {
+
+// Nothing makes an object of the owner itself, all classes derived from it that objects are made of
+// have another method of the name, and none of them calls this one by super().
+bool is_overridden_everywhere(const Program& program, diagnose::FunctionRef method,
+                              diagnose::ClassRef owner);
+
+}  // namespace bench::pitfalls::facts
