@@ -4,7 +4,6 @@
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 namespace bench::pitfalls {
@@ -58,10 +57,12 @@ double workers_of_all_ranks(const RunEvidence& run) {
   return workers;
 }
 
-// One worker for each rank is not too many, however few cores there are.
+// One worker for each rank is not too many, however few cores there are; and without their number
+// (NaN) nobody can tell.
 bool oversubscribed(const RunEvidence& run) {
   const auto ranks = static_cast<double>(rank_values(run, "loader_workers").size());
-  return workers_of_all_ranks(run) > std::max(ranks, run.number("cores"));
+  const double workers = workers_of_all_ranks(run);
+  return workers > ranks && workers > run.number("cores");
 }
 
 constexpr double kStarving = 0.3;
