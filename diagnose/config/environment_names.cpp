@@ -1,6 +1,7 @@
 #include "diagnose/config/environment_names.hpp"
 
 #include "diagnose/config/version_text.hpp"
+#include "diagnose/model/role_names.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -48,9 +49,7 @@ std::optional<int> python_behind(std::string_view text, bool bare) {
 
 // Versions within a name: pytorch_p36, py37, torch-1.8.0, python/3.7.4.
 NewestVersions versions_in(std::string_view written) {
-  std::string name(written);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string name = lowered(written);
   NewestVersions out;
   const auto note = [&](VersionOf package, int version) {
     NewestVersions here;

@@ -1,6 +1,7 @@
 #include "diagnose/config/readme_versions.hpp"
 
 #include "diagnose/config/version_text.hpp"
+#include "diagnose/model/role_names.hpp"
 
 #include <algorithm>
 #include <array>
@@ -93,11 +94,9 @@ NewestVersions read_line(std::string_view line) {
 }  // namespace
 
 NewestVersions read_readme(std::string_view text) {
-  std::string lowered(text);
-  std::transform(lowered.begin(), lowered.end(), lowered.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string plain = lowered(text);
   NewestVersions out;
-  std::string_view rest = lowered;
+  std::string_view rest = plain;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     out = merged(out, read_line(rest.substr(0, end)));

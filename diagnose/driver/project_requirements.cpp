@@ -3,10 +3,10 @@
 #include "diagnose/config/readme_versions.hpp"
 #include "diagnose/driver/assemble.hpp"
 #include "diagnose/launch/launch_documents.hpp"
+#include "diagnose/model/role_names.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 namespace bench::diagnose {
 namespace {
@@ -64,9 +64,7 @@ NewestVersions read_conda_list(std::string_view text) {
 
 // docs/install.md, docs/getting_started.md
 bool is_installation_page(std::string_view name) {
-  std::string plain(name);
-  std::transform(plain.begin(), plain.end(), plain.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string plain = lowered(name);
   if (!has_ending(plain, ".md") && !has_ending(plain, ".rst")) return false;
   for (const std::string_view word : {"install", "started", "setup", "environment", "prepare_env"})
     if (plain.find(word) != std::string::npos) return true;
@@ -79,8 +77,6 @@ struct Bounds {
   NewestVersions installed;
 };
 
-using Installs = ReadVersions (*)(std::string_view name);
-
 // Pages of a folder of documentation; the others there may speak of anything.
 ReadVersions installs_of_page(std::string_view name) {
   return is_installation_page(name) ? read_page : nullptr;
@@ -92,15 +88,26 @@ ReadVersions installs_of_project(std::string_view name) {
   return installs_of(name);
 }
 
+// What reads a file of this name for what it declares, and, where nothing does, for what it
+// installs.
+struct Readers {
+  ReadVersions (*declares)(std::string_view name);
+  ReadVersions (*installs)(std::string_view name);
+};
+
+constexpr Readers kProject{reader_of, installs_of_project};
+constexpr Readers kImage{reader_of, installs_of};
+constexpr Readers kPages{[](std::string_view) -> ReadVersions { return nullptr; },
+                         installs_of_page};
+
 Bounds bounds_in(const std::string& directory, const std::string& top, const ModuleCache& cache,
-                 const std::vector<DirectoryEntry>& entries, Installs installs_by) {
+                 const std::vector<DirectoryEntry>& entries, const Readers& readers) {
   Bounds out;
   int left = kMaxInstallFiles;
   for (const DirectoryEntry& entry : entries) {
     if (entry.is_directory) continue;
-    const bool only_pages = installs_by == installs_of_page;
-    const ReadVersions declares = only_pages ? nullptr : reader_of(entry.name);
-    const ReadVersions installs = declares == nullptr ? installs_by(entry.name) : nullptr;
+    const ReadVersions declares = readers.declares(entry.name);
+    const ReadVersions installs = declares == nullptr ? readers.installs(entry.name) : nullptr;
     if (declares == nullptr && (installs == nullptr || left-- <= 0)) continue;
     const std::string file = directory + entry.name;
     if (entry.is_link && links_out_of(file, top)) continue;
@@ -148,14 +155,13 @@ NewestVersions environments_of(const std::vector<LaunchLine>& launches, const Mo
 NewestVersions requirements_in(const std::string& directory, const std::string& top,
                                const ModuleCache& cache, const Lister& list) {
   const auto entries = list(directory);
-  Bounds own = bounds_in(directory, top, cache, entries, installs_of_project);
+  Bounds own = bounds_in(directory, top, cache, entries, kProject);
   fill_open(own.declared, own.installed);
   for (const DirectoryEntry& entry : entries) {
     const bool is_image = holds_image(entry);
     if (!is_image && !holds_pages(entry)) continue;
     const std::string folder = directory + entry.name + "/";
-    Bounds there =
-        bounds_in(folder, top, cache, list(folder), is_image ? installs_of : installs_of_page);
+    Bounds there = bounds_in(folder, top, cache, list(folder), is_image ? kImage : kPages);
     fill_open(there.declared, there.installed);
     fill_open(own.declared, there.declared);
   }

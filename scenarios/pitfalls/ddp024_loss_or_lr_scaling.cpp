@@ -176,10 +176,6 @@ void check_schedules(const Program& program, Report& report) {
     }
 }
 
-}  // namespace
-
-namespace {
-
 // delta.requires_grad_(), loss.backward(), delta.grad.sign(): an attack wants the gradient of its
 // input, which DDP does not average; no optimizer steps in the function.
 bool differentiates_input(const Program& program, const CallRef& backward) {

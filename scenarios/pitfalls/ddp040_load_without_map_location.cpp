@@ -140,6 +140,8 @@ bool without_gpu(const Program& program, Ref node) {
 }  // namespace
 
 void check_load_without_map_location(const Program& program, Report& report) {
+  const auto loads = program.calls(Api::torch_load);
+  if (loads.empty()) return;
   // Accelerate takes the GPUs that there are, without a word in the script.
   const bool lightning = has_lightning_ranks(program);
   const bool prepared = accelerate_wraps(program) || lightning;
@@ -147,7 +149,7 @@ void check_load_without_map_location(const Program& program, Report& report) {
   if (!prepared && !program.mentions("cuda") && !program.uses(Api::set_device) &&
       !facts::uses_nccl(program) && !names_devices(program))
     return;
-  for (const CallRef& load : program.calls(Api::torch_load)) {
+  for (const CallRef& load : loads) {
     if (load.argument(1, "map_location") || load.has_splat()) continue;
     const std::string words = words_around(program, load);
     if (!is_checkpoint(program, load, words) || holds_no_tensors(load)) continue;

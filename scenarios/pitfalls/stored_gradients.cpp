@@ -78,7 +78,7 @@ bool reduces_beside(const Program& program, Ref node) {
 }  // namespace
 
 void check_stored_gradients(const Program& program, Report& report) {
-  if (!program.has_ddp() || program.framework_distributes() || reduces_gradients(program)) return;
+  if (program.framework_distributes() || reduces_gradients(program)) return;
   for (const CallRef& taken : program.calls(Api::autograd_grad)) {
     const Ref inputs = taken.argument(1, "inputs");
     if (!inputs || !are_parameters_of_wrapper(program, inputs) ||
