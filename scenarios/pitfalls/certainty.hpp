@@ -22,6 +22,9 @@ Certainty certainty_of_reach(const Program& program, Ref node);
 // starts several, or it calls, whatever its options are, what works in a process group only.
 Certainty certainty_of_ranks(const Program& program);
 
+// The launch line starts several processes, on one node or more.
+bool starts_several(const diagnose::LaunchLine& launch);
+
 // if torch.cuda.device_count() > 1: model = DataParallel(model): made where there are several GPUs.
 bool is_made_for_several_gpus(const Program& program, const diagnose::Wrap& wrap);
 

@@ -276,6 +276,19 @@ void check_prepared_pickles(const Program& program, Report& report) {
           .help = "Save accelerator.unwrap_model(model).state_dict().";
 }
 
+// DataParallel comes back without a group, but with the ids of its GPUs and around the model.
+void tell_of_pickle(const Program& program, const CallRef& save, Report& report) {
+  const bool ddp = program.is_wrapped(save.positional(0), Wrapper::ddp);
+  Finding& finding = report.at(
+      save.ref(), Confidence::certain,
+      ddp ? "the wrapper itself is pickled: loading it needs a process group and the same "
+            "devices"
+          : "DataParallel itself is pickled: what loads it gets the wrapper back, bound to "
+            "the GPUs of this run");
+  if (!ddp) finding.severity = Severity::warning;
+  finding.help = "Save model.module.state_dict().";
+}
+
 // model, self.model, trainer.model: a name, or what an object keeps under one.
 bool is_name_or_kept(Ref object) {
   return object.kind() == Kind::identifier ||
@@ -355,11 +368,7 @@ void check_wrapper_indirection(const Program& program, Report& report) {
   for (const CallRef& save : program.calls(Api::torch_save))
     if (save.positional(0) && save.positional(0).kind() != Kind::call &&
         facts::is_surely_wrapped(program, save.positional(0)))
-      report
-          .at(save.ref(), Confidence::certain,
-              "the wrapper itself is pickled: loading it needs a process group and the same "
-              "devices")
-          .help = "Save model.module.state_dict().";
+      tell_of_pickle(program, save, report);
 }
 
 }  // namespace bench::pitfalls

@@ -102,7 +102,8 @@ std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collect
   for (const CallRef& site : sites) {
     const RankTest mine = program.guarded_by_rank(site.ref());
     if (mine == RankTest::none || !program.rank_guard(site.ref()) ||
-        is_joined_later(program, collective, site))
+        is_joined_later(program, collective, site) ||
+        facts::only_without_distribution(program, site.ref()))
       continue;
     const bool answered = std::any_of(sites.begin(), sites.end(), [&](const CallRef& other) {
       const RankTest theirs = program.guarded_by_rank(other.ref());

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/handed_out.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/own_gpu.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
@@ -18,28 +19,6 @@ using diagnose::Wrap;
 using diagnose::Wrapper;
 
 namespace {
-
-// The values the program gives CUDA_VISIBLE_DEVICES.
-std::vector<Ref> visible_devices(const Program& program) {
-  std::vector<Ref> out;
-  for (const auto* module : program.modules())
-    for (const auto node : module->nodes_of(Kind::assignment)) {
-      const Ref assignment{module, node};
-      if (program.environment_name(assignment.child(diagnose::Field::left)) ==
-          "CUDA_VISIBLE_DEVICES")
-        out.push_back(assignment.child(diagnose::Field::right));
-    }
-  return out;
-}
-
-// ",".join(map(str, args.gpus)): a list for all ranks.
-bool joins_several(const Program& program, Ref devices) {
-  const auto sources = program.sources(devices);
-  return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
-    const std::string_view text = source.ref.text();
-    return text.starts_with("','.join(") || text.starts_with("\",\".join(");
-  });
-}
 
 // "0,1", or an option that is so by default: the same devices for every rank.
 bool names_several(const Program& program, Ref devices) {
@@ -80,14 +59,6 @@ bool is_written_out(Ref ids) {
   if (ids.kind() != Kind::list) return false;
   const Kind kind = ids.with(ids.module->tree().child_at(ids.node, 0)).kind();
   return kind == Kind::integer || kind == Kind::string;
-}
-
-// os.environ["CUDA_VISIBLE_DEVICES"] = os.environ["SLURM_LOCALID"]: each rank sees one GPU, its
-// own.
-bool sees_one_gpu(const Program& program) {
-  for (const Ref devices : visible_devices(program))
-    if (!program.string(devices) && !joins_several(program, devices)) return true;
-  return false;
 }
 
 }  // namespace
@@ -298,7 +269,7 @@ void check_targets(const Program& program, Report& report) {
 void check_device_not_bound_to_rank(const Program& program, Report& report) {
   check_above_accelerator(program, report);
   if (!program.has_ddp() || !program.uses(Api::init_process_group) ||
-      program.framework_distributes() || sees_one_gpu(program) || !facts::is_distributed(program))
+      program.framework_distributes() || sees_own_gpu(program) || !facts::is_distributed(program))
     return;
   const bool bound = binds_device(program);
   for (const Wrap& wrap : program.wraps()) {

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/directories.hpp"
 
+#include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/paths.hpp"
@@ -118,6 +119,24 @@ bool is_made_above(const Program& program, const CallRef& make) {
   for (const std::string_view name : {"makedirs", "mkdir"}) {
     const auto others = program.calls_named(name);
     if (std::any_of(others.begin(), others.end(), makes_it)) return true;
+  }
+  return false;
+}
+
+bool is_behind_a_race(const Program& program, const CallRef& make) {
+  const auto& tree = make.module->tree();
+  const diagnose::NodeId mine = statement_of(make.ref()).node;
+  const auto stops_others = [&](const CallRef& other) {
+    const diagnose::NodeId statement = statement_of(other.ref()).node;
+    const Ref exist_ok = other.argument(2, "exist_ok");
+    return other.module == make.module && statement < mine &&
+           tree[statement].parent == tree[mine].parent && directory_made(program, other) &&
+           (!exist_ok || program.is_literal_false(exist_ok)) &&
+           tree.ancestor(statement, Kind::try_statement) == diagnose::kNoNode;
+  };
+  for (const std::string_view name : {"makedirs", "mkdir"}) {
+    const auto others = program.calls_named(name);
+    if (std::any_of(others.begin(), others.end(), stops_others)) return true;
   }
   return false;
 }

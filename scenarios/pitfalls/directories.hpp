@@ -12,6 +12,10 @@ bool asks_whether_it_is_there(const Program& program, Ref make);
 // is there for every rank by now.
 bool is_made_above(const Program& program, const CallRef& make);
 
+// A statement of the same block above makes a directory for which the ranks race already: the one
+// that wins comes by alone, the others have raised.
+bool is_behind_a_race(const Program& program, const CallRef& make);
+
 // The directory of a file that the same function loads further down and nothing writes before: the
 // directory of a run that works is there.
 bool holds_a_file_loaded_below(const Program& program, const CallRef& make);

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/own_gpu.hpp"
 
 namespace bench::pitfalls {
 
@@ -37,6 +38,8 @@ bool is_home_of_layers(const Program& program, const ClassRef& cls, Ref device) 
 
 void check_hard_coded_device_in_forward(const Program& program, Report& report) {
   for (const Wrapper kind : {Wrapper::data_parallel, Wrapper::ddp}) {
+    // The one GPU that a rank sees is GPU 0 to it.
+    if (kind == Wrapper::ddp && sees_own_gpu(program)) continue;
     for (const ClassRef& cls : facts::wrapped_classes(program, kind))
       for (const FunctionRef& method : facts::forward_methods(program, cls))
         for (const CallRef& call : facts::calls_in({method.module, method.function->body})) {

@@ -49,6 +49,8 @@ bool contains(std::string_view text, std::string_view word) {
 
 std::optional<int> cuda_index(const Program& program, Ref device) {
   std::optional<int> found;
+  // Of several devices, as in devices[rank], none is the one.
+  const auto is_another = [&](int index) { return found && *found != index; };
   for (const Source& source : program.sources(device)) {
     if (source.how != Source::How::value) return std::nullopt;
     if (const CallRef call = program.as_call(source.ref);
@@ -59,13 +61,16 @@ std::optional<int> cuda_index(const Program& program, Ref device) {
         if (!number.is_integer() || number.is_default) return std::nullopt;
         index = static_cast<int>(number.integer);
       }
+      if (index && is_another(*index)) return std::nullopt;
       if (index) found = index;
       continue;
     }
     const Value value = program.evaluate(source.ref);
-    if (value.is_integer() && !value.is_default) found = static_cast<int>(value.integer);
-    if (value.is_string())
-      if (const auto index = index_in_name(value.string)) found = index;
+    std::optional<int> index;
+    if (value.is_integer() && !value.is_default) index = static_cast<int>(value.integer);
+    if (value.is_string()) index = index_in_name(value.string);
+    if (index && is_another(*index)) return std::nullopt;
+    if (index) found = index;
   }
   return found;
 }

@@ -1,0 +1,123 @@
+#include "scenarios/pitfalls/as_configured.hpp"
+#include "scenarios/pitfalls/certainty.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/tested_callers.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace bench::pitfalls::facts {
+
+using diagnose::Api;
+using diagnose::Wrap;
+
+namespace {
+
+// Rules about what every rank does: none of the callers may test the rank.
+constexpr std::string_view kOfEveryRank[] = {"DDP026", "DDP039", "DDP040"};
+
+// Rules of other families that presume several processes.
+constexpr std::string_view kOfRanks[] = {"LAU006"};
+
+// Rules of the DDP family whose finding holds in one process as well.
+constexpr std::string_view kOfAnyProgram[] = {"DDP028", "DDP030", "DDP036", "DDP046", "DDP047"};
+
+// Rules about the wrapper, which hold for DataParallel in one process too.
+constexpr std::string_view kOfWrapper[] = {"DDP012", "DDP041"};
+
+template <std::size_t kCount>
+bool is_listed(const std::string_view (&list)[kCount], std::string_view id) {
+  return std::find(std::begin(list), std::end(list), id) != std::end(list);
+}
+
+// Rules about a line that fails whenever it is run: an option that leads there is broken, whether
+// or not the config files of the project switch it on.
+constexpr std::string_view kOfBrokenLines[] = {"DDP012", "LIT001", "LIT003", "LIT004", "LIT005"};
+
+bool needs_ranks(const Rule& rule) {
+  if (is_listed(kOfAnyProgram, rule.id)) return false;
+  return rule.id.starts_with("DDP") || is_listed(kOfRanks, rule.id);
+}
+
+// A program that trains, joins a group only where the environment tells of one, and has nothing
+// that would combine what its processes learn: it is run as one.
+bool shares_nothing(const Program& program) {
+  if (program.training_loops().empty() || program.has_ddp() || program.framework_distributes() ||
+      program.uses(Api::hvd_init) || program.uses(Api::spawn))
+    return false;
+  const auto& launches = program.launches();
+  if (std::any_of(launches.begin(), launches.end(), starts_several)) return false;
+  for (const char* word : {".grad", "FSDP", "FullyShardedDataParallel", "deepspeed",
+                           "DistributedDataParallel", "LocalSGD", "parallelize"})
+    if (program.mentions(word)) return false;
+  return true;
+}
+
+// All launch lines that are known start one process, by a launcher that could start several.
+bool starts_one_process(const Program& program) {
+  const auto& launches = program.launches();
+  return !launches.empty() &&
+         std::all_of(launches.begin(), launches.end(), [](const diagnose::LaunchLine& launch) {
+           return launch.launcher != diagnose::Launcher::python &&
+                  launch.processes_per_node() == 1 && launch.nodes() == 1;
+         });
+}
+
+}  // namespace
+
+bool Doubts::starts_ranks() {
+  if (!ranks_) ranks_ = certainty_of_ranks(program_) == Certainty::certain;
+  return *ranks_;
+}
+
+bool Doubts::makes_wrapper() {
+  if (wrapper_) return *wrapper_;
+  const auto& wraps = program_.wraps();
+  wrapper_ = wraps.empty() || std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+               return certainty_of_reach(program_, wrap.call.ref()) == Certainty::certain &&
+                      !(visible_gpus(program_) == 1 && is_made_for_several_gpus(program_, wrap));
+             });
+  return *wrapper_;
+}
+
+std::string Doubts::about_configuration(const Rule& rule, Ref where) {
+  if (!reads_configs_) reads_configs_ = may_read_configs(program_);
+  if (!*reads_configs_) return {};
+  const std::string why =
+      is_listed(kOfBrokenLines, rule.id) ? "" : passed_by_as_configured(program_, where);
+  // What is wrong with code that is there for ranks stays wrong, however many are started.
+  if (!why.empty() || !is_listed(kOfEveryRank, rule.id)) return why;
+  if (!one_process_) one_process_ = one_process_as_configured(program_);
+  return *one_process_;
+}
+
+std::string Doubts::about(const Rule& rule, Ref where) {
+  const bool of_wrapper = rule.id.starts_with("DP");
+  if ((of_wrapper || rule.id.starts_with("DDP")) && is_never_made(program_, where))
+    return "nothing here makes an object of this class";
+  // The wrapper itself: a function that is never called makes none.
+  if (rule.id == "DP017" && certainty_of_reach(program_, where) == Certainty::no)
+    return "no call that can be followed leads here";
+  if (of_wrapper && visible_gpus(program_) == 1 && !makes_wrapper())
+    return "one GPU is visible, and the wrapper is made for more";
+  if (of_wrapper) return makes_wrapper() ? "" : "no call that can be followed makes the wrapper";
+  // In a script that trains; what a file only offers, others call.
+  if ((rule.id.starts_with("ACC") || rule.id == "LIT009") && !program_.training_loops().empty() &&
+      certainty_of_reach(program_, where) == Certainty::no)
+    return "no call that can be followed leads here";
+  if (!needs_ranks(rule)) return {};
+  if (is_listed(kOfEveryRank, rule.id) && shares_nothing(program_))
+    return "nothing here shares gradients between processes";
+  if (is_listed(kOfEveryRank, rule.id) && starts_one_process(program_))
+    return "its launch line starts one process";
+  const bool any_wrapper = is_listed(kOfWrapper, rule.id) && program_.has_data_parallel();
+  if (!any_wrapper && !starts_ranks()) return "nothing here shows that several processes run it";
+  if (certainty_of_reach(program_, where) != Certainty::certain)
+    return "no call that can be followed leads here";
+  if (only_in_parent(program_, where)) return "only the process that starts the ranks comes by";
+  if (is_listed(kOfEveryRank, rule.id) && some_caller_tests_rank(program_, where))
+    return "one of its callers tests the rank";
+  return {};
+}
+
+}  // namespace bench::pitfalls::facts
