@@ -296,6 +296,9 @@ class ModuleBuilder {
   }
 
   void index() {
+    // In source order, so that those of a subtree lie together.
+    std::stable_sort(module_.defs_.begin(), module_.defs_.end(),
+                     [](const Def& a, const Def& b) { return a.target < b.target; });
     for (std::uint32_t i = 0; i < module_.defs_.size(); ++i) {
       const Def& def = module_.defs_[i];
       (def.is_attribute ? module_.attributes_ : module_.names_)[def.name].push_back(i);

@@ -143,9 +143,11 @@ bool meet(const VariableNames& a, const VariableNames& b) {
 std::vector<Assigned> additions_in(Ref subtree) {
   std::vector<Assigned> out;
   const Module& module = *subtree.module;
-  for (const NodeId node : module.nodes_of(Kind::augmented_assignment)) {
-    if (!module.tree().contains(subtree.node, node)) continue;
-    const Ref at = subtree.with(node);
+  const auto& additions = module.nodes_of(Kind::augmented_assignment);
+  const NodeId last = module.tree()[subtree.node].last;
+  for (auto each = std::lower_bound(additions.begin(), additions.end(), subtree.node);
+       each != additions.end() && *each < last; ++each) {
+    const Ref at = subtree.with(*each);
     const Ref left = at.child(Field::left);
     if (facts::contains(at.text(), "+="))
       out.push_back({variable(left), left.node, at.child(Field::right)});
@@ -166,9 +168,12 @@ Ref body_around(const Program& program, Ref node) {
 std::vector<Assigned> assignments_in(Ref subtree) {
   std::vector<Assigned> out = additions_in(subtree);
   const Module& module = *subtree.module;
-  for (const Def& def : module.defs()) {
-    if ((def.kind != DefKind::assign && def.kind != DefKind::loop) || def.value == kNoNode ||
-        !module.tree().contains(subtree.node, def.target))
+  const NodeId last = module.tree()[subtree.node].last;
+  auto at = std::lower_bound(module.defs().begin(), module.defs().end(), subtree.node,
+                             [](const Def& def, NodeId node) { return def.target < node; });
+  for (; at != module.defs().end() && at->target < last; ++at) {
+    const Def& def = *at;
+    if ((def.kind != DefKind::assign && def.kind != DefKind::loop) || def.value == kNoNode)
       continue;
     Ref value = subtree.with(def.value);
     if (value.kind() == Kind::tuple && def.element >= 0)
