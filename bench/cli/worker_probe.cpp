@@ -1,9 +1,8 @@
 #include "bench/cli/worker_probe.hpp"
 
 #include "bench/core/error.hpp"
+#include "bench/core/temporary_directory.hpp"
 #include "bench/launch/job_runner.hpp"
-
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -13,26 +12,6 @@ namespace {
 
 // LibTorch and the CUDA driver take seconds to start on a cold machine, never this long.
 constexpr std::chrono::seconds kLimit{60};
-
-// The worker's job file and logs, gone with the object.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "bench-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw MachineError("cannot create '" + pattern + "'");
-    path_ = pattern;
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // The last line of what the worker said, which is usually why it failed; its log goes with us.
 std::string last_words(const std::filesystem::path& logs) {
@@ -47,7 +26,7 @@ std::string last_words(const std::filesystem::path& logs) {
 }  // namespace
 
 RankReport probe_worker(const WorkerProgram& program) {
-  const TemporaryDirectory logs;
+  const TemporaryDirectory logs;  // with the job file
   LaunchSettings settings;
   settings.program = {program.path.string()};
   settings.program.insert(settings.program.end(), program.arguments.begin(),

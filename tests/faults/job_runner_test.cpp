@@ -3,6 +3,7 @@
 #include "bench/launch/job_runner.hpp"
 
 #include "bench/core/strategy.hpp"
+#include "bench/core/temporary_directory.hpp"
 #include "bench/launch/mock_worker.hpp"
 #include "bench/launch/reserved_port.hpp"
 
@@ -17,8 +18,6 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
-
-#include "tests/own_folder.hpp"
 
 namespace bench {
 namespace {
@@ -61,7 +60,7 @@ class JobRunnerTest : public testing::Test {
     return outcomes;
   }
 
-  const OwnFolder folder_;
+  const TemporaryDirectory folder_;
   const fs::path directory_ = folder_.path();
   LaunchSettings settings_;
 };

@@ -5,6 +5,7 @@
 #include "bench/core/error.hpp"
 #include "bench/core/run_json.hpp"
 #include "bench/core/strategy.hpp"
+#include "bench/core/temporary_directory.hpp"
 #include "bench/launch/interrupt.hpp"
 #include "bench/launch/job_runner.hpp"
 #include "bench/launch/mock_worker.hpp"
@@ -23,8 +24,6 @@
 #include <string>
 #include <string_view>
 #include <thread>
-
-#include "tests/own_folder.hpp"
 
 namespace bench {
 namespace {
@@ -81,7 +80,7 @@ class RunScenario : public testing::Test {
   }
   static void faults(const char* text) { ::setenv("BENCH_MOCK_FAULTS", text, 1); }
 
-  const OwnFolder folder_;
+  const TemporaryDirectory folder_;
   RunRequest request_;
   std::ostringstream out_;
   std::ostringstream progress_;

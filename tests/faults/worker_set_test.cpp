@@ -5,6 +5,7 @@
 
 #include "bench/core/error.hpp"
 #include "bench/core/file_text.hpp"
+#include "bench/core/temporary_directory.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -17,8 +18,6 @@
 #include <fstream>
 #include <string>
 #include <thread>
-
-#include "tests/own_folder.hpp"
 
 namespace bench {
 namespace {
@@ -60,7 +59,7 @@ class LogDir {
   }
 
  private:
-  OwnFolder folder_;
+  TemporaryDirectory folder_;
 };
 
 std::vector<WorkerSpec> specs(const LogDir& logs, int world_size, const std::string& kind,

@@ -2,6 +2,7 @@
 #include "bench/calibrate/machine_text.hpp"
 #include "bench/core/error.hpp"
 #include "bench/core/strategy.hpp"
+#include "bench/core/temporary_directory.hpp"
 #include "bench/launch/mock_calibration.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,6 @@
 #include <fstream>
 
 #include "tests/golden/golden.hpp"
-#include "tests/own_folder.hpp"
 
 namespace bench {
 namespace {
@@ -26,7 +26,7 @@ Job mock_job(int gpus) {
 }
 
 simulator::Machine loaded(const std::string& text) {
-  const OwnFolder folder;
+  const TemporaryDirectory folder;
   const std::string path = folder.file("calibrated.toml");
   std::ofstream(path) << text;
   return simulator::load_machine(path);

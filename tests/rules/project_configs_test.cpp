@@ -2,6 +2,7 @@
 // and when a finding in a branch that none of them enters is told as a note.
 #include "diagnose/driver/project_configs.hpp"
 
+#include "bench/core/temporary_directory.hpp"
 #include "diagnose/config/python_config.hpp"
 #include "diagnose/driver/diagnose.hpp"
 #include "diagnose/driver/source_files.hpp"
@@ -13,8 +14,6 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-
-#include "tests/own_folder.hpp"
 
 namespace bench::diagnose {
 namespace {
@@ -328,7 +327,7 @@ class ProjectOnDisk : public testing::Test {
     return out;
   }
 
-  const OwnFolder folder_;
+  const TemporaryDirectory folder_;
   const fs::path root_ = folder_.path();
 };
 

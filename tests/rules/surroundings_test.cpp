@@ -2,6 +2,7 @@
 // which of them are about this script, and where the search ends.
 #include "diagnose/driver/surroundings.hpp"
 
+#include "bench/core/temporary_directory.hpp"
 #include "diagnose/driver/diagnose.hpp"
 #include "diagnose/driver/source_files.hpp"
 #include "diagnose/launch/launch_documents.hpp"
@@ -10,8 +11,6 @@
 
 #include <filesystem>
 #include <fstream>
-
-#include "tests/own_folder.hpp"
 
 namespace bench::diagnose {
 namespace {
@@ -143,7 +142,7 @@ class Project : public testing::Test {
     return diagnose(options).findings;
   }
 
-  const OwnFolder folder_;
+  const TemporaryDirectory folder_;
   const fs::path root_ = folder_.path();
 };
 

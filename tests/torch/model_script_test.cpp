@@ -1,10 +1,10 @@
 #include "bench/core/error.hpp"
+#include "bench/core/temporary_directory.hpp"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "tests/own_folder.hpp"
 #include "tests/torch/python_oracle.hpp"
 
 namespace bench::training {
@@ -140,7 +140,7 @@ TEST(ScriptModel, BadFilesAreExplained) {
 }
 
 TEST(ScriptModel, TruncatedFilesAreExplained) {
-  const OwnFolder folder;
+  const TemporaryDirectory folder;
   const std::string path = folder.file("truncated.pt");
   std::filesystem::copy_file(oracle_path("autoencoder.pt"), path,
                              std::filesystem::copy_options::overwrite_existing);

@@ -1,6 +1,7 @@
 // Jobs as the parent sees them: recordings, skips, failures; and a user's TorchScript file under
 // every strategy.
 #include "bench/core/strategy.hpp"
+#include "bench/core/temporary_directory.hpp"
 #include "simulator/graph_io.hpp"
 
 #include "training/jobs/job_runner.hpp"
@@ -14,7 +15,6 @@
 #include <thread>
 #include <vector>
 
-#include "tests/own_folder.hpp"
 #include "tests/torch/python_oracle.hpp"
 #include "tests/torch/strategy_harness.hpp"
 
@@ -38,7 +38,7 @@ Job record_job(Strategy strategy, int gpus, Execute execute) {
   job.work = twin_case("resnet18", strategy, gpus, 4);
   job.work.model.input_shape = {3, 32, 32};
   job.work.execute = execute;
-  static const OwnFolder folder;
+  static const TemporaryDirectory folder;
   job.graph_file =
       folder.file(std::string(strategy_name(strategy)) + execute_name(execute) + ".graph");
   return job;

@@ -1,12 +1,11 @@
 // Hashes and file reading that several rooms share.
 #include "bench/core/file_text.hpp"
 #include "bench/core/fnv_hash.hpp"
+#include "bench/core/temporary_directory.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
-
-#include "tests/own_folder.hpp"
 
 namespace bench {
 namespace {
@@ -23,7 +22,7 @@ TEST(FnvHash, AgreesWithPublishedVectors) {
 }
 
 TEST(FileText, GivesEveryByteOrNothing) {
-  const OwnFolder folder;
+  const TemporaryDirectory folder;
   const auto file = folder.path() / "text.bin";
   const std::string bytes("a\0\r\n\xff", 5);
   std::ofstream(file, std::ios::binary) << bytes;

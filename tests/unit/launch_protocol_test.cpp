@@ -1,6 +1,7 @@
 #include "bench/core/case_json.hpp"
 #include "bench/core/error.hpp"
 #include "bench/core/strategy.hpp"
+#include "bench/core/temporary_directory.hpp"
 #include "bench/launch/worker_protocol.hpp"
 
 #include <gtest/gtest.h>
@@ -13,8 +14,6 @@
 #include <sstream>
 #include <string>
 #include <vector>
-
-#include "tests/own_folder.hpp"
 
 namespace bench {
 namespace {
@@ -87,7 +86,7 @@ TEST(WorkerProtocol, HeartbeatsKeepTheirDistance) {
 }
 
 TEST(WorkerProtocol, JobFilesHoldOneJobOrSeveral) {
-  const OwnFolder folder;
+  const TemporaryDirectory folder;
   const std::string path = folder.file("jobs.json");
   Job job;
   job.kind = JobKind::record;

@@ -1,13 +1,12 @@
 #include "bench/core/error.hpp"
 #include "bench/core/strategy.hpp"
+#include "bench/core/temporary_directory.hpp"
 #include "bench/plan/scenario_catalog.hpp"
 #include "bench/plan/scenario_file.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
-
-#include "tests/own_folder.hpp"
 
 namespace bench {
 namespace {
@@ -91,7 +90,7 @@ TEST(ScenarioFile, UnknownNamesListTheNearest) {
 }
 
 TEST(ScenarioFile, APathIsAFile) {
-  const OwnFolder folder;
+  const TemporaryDirectory folder;
   const std::string path = folder.file("my sweep.toml");
   std::ofstream(path) << "[sweep]\nmodels = [\"mlp\"]\n";
   EXPECT_EQ(load_scenario(path).scenario, "my_sweep");

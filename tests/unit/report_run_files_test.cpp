@@ -1,6 +1,7 @@
 // Files of a run: atomic, compressed the same every time, and readable again.
 #include "bench/core/error.hpp"
 #include "bench/core/strategy.hpp"
+#include "bench/core/temporary_directory.hpp"
 #include "report/run_files.hpp"
 
 #include <gtest/gtest.h>
@@ -8,8 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-
-#include "tests/own_folder.hpp"
 
 namespace bench::report {
 namespace {
@@ -23,7 +22,7 @@ class RunFiles : public ::testing::Test {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
 
-  const OwnFolder folder_;
+  const TemporaryDirectory folder_;
   const fs::path directory_ = folder_.path();
 };
 

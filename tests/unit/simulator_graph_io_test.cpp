@@ -1,5 +1,6 @@
 // Operation graphs survive the way to disk and back; damaged files are refused, never a crash.
 #include "bench/core/error.hpp"
+#include "bench/core/temporary_directory.hpp"
 #include "simulator/graph_io.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +9,6 @@
 #include <fstream>
 #include <random>
 
-#include "tests/own_folder.hpp"
 #include "tests/unit/simulator_random_graph.hpp"
 
 namespace bench::simulator {
@@ -31,7 +31,7 @@ TEST(GraphIo, RoundTripKeepsEveryByte) {
 }
 
 TEST(GraphIo, FileIsWrittenWholeOrNotAtAll) {
-  const OwnFolder folder;
+  const TemporaryDirectory folder;
   const std::string path = folder.file("step.graph");
   const OperationGraph graph = random_graph(1);
   write_graph(graph, path);

@@ -1,14 +1,13 @@
 // The machine catalogue, the names it answers to, and what it refuses: every contradiction in a
 // file is named with its line.
 #include "bench/core/error.hpp"
+#include "bench/core/temporary_directory.hpp"
 #include "simulator/machine.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <random>
-
-#include "tests/own_folder.hpp"
 
 namespace bench::simulator {
 namespace {
@@ -62,7 +61,7 @@ socket_link = "socket-amd"
 link = "ib-edr-100"
 nics = 2
 )";
-  const OwnFolder folder_;
+  const TemporaryDirectory folder_;
   const std::string path_ = folder_.file("machine.toml");
 };
 

@@ -1,5 +1,6 @@
 // Machines with nodes of several kinds: files, and laws of the jobs on them.
 #include "bench/core/error.hpp"
+#include "bench/core/temporary_directory.hpp"
 #include "bench/micro/layered_graph.hpp"
 #include "simulator/mixed_job.hpp"
 #include "simulator/nccl_model.hpp"
@@ -9,7 +10,6 @@
 
 #include <fstream>
 
-#include "tests/own_folder.hpp"
 #include "tests/unit/simulator_random_graph.hpp"
 
 namespace bench::simulator {
@@ -170,7 +170,7 @@ class MixedFile : public ::testing::Test {
     EXPECT_NE(found.find(what), std::string::npos) << found;
   }
 
-  const OwnFolder folder_;
+  const TemporaryDirectory folder_;
   const std::string path_ = folder_.file("mixed.toml");
 };
 

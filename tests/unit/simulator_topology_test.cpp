@@ -1,5 +1,6 @@
 // Wirings that a machine file can describe, and what copies and NCCL's rings make of them.
 #include "bench/core/error.hpp"
+#include "bench/core/temporary_directory.hpp"
 #include "simulator/collective_time.hpp"
 #include "simulator/topology.hpp"
 
@@ -9,8 +10,6 @@
 #include <iterator>
 #include <numeric>
 #include <string>
-
-#include "tests/own_folder.hpp"
 
 namespace bench::simulator {
 namespace {
@@ -37,7 +36,7 @@ class Wiring : public ::testing::Test {
     return Topology(machine, std::move(gpus)).job();
   }
 
-  const OwnFolder folder_;
+  const TemporaryDirectory folder_;
   const std::string path_ = folder_.file("wiring.toml");
 };
 

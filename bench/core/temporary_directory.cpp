@@ -1,0 +1,22 @@
+#include "bench/core/temporary_directory.hpp"
+
+#include "bench/core/error.hpp"
+
+#include <stdlib.h>
+
+#include <system_error>
+
+namespace bench {
+
+TemporaryDirectory::TemporaryDirectory() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "bench-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) throw MachineError("cannot create '" + pattern + "'");
+  path_ = pattern;
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace bench
