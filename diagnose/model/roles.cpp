@@ -188,9 +188,10 @@ bool Program::is_distributed_flag(Ref condition) const {
   const std::string text = lowered(condition.text());
   for (const std::string_view word :
        {"distributed", "ddp", "is_initialized", "world_size", "multi_gpu", "multigpu", "n_gpu",
-        "local_rank", "device_count", "is_parallel", "use_dp", "num_gpus", "ngpu", "is_dist"})
+        "local_rank", "device_count", "is_parallel", "use_dp", "num_gpus", "ngpu", "is_dist",
+        "use_dist", "with_dist"})
     if (text.find(word) != std::string::npos) return true;
-  return false;
+  return text == "dist" || text.ends_with(".dist");  // args.dist, not a distance
 }
 
 const Wrap* Program::wrap_of(Ref expression) const {
