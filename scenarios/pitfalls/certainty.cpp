@@ -378,12 +378,11 @@ Certainty certainty_of_ranks(const Program& program) {
   }
   if (best == Certainty::certain) return best;
   if (alone) return Certainty::no;
-  // What is wrapped in a script that a launcher starts is wrapped in ranks, though nothing here
-  // joins them.
-  if (program.calls(Api::init_process_group).empty() && program.mentions("LOCAL_RANK"))
-    for (const Wrap& wrap : program.wraps())
-      if (wrap.kind == Wrapper::ddp && reach(program, wrap.call.ref(), 0) == Certainty::certain)
-        return Certainty::certain;
+  // What is wrapped is wrapped in ranks, though nothing that can be followed joins them.
+  for (const Wrap& wrap : program.wraps())
+    if (!program.is_notebook() && wrap.kind == Wrapper::ddp &&
+        reach(program, wrap.call.ref(), 0) == Certainty::certain)
+      return Certainty::certain;
   if (launches_ranks(program)) return Certainty::certain;
   return always_in_a_group(program) || joins_out_of_sight(program) ? Certainty::certain : best;
 }

@@ -268,14 +268,18 @@ bool meets_in_each(const Program& program, Ref round, Ref leaving) {
   });
 }
 
-// Epochs whose steps are in a file that is not here: no training loop, but a break is seen.
-void check_epochs_of_a_helper(const Program& program, Report& report) {
-  if (!program.training_loops().empty()) return;
+// Rounds whose steps are in a file that is not here, or in which the ranks meet though no DDP is
+// seen: of them a break of some ranks is told.
+void check_rounds_of_all(const Program& program, Report& report) {
+  const auto& loops = program.training_loops();
   for (const Module* module : program.modules())
     for (const NodeId node : module->nodes_of(Kind::break_statement)) {
       const Ref statement{module, node};
       const Ref round = program.innermost_loop(statement);
-      if (!round ||
+      const auto is_of_round = [&](const TrainingLoop& loop) {
+        return counts_epochs_of(program, loop, round) || steps_in(loop, round);
+      };
+      if (!round || (program.has_ddp() && std::any_of(loops.begin(), loops.end(), is_of_round)) ||
           (!trains_elsewhere(program, round) && !meets_in_each(program, round, statement)))
         continue;
       const auto guards = program.guards(statement);
@@ -412,8 +416,8 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
   const bool by_accelerate = is_accelerated(program);
   const bool by_hand = by_accelerate || (program.has_ddp() && !program.framework_distributes());
   if (by_hand || program.uses(Api::hvd_optimizer)) check_skipped_backwards(program, report);
+  if (by_hand || !program.framework_distributes()) check_rounds_of_all(program, report);
   if (!by_hand) return;
-  check_epochs_of_a_helper(program, report);
   check_stand_in_losses(program, report);
   for (const TrainingLoop& loop : program.training_loops())
     for (const Kind kind :

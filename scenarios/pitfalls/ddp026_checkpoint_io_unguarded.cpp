@@ -25,24 +25,34 @@ bool is_of_torchvision(Ref cls) {
   return name.starts_with("torchvision.datasets.") || name.starts_with("torchaudio.datasets.");
 }
 
+// class Photos(Dataset): def __init__(self, root, download=False): if download: self.download():
+// nothing in it asks which process it is in.
+bool downloads_by_itself(diagnose::ClassRef cls) {
+  const std::string text = facts::lowered(cls.module->text(cls.cls->body));
+  for (const char* word : {"rank", "is_main", "lock", "barrier", "main_process", "is_master"})
+    if (facts::contains(text, word)) return false;
+  return facts::contains(text, "download");
+}
+
 // datasets.CIFAR10(...), a class that derives from it, and source(...) after source =
 // datasets.CIFAR10; of classes whose file is not there those that are called as its data sets are:
-// with the directory, and with the wish to download.
-bool is_torchvision_dataset(const Program& program, const CallRef& call) {
+// with the wish to download.
+bool is_dataset(const Program& program, const CallRef& call) {
   const Ref callee{call.module, call.call->function};
   if (is_of_torchvision(callee)) return true;
   if (const diagnose::ClassRef cls = program.class_of_call(call)) {
     const auto& bases = cls.cls->bases;
-    return std::any_of(bases.begin(), bases.end(), [&](diagnose::NodeId base) {
-      return is_of_torchvision({cls.module, base});
-    });
+    return downloads_by_itself(cls) ||
+           std::any_of(bases.begin(), bases.end(), [&](diagnose::NodeId base) {
+             return is_of_torchvision({cls.module, base});
+           });
   }
   const auto sources = program.sources(callee);
   if (std::any_of(sources.begin(), sources.end(),
                   [](const diagnose::Source& source) { return is_of_torchvision(source.ref); }))
     return true;
   const std::string_view name = call.call->name;
-  return !program.callee(call) && call.keyword("root") && !name.empty() &&
+  return !program.callee(call) && !name.empty() &&
          std::isupper(static_cast<unsigned char>(name.front())) != 0;
 }
 
@@ -107,13 +117,12 @@ bool is_made_by_parent(const Program& program, const CallRef& make) {
 }
 
 void find_downloads(const Program& program, Report& report) {
-  if (!program.imports("torchvision") || is_process_a_node(program)) return;
+  if (is_process_a_node(program)) return;
   for (const diagnose::Module* module : program.modules())
     for (const auto& each : module->calls()) {
       const CallRef load{module, &each};
       const Ref download = load.keyword("download");
-      if (!download || download.text() != "True" || !is_torchvision_dataset(program, load))
-        continue;
+      if (!download || download.text() != "True" || !is_dataset(program, load)) continue;
       if (program.guarded_by_rank(load.ref()) != RankTest::none ||
           under_lock(program, load.ref()) || program.comes_from_rank(load.argument(0, "root")) ||
           first_rank_downloads(program, load) || is_fetched_above(program, load) ||
@@ -132,14 +141,13 @@ void find_downloads(const Program& program, Report& report) {
 // CIFAR10(root, download=rank == 0): the first rank downloads while the others, in the same call,
 // look for the files and raise.
 void find_downloads_of_one_rank(const Program& program, Report& report) {
-  if (!program.imports("torchvision") || is_process_a_node(program)) return;
+  if (is_process_a_node(program)) return;
   for (const diagnose::Module* module : program.modules())
     for (const auto& each : module->calls()) {
       const CallRef load{module, &each};
       const Ref download = load.keyword("download");
       if (!download || program.rank_test(download) != RankTest::main_only ||
-          !is_torchvision_dataset(program, load) ||
-          program.guarded_by_rank(load.ref()) != RankTest::none ||
+          !is_dataset(program, load) || program.guarded_by_rank(load.ref()) != RankTest::none ||
           first_rank_downloads(program, load) || is_fetched_above(program, load) ||
           facts::rank_goes_first(program, load.ref()) || others_wait(program, load.ref()))
         continue;

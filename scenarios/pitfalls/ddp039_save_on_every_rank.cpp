@@ -19,13 +19,18 @@ using diagnose::Source;
 
 namespace {
 
-// ddp.module, also by a name: inner = ddp.module if hasattr(ddp, "module") else ddp.
-bool is_below_wrapper(const Program& program, Ref model) {
-  const auto sources = program.sources(model);
-  return wrapper_of_inner(program, model) != nullptr ||
-         std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
-           return wrapper_of_inner(program, source.ref) != nullptr;
-         });
+// model.save_pretrained(path), told nothing about the process that writes. A tokenizer or a config
+// is a small file that each process may well have, and the wrapper itself has no such method.
+bool saves_pretrained_model(const Program& program, const CallRef& call) {
+  if (!call.receiver() || !call.positional(0) || call.has_splat() ||
+      facts::is_surely_wrapped(program, call.receiver()))
+    return false;
+  for (const char* told : {"is_main_process", "state_dict", "save_function"})
+    if (call.keyword(told)) return false;
+  const std::string name = facts::lowered(diagnose::last_word(call.receiver()));
+  for (const char* small : {"token", "process", "config", "extractor", "scheduler", "tok"})
+    if (facts::contains(name, small)) return false;
+  return true;
 }
 
 // torch.save(state, path), scripted.save(path), after scripted = torch.jit.script(model), and
@@ -34,9 +39,7 @@ std::vector<CallRef> saves_of(const Program& program) {
   std::vector<CallRef> out(program.calls(Api::torch_save).begin(),
                            program.calls(Api::torch_save).end());
   for (const CallRef& call : program.calls_named("save_pretrained"))
-    if (call.receiver() && call.positional(0) && !call.keyword("is_main_process") &&
-        is_below_wrapper(program, call.receiver()))
-      out.push_back(call);
+    if (saves_pretrained_model(program, call)) out.push_back(call);
   for (const CallRef& call : program.calls_named("save")) {
     if (call.call->api != Api::none || !call.receiver()) continue;
     for (const Source& source : program.sources(call.receiver())) {
@@ -88,17 +91,6 @@ bool is_training_state(const Program& program, const CallRef& save) {
                      [&](const Source& source) { return tells(source.ref.text()); });
 }
 
-// unwrapped.save_pretrained(path) after unwrapped = accelerator.unwrap_model(model), told nothing
-// about the process that writes.
-bool saves_unwrapped(const Program& program, const CallRef& save) {
-  if (!save.receiver() || save.keyword("is_main_process") || save.has_splat()) return false;
-  const auto sources = program.sources(save.receiver());
-  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
-    const CallRef made = program.as_call(source.ref);
-    return made && made.call->name == "unwrap_model";
-  });
-}
-
 // Accelerate leaves torch.save to the script, in every process.
 void check_saves_beside_accelerate(const Program& program, Report& report) {
   if (!program.uses(Api::accelerator) || program.calls_named("prepare").empty() ||
@@ -108,8 +100,6 @@ void check_saves_beside_accelerate(const Program& program, Report& report) {
   for (const CallRef& save : saves_of(program))
     if (is_training_state(program, save) && !is_file_of_its_own(program, save))
       saves.push_back(save);
-  for (const CallRef& save : program.calls_named("save_pretrained"))
-    if (saves_unwrapped(program, save)) saves.push_back(save);
   for (const CallRef& save : saves) {
     if (program.guarded_by_rank(save.ref()) != RankTest::none ||
         facts::rank_goes_first(program, save.ref()) || facts::in_dataset(program, save.ref()) ||

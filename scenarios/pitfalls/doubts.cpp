@@ -117,6 +117,8 @@ std::string Doubts::about(const Rule& rule, Ref where) {
   if (only_in_parent(program_, where)) return "only the process that starts the ranks comes by";
   if (is_listed(kOfEveryRank, rule.id) && some_caller_tests_rank(program_, where))
     return "one of its callers tests the rank";
+  if (rule.id == "DDP039" && is_left_to_callers(program_, where))
+    return "what calls it is not at hand";
   return {};
 }
 

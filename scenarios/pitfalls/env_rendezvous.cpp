@@ -68,15 +68,20 @@ bool is_of_program(const Program& program, std::string_view import) {
                      [&](const Module* module) { return module->dotted_name() == import; });
 }
 
-// A file out of sight that may set variables when it is imported. Configurations hold numbers.
+// model_distribution, distance, distill: nothing about several processes.
+bool speaks_of_distances(std::string_view name) {
+  return says_any(name, {"distribution", "distance", "distil"});
+}
+
+// A file out of sight that may set variables when it is imported. Configurations hold numbers, and
+// from layers import * brings layers.
 bool imports_environment(const Program& program) {
-  for (const Module* module : program.modules()) {
-    if (module->has_star_imports()) return true;
+  for (const Module* module : program.modules())
     for (const std::string& import : module->imports())
       if (!import.starts_with("torch") && !is_of_program(program, import) &&
+          !speaks_of_distances(import) &&
           says_any(import, {"env", "setup", "launch", "dist", "slurm", "idr"}))
         return true;
-  }
   return false;
 }
 
@@ -86,7 +91,7 @@ bool calls_environment_before(const Program& program, const CallRef& init) {
       const CallRef call{module, &made};
       if (made.api != Api::none || made.name == "__init__" || program.callee(call) ||
           !says_any(made.name, {"init", "setup", "set_up", "dist", "ddp", "launch", "prepare",
-                                "env", "config", "port", "master", "slurm"}))
+                                "env", "port", "master", "slurm"}))
         continue;
       const Ref called{module, module->tree().child(made.node, Field::function)};
       if (program.qualified(called).starts_with("torch.") ||

@@ -24,9 +24,7 @@ bool only_offers(const Program& program) {
   });
 }
 
-bool is_library(const Program& program) {
-  return program.modules().size() == 1 && only_offers(program);
-}
+bool is_library(const Program& program) { return only_offers(program); }
 
 // registry.get(name)(), models.__dict__[arch](), instantiate(cfg): a class may be found by its
 // name.

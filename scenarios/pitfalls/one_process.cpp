@@ -24,16 +24,36 @@ bool is_horovod_flag(const Program& program, Ref condition) {
          !contains(name, "no_");
 }
 
+// Where the program joins a process group; where that is done out of sight, it wraps models there.
+std::vector<CallRef> joins_of(const Program& program) {
+  const auto groups = program.calls(Api::init_process_group);
+  const auto joins = groups.empty() ? program.calls(Api::hvd_init) : groups;
+  std::vector<CallRef> out(joins.begin(), joins.end());
+  if (!out.empty()) return out;
+  for (const diagnose::Wrap& wrap : program.wraps())
+    if (wrap.kind == diagnose::Wrapper::ddp) out.push_back(wrap.call);
+  return out;
+}
+
+// if gpus > 1 and cfg.DIST_TRAIN, for cfg.DIST_TRAIN.
+bool asks_for(Ref asked, Ref flag) {
+  if (asked.kind() == flag.kind() && asked.text() == flag.text()) return true;
+  const auto& tree = asked.module->tree();
+  if (asked.kind() != Kind::boolean || tree[asked.node].op != diagnose::Op::logical_and)
+    return false;
+  for (NodeId part = tree[asked.node].first_child; part != kNoNode; part = tree[part].next_sibling)
+    if (tree[part].kind == flag.kind() && tree.text(part) == flag.text()) return true;
+  return false;
+}
+
 // if cfg.DIST_TRAIN: init_process_group(...): the option without which no group is ever joined.
 bool decides_on_group(const Program& program, Ref condition) {
   if (is_horovod_flag(program, condition)) return true;
-  const auto groups = program.calls(Api::init_process_group);
-  const auto joins = groups.empty() ? program.calls(Api::hvd_init) : groups;
+  const std::vector<CallRef> joins = joins_of(program);
   if (joins.empty() || condition.kind() == Kind::comparison) return false;
   return std::all_of(joins.begin(), joins.end(), [&](const CallRef& join) {
-    return program.under(join.ref(), [&](Ref other, bool holds) {
-      return holds && other.kind() == condition.kind() && other.text() == condition.text();
-    });
+    return program.under(
+        join.ref(), [&](Ref other, bool holds) { return holds && asks_for(other, condition); });
   });
 }
 

@@ -26,6 +26,30 @@ bool asks_for_gpus(const trainer::Use& use) {
          !(gpus->value.is_integer() && gpus->value.integer == 0) && !trainer::is_one(gpus);
 }
 
+// accelerator="gpu", devices=4 or [0, 1] or -1 or an option, and no word of a strategy: Lightning 2
+// takes "ddp" there. The versions before it had other arguments, too, and spawned, which comes back
+// to one process.
+bool takes_ddp_by_itself(const trainer::Use& use) {
+  const auto* devices = use.find("devices");
+  const auto* accelerator = use.find("accelerator");
+  if (!use.call || use.has_more || use.find("strategy") || devices == nullptr || !devices->node ||
+      trainer::is_one(devices))
+    return false;
+  for (const char* old : {"auto_lr_find", "auto_scale_batch_size", "gpus", "resume_from_checkpoint",
+                          "progress_bar_refresh_rate", "weights_summary", "checkpoint_callback",
+                          "amp_backend", "replace_sampler_ddp", "distributed_backend"})
+    if (use.find(old)) return false;
+  if (accelerator == nullptr || !accelerator->node) return false;
+  const std::string kind = facts::lowered(accelerator->node.text());
+  for (const char* other : {"cpu", "tpu", "mps", "hpu"})
+    if (facts::contains(kind, other)) return false;
+  if (devices->value.is_integer()) return devices->value.integer != 1;
+  using diagnose::Kind;
+  const Kind written = devices->node.kind();
+  return written == Kind::list ? facts::contains(devices->node.text(), ",")
+                               : written == Kind::identifier || written == Kind::attribute;
+}
+
 // Whether the Trainer starts several processes that all run the script to its end: "ddp", or "auto"
 // on the devices that there are. What spawns comes back to one, and FSDP gathers on every rank.
 bool starts_several(const trainer::Use& use) {
@@ -57,7 +81,9 @@ bool has_ranks_of_its_own(const Program& program) {
 
 bool has_lightning_ranks(const Program& program) {
   const std::vector<trainer::Use> uses = trainer::uses(program);
-  return std::any_of(uses.begin(), uses.end(), starts_several);
+  return std::any_of(uses.begin(), uses.end(), [](const trainer::Use& use) {
+    return starts_several(use) || takes_ddp_by_itself(use);
+  });
 }
 
 }  // namespace bench::pitfalls

@@ -165,14 +165,17 @@ bool only_in_parent(const Program& program, Ref node) {
 
 namespace {
 
-// The branch that the condition opens ends in a return: the function's other work is not done.
+// The branch that the condition opens ends in a bare return: the function's other work is not done.
+// One that gives something back has done the function's work: return train_set, test_set.
 bool branch_returns(Ref condition) {
   const auto& tree = condition.module->tree();
   const NodeId branch = tree.child(tree[condition.node].parent, Field::consequence);
   if (branch == kNoNode) return false;
   NodeId last = kNoNode;
   for (NodeId at = tree[branch].first_child; at != kNoNode; at = tree[at].next_sibling) last = at;
-  return last != kNoNode && tree[last].kind == Kind::return_statement;
+  return last != kNoNode && tree[last].kind == Kind::return_statement &&
+         (tree[last].first_child == kNoNode ||
+          tree[tree[last].first_child].kind == Kind::none_literal);
 }
 
 bool trains_there(const Program& program, Ref branch_condition) {

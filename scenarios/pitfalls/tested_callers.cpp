@@ -56,4 +56,15 @@ bool some_caller_tests_rank(const Program& program, Ref node) {
   return is_tested_above(program, node, 0);
 }
 
+bool is_left_to_callers(const Program& program, Ref node) {
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function || !is_offered(program, function)) return false;
+  const auto works_in_ranks = [&](const CallRef& call) {
+    return call.call->name == "backward" || call.call->api == diagnose::Api::ddp ||
+           call.call->api == diagnose::Api::init_process_group;
+  };
+  return function.function->name != "__init__" &&
+         !program.subtree_calls({function.module, function.function->body}, works_in_ranks);
+}
+
 }  // namespace bench::pitfalls::facts
