@@ -10,4 +10,19 @@ Ref argument_for(const CallRef& site, diagnose::FunctionRef function, std::strin
   return {};
 }
 
+std::vector<Ref> arguments_of(const CallRef& call) {
+  std::vector<Ref> out;
+  const auto& tree = call.module->tree();
+  const diagnose::NodeId list = tree.child(call.call->node, diagnose::Field::arguments);
+  if (list == diagnose::kNoNode) return out;
+  for (diagnose::NodeId at = tree[list].first_child; at != diagnose::kNoNode;
+       at = tree[at].next_sibling) {
+    const Ref argument = call.ref().with(at);
+    out.push_back(argument.kind() == diagnose::Kind::keyword_argument
+                      ? argument.child(diagnose::Field::value)
+                      : argument);
+  }
+  return out;
+}
+
 }  // namespace bench::pitfalls::facts

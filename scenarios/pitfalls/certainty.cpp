@@ -9,6 +9,7 @@
 #include "scenarios/pitfalls/switches.hpp"
 #include "scenarios/pitfalls/tested_callers.hpp"
 #include "scenarios/pitfalls/trainer_hooks.hpp"
+#include "scenarios/pitfalls/wrapped_ranks.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -378,11 +379,7 @@ Certainty certainty_of_ranks(const Program& program) {
   }
   if (best == Certainty::certain) return best;
   if (alone) return Certainty::no;
-  // What is wrapped is wrapped in ranks, though nothing that can be followed joins them.
-  for (const Wrap& wrap : program.wraps())
-    if (!program.is_notebook() && wrap.kind == Wrapper::ddp &&
-        reach(program, wrap.call.ref(), 0) == Certainty::certain)
-      return Certainty::certain;
+  if (wraps_in_ranks(program)) return Certainty::certain;
   if (launches_ranks(program)) return Certainty::certain;
   return always_in_a_group(program) || joins_out_of_sight(program) ? Certainty::certain : best;
 }

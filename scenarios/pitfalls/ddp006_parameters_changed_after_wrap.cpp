@@ -36,14 +36,28 @@ Ref base_of(Ref expression) {
   return expression;
 }
 
+// The same, and state.model for state.model.module.fc.weight where that is the wrapper.
+Ref base_in(const Program& program, Ref expression) {
+  for (Ref at = expression; at;) {
+    if ((at.kind() == Kind::attribute || at.kind() == Kind::subscript) &&
+        program.wrap_of(at) != nullptr)
+      return at;
+    at = at.kind() == Kind::attribute   ? at.child(Field::object)
+         : at.kind() == Kind::call      ? at.child(Field::function)
+         : at.kind() == Kind::subscript ? at.child(Field::value)
+                                        : Ref{};
+  }
+  return base_of(expression);
+}
+
 // The wrapper that holds the parameters behind `object`, and was made before `use`.
 const Wrap* changed_wrap(const Program& program, Ref object, Ref use) {
-  Ref base = base_of(object);
+  Ref base = base_in(program, object);
   for (const Source& source : program.sources(base)) {
     // for p in model.parameters(): p.requires_grad = False
     // bare = model.module
     if (source.how == Source::How::loop_item || source.ref.text().ends_with(".module"))
-      base = base_of(source.ref);
+      base = base_in(program, source.ref);
   }
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::ddp) continue;

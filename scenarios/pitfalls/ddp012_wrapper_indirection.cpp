@@ -1,7 +1,9 @@
+#include "scenarios/pitfalls/attribute_attempt.hpp"
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/wrapped_above.hpp"
 
 #include <algorithm>
 #include <array>
@@ -149,51 +151,6 @@ bool stands_above(const Program& program, Ref use, Ref object) {
   return wrapping.module == use.module && use.node < wrapping.node && !program.innermost_loop(use);
 }
 
-// args.optimizer == "sgd" has nothing to do with the option that wraps: it speaks neither of that
-// nor of devices.
-bool is_another_option(Ref condition, const std::vector<diagnose::Guard>& around) {
-  const std::string text = facts::lowered(condition.text());
-  for (const std::string_view word :
-       {"attr", "isinstance", "dist", "parallel", "gpu", "cuda", "device", "rank", "world", "dp",
-        "multi", "single", "module", "wrap"})
-    if (facts::contains(text, word)) return false;
-  const auto& tree = condition.module->tree();
-  for (NodeId at = condition.node; at < tree[condition.node].last; ++at) {
-    if (tree[at].kind != Kind::identifier || tree[at].field == Field::object) continue;
-    for (const diagnose::Guard& other : around)
-      if (facts::contains(other.condition.text(), tree.text(at))) return false;
-  }
-  return true;
-}
-
-// Below `if distributed: model = DDP(model)` in one function, under no test of that kind and with
-// no new value between: in the runs that wrap, the name holds the wrapper.
-bool is_wrapped_above(const Program& program, Ref use, Ref object) {
-  const Wrap* wrap = program.wrap_of(object);
-  if (wrap == nullptr || object.kind() != Kind::identifier || wrap->call.module != use.module ||
-      use.node < wrap->call.call->node ||
-      program.assigned_name(wrap->call.ref()) != object.text() ||
-      program.enclosing_function(use) != program.enclosing_function(wrap->call.ref()) ||
-      facts::exclusive(use, wrap->call.ref()))
-    return false;
-  const auto around = program.guards(wrap->call.ref());
-  for (const diagnose::Guard& guard : program.guards(use))
-    if (program.rank_test(guard.condition) == diagnose::RankTest::none &&  // some rank comes by
-        !is_another_option(guard.condition, around) &&
-        std::none_of(around.begin(), around.end(), [&](const diagnose::Guard& other) {
-          return other.condition == guard.condition && other.holds == guard.holds;
-        }))
-      return false;
-  const Module& module = *use.module;
-  const auto& defs = module.defs_of(object.text(), false);
-  return std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
-    const NodeId target = module.defs()[index].target;
-    return target > wrap->call.call->node && target < use.node &&
-           module.function_of(target) == module.function_of(use.node) &&
-           !facts::exclusive(use.with(target), wrap->call.ref());  // the else that does not wrap
-  });
-}
-
 // if torch.cuda.device_count() > 1, `if parallel`, isinstance(model, DataParallel): the program
 // tells the wrapper from the model.
 bool tells_wrapper(const Program& program, Ref node) {
@@ -234,22 +191,32 @@ class KnownWrappers {
   std::map<std::pair<diagnose::FunctionRef, std::string_view>, bool> answers_;
 };
 
-// Whatever wraps the model does so under `if torch.cuda.device_count() > 1:` alone, and nothing
-// else but what it wraps comes this way: on several GPUs the parameter is the wrapper.
-bool is_wrapped_on_several_gpus(const Program& program, Ref object, KnownWrappers& known) {
-  if (!facts::is_parameter(program, object)) return false;
+// if args.distributed: model = DDP(model): made in all runs of several processes or GPUs.
+bool is_made_for_several(const Program& program, const Wrap& wrap) {
+  if (facts::is_made_for_several_gpus(program, wrap)) return true;
+  const auto guards = program.guards(wrap.call.ref());
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    return guard.holds && program.is_distributed_flag(guard.condition);
+  });
+}
+
+// Whatever wraps the model does so in runs of several GPUs or processes alone, and nothing else but
+// what it wraps comes this way: in those runs the parameter, or the attribute, is the wrapper.
+bool is_wrapped_in_such_runs(const Program& program, Ref object, KnownWrappers& known) {
+  if (!facts::is_parameter(program, object) && !object.text().starts_with("self.")) return false;
   std::vector<const Wrap*> wraps;
   std::vector<Source> others;
   for (const Source& source : program.module_sources(object)) {
     if (const Wrap* wrap = program.wrap_made_by(source.ref)) {
-      if (!facts::is_made_for_several_gpus(program, *wrap)) return false;
+      if (!is_made_for_several(program, *wrap)) return false;
       wraps.push_back(wrap);
     } else {
       others.push_back(source);
     }
   }
   if (wraps.empty() || facts::visible_gpus(program) == 1 || tells_wrapper(program, object) ||
-      known.in_function_of(program, object))
+      known.in_function_of(program, object) ||
+      program.mentions("deepspeed"))  // whose engine hands on attributes, instead of the wrapper
     return false;
   return std::all_of(others.begin(), others.end(), [&](const Source& other) {
     return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap* wrap) {
@@ -289,6 +256,12 @@ void tell_of_pickle(const Program& program, const CallRef& save, Report& report)
   finding.help = "Save model.module.state_dict().";
 }
 
+// model, self.model, state.nets["model"]: a name, or what an object or a dictionary keeps.
+bool may_hold_wrapper(Ref object) {
+  return object.kind() == Kind::identifier || object.kind() == Kind::attribute ||
+         object.kind() == Kind::subscript;
+}
+
 // model, self.model, trainer.model: a name, or what an object keeps under one.
 bool is_name_or_kept(Ref object) {
   return object.kind() == Kind::identifier ||
@@ -310,8 +283,7 @@ void check_prepared_attributes(const Program& program, Report& report) {
           !preparation_of_wrapper(program, object))
         continue;
       if (is_stored(program, attribute.text()) || is_tested(program, use) ||
-          is_asked_for(program, use, attribute.text()) ||
-          tree.ancestor(id, Kind::try_statement) != kNoNode ||
+          is_asked_for(program, use, attribute.text()) || is_attempt(use, attribute.text()) ||
           std::find(told.begin(), told.end(), use.text()) != told.end())
         continue;
       told.emplace_back(use.text());
@@ -337,7 +309,7 @@ void check_wrapper_indirection(const Program& program, Report& report) {
   KnownWrappers known;
   const auto& wraps = program.wraps();
   const bool several = std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
-    return facts::is_made_for_several_gpus(program, wrap);
+    return is_made_for_several(program, wrap);
   });
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
@@ -346,14 +318,14 @@ void check_wrapper_indirection(const Program& program, Report& report) {
       const Ref attribute{module, tree.child(id, Field::attribute)};
       const Ref object{module, tree.child(id, Field::object)};
       if (!attribute || !object || is_wrapper_api(attribute.text())) continue;
-      if (object.kind() != Kind::identifier && !object.text().starts_with("self.")) continue;
+      if (!may_hold_wrapper(object)) continue;
       if (object.text().ends_with(".module")) continue;  // below the wrapper already
       if ((!facts::is_surely_wrapped(program, object) &&
-           !(several && is_wrapped_on_several_gpus(program, object, known)) &&
+           !(several && is_wrapped_in_such_runs(program, object, known)) &&
            !is_wrapped_above(program, {module, id}, object)) ||
           is_stored(program, attribute.text()))
         continue;
-      if (tree.ancestor(id, Kind::try_statement) != kNoNode || is_tested(program, {module, id}) ||
+      if (is_attempt({module, id}, attribute.text()) || is_tested(program, {module, id}) ||
           is_there_then(program, {module, id}, attribute.text()) ||
           stands_above(program, {module, id}, object))
         continue;
@@ -367,7 +339,8 @@ void check_wrapper_indirection(const Program& program, Report& report) {
   }
   for (const CallRef& save : program.calls(Api::torch_save))
     if (save.positional(0) && save.positional(0).kind() != Kind::call &&
-        facts::is_surely_wrapped(program, save.positional(0)))
+        (facts::is_surely_wrapped(program, save.positional(0)) ||
+         is_wrapped_above(program, save.ref(), save.positional(0))))
       tell_of_pickle(program, save, report);
 }
 

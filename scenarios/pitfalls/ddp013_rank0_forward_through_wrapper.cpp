@@ -138,7 +138,8 @@ bool is_named_after_batch_norm(const Program& program, const Wrap& wrap) {
   const auto says_so = [](std::string_view name) {
     const std::string plain = facts::lowered(name);
     for (const std::string_view word :
-         {"resnet", "resnext", "densenet", "mobilenet", "efficientnet", "shufflenet", "fasterrcnn"})
+         {"resnet", "resnext", "densenet", "mobilenet", "efficientnet", "shufflenet", "fasterrcnn",
+          "inception", "googlenet", "deeplab", "regnet", "hrnet", "yolo", "tacotron"})
       if (facts::contains(plain, word)) return true;
     return false;
   };

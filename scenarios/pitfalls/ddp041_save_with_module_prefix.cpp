@@ -1,3 +1,4 @@
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/bare_states.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
@@ -5,7 +6,9 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/saved_states.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -41,11 +44,9 @@ bool is_beside_unwrapping(const Program& program, Ref state) {
 
 // load_checkpoint(path, model, optimizer) of a file that is not at hand.
 bool restores_elsewhere(const Program& program, const CallRef& call) {
-  const std::string name = facts::lowered(call.call->name);
-  const bool of_checkpoint = facts::contains(name, "checkpoint") || facts::contains(name, "ckpt");
-  const bool reads = facts::contains(name, "load") || facts::contains(name, "restore") ||
-                     facts::contains(name, "resume");
-  return of_checkpoint && reads && !program.callee(call);
+  const std::string_view name = call.call->name;
+  return says_any(name, {"checkpoint", "ckpt"}) &&
+         says_any(name, {"load", "restore", "resume", "restart"}) && !program.callee(call);
 }
 
 // copy_state_dict(checkpoint["model"], model): a function of the project's own that restores.
@@ -57,7 +58,7 @@ bool hands_wrapper_to_loader(const Program& program) {
       if (made.name == "load_state_dict" ||
           (!elsewhere && !facts::contains(made.name, "_state_dict")))
         continue;
-      for (std::size_t i = 0; const Ref argument = call.positional(i); ++i) {
+      for (const Ref argument : facts::arguments_of(call)) {
         const Wrap* wrap = program.wrap_of(argument);
         if (wrap == nullptr) continue;
         // Above the wrapper the name still holds the bare model.
@@ -190,20 +191,6 @@ bool is_copy_of_wrapper(const Program& program, Ref object) {
   });
 }
 
-// torch.save(...), and save_checkpoint({...}, path) of a file that is not at hand.
-std::vector<CallRef> states_saved(const Program& program) {
-  std::vector<CallRef> out(program.calls(Api::torch_save).begin(),
-                           program.calls(Api::torch_save).end());
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const CallRef call{module, &made};
-      if (made.api == Api::none && facts::contains(facts::lowered(made.name), "save") &&
-          call.positional(0) && !program.callee(call))
-        out.push_back(call);
-    }
-  return out;
-}
-
 bool is_restored_after(const Program& program, Ref object, const CallRef& prepare) {
   for (const CallRef& load : program.calls_named("load_state_dict"))
     if (load.receiver() && load.receiver().text() == object.text() &&
@@ -216,20 +203,6 @@ bool is_surely_prepared(const Program& program, Ref object) {
   CallRef prepare = preparation_of_model(program, object);
   if (!prepare) prepare = preparation_of_wrapper(program, object);
   return prepare && !is_restored_after(program, object, prepare);
-}
-
-// What is saved: the first argument of torch.save; of a helper, whichever holds a state.
-std::vector<CallRef> states_in(const Program& program, const CallRef& save) {
-  std::vector<CallRef> states;
-  for (std::size_t i = 0; const Ref saved = save.positional(i); ++i) {
-    for (const CallRef& call : facts::calls_in(saved)) states.push_back(call);
-    for (const Ref item : facts::items_stored_in(saved))
-      for (const CallRef& call : facts::calls_in(item)) states.push_back(call);
-    for (const Source& source : program.sources(saved))
-      for (const CallRef& call : facts::calls_in(source.ref)) states.push_back(call);
-    if (save.call->api == Api::torch_save) break;
-  }
-  return states;
 }
 
 // A line of the text has one of the words, and no # above it.
@@ -264,8 +237,8 @@ void soften_if_stripped_beside(const Program& program, Finding& finding) {
 }
 
 void check_prepared_saves(const Program& program, Report& report) {
-  for (const CallRef& save : states_saved(program))
-    for (const CallRef& state : states_in(program, save)) {
+  for (const CallRef& save : calls_that_save(program))
+    for (const CallRef& state : calls_saved(program, save)) {
       if (state.call->name != "state_dict" || !state.receiver() ||
           !is_surely_prepared(program, state.receiver()) ||
           is_beside_unwrapping(program, state.ref()))
@@ -350,8 +323,8 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
   check_bare_state_into_wrapper(program, report);
   if (program.wraps().empty() && !changes_keys(program)) check_prepared_saves(program, report);
   if (program.wraps().empty() || handles_prefix(program) || loads_into_wrapper(program)) return;
-  for (const CallRef& save : states_saved(program)) {
-    for (const CallRef& state : states_in(program, save)) {
+  for (const CallRef& save : calls_that_save(program)) {
+    for (const CallRef& state : calls_saved(program, save)) {
       if (state.call->name != "state_dict" || !state.receiver()) continue;
       // Where only some runs wrap, the keys are not even the same in all of them.
       const bool always = facts::is_surely_wrapped(program, state.receiver()) ||

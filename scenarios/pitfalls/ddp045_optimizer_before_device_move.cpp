@@ -1,8 +1,10 @@
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/handed_out.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -15,11 +17,13 @@ using diagnose::Source;
 
 namespace {
 
-// model = SyncBatchNorm.convert_sync_batchnorm(model): the parameters are those of before.
+// model = SyncBatchNorm.convert_sync_batchnorm(model), convert_syncbn_model(model), DDP(model): the
+// parameters are those of before.
 bool keeps_parameters(const Program& program, Ref value, Ref model) {
   const CallRef call = program.as_call(value);
-  return call && (call.call->name == "convert_sync_batchnorm" || call.call->name == "compile") &&
-         call.positional(0) && call.positional(0).text() == model.text();
+  return call && call.positional(0) && call.positional(0).text() == model.text() &&
+         (call.call->api == Api::ddp || call.call->api == Api::data_parallel ||
+          says_any(call.call->name, {"sync", "compile"}));
 }
 
 // The name is given a new model between the optimizer and the move.
@@ -139,6 +143,31 @@ std::vector<CallRef> made_by_chosen_class(const Program& program) {
   return out;
 }
 
+// build_optimizer(args, model) of a file that is not at hand.
+bool builds_out_of_sight(const Program& program, const CallRef& call) {
+  const std::string_view name = call.call->name;
+  return call.call->api == Api::none && says_any(name, {"optimizer"}) &&
+         says_any(name, {"build", "make", "create", "get", "init", "setup", "configure"}) &&
+         !says_any(name, {"sched", "state", "param"}) && !program.callee(call) &&
+         !program.class_of_call(call) && !program.assigned_name(call.ref()).empty();
+}
+
+// What the optimizer is made for: a model that a helper is given, or those whose parameters it is.
+std::vector<Ref> models_of(const Program& program, const CallRef& optimizer) {
+  const Ref named = optimizer.keyword("params");
+  const Ref parameters = named ? named : optimizer.positional(0);
+  if (optimizer.call->api == Api::optimizer || !builds_out_of_sight(program, optimizer))
+    return parameters ? models_behind(program, parameters) : std::vector<Ref>{};
+  std::vector<Ref> out;
+  for (const Ref argument : facts::arguments_of(optimizer)) {
+    if (argument.kind() == diagnose::Kind::identifier ||
+        argument.kind() == diagnose::Kind::attribute)
+      out.push_back(argument);
+    for (const Ref model : models_behind(program, argument)) out.push_back(model);
+  }
+  return out;
+}
+
 // Net() and resnet50(), not create_model(args), which may have moved it already.
 bool is_built_on_cpu(const Program& program, Ref model) {
   const auto sources = program.sources(model);
@@ -191,11 +220,11 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
   for (const CallRef& made : program.calls_named("instantiate"))  // Hydra's
     if (made.keyword("params")) optimizers.push_back(made);
   for (const CallRef& made : made_by_chosen_class(program)) optimizers.push_back(made);
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls())
+      if (builds_out_of_sight(program, {module, &made})) optimizers.push_back({module, &made});
   for (const CallRef& optimizer : optimizers) {
-    const Ref named = optimizer.keyword("params");
-    const Ref parameters = named ? named : optimizer.positional(0);
-    if (!parameters) continue;
-    for (const Ref model : models_behind(program, parameters)) {
+    for (const Ref model : models_of(program, optimizer)) {
       for (const std::string_view method : {"to", "cuda"})
         for (const CallRef& move : program.calls_named(method)) {
           if (!move.receiver() || !program.same_variable(move.receiver(), model)) continue;

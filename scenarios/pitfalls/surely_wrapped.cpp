@@ -1,4 +1,5 @@
 // Whether a value is the wrapper in every run that uses GPUs.
+#include "scenarios/pitfalls/attribute_attempt.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
@@ -26,10 +27,7 @@ bool wraps_wherever_cuda_is(const Program& program, const Wrap& wrap) {
 bool is_conditional(const Program& program, Ref node) {
   const auto& tree = node.module->tree();
   if (tree.ancestor(node.node, diagnose::Kind::conditional) != diagnose::kNoNode) return true;
-  const diagnose::NodeId attempt = tree.ancestor(node.node, diagnose::Kind::try_statement);
-  if (attempt != diagnose::kNoNode)
-    for (const std::string_view caught : {"except:", "AttributeError", "except Exception"})
-      if (contains(tree.text(attempt), caught)) return true;
+  if (is_attempt(node, "state_dict")) return true;
   const auto guards = program.guards(node);
   return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
     if (program.rank_test(guard.condition) != diagnose::RankTest::none) return false;

@@ -1,0 +1,55 @@
+#include "scenarios/pitfalls/saved_states.hpp"
+
+#include "scenarios/pitfalls/argument_for.hpp"
+#include "scenarios/pitfalls/words.hpp"
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+
+namespace {
+
+bool is_named_saving(std::string_view name) {
+  return says_any(name, {"save", "checkpoint", "ckpt", "snapshot", "dump", "write", "export"}) &&
+         !says_any(name, {"load", "restore", "resume"});
+}
+
+// The calls of an expression, and those that the program's own functions in it give back:
+// {"model": weights_of(model)}.
+void add_calls(const Program& program, Ref expression, std::vector<CallRef>& out) {
+  for (const CallRef& call : facts::calls_in(expression)) {
+    out.push_back(call);
+    if (!program.callee(call)) continue;
+    for (const diagnose::Source& source : program.sources(call.ref()))
+      if (source.ref != call.ref())
+        for (const CallRef& below : facts::calls_in(source.ref)) out.push_back(below);
+  }
+}
+
+}  // namespace
+
+std::vector<CallRef> calls_that_save(const Program& program) {
+  std::vector<CallRef> out(program.calls(Api::torch_save).begin(),
+                           program.calls(Api::torch_save).end());
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (made.api == Api::none && is_named_saving(made.name) && !program.callee(call))
+        out.push_back(call);
+    }
+  return out;
+}
+
+std::vector<CallRef> calls_saved(const Program& program, const CallRef& save) {
+  std::vector<CallRef> out;
+  for (const Ref saved : facts::arguments_of(save)) {
+    add_calls(program, saved, out);
+    for (const Ref item : facts::items_stored_in(saved)) add_calls(program, item, out);
+    for (const diagnose::Source& source : program.sources(saved))
+      if (source.ref != saved) add_calls(program, source.ref, out);
+    if (save.call->api == Api::torch_save) break;
+  }
+  return out;
+}
+
+}  // namespace bench::pitfalls

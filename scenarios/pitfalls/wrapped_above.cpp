@@ -1,0 +1,88 @@
+#include "scenarios/pitfalls/wrapped_above.hpp"
+
+#include "scenarios/pitfalls/words.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Def;
+using diagnose::Field;
+using diagnose::Guard;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::Module;
+using diagnose::NodeId;
+using diagnose::Wrap;
+
+namespace {
+
+// args.optimizer == "sgd" has nothing to do with the option that wraps: it speaks neither of that
+// nor of devices.
+bool is_another_option(Ref condition, const std::vector<Guard>& around) {
+  if (says_any(condition.text(), {"attr", "isinstance", "dist", "parallel", "gpu", "cuda", "device",
+                                  "rank", "world", "dp", "multi", "single", "module", "wrap"}))
+    return false;
+  const auto& tree = condition.module->tree();
+  for (NodeId at = condition.node; at < tree[condition.node].last; ++at) {
+    if (tree[at].kind != Kind::identifier || tree[at].field == Field::object) continue;
+    for (const Guard& other : around)
+      if (facts::contains(other.condition.text(), tree.text(at))) return false;
+  }
+  return true;
+}
+
+// The wrapper is made in the value, or by the function of the program that the value calls.
+bool makes(const Program& program, Ref value, const Wrap& wrap) {
+  const Ref made = wrap.call.ref();
+  if (!value) return false;
+  if (value.module == made.module && value.module->tree().contains(value.node, made.node))
+    return true;
+  const CallRef call = program.as_call(value);
+  const auto helper = call ? program.callee(call) : diagnose::FunctionRef{};
+  return helper && helper == program.enclosing_function(made);
+}
+
+// The last line above the use, in its function, that gives the object a value.
+const Def* value_above(Ref use, Ref object, const Wrap& wrap) {
+  const Module& module = *use.module;
+  const bool attribute = object.kind() == Kind::attribute;
+  const auto& indices =
+      module.defs_of(attribute ? object.child(Field::attribute).text() : object.text(), attribute);
+  const Def* last = nullptr;
+  for (const std::uint32_t index : indices) {
+    const Def& def = module.defs()[index];
+    if (def.target >= use.node || module.text(def.target) != object.text() ||
+        module.function_of(def.target) != module.function_of(use.node))
+      continue;
+    // The else that does not wrap.
+    if (wrap.call.module == use.module && facts::exclusive(use.with(def.target), wrap.call.ref()))
+      continue;
+    last = &def;
+  }
+  return last;
+}
+
+}  // namespace
+
+bool is_wrapped_above(const Program& program, Ref use, Ref object) {
+  if (object.kind() != Kind::identifier && object.kind() != Kind::attribute) return false;
+  const Wrap* wrap = program.wrap_of(object);
+  if (wrap == nullptr) return false;
+  const Def* def = value_above(use, object, *wrap);
+  if (def == nullptr || !makes(program, use.with(def->value), *wrap) ||
+      facts::exclusive(use, use.with(def->target)))
+    return false;
+  auto around = program.guards(wrap->call.ref());
+  for (const Guard& guard : program.guards(use.with(def->target))) around.push_back(guard);
+  const auto guards = program.guards(use);
+  return std::all_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+    return program.rank_test(guard.condition) != diagnose::RankTest::none ||  // some rank comes by
+           is_another_option(guard.condition, around) ||
+           std::any_of(around.begin(), around.end(), [&](const Guard& other) {
+             return other.condition == guard.condition && other.holds == guard.holds;
+           });
+  });
+}
+
+}  // namespace bench::pitfalls

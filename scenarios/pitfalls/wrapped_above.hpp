@@ -1,0 +1,13 @@
+// Names that hold a wrapper in the runs that make one, below the line that may make it.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+// Below `if distributed: model = DDP(model)` in one function, or below the call of a helper that
+// may wrap, under no test of that kind and with no new value between: in the runs that wrap, the
+// object is the wrapper.
+bool is_wrapped_above(const Program& program, Ref use, Ref object);
+
+}  // namespace bench::pitfalls
