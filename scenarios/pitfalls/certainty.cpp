@@ -2,6 +2,7 @@
 
 #include "scenarios/pitfalls/as_configured.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/group_elsewhere.hpp"
 #include "scenarios/pitfalls/horovod_alone.hpp"
 #include "scenarios/pitfalls/other_names.hpp"
 #include "scenarios/pitfalls/overridden.hpp"
@@ -380,10 +381,8 @@ Certainty certainty_of_ranks(const Program& program) {
   if (alone) return Certainty::no;
   // What is wrapped in a script that a launcher starts is wrapped in ranks, though nothing here
   // joins them.
-  if (program.calls(Api::init_process_group).empty() && program.mentions("LOCAL_RANK"))
-    for (const Wrap& wrap : program.wraps())
-      if (wrap.kind == Wrapper::ddp && reach(program, wrap.call.ref(), 0) == Certainty::certain)
-        return Certainty::certain;
+  if (program.mentions("LOCAL_RANK") && wraps_for_a_group_elsewhere(program))
+    return Certainty::certain;
   if (launches_ranks(program)) return Certainty::certain;
   return always_in_a_group(program) || joins_out_of_sight(program) ? Certainty::certain : best;
 }
