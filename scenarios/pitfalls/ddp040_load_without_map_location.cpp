@@ -110,6 +110,15 @@ bool is_named_published(const std::string& path) {
          !holds_any(path, {"ckpt", "checkpoint", "resume", "best", "last", "epoch"});
 }
 
+bool is_named_checkpoint(std::string_view words) {
+  return holds_any(words, {"resume", "best", "last", "latest", "ckpt", "checkpoint", "snapshot"});
+}
+
+// A run has written the file.
+bool says_more_than_checkpoint(std::string_view words) {
+  return holds_any(words, {"resume", "best", "last", "latest"});
+}
+
 // if pretrained: model.load_state_dict(torch.load(path))
 bool is_asked_for_pretrained(const Program& program, const CallRef& load) {
   return program.under(load.ref(), [](Ref condition, bool holds) {
@@ -119,11 +128,13 @@ bool is_asked_for_pretrained(const Program& program, const CallRef& load) {
 
 // Weights that someone published are on the CPU as a rule; what a run of the program wrote is on
 // its GPU. Where its name speaks of the first, the finding is a note.
-bool is_of_a_run(const Program& program, const CallRef& load) {
+bool is_of_a_run(const Program& program, const CallRef& load, std::string_view words) {
   if (restores_a_run(program, load) || is_of_a_wrapper(program, load)) return true;
   if (is_whole_module(program, load) && pickles_modules(program)) return true;
   const std::string path = facts::lowered(load.argument(0, "f").text());
-  if (is_named_published(path) || is_asked_for_pretrained(program, load)) return false;
+  if (is_named_published(path) ||
+      (is_asked_for_pretrained(program, load) && !is_named_checkpoint(words)))
+    return false;
   // Part of a model that loads itself where it is made.
   const auto cls = program.enclosing_class(load.ref());
   return !cls || !program.derives_from(cls, Api::module_class);
@@ -134,7 +145,7 @@ bool is_of_a_run(const Program& program, const CallRef& load) {
 // weights, more than a word for checkpoints has to say so. Cached samples have no device.
 bool becomes_a_model(const Program& program, const CallRef& load, std::string_view words) {
   if (is_restored(program, load) || is_whole_module(program, load) ||
-      holds_any(words, {"resume", "best", "last", "latest"}))
+      says_more_than_checkpoint(words))
     return true;
   return (restores_a_run(program, load) || is_of_a_wrapper(program, load)) &&
          is_filled_in(program, load);
@@ -181,9 +192,9 @@ void check_load_without_map_location(const Program& program, Report& report) {
     if (facts::only_without_distribution(program, load.ref()) ||
         !facts::is_reachable(program, load.ref()))
       continue;
-    const bool surely = is_of_a_run(program, load) && !saves_from_cpu(program) &&
+    const bool surely = is_of_a_run(program, load, words) && !saves_from_cpu(program) &&
                         becomes_a_model(program, load, words);
-    if (prepared && !(surely && (restores_a_run(program, load) ||
+    if (prepared && !(surely && (restores_a_run(program, load) || is_named_checkpoint(words) ||
                                  (lightning && holds_a_lightning_state(load)))))
       continue;
     Finding& finding = report.at(
