@@ -21,9 +21,10 @@ bool tells_its_class(std::string_view name) {
              std::end(kOfLibraries);
 }
 
-// C(...) of a class of the program that derives from DistributedSampler.
+// C(...) of a class of the program that derives from DistributedSampler or DataLoader.
 bool makes_kind_of(const Program& program, CallRef call, Api api) {
-  if (api != Api::distributed_sampler || call.call->api != Api::none) return false;
+  const bool is_asked = api == Api::distributed_sampler || api == Api::data_loader;
+  if (!is_asked || call.call->api != Api::none) return false;
   const ClassRef cls = program.class_of_call(call);
   return cls && program.derives_from(cls, api);
 }

@@ -14,6 +14,7 @@ const std::vector<NodeId> kNoNodes;
 constexpr std::pair<std::string_view, std::string_view> kStarNames[] = {
     {"nn", "torch.nn"},
     {"DistributedDataParallel", "torch.nn.parallel.DistributedDataParallel"},
+    {"DDP", "torch.nn.parallel.DistributedDataParallel"},
     {"DataParallel", "torch.nn.DataParallel"},
     {"DistributedSampler", "torch.utils.data.distributed.DistributedSampler"},
     {"DataLoader", "torch.utils.data.DataLoader"},

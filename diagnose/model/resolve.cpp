@@ -231,6 +231,7 @@ void Resolver::follow_parameter(const Module& module, const Def& def, int elemen
   const bool is_self = is_method && index == 0;
   if (is_self || (index == (is_method ? 1U : 0U) && program_.is_spawned(here)))
     return emit(target, element, Source::How::parameter);
+  bool is_left_out = false;
   for (const CallRef& site : program_.call_sites({&module, function})) {
     Ref value = site.keyword(def.name);
     if (!value) value = site.positional(is_method ? index - 1 : index);
@@ -238,9 +239,10 @@ void Resolver::follow_parameter(const Module& module, const Def& def, int elemen
       follow(value, element, depth + 1);
     else
       follow_splatted(site, def.name, depth);
+    is_left_out = is_left_out || (!value && !site.has_splat());
   }
   follow_spawned(*function, index, element, depth);
-  if (out.size() == before && def.value != kNoNode)
+  if ((is_left_out || out.size() == before) && def.value != kNoNode)
     follow({&module, def.value}, element, depth + 1);
   if (out.size() == before) emit(target, element, Source::How::parameter);
 }

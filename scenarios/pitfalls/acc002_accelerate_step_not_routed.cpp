@@ -376,6 +376,14 @@ void check_prepared_in_one_branch(const Program& program, Report& report) {
     }
 }
 
+// What prepare() is passed may be the loader of the loop: a list of everything, what a call gives
+// back, and attributes but for those that have names of other things (self.model).
+bool may_be_loader(Ref argument, const TrainingLoop& loop) {
+  if (argument.kind() == Kind::identifier) return false;
+  return argument.kind() != Kind::attribute || argument.text() == loop.iterable.text() ||
+         says_any(argument.text(), {"load", "data", "dl", "iter", "batch", "train"});
+}
+
 }  // namespace
 
 void check_accelerate_step_not_routed(const Program& program, Report& report) {
@@ -416,8 +424,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
         for (const char* method : {"prepare", "prepare_data_loader"})
           for (const CallRef& prepare : program.calls_named(method))
             for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i) {
-              prepared = prepared || argument.text() == name ||
-                         argument.kind() == Kind::list_splat || argument.kind() != Kind::identifier;
+              prepared = prepared || argument.text() == name || may_be_loader(argument, loop);
               for (const Source& source : program.sources(argument))
                 prepared = prepared || source.ref == loader.ref() ||
                            (name.empty() && source.how != Source::How::value);

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 namespace bench::pitfalls {
@@ -176,6 +177,28 @@ void check_schedulers_of_steps(const Program& program, Report& report) {
   }
 }
 
+// total = len(loader) * epochs, between prepare() and the scheduler that is made for it.
+bool is_counted_between(const Program& program, const CallRef& prepare, const CallRef& scheduler,
+                        const std::string& length) {
+  const auto assignments = assignments_in(body_around(program, scheduler.ref()));
+  const VariableNames names = behind(variables_in(scheduler.ref()), assignments);
+  return std::any_of(assignments.begin(), assignments.end(), [&](const Assigned& each) {
+    return each.value && names.contains(each.name) && each.target > prepare.call->node &&
+           each.target < scheduler.call->node && facts::contains(each.value.text(), length);
+  });
+}
+
+// The scheduler is made for as many steps as a loader has batches that prepare() is passed above.
+bool counts_prepared_batches(const Program& program, const CallRef& prepare,
+                             const CallRef& scheduler, Ref loader) {
+  if ((loader.kind() != Kind::identifier && loader.kind() != Kind::attribute) ||
+      prepare.call->node > scheduler.call->node)
+    return false;
+  const std::string length = "len(" + std::string(loader.text()) + ")";
+  return facts::contains(scheduler.module->text(scheduler.call->node), length) ||
+         (!steps_once(program) && is_counted_between(program, prepare, scheduler, length));
+}
+
 }  // namespace
 
 void check_accelerate_scheduler_steps(const Program& program, Report& report) {
@@ -187,8 +210,7 @@ void check_accelerate_scheduler_steps(const Program& program, Report& report) {
   const auto prepares = program.calls_named("prepare");
   for (const CallRef& scheduler : program.calls(Api::scheduler)) {
     const std::string_view name = program.assigned_name(scheduler.ref());
-    if (name.empty() || !facts::contains(scheduler.module->text(scheduler.call->node), "len("))
-      continue;
+    if (name.empty()) continue;
     bool after = false;
     bool prepared = false;
     for (const CallRef& prepare : prepares) {
@@ -198,10 +220,7 @@ void check_accelerate_scheduler_steps(const Program& program, Report& report) {
       for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i) {
         prepared =
             prepared || (argument.text() == name && prepare.call->node > scheduler.call->node);
-        const bool counts = argument.kind() == Kind::identifier &&
-                            facts::contains(scheduler.module->text(scheduler.call->node),
-                                            "len(" + std::string(argument.text()) + ")");
-        after = after || (counts && prepare.call->node < scheduler.call->node);
+        after = after || counts_prepared_batches(program, prepare, scheduler, argument);
       }
     }
     if (!prepared || !after) continue;

@@ -27,10 +27,29 @@ bool synchronises_by_hand(const Program& program) {
          program.mentions("\"no_sync\"") || program.mentions("'no_sync'");
 }
 
+// def __init__(self, passes=1) of a class, or def train(passes=1), that only other files call: they
+// may give another number.
+bool is_offered_default(const Program& program, Ref count) {
+  const auto sources = program.sources(count);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    const auto& module = *source.ref.module;
+    const NodeId node = module.tree().ancestor(source.ref.node, Kind::function);
+    const diagnose::Function* function =
+        node == diagnose::kNoNode ? nullptr : module.function_at(node);
+    if (function == nullptr || module.tree().contains(function->body, source.ref.node))
+      return false;
+    const auto owner = program.enclosing_class(source.ref);
+    const bool is_made =
+        owner && function->name == "__init__" && !program.calls_named(owner.cls->name).empty();
+    return !is_made && program.call_sites({&module, function}).empty();
+  });
+}
+
 // An option whose default is 1 is there to be raised, unless the launch lines leave it there.
 bool is_always_one(const Program& program, Ref count) {
   const diagnose::Value value = program.evaluate(count);
-  return value.is_integer() && value.integer == 1 && !value.is_default;
+  return value.is_integer() && value.integer == 1 && !value.is_default &&
+         !is_offered_default(program, count);
 }
 
 // "passes" in config, hasattr(args, "passes"), args.passes is not None: whether it was set at all.
@@ -86,17 +105,25 @@ bool is_one_as_launched(const Program& program, Ref count) {
   });
 }
 
+// range(k), and batch.chunk(k), torch.split(batch, n) or micro_batches: the parts of one batch.
+bool goes_over_parts(const Program& program, Ref inner) {
+  const Ref parts = program.strip_iterable(inner.child(Field::right));
+  const CallRef call = program.as_call(parts);
+  if (call && call.call->name == "range") return !is_always_one(program, call.positional(0));
+  const std::string text = facts::lowered(parts.text());
+  return facts::contains(text, ".chunk(") || facts::contains(text, "split(") ||
+         facts::contains(text, "micro");
+}
+
 // for part in range(k): model(part), backward(); the step comes behind the loop.
 bool follows_micro_batches(const Program& program, const TrainingLoop& loop, const CallRef& step) {
   for (const CallRef& backward : loop.backwards) {
     const Ref inner = program.innermost_loop(backward.ref());
     if (!inner || inner.kind() != Kind::for_statement || inner.module != step.module ||
         step.call->node < inner.module->tree()[inner.node].last ||
-        program.enclosing_function(inner) != program.enclosing_function(step.ref()))
+        program.enclosing_function(inner) != program.enclosing_function(step.ref()) ||
+        !program.innermost_loop(inner) || !goes_over_parts(program, inner))
       continue;
-    const CallRef range = program.as_call(program.strip_iterable(inner.child(Field::right)));
-    if (!range || range.call->name != "range") continue;
-    if (is_always_one(program, range.positional(0))) continue;
     const auto inside = [&](const CallRef& call) {
       return call.module == inner.module &&
              inner.module->tree().contains(inner.node, call.call->node);
@@ -105,9 +132,10 @@ bool follows_micro_batches(const Program& program, const TrainingLoop& loop, con
     for (const std::string_view name : {"step", "zero_grad"})
       for (const CallRef& call : program.calls_named(name))
         steps_inside = steps_inside || inside(call);
-    for (const auto& forward : program.forward_calls())
-      if (!steps_inside && forward.wrap->kind == diagnose::Wrapper::ddp && inside(forward.call))
-        return true;
+    // model.module(part) goes past the wrapper, which has nothing to reduce then.
+    const std::string_view body = inner.child(Field::body).text();
+    if (!steps_inside && !facts::contains(body, ".module(") && !facts::contains(body, ".module."))
+      return true;
   }
   return false;
 }
@@ -208,6 +236,16 @@ constexpr std::string_view kUnderAccumulate =
     "Pass gradient_accumulation_steps to Accelerator, and run the body of the loop under "
     "accelerator.accumulate(model).";
 
+// The optimizer, or a scaler that steps it, by what it comes from or by its name. opt.step(loss) is
+// that of an optimizer which differentiates through its steps.
+bool steps_optimizer(const Program& program, const CallRef& step) {
+  const Ref receiver = step.receiver();
+  const std::string name = facts::lowered(receiver.text());
+  return program.comes_from(receiver, Api::optimizer) ||
+         program.comes_from(receiver, Api::grad_scaler) || facts::contains(name, "optim") ||
+         facts::contains(name, "scaler") || (name.ends_with("opt") && !step.positional(0));
+}
+
 }  // namespace
 
 void check_accumulation_without_no_sync(const Program& program, Report& report) {
@@ -217,16 +255,18 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
   for (const CallRef& step : steps_of(program)) {
     const Ref receiver = step.receiver();
     if (!receiver || facts::contains(facts::lowered(receiver.text()), "sched")) continue;
-    const bool steps_weights = program.comes_from(receiver, Api::optimizer) ||
-                               program.comes_from(receiver, Api::grad_scaler) ||
-                               facts::contains(facts::lowered(receiver.text()), "optim");
+    const bool steps_weights = steps_optimizer(program, step);
     const TrainingLoop* loop = facts::training_loop_of(program, step.ref());
     if (!steps_weights) continue;
     const auto& loops = program.training_loops();
-    if (!prepared && std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& training) {
-          return follows_micro_batches(program, training, step);
+    if (std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& training) {
+          return (!prepared || is_routed(program, training)) &&
+                 follows_micro_batches(program, training, step);
         })) {
-      report.at(step.ref(), Confidence::likely, std::string(kWasted)).help = kUnderNoSync;
+      Finding& finding = report.at(step.ref(), Confidence::likely,
+                                   std::string(prepared ? kWastedByAccelerate : kWasted));
+      tell_as_note(finding, why_no_ddp(program, prepared));
+      finding.help = prepared ? kUnderAccumulate : kUnderNoSync;
       return;
     }
     if (loop == nullptr || (prepared && !is_routed(program, *loop))) continue;

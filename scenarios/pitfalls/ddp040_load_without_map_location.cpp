@@ -40,7 +40,7 @@ bool is_checkpoint(const Program& program, const CallRef& load, std::string_view
     return true;
   const auto& tree = load.module->tree();
   return facts::contains(tree.text(statement_of(load.ref()).node), "load_state_dict") ||
-         is_whole_module(program, load);
+         is_whole_module(program, load) || is_restored(program, load);
 }
 
 // The state of a scheduler or of a GradScaler is numbers: there is nothing to put on a GPU.
@@ -76,48 +76,79 @@ bool holds_a_lightning_state(const CallRef& load) {
          (facts::contains(text, "[\"state_dict\"]") || facts::contains(text, "['state_dict']"));
 }
 
+// The text from the load on, up to where the function loads another file.
+std::string_view text_below(const Program& program, const CallRef& load) {
+  const auto& tree = load.module->tree();
+  const FunctionRef function = program.enclosing_function(load.ref());
+  const auto begin = tree[load.call->node].begin;
+  auto end = function ? tree[function.function->body].end
+                      : static_cast<std::uint32_t>(tree.source().size());
+  for (const CallRef& other : program.calls(Api::torch_load))
+    if (other.module == load.module && other.call->node > load.call->node &&
+        program.enclosing_function(other.ref()) == function &&
+        other.argument(0, "f").text() != load.argument(0, "f").text())
+      end = std::min(end, tree[other.call->node].begin);
+  return std::string_view(tree.source()).substr(begin, end - begin);
+}
+
 // The keys of the file may begin with "module.", seven letters that are cut off: the state of a
 // wrapper, which was on its GPU.
 bool is_of_a_wrapper(const Program& program, const CallRef& load) {
-  const FunctionRef function = program.enclosing_function(load.ref());
-  for (const CallRef& other : program.calls(Api::torch_load))
-    if (program.enclosing_function(other.ref()) == function &&
-        other.argument(0, "f").text() != load.argument(0, "f").text())
-      return false;
-  const auto& tree = load.module->tree();
-  return holds_any(function ? tree.text(function.function->body) : std::string_view(tree.source()),
-                   {".replace('module.'", ".replace(\"module.\"", ".removeprefix('module.')",
-                    ".removeprefix(\"module.\")", "[7:]", "[len('module.'):]",
-                    "[len(\"module.\"):]", ".startswith('module.')", ".startswith(\"module.\")"});
+  return holds_any(text_below(program, load),
+                   {".replace('module.", ".replace(\"module.", ".removeprefix('module.",
+                    ".removeprefix(\"module.", "[7:]", "[len('module.", "[len(\"module.",
+                    ".startswith('module.", ".startswith(\"module.", ".split('module.",
+                    ".split(\"module.", "== 'module.", "== \"module."});
+}
+
+// Words for weights that someone published, and those of networks, which name the checkpoints of a
+// run as well.
+bool is_named_published(const std::string& path) {
+  if (holds_any(path, {"pretrain", "pre_train", "backbone", "weights_path", "model_path", "init_"}))
+    return true;
+  return holds_any(path, {"imagenet", "resnet", "vgg", "clip", "bert", "hub"}) &&
+         !holds_any(path, {"ckpt", "checkpoint", "resume", "best", "last", "epoch"});
+}
+
+bool is_named_checkpoint(std::string_view words) {
+  return holds_any(words, {"resume", "best", "last", "latest", "ckpt", "checkpoint", "snapshot"});
+}
+
+// A run has written the file.
+bool says_more_than_checkpoint(std::string_view words) {
+  return holds_any(words, {"resume", "best", "last", "latest"});
+}
+
+// if pretrained: model.load_state_dict(torch.load(path))
+bool is_asked_for_pretrained(const Program& program, const CallRef& load) {
+  return program.under(load.ref(), [](Ref condition, bool holds) {
+    return holds && facts::contains(facts::lowered(condition.text()), "pretrain");
+  });
 }
 
 // Weights that someone published are on the CPU as a rule; what a run of the program wrote is on
-// its GPU. Where nothing tells one from the other, the finding is a note.
+// its GPU. Where its name speaks of the first, the finding is a note.
 bool is_of_a_run(const Program& program, const CallRef& load, std::string_view words) {
   if (restores_a_run(program, load) || is_of_a_wrapper(program, load)) return true;
   if (is_whole_module(program, load) && pickles_modules(program)) return true;
   const std::string path = facts::lowered(load.argument(0, "f").text());
-  if (holds_any(path, {"pretrain", "backbone", "weights_path", "model_path", "init_"}))
+  if (is_named_published(path) ||
+      (is_asked_for_pretrained(program, load) && !is_named_checkpoint(words)))
     return false;
   // Part of a model that loads itself where it is made.
   const auto cls = program.enclosing_class(load.ref());
-  if (cls && program.derives_from(cls, Api::module_class)) return false;
-  for (const CallRef& save : program.calls(Api::torch_save)) {
-    const Ref saved = save.argument(1, "f");
-    if (saved && saved.text() == load.argument(0, "f").text()) return true;
-  }
-  return holds_any(words, {"ckpt", "checkpoint", "resume", "snapshot", "best", "last", "latest",
-                           "restore", "final", "epoch"});
+  return !cls || !program.derives_from(cls, Api::module_class);
 }
 
-// What was loaded is restored, or is the model. Where another dictionary is filled with parts of
-// it, as with published weights, the file has to be one that a run has written, by more than a word
-// for checkpoints.
+// What was loaded is restored, or is the model; the file of a past run goes to its GPU as a whole,
+// whatever is taken from it. Where another dictionary is filled with parts of it, as with published
+// weights, more than a word for checkpoints has to say so. Cached samples have no device.
 bool becomes_a_model(const Program& program, const CallRef& load, std::string_view words) {
-  if (is_restored(program, load) || is_whole_module(program, load)) return true;
-  const bool own = restores_a_run(program, load) || is_of_a_wrapper(program, load) ||
-                   holds_any(words, {"resume", "best", "last", "latest"});
-  return own && is_filled_in(program, load);
+  if (is_restored(program, load) || is_whole_module(program, load) ||
+      says_more_than_checkpoint(words))
+    return true;
+  return (restores_a_run(program, load) || is_of_a_wrapper(program, load)) &&
+         is_filled_in(program, load);
 }
 
 // DDP(model, device_ids=[args.gpu]): only GPUs have ids.
@@ -163,7 +194,7 @@ void check_load_without_map_location(const Program& program, Report& report) {
       continue;
     const bool surely = is_of_a_run(program, load, words) && !saves_from_cpu(program) &&
                         becomes_a_model(program, load, words);
-    if (prepared && !(surely && (restores_a_run(program, load) ||
+    if (prepared && !(surely && (restores_a_run(program, load) || is_named_checkpoint(words) ||
                                  (lightning && holds_a_lightning_state(load)))))
       continue;
     Finding& finding = report.at(

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/as_configured.hpp"
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/wrapped_ranks.hpp"
 #include "scenarios/pitfalls/tested_callers.hpp"
 
 #include <algorithm>
@@ -111,7 +112,9 @@ std::string Doubts::about(const Rule& rule, Ref where) {
   if (is_listed(kOfEveryRank, rule.id) && starts_one_process(program_))
     return "its launch line starts one process";
   const bool any_wrapper = is_listed(kOfWrapper, rule.id) && program_.has_data_parallel();
-  if (!any_wrapper && !starts_ranks()) return "nothing here shows that several processes run it";
+  if (!any_wrapper && !starts_ranks() &&
+      (!wraps_for_others(program_) || asks_callers_for_the_rank(program_, rule.id)))
+    return "nothing here shows that several processes run it";
   if (certainty_of_reach(program_, where) != Certainty::certain)
     return "no call that can be followed leads here";
   if (only_in_parent(program_, where)) return "only the process that starts the ranks comes by";

@@ -40,6 +40,15 @@ bool is_named_loader(const Program& program, const CallRef& call) {
          !program.class_of_call(call);
 }
 
+// Background(data, sampler=sampler) of a class of the program that derives from DataLoader.
+bool is_derived_loader(const Program& program, const CallRef& call) {
+  if (call.call->api != Api::none) return false;
+  const diagnose::ClassRef cls = program.class_of_call(call);
+  return cls && program.derives_from(cls, Api::data_loader) &&
+         (call.keyword("sampler") || call.keyword("batch_sampler") ||
+          !program.method(cls, "__init__"));
+}
+
 }  // namespace
 
 std::vector<CallRef> loaders_of(const Program& program, Ref iterable) {
@@ -52,7 +61,8 @@ std::vector<CallRef> loaders_of(const Program& program, Ref iterable) {
       continue;
     }
     const CallRef call = program.as_call(source.ref);
-    if (call && (call.call->api == Api::data_loader || is_named_loader(program, call)))
+    if (call && (call.call->api == Api::data_loader || is_named_loader(program, call) ||
+                 is_derived_loader(program, call)))
       out.push_back(call);
   }
   return out;

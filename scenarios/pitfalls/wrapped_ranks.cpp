@@ -11,6 +11,15 @@ using diagnose::Wrap;
 
 namespace {
 
+template <typename Accepts>
+bool surely_wraps(const Program& program, const Accepts& accepts) {
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+    return wrap.kind == diagnose::Wrapper::ddp && accepts(wrap) &&
+           certainty_of_reach(program, wrap.call.ref()) == Certainty::certain;
+  });
+}
+
 // A file that others use may be started as one process, unless it asks a launcher's environment.
 bool is_of_script(const Program& program, const Wrap& wrap) {
   if (program.mentions("LOCAL_RANK")) return true;
@@ -21,11 +30,18 @@ bool is_of_script(const Program& program, const Wrap& wrap) {
 }  // namespace
 
 bool wraps_in_ranks(const Program& program) {
-  const auto& wraps = program.wraps();
-  return !program.is_notebook() && std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
-    return wrap.kind == diagnose::Wrapper::ddp && is_of_script(program, wrap) &&
-           certainty_of_reach(program, wrap.call.ref()) == Certainty::certain;
-  });
+  return !program.is_notebook() &&
+         surely_wraps(program, [&](const Wrap& wrap) { return is_of_script(program, wrap); });
+}
+
+bool wraps_for_others(const Program& program) {
+  return program.calls(diagnose::Api::init_process_group).empty() &&
+         surely_wraps(program,
+                      [&](const Wrap& wrap) { return wrap.call.module == &program.root(); });
+}
+
+bool asks_callers_for_the_rank(const Program& program, std::string_view rule) {
+  return (rule == "DDP026" || rule == "DDP039") && !program.root().has_main_guard();
 }
 
 }  // namespace bench::pitfalls::facts
