@@ -6,6 +6,7 @@ namespace bench::diagnose {
 namespace {
 
 constexpr int kAliasDepth = 6;
+constexpr int kMaxDepth = 8;  // dictionaries and partial calls within each other
 
 const std::vector<std::uint32_t> kNoDefs;
 const std::vector<NodeId> kNoNodes;
@@ -198,10 +199,14 @@ std::size_t Module::positional_count(NodeId call) const {
 // each branch of an if may have one of its own.
 const Def* Module::last_value_above(NodeId name) const {
   const auto& defs = defs_of(text(name), false);
-  if (defs.size() == 1) return &defs_[defs.front()];
+  // options = dict(lr=0.1, **options): the name in the value is what it was above.
+  const auto holds = [&](const Def& def) {
+    return def.value != kNoNode && tree_.contains(def.value, name);
+  };
+  if (defs.size() == 1) return holds(defs_[defs.front()]) ? nullptr : &defs_[defs.front()];
   const Def* last = nullptr;
   for (const std::uint32_t index : defs)
-    if (const Def& def = defs_[index]; def.target < name &&
+    if (const Def& def = defs_[index]; def.target < name && !holds(def) &&
                                        function_of(def.target) == function_of(name) &&
                                        (last == nullptr || def.target > last->target))
       last = &def;
@@ -213,11 +218,11 @@ const Def* Module::last_value_above(NodeId name) const {
 }
 
 // Value of `name` in a dictionary literal, or in dict(...), behind a ** argument.
-NodeId Module::splatted_value(NodeId dictionary, std::string_view name) const {
+NodeId Module::splatted_value(NodeId dictionary, std::string_view name, int depth) const {
   if (dictionary == kNoNode) return kNoNode;
   const Kind kind = tree_[dictionary].kind;
   if (kind == Kind::call && text(tree_.child(dictionary, Field::function)) == "dict")
-    return keyword(dictionary, name);
+    return keyword(dictionary, name, depth + 1);
   if (kind == Kind::identifier) {
     // options["name"] = value, above the call in the same function
     for (const std::string_view quote : {"\"", "'"}) {
@@ -233,7 +238,7 @@ NodeId Module::splatted_value(NodeId dictionary, std::string_view name) const {
     if (def == nullptr || def->kind != DefKind::assign) return kNoNode;
     const NodeId value = def->value;
     if (value == kNoNode || tree_[value].kind == Kind::identifier) return kNoNode;
-    return splatted_value(value, name);
+    return splatted_value(value, name, depth + 1);
   }
   if (kind != Kind::dictionary) return kNoNode;
   for (NodeId at = tree_[dictionary].first_child; at != kNoNode; at = tree_[at].next_sibling) {
@@ -244,20 +249,22 @@ NodeId Module::splatted_value(NodeId dictionary, std::string_view name) const {
   return kNoNode;
 }
 
-NodeId Module::keyword(NodeId call, std::string_view name) const {
+// options = dict(lr=0.1, **options) in a loop is made of itself.
+NodeId Module::keyword(NodeId call, std::string_view name, int depth) const {
+  if (depth > kMaxDepth) return kNoNode;
   const NodeId list = tree_.child(call, Field::arguments);
   if (list == kNoNode) return kNoNode;
   for (NodeId at = tree_[list].first_child; at != kNoNode; at = tree_[at].next_sibling) {
     if (tree_[at].kind == Kind::keyword_argument && text(tree_.child(at, Field::name)) == name)
       return tree_.child(at, Field::value);
     if (tree_[at].kind == Kind::dictionary_splat) {
-      const NodeId value = splatted_value(tree_[at].first_child, name);
+      const NodeId value = splatted_value(tree_[at].first_child, name, depth + 1);
       if (value != kNoNode) return value;
     }
   }
   // What partial has bound; the partial itself is no call of a partial.
   const NodeId bound = bound_call(*this, call);
-  return bound == kNoNode || bound == call ? kNoNode : keyword(bound, name);
+  return bound == kNoNode || bound == call ? kNoNode : keyword(bound, name, depth + 1);
 }
 
 NodeId Module::argument(NodeId call, std::size_t index, std::string_view name) const {
@@ -265,15 +272,27 @@ NodeId Module::argument(NodeId call, std::size_t index, std::string_view name) c
   return by_keyword != kNoNode ? by_keyword : positional(call, index);
 }
 
-bool Module::has_splat(NodeId call) const {
-  if (const NodeId bound = bound_call(*this, call);
-      bound != kNoNode && bound != call && has_splat(bound))
-    return true;
-  const NodeId list = tree_.child(call, Field::arguments);
+namespace {
+
+bool splats(const SyntaxTree& tree, NodeId call) {
+  const NodeId list = tree.child(call, Field::arguments);
   if (list == kNoNode) return false;
-  for (NodeId at = tree_[list].first_child; at != kNoNode; at = tree_[at].next_sibling)
-    if (tree_[at].kind == Kind::dictionary_splat || tree_[at].kind == Kind::list_splat) return true;
+  for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::dictionary_splat || tree[at].kind == Kind::list_splat) return true;
   return false;
+}
+
+}  // namespace
+
+bool Module::has_splat(NodeId call) const {
+  NodeId bound = bound_call(*this, call);
+  for (int depth = 0; bound != kNoNode && bound != call && depth < kMaxDepth; ++depth) {
+    if (splats(tree_, bound)) return true;
+    const NodeId inner = bound_call(*this, bound);
+    if (inner == bound) break;
+    bound = inner;
+  }
+  return splats(tree_, call);
 }
 
 }  // namespace bench::diagnose

@@ -118,7 +118,7 @@ class Module {
 
   // Arguments of a call: positional by index, then by keyword; splatted literal dictionaries count.
   NodeId positional(NodeId call, std::size_t index) const;
-  NodeId keyword(NodeId call, std::string_view name) const;
+  NodeId keyword(NodeId call, std::string_view name) const { return keyword(call, name, 0); }
   NodeId argument(NodeId call, std::size_t index, std::string_view name) const;
   std::size_t positional_count(NodeId call) const;
   bool has_splat(NodeId call) const;
@@ -127,7 +127,8 @@ class Module {
   friend class ModuleBuilder;
   std::string qualified(NodeId expression, int depth) const;
   const Def* last_value_above(NodeId name) const;
-  NodeId splatted_value(NodeId dictionary, std::string_view name) const;
+  NodeId keyword(NodeId call, std::string_view name, int depth) const;
+  NodeId splatted_value(NodeId dictionary, std::string_view name, int depth) const;
 
   std::string path_;
   std::string dotted_name_;

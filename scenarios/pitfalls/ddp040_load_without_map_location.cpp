@@ -127,7 +127,7 @@ bool is_asked_for_pretrained(const Program& program, const CallRef& load) {
 }
 
 // Weights that someone published are on the CPU as a rule; what a run of the program wrote is on
-// its GPU. Where its name speaks of the first, the finding is a note.
+// its GPU. Where nothing tells one from the other, the finding is a note.
 bool is_of_a_run(const Program& program, const CallRef& load, std::string_view words) {
   if (restores_a_run(program, load) || is_of_a_wrapper(program, load)) return true;
   if (is_whole_module(program, load) && pickles_modules(program)) return true;
@@ -137,7 +137,12 @@ bool is_of_a_run(const Program& program, const CallRef& load, std::string_view w
     return false;
   // Part of a model that loads itself where it is made.
   const auto cls = program.enclosing_class(load.ref());
-  return !cls || !program.derives_from(cls, Api::module_class);
+  if (cls && program.derives_from(cls, Api::module_class)) return false;
+  for (const CallRef& save : program.calls(Api::torch_save)) {
+    const Ref saved = save.argument(1, "f");
+    if (saved && saved.text() == load.argument(0, "f").text()) return true;
+  }
+  return is_named_checkpoint(words) || holds_any(words, {"restore", "final", "epoch"});
 }
 
 // What was loaded is restored, or is the model; the file of a past run goes to its GPU as a whole,

@@ -46,7 +46,13 @@ bool contains(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
 
-std::optional<int> cuda_index(const Program& program, Ref device) {
+namespace {
+
+// gpu = torch.device(gpu) in a loop comes from itself.
+constexpr int kDevicesWithin = 4;
+
+std::optional<int> cuda_index(const Program& program, Ref device, int depth) {
+  if (depth > kDevicesWithin) return std::nullopt;
   std::optional<int> found;
   // Of several devices, as in devices[rank], none is the one.
   const auto is_another = [&](int index) { return found && *found != index; };
@@ -54,7 +60,7 @@ std::optional<int> cuda_index(const Program& program, Ref device) {
     if (source.how != Source::How::value) return std::nullopt;
     if (const CallRef call = program.as_call(source.ref);
         call && call.call->api == Api::torch_device) {
-      auto index = cuda_index(program, call.positional(0));
+      auto index = cuda_index(program, call.positional(0), depth + 1);
       if (const Ref second = call.positional(1); second && index) {
         const Value number = program.evaluate(second);
         if (!number.is_integer() || number.is_default) return std::nullopt;
@@ -72,6 +78,12 @@ std::optional<int> cuda_index(const Program& program, Ref device) {
     if (index) found = index;
   }
   return found;
+}
+
+}  // namespace
+
+std::optional<int> cuda_index(const Program& program, Ref device) {
+  return cuda_index(program, device, 0);
 }
 
 std::optional<std::int64_t> visible_gpus(const Program& program) {
