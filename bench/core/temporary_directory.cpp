@@ -9,7 +9,10 @@
 namespace bench {
 
 TemporaryDirectory::TemporaryDirectory() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "bench-XXXXXX").string();
+  std::error_code error;
+  const std::filesystem::path system = std::filesystem::temp_directory_path(error);
+  if (error) throw MachineError("no directory for temporary files: " + error.message());
+  std::string pattern = (system / "bench-XXXXXX").string();
   if (::mkdtemp(pattern.data()) == nullptr) throw MachineError("cannot create '" + pattern + "'");
   path_ = pattern;
 }

@@ -188,10 +188,19 @@ bool Program::is_distributed_flag(Ref condition) const {
   const std::string text = lowered(condition.text());
   for (const std::string_view word :
        {"distributed", "ddp", "is_initialized", "world_size", "multi_gpu", "multigpu", "n_gpu",
-        "local_rank", "device_count", "is_parallel", "use_dp", "num_gpus", "ngpu", "is_dist",
-        "use_dist", "with_dist"})
+        "local_rank", "device_count", "is_parallel", "use_dp", "num_gpus", "ngpu"})
     if (text.find(word) != std::string::npos) return true;
-  return text == "dist" || text.ends_with(".dist");  // args.dist, not a distance
+  // use_dist, and neither use_distillation nor is_distance.
+  for (const std::string_view word : {"is_dist", "use_dist", "with_dist"})
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+      const std::string_view rest = std::string_view(text).substr(at + word.size());
+      if (!rest.starts_with("il") && !rest.starts_with("an") && !rest.starts_with("ort"))
+        return true;
+    }
+  // args.dist as it is; `gap < self.dist` compares distances.
+  const Kind kind = condition.kind();
+  return (kind == Kind::identifier || kind == Kind::attribute || kind == Kind::not_expression) &&
+         (text == "dist" || text == "not dist" || text.ends_with(".dist"));
 }
 
 const Wrap* Program::wrap_of(Ref expression) const {

@@ -1,18 +1,15 @@
 #include "scenarios/pitfalls/certainty.hpp"
 
-#include "scenarios/pitfalls/as_configured.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_alone.hpp"
 #include "scenarios/pitfalls/other_names.hpp"
 #include "scenarios/pitfalls/overridden.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/switches.hpp"
-#include "scenarios/pitfalls/tested_callers.hpp"
 #include "scenarios/pitfalls/trainer_hooks.hpp"
 #include "scenarios/pitfalls/wrapped_ranks.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <vector>
 
 namespace bench::pitfalls::facts {

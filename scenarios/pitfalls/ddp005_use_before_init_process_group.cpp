@@ -14,12 +14,14 @@ using diagnose::kNoNode;
 namespace {
 
 // if in_group(): of a helper that returns what dist.is_initialized() says, or a name for that.
-bool asks_for_group(const Program& program, Ref condition) {
+bool asks_for_group(const Program& program, Ref condition, int depth = 0) {
+  constexpr int kDeepest = 64;
+  if (depth > kDeepest) return false;
   if (condition.kind() == Kind::not_expression)
-    return asks_for_group(program, condition.child(diagnose::Field::argument));
+    return asks_for_group(program, condition.child(diagnose::Field::argument), depth + 1);
   if (condition.kind() == Kind::boolean)
-    return asks_for_group(program, condition.child(diagnose::Field::left)) ||
-           asks_for_group(program, condition.child(diagnose::Field::right));
+    return asks_for_group(program, condition.child(diagnose::Field::left), depth + 1) ||
+           asks_for_group(program, condition.child(diagnose::Field::right), depth + 1);
   const auto sources = program.sources(condition);
   return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
     return facts::contains(source.ref.text(), "is_initialized");

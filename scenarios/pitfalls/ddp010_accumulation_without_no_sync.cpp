@@ -115,6 +115,31 @@ bool goes_over_parts(const Program& program, Ref inner) {
          facts::contains(text, "micro");
 }
 
+// outputs = model(batch), and the loop goes back through one of its outputs each time: what runs in
+// the loop around and not in this one is one pass.
+bool is_one_pass(const Program& program, Ref inner) {
+  const Ref around = program.innermost_loop(inner);
+  const auto& tree = inner.module->tree();
+  bool in_inner = false;
+  bool in_around = false;
+  for (const diagnose::ForwardCall& forward : program.forward_calls()) {
+    if (forward.call.module != inner.module) continue;
+    in_inner = in_inner || tree.contains(inner.node, forward.call.call->node);
+    in_around = in_around || tree.contains(around.node, forward.call.call->node);
+  }
+  return in_around && !in_inner;
+}
+
+// An attack on the inputs: its gradients are gone before the pass that the step is for.
+bool is_cleared_between(const Program& program, Ref inner, const CallRef& step) {
+  const auto calls = program.calls_named("zero_grad");
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.module == inner.module &&
+           call.call->node >= inner.module->tree()[inner.node].last &&
+           call.call->node < step.call->node;
+  });
+}
+
 // for part in range(k): model(part), backward(); the step comes behind the loop.
 bool follows_micro_batches(const Program& program, const TrainingLoop& loop, const CallRef& step) {
   for (const CallRef& backward : loop.backwards) {
@@ -132,6 +157,7 @@ bool follows_micro_batches(const Program& program, const TrainingLoop& loop, con
     for (const std::string_view name : {"step", "zero_grad"})
       for (const CallRef& call : program.calls_named(name))
         steps_inside = steps_inside || inside(call);
+    if (is_one_pass(program, inner) || is_cleared_between(program, inner, step)) continue;
     // model.module(part) goes past the wrapper, which has nothing to reduce then.
     const std::string_view body = inner.child(Field::body).text();
     if (!steps_inside && !facts::contains(body, ".module(") && !facts::contains(body, ".module."))

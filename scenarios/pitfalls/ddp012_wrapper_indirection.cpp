@@ -169,6 +169,7 @@ bool tells_wrapper(const Program& program, Ref node) {
 // cases alone.
 bool knows_wrapper(const Program& program, Ref object) {
   const auto function = program.enclosing_function(object);
+  if (!function) return true;  // in a lambda of a class's own level
   const std::string_view text = function.module->text(function.function->node);
   const std::string name(object.text());
   if (facts::contains(text, name + ".module") || facts::contains(text, "(" + name + ", "))
@@ -329,7 +330,8 @@ void check_wrapper_indirection(const Program& program, Report& report) {
         continue;
       if (is_attempt({module, id}, attribute.text()) || is_tested(program, {module, id}) ||
           is_there_then(program, {module, id}, attribute.text()) ||
-          stands_above(program, {module, id}, object))
+          stands_above(program, {module, id}, object) ||
+          facts::only_without_distribution(program, {module, id}))
         continue;
       Finding& finding =
           report.at({module, id}, Confidence::certain,

@@ -34,12 +34,14 @@ void check_replaced_samplers(const Program& program, Report& report) {
 }
 
 // True, True if ddp else True, and a name that is never anything else.
-bool is_always_true(const Program& program, Ref value) {
+bool is_always_true(const Program& program, Ref value, int depth = 0) {
+  constexpr int kDeepest = 16;
+  if (depth > kDeepest) return false;
   if (value.kind() == Kind::true_literal) return true;
   const auto& tree = value.module->tree();
   if (value.kind() == Kind::conditional)
-    return is_always_true(program, value.with(tree.child_at(value.node, 0))) &&
-           is_always_true(program, value.with(tree.child_at(value.node, 2)));
+    return is_always_true(program, value.with(tree.child_at(value.node, 0)), depth + 1) &&
+           is_always_true(program, value.with(tree.child_at(value.node, 2)), depth + 1);
   if (value.kind() != Kind::identifier) return false;
   const auto sources = program.sources(value);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [](const auto& source) {

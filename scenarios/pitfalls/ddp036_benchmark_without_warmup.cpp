@@ -50,11 +50,16 @@ bool saves_benchmark(const Program& program) {
 bool waits_for_gpu(std::string_view text) {
   // What waits for the Apple GPU waits for no other.
   constexpr std::string_view kElsewhere = "mps.synchronize";
-  const std::size_t at = text.find(kElsewhere);
-  if (at != std::string_view::npos)
-    return waits_for_gpu(text.substr(0, at)) || waits_for_gpu(text.substr(at + kElsewhere.size()));
-  return holds_any(text, {"synchronize", "Event(", ".item()", ".cpu()", "float(loss", "barrier(",
-                          "scaler.step("});
+  const auto waits = [](std::string_view part) {
+    return holds_any(part, {"synchronize", "Event(", ".item()", ".cpu()", "float(loss", "barrier(",
+                            "scaler.step("});
+  };
+  for (std::size_t begin = 0;;) {
+    const std::size_t at = text.find(kElsewhere, begin);
+    if (waits(text.substr(begin, at == std::string_view::npos ? at : at - begin))) return true;
+    if (at == std::string_view::npos) return false;
+    begin = at + kElsewhere.size();
+  }
 }
 
 // end = time.time(), where `end - start` is taken, and time.time() - start: the last such reading.

@@ -114,9 +114,14 @@ bool is_named_checkpoint(std::string_view words) {
   return holds_any(words, {"resume", "best", "last", "latest", "ckpt", "checkpoint", "snapshot"});
 }
 
-// A run has written the file.
-bool says_more_than_checkpoint(std::string_view words) {
+bool is_of_past(std::string_view words) {
   return holds_any(words, {"resume", "best", "last", "latest"});
+}
+
+// A run has written the file, and it is more than its best thresholds or last indices.
+bool says_more_than_checkpoint(std::string_view words) {
+  return is_of_past(words) &&
+         holds_any(words, {"ckpt", "checkpoint", "snapshot", "model", "weight", "state", "resume"});
 }
 
 // if pretrained: model.load_state_dict(torch.load(path))
@@ -152,7 +157,7 @@ bool becomes_a_model(const Program& program, const CallRef& load, std::string_vi
   if (is_restored(program, load) || is_whole_module(program, load) ||
       says_more_than_checkpoint(words))
     return true;
-  return (restores_a_run(program, load) || is_of_a_wrapper(program, load)) &&
+  return (restores_a_run(program, load) || is_of_a_wrapper(program, load) || is_of_past(words)) &&
          is_filled_in(program, load);
 }
 

@@ -70,7 +70,9 @@ std::optional<bool> compared_as(Op op, const Value& value, const Value& other) {
   }
 }
 
-bool is_written_out(Ref part) {
+bool is_written_out(Ref part, int depth = 0) {
+  constexpr int kSigns = 8;  // - - 1
+  if (depth > kSigns) return false;
   switch (part.kind()) {
     case Kind::string:
     case Kind::integer:
@@ -83,7 +85,7 @@ bool is_written_out(Ref part) {
     case Kind::set:
       return true;
     case Kind::unary:
-      return is_written_out(part.child(Field::argument));
+      return is_written_out(part.child(Field::argument), depth + 1);
     default:
       return false;
   }

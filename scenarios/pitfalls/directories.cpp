@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/own_disks.hpp"
 #include "scenarios/pitfalls/paths.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -131,6 +132,8 @@ bool is_behind_a_race(const Program& program, const CallRef& make) {
     const Ref exist_ok = other.argument(2, "exist_ok");
     return other.module == make.module && statement < mine &&
            tree[statement].parent == tree[mine].parent && directory_made(program, other) &&
+           !program.comes_from_rank(directory_made(program, other)) &&
+           !is_drawn_by_each(program, directory_made(program, other)) &&
            (!exist_ok || program.is_literal_false(exist_ok)) &&
            tree.ancestor(statement, Kind::try_statement) == diagnose::kNoNode;
   };

@@ -1,8 +1,10 @@
+// What is not known of a program although findings rest on it: the members of Doubts, see
+// certainty.hpp.
 #include "scenarios/pitfalls/as_configured.hpp"
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/wrapped_ranks.hpp"
 #include "scenarios/pitfalls/tested_callers.hpp"
+#include "scenarios/pitfalls/wrapped_ranks.hpp"
 
 #include <algorithm>
 #include <iterator>

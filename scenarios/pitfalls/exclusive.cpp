@@ -42,18 +42,22 @@ bool tells_the_same_again(const SyntaxTree& tree, NodeId condition) {
   return !contains(text, "exists(") && !contains(text, "isfile(") && !contains(text, "isdir(");
 }
 
-void add_known(const SyntaxTree& tree, NodeId condition, bool holds, std::vector<Known>& out) {
-  if (condition == kNoNode) return;
+// A flat `a and b and ...` is as deep as it is long.
+constexpr int kDeepestPart = 64;
+
+void add_known(const SyntaxTree& tree, NodeId condition, bool holds, std::vector<Known>& out,
+               int depth = 0) {
+  if (condition == kNoNode || depth > kDeepestPart) return;
   const auto& node = tree[condition];
   if (node.kind == Kind::not_expression)
-    return add_known(tree, tree.child(condition, Field::argument), !holds, out);
+    return add_known(tree, tree.child(condition, Field::argument), !holds, out, depth + 1);
   // The same words in two places: `if several and ddp:` here, and an else of it there.
   if (tells_the_same_again(tree, condition)) out.push_back({tree.text(condition), {}, holds});
   if (node.kind == Kind::boolean) {
     // Both parts of an `and` that holds are known, and both of an `or` that does not.
     if ((node.op == Op::logical_and) != holds) return;
-    add_known(tree, tree.child(condition, Field::left), holds, out);
-    add_known(tree, tree.child(condition, Field::right), holds, out);
+    add_known(tree, tree.child(condition, Field::left), holds, out, depth + 1);
+    add_known(tree, tree.child(condition, Field::right), holds, out, depth + 1);
     return;
   }
   if (node.kind == Kind::comparison && tree.child_count(condition) == 2) {

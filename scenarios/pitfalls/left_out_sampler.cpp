@@ -59,11 +59,12 @@ bool every_way_says_no(const Program& program, FunctionRef maker, std::size_t pa
 }
 
 // `split == "train"`, `is_train`: whether the condition, where it holds, means training.
-bool means_training(Ref condition, bool holds) {
-  if (!condition) return false;
+bool means_training(Ref condition, bool holds, int depth = 0) {
+  constexpr int kDeepest = 64;
+  if (!condition || depth > kDeepest) return false;
   const std::string text = diagnose::lowered(condition.text());
   if (condition.kind() == Kind::not_expression)
-    return means_training(condition.child(diagnose::Field::argument), !holds);
+    return means_training(condition.child(diagnose::Field::argument), !holds, depth + 1);
   if (condition.kind() == Kind::identifier || condition.kind() == Kind::attribute) {
     const std::string name = diagnose::lowered(diagnose::last_word(condition));
     return holds &&

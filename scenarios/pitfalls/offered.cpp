@@ -24,8 +24,6 @@ bool only_offers(const Program& program) {
   });
 }
 
-bool is_library(const Program& program) { return only_offers(program); }
-
 // registry.get(name)(), models.__dict__[arch](), instantiate(cfg): a class may be found by its
 // name.
 bool finds_classes_by_name(const Program& program, std::string_view name) {
@@ -80,7 +78,7 @@ bool is_offered(const Program& program, FunctionRef function) {
       std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& prepare) {
         return is_of_accelerator(prepare) && beside(prepare.ref());
       });
-  return works_in_ranks && is_library(program);
+  return works_in_ranks && only_offers(program);
 }
 
 }  // namespace bench::pitfalls::facts

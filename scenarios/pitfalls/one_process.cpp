@@ -37,13 +37,17 @@ std::vector<CallRef> joins_of(const Program& program) {
 
 // if gpus > 1 and cfg.DIST_TRAIN, for cfg.DIST_TRAIN.
 bool asks_for(Ref asked, Ref flag) {
-  if (asked.kind() == flag.kind() && asked.text() == flag.text()) return true;
-  const auto& tree = asked.module->tree();
-  if (asked.kind() != Kind::boolean || tree[asked.node].op != diagnose::Op::logical_and)
-    return false;
-  for (NodeId part = tree[asked.node].first_child; part != kNoNode; part = tree[part].next_sibling)
-    if (tree[part].kind == flag.kind() && tree.text(part) == flag.text()) return true;
-  return false;
+  const auto is_flag = [&](Ref part) {
+    return part.kind() == flag.kind() && part.text() == flag.text();
+  };
+  // `a and b and c` is (a and b) and c.
+  for (; asked && !is_flag(asked); asked = asked.child(Field::left)) {
+    if (asked.kind() != Kind::boolean ||
+        asked.module->tree()[asked.node].op != diagnose::Op::logical_and)
+      return false;
+    if (is_flag(asked.child(Field::right))) return true;
+  }
+  return static_cast<bool>(asked);
 }
 
 // if cfg.DIST_TRAIN: init_process_group(...): the option without which no group is ever joined.

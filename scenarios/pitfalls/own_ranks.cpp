@@ -2,6 +2,7 @@
 
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
+#include "scenarios/pitfalls/trainer_signature.hpp"
 
 #include <algorithm>
 
@@ -29,7 +30,8 @@ bool asks_for_gpus(const trainer::Use& use) {
 // accelerator="gpu", devices=4 or [0, 1] or -1 or an option, and no word of a strategy: Lightning 2
 // takes "ddp" there. The versions before it had other arguments, too, and spawned, which comes back
 // to one process.
-bool takes_ddp_by_itself(const trainer::Use& use) {
+bool takes_ddp_by_itself(const Program& program, const trainer::Use& use) {
+  if (program.newest().lightning < trainer::kVersion2) return false;
   const auto* devices = use.find("devices");
   const auto* accelerator = use.find("accelerator");
   if (!use.call || use.has_more || use.find("strategy") || devices == nullptr || !devices->node ||
@@ -81,8 +83,8 @@ bool has_ranks_of_its_own(const Program& program) {
 
 bool has_lightning_ranks(const Program& program) {
   const std::vector<trainer::Use> uses = trainer::uses(program);
-  return std::any_of(uses.begin(), uses.end(), [](const trainer::Use& use) {
-    return starts_several(use) || takes_ddp_by_itself(use);
+  return std::any_of(uses.begin(), uses.end(), [&](const trainer::Use& use) {
+    return starts_several(use) || takes_ddp_by_itself(program, use);
   });
 }
 

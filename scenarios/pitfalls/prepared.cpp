@@ -138,20 +138,63 @@ bool is_used_as_module(const Program& program, Ref object) {
 
 constexpr int kHandsOn = 4;
 
-// The model is prepared here, or in every caller, which hands it on.
-Preparation preparation_behind(const Program& program, Ref object, int depth = 0) {
+// A function, and the parameter under which what calls it hands the object on.
+struct HandedOn {
+  diagnose::FunctionRef to;
+  std::string_view as;
+};
+
+// self.model = model in __init__, and nothing else in the class gives it a value.
+HandedOn kept_from_maker(const Program& program, Ref object) {
+  const diagnose::ClassRef owner = program.enclosing_class(object);
+  if (!owner || object.child(Field::object).text() != "self") return {};
+  const diagnose::FunctionRef maker = program.method(owner, "__init__");
+  if (!maker || maker.module != object.module) return {};
+  std::string_view kept;
+  for (const std::uint32_t index :
+       object.module->defs_of(object.child(Field::attribute).text(), true)) {
+    const diagnose::Def& def = object.module->defs()[index];
+    const Ref target = object.with(def.target);
+    if (target.text() != object.text() || !(program.enclosing_class(target) == owner)) continue;
+    const Ref value = object.with(def.value);
+    if (!kept.empty() || program.enclosing_function(target) != maker || def.element >= 0 ||
+        value.kind() != Kind::identifier)
+      return {};
+    kept = value.text();
+  }
+  const auto& parameters = maker.function->parameters;
+  const bool is_handed =
+      std::any_of(parameters.begin(), parameters.end(),
+                  [&](const diagnose::Parameter& each) { return each.name == kept; });
+  return is_handed ? HandedOn{maker, kept} : HandedOn{};
+}
+
+HandedOn handed_on_as(const Program& program, Ref object) {
+  if (object.kind() == Kind::attribute) return kept_from_maker(program, object);
+  const diagnose::Def* last =
+      object.kind() == Kind::identifier ? last_value_above(program, object) : nullptr;
+  if (last == nullptr || last->kind != diagnose::DefKind::parameter) return {};
+  return {program.enclosing_function(object), object.text()};
+}
+
+// Of the callers that hand the object on, which have to have it prepared.
+enum class Callers : std::uint8_t { one, all };
+
+// The object is prepared here, or in callers, which hand it on.
+Preparation preparation_behind(const Program& program, Ref object, Callers callers, int depth = 0) {
   if (const Preparation here = preparation_of(program, object); here.prepare) return here;
-  const auto function = program.enclosing_function(object);
-  if (!function || object.kind() != Kind::identifier || depth >= kHandsOn ||
-      last_value_above(program, object) == nullptr ||
-      last_value_above(program, object)->kind != diagnose::DefKind::parameter)
-    return {};
+  const HandedOn handed = handed_on_as(program, object);
+  if (!handed.to || depth >= kHandsOn) return {};
   Preparation found;
-  for (const CallRef& site : program.call_sites(function)) {
-    const Ref argument = facts::argument_for(site, function, object.text());
-    if (argument.kind() != Kind::identifier && argument.kind() != Kind::attribute) return {};
-    found = preparation_behind(program, argument, depth + 1);
-    if (!found.prepare) return {};
+  for (const CallRef& site : program.call_sites(handed.to)) {
+    const Ref argument = facts::argument_for(site, handed.to, handed.as);
+    const bool is_name = argument.kind() == Kind::identifier || argument.kind() == Kind::attribute;
+    const Preparation there = is_name && argument != object
+                                  ? preparation_behind(program, argument, callers, depth + 1)
+                                  : Preparation{};
+    if (there.prepare) found = there;
+    if (there.prepare && callers == Callers::one) return found;
+    if (!there.prepare && callers == Callers::all) return {};
   }
   return found;
 }
@@ -212,7 +255,7 @@ namespace {
 
 CallRef wrapping_preparation(const Program& program, Ref object) {
   if (is_unwrapped_into(program, object.text())) return {};
-  const auto [prepare, name] = preparation_behind(program, object);
+  const auto [prepare, name] = preparation_behind(program, object, Callers::one);
   if (!prepare || is_unwrapped_into(program, name.text()) ||
       (!is_used_as_module(program, object) && !is_used_as_module(program, name)))
     return {};
@@ -236,7 +279,7 @@ CallRef preparation_gone_below(const Program& program, Ref object) {
 CallRef preparation_of_model(const Program& program, Ref object) {
   // extract_model is unwrap_model's kin.
   if (program.mentions("unwrap") || !prepare_wraps_in_ddp(program)) return {};
-  const auto [prepare, name] = preparation_behind(program, object);
+  const auto [prepare, name] = preparation_behind(program, object, Callers::one);
   return prepare && (is_used_as_module(program, object) || is_used_as_module(program, name))
              ? prepare
              : CallRef{};
@@ -246,7 +289,7 @@ CallRef preparation_of_loader(const Program& program, Ref loader) {
   const bool is_named =
       loader && (loader.kind() == Kind::identifier ||
                  loader.text() == "self." + std::string(loader.child(Field::attribute).text()));
-  return is_named ? preparation_behind(program, loader).prepare : CallRef{};
+  return is_named ? preparation_behind(program, loader, Callers::all).prepare : CallRef{};
 }
 
 }  // namespace bench::pitfalls
