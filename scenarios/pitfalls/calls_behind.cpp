@@ -70,19 +70,6 @@ bool is_kept_value(Ref node) {
          node.module->tree()[node.node].field != Field::function;
 }
 
-// losses["mask"] = value above the name, in its function.
-std::vector<Ref> items_set_above(Ref name) {
-  const diagnose::Module& module = *name.module;
-  std::vector<Ref> out;
-  for (const std::uint32_t index : module.item_defs_of(name.text())) {
-    const diagnose::Def& def = module.defs()[index];
-    if (def.value != kNoNode && def.target < name.node &&
-        module.function_of(def.target) == module.function_of(name.node))
-      out.push_back(name.with(def.value));
-  }
-  return out;
-}
-
 }  // namespace
 
 std::vector<Ref> calls_behind(const Program& program, Ref value,
@@ -117,7 +104,9 @@ std::vector<Ref> calls_behind(const Program& program, Ref value,
       const FunctionRef here = program.enclosing_function(node);
       if (is_name) {
         for (const Ref added : added_to(node)) pending.push_back(added);
-        for (const Ref item : items_set_above(node)) pending.push_back(item);
+        // losses["mask"] = value, above the name
+        for (const Ref item : items_stored_in(node))
+          if (item.node <= node.node) pending.push_back(item);
       }
       for (const Source& source : program.sources(node)) {
         if (source.ref == node ||

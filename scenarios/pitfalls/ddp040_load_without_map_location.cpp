@@ -110,12 +110,12 @@ bool is_named_published(const std::string& path) {
          !holds_any(path, {"ckpt", "checkpoint", "resume", "best", "last", "epoch"});
 }
 
-bool is_named_checkpoint(std::string_view words) {
-  return holds_any(words, {"resume", "best", "last", "latest", "ckpt", "checkpoint", "snapshot"});
-}
-
 bool is_of_past(std::string_view words) {
   return holds_any(words, {"resume", "best", "last", "latest"});
+}
+
+bool is_named_checkpoint(std::string_view words) {
+  return is_of_past(words) || holds_any(words, {"ckpt", "checkpoint", "snapshot"});
 }
 
 // A run has written the file, and it is more than its best thresholds or last indices.

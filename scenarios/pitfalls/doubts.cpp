@@ -115,7 +115,7 @@ std::string Doubts::about(const Rule& rule, Ref where) {
     return "its launch line starts one process";
   const bool any_wrapper = is_listed(kOfWrapper, rule.id) && program_.has_data_parallel();
   if (!any_wrapper && !starts_ranks() &&
-      (!wraps_for_others(program_) || asks_callers_for_the_rank(program_, rule.id)))
+      (asks_callers_for_the_rank(program_, rule.id) || !wraps_for_others(program_)))
     return "nothing here shows that several processes run it";
   if (certainty_of_reach(program_, where) != Certainty::certain)
     return "no call that can be followed leads here";

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/facts.hpp"
 
+#include "scenarios/pitfalls/own_gpu.hpp"
 #include "scenarios/pitfalls/taken_off.hpp"
 
 #include <algorithm>
@@ -89,15 +90,11 @@ std::optional<int> cuda_index(const Program& program, Ref device) {
 std::optional<std::int64_t> visible_gpus(const Program& program) {
   for (const auto& launch : program.launches())
     if (const auto count = launch.visible_devices()) return count;
-  for (const auto* module : program.modules())
-    for (const NodeId node : module->nodes_of(Kind::assignment)) {
-      const Ref assignment{module, node};
-      if (program.environment_name(assignment.child(Field::left)) != "CUDA_VISIBLE_DEVICES")
-        continue;
-      const auto text = program.string(assignment.child(Field::right));
-      if (!text || contains(*text, "GPU-")) return std::nullopt;
-      return static_cast<std::int64_t>(diagnose::parse_visible_devices(*text).ids.size());
-    }
+  if (const auto set = visible_devices(program); !set.empty()) {
+    const auto text = program.string(set.front());
+    if (!text || contains(*text, "GPU-")) return std::nullopt;
+    return static_cast<std::int64_t>(diagnose::parse_visible_devices(*text).ids.size());
+  }
   if (program.gpus()) return *program.gpus();
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_alone.hpp"
 #include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/own_gpu.hpp"
 
 #include <algorithm>
 
@@ -13,19 +14,12 @@ namespace {
 
 // CUDA_VISIBLE_DEVICES may give each rank a GPU of its own, unless the script writes one list for
 // all of them.
-bool sees_own_gpu(const Program& program) {
+bool may_see_own_gpu(const Program& program) {
   if (!program.mentions("CUDA_VISIBLE_DEVICES")) return false;
-  bool written = false;
-  for (const diagnose::Module* module : program.modules())
-    for (const auto node : module->nodes_of(diagnose::Kind::assignment)) {
-      const Ref assignment{module, node};
-      if (program.environment_name(assignment.child(diagnose::Field::left)) !=
-          "CUDA_VISIBLE_DEVICES")
-        continue;
-      if (assignment.child(diagnose::Field::right).kind() != diagnose::Kind::string) return true;
-      written = true;
-    }
-  return !written;
+  const auto set = visible_devices(program);
+  return set.empty() || std::any_of(set.begin(), set.end(), [](Ref devices) {
+           return devices.kind() != diagnose::Kind::string;
+         });
 }
 
 // x.cuda(), x.to("cuda"): the current device, which is GPU 0 unless something says otherwise.
@@ -86,7 +80,7 @@ void check_late_binding(const Program& program, Report& report) {
 void check_horovod_device_or_sampler(const Program& program, Report& report) {
   if (!program.uses(Api::hvd_init)) return;
   if (!program.uses(Api::set_device) && !program.uses(Api::device_context) &&
-      !program.mentions("set_device") && !sees_own_gpu(program)) {
+      !program.mentions("set_device") && !may_see_own_gpu(program)) {
     if (places_on_current(program)) {
       Finding& finding = report.at(program.calls(Api::hvd_init).front().ref(), Confidence::likely,
                                    "no rank was given a device of its own: all use GPU 0");

@@ -20,4 +20,20 @@ bool runs_wherever(const Program& program, Ref node, Ref other) {
   });
 }
 
+const diagnose::Def* last_value_above(Ref object,
+                                      const std::function<bool(const diagnose::Def&)>& counts) {
+  const diagnose::Module& module = *object.module;
+  const bool is_attribute = object.kind() == diagnose::Kind::attribute;
+  const Ref name = is_attribute ? object.child(diagnose::Field::attribute) : object;
+  const diagnose::Def* last = nullptr;
+  for (const std::uint32_t index : module.defs_of(name.text(), is_attribute)) {
+    const diagnose::Def& def = module.defs()[index];
+    if (def.target < object.node && module.text(def.target) == object.text() &&
+        module.function_of(def.target) == module.function_of(object.node) &&
+        (!counts || counts(def)))
+      last = &def;
+  }
+  return last;
+}
+
 }  // namespace bench::pitfalls

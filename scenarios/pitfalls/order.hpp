@@ -3,6 +3,8 @@
 
 #include "scenarios/pitfalls/rule.hpp"
 
+#include <functional>
+
 namespace bench::pitfalls {
 
 // `first` runs before `second`, and never after it.
@@ -10,5 +12,10 @@ bool only_runs_before(const Program& program, Ref first, Ref second);
 
 // Every condition around `node` stands around `other` too, with the same outcome.
 bool runs_wherever(const Program& program, Ref node, Ref other);
+
+// The last line above a name or attribute, in the same function, that gives it a value and counts;
+// null if none.
+const diagnose::Def* last_value_above(Ref object,
+                                      const std::function<bool(const diagnose::Def&)>& counts = {});
 
 }  // namespace bench::pitfalls

@@ -68,21 +68,6 @@ bool is_prepared_by_then(const Program& program, const CallRef& prepare, Ref obj
   return std::find(reached.begin(), reached.end(), here) == reached.end();
 }
 
-// The line that gives the object its value above the use, in the same function; null if none.
-const diagnose::Def* last_value_above(const Program& program, Ref object) {
-  const diagnose::Def* last = nullptr;
-  const bool is_attribute = object.kind() == Kind::attribute;
-  const Ref name = is_attribute ? object.child(Field::attribute) : object;
-  for (const std::uint32_t index : object.module->defs_of(name.text(), is_attribute)) {
-    const diagnose::Def& def = object.module->defs()[index];
-    const Ref target = object.with(def.target);
-    if (target.text() == object.text() && def.target < object.node &&
-        program.enclosing_function(target) == program.enclosing_function(object))
-      last = &def;
-  }
-  return last;
-}
-
 // model, optimizer = accelerator.prepare(model, optimizer), above the use of the same name.
 Preparation preparation_of_name(const Program& program, Ref object) {
   const bool is_attribute = object.kind() == Kind::attribute;
@@ -118,7 +103,7 @@ Preparation preparation_in(const Program& program, const CallRef& made) {
 // The same, also below trainer.model = model, which hands it on under another name.
 Preparation preparation_of(const Program& program, Ref object) {
   if (const Preparation found = preparation_of_name(program, object); found.prepare) return found;
-  const diagnose::Def* last = last_value_above(program, object);
+  const diagnose::Def* last = last_value_above(object);
   if (last == nullptr || last->kind != diagnose::DefKind::assign || last->element >= 0) return {};
   const Ref value = object.with(last->value);
   if (const CallRef made = program.as_call(value)) return preparation_in(program, made);
@@ -172,7 +157,7 @@ HandedOn kept_from_maker(const Program& program, Ref object) {
 HandedOn handed_on_as(const Program& program, Ref object) {
   if (object.kind() == Kind::attribute) return kept_from_maker(program, object);
   const diagnose::Def* last =
-      object.kind() == Kind::identifier ? last_value_above(program, object) : nullptr;
+      object.kind() == Kind::identifier ? last_value_above(object) : nullptr;
   if (last == nullptr || last->kind != diagnose::DefKind::parameter) return {};
   return {program.enclosing_function(object), object.text()};
 }

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/wrapped_above.hpp"
 
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -10,8 +11,6 @@ using diagnose::Def;
 using diagnose::Field;
 using diagnose::Guard;
 using diagnose::Kind;
-using diagnose::kNoNode;
-using diagnose::Module;
 using diagnose::NodeId;
 using diagnose::Wrap;
 
@@ -43,33 +42,17 @@ bool makes(const Program& program, Ref value, const Wrap& wrap) {
   return helper && helper == program.enclosing_function(made);
 }
 
-// The last line above the use, in its function, that gives the object a value.
-const Def* value_above(Ref use, Ref object, const Wrap& wrap) {
-  const Module& module = *use.module;
-  const bool attribute = object.kind() == Kind::attribute;
-  const auto& indices =
-      module.defs_of(attribute ? object.child(Field::attribute).text() : object.text(), attribute);
-  const Def* last = nullptr;
-  for (const std::uint32_t index : indices) {
-    const Def& def = module.defs()[index];
-    if (def.target >= use.node || module.text(def.target) != object.text() ||
-        module.function_of(def.target) != module.function_of(use.node))
-      continue;
-    // The else that does not wrap.
-    if (wrap.call.module == use.module && facts::exclusive(use.with(def.target), wrap.call.ref()))
-      continue;
-    last = &def;
-  }
-  return last;
-}
-
 }  // namespace
 
 bool is_wrapped_above(const Program& program, Ref use, Ref object) {
   if (object.kind() != Kind::identifier && object.kind() != Kind::attribute) return false;
   const Wrap* wrap = program.wrap_of(object);
   if (wrap == nullptr) return false;
-  const Def* def = value_above(use, object, *wrap);
+  // The else that does not wrap says nothing here.
+  const Def* def = last_value_above(object, [&](const Def& each) {
+    return wrap->call.module != use.module ||
+           !facts::exclusive(use.with(each.target), wrap->call.ref());
+  });
   if (def == nullptr || !makes(program, use.with(def->value), *wrap) ||
       facts::exclusive(use, use.with(def->target)))
     return false;

@@ -47,25 +47,14 @@ void redirect(int target, const fs::path& path) {
 
 }  // namespace
 
-Workspace::Workspace() {
-  std::string pattern = (fs::temp_directory_path() / "bench-cli-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
-  path_ = pattern;
-}
-
-Workspace::~Workspace() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
 fs::path Workspace::write(const std::string& name, const std::string& text) const {
-  std::ofstream(path_ / name, std::ios::binary) << text;
-  return path_ / name;
+  std::ofstream(path() / name, std::ios::binary) << text;
+  return path() / name;
 }
 
-std::string Workspace::read(const std::string& name) const { return contents(path_ / name); }
+std::string Workspace::read(const std::string& name) const { return contents(path() / name); }
 
-bool Workspace::has(const std::string& name) const { return fs::exists(path_ / name); }
+bool Workspace::has(const std::string& name) const { return fs::exists(path() / name); }
 
 Answer Workspace::bench(const std::vector<std::string>& arguments, const Environment& extra) const {
   return wait_for(start(arguments, extra));
@@ -75,7 +64,7 @@ Answer Workspace::bench_interrupted_at(const std::string& progress,
                                        const std::vector<std::string>& arguments,
                                        const Environment& extra) const {
   using Clock = std::chrono::steady_clock;
-  fs::remove(path_ / ".stderr");  // of an earlier call
+  fs::remove(path() / ".stderr");  // of an earlier call
   const int child = start(arguments, extra);
   const auto give_up = Clock::now() + std::chrono::seconds(60);
   while (read(".stderr").find(progress) == std::string::npos && Clock::now() < give_up)
@@ -87,7 +76,7 @@ Answer Workspace::bench_interrupted_at(const std::string& progress,
 int Workspace::start(const std::vector<std::string>& arguments, const Environment& extra) const {
   const pid_t child = fork();
   if (child < 0) throw std::runtime_error("cannot fork");
-  if (child == 0) become_bench(path_, arguments, extra);
+  if (child == 0) become_bench(path(), arguments, extra);
   return child;
 }
 
@@ -97,8 +86,8 @@ Answer Workspace::wait_for(int child) const {
   }
   Answer answer;
   answer.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  answer.out = contents(path_ / ".stdout");
-  answer.err = contents(path_ / ".stderr");
+  answer.out = contents(path() / ".stdout");
+  answer.err = contents(path() / ".stderr");
   return answer;
 }
 

@@ -3,6 +3,8 @@
 // and without the machine's GPUs, unless the test says otherwise.
 #pragma once
 
+#include "bench/core/temporary_directory.hpp"
+
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -21,12 +23,7 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 // A fresh directory for one test, removed with it.
 class Workspace {
  public:
-  Workspace();
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  ~Workspace();
-
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return directory_.path(); }
   std::filesystem::path write(const std::string& name, const std::string& text) const;
   std::string read(const std::string& name) const;
   bool has(const std::string& name) const;
@@ -41,7 +38,7 @@ class Workspace {
   int start(const std::vector<std::string>& arguments, const Environment& extra) const;
   Answer wait_for(int child) const;
 
-  std::filesystem::path path_;
+  TemporaryDirectory directory_;
 };
 
 }  // namespace bench::cli_test
