@@ -166,10 +166,33 @@ void check_runs_without_group(const Program& program, Report& report) {
   }
 }
 
+// def setup_ddp(): init_process_group(...) of a script that does not call setup_ddp() any more.
+bool is_left_over(const Program& program, const CallRef& join) {
+  const auto helper = program.enclosing_function(join.ref());
+  if (!helper || program.enclosing_class(join.ref()) || !helper.module->has_main_guard())
+    return false;
+  const auto& tree = helper.module->tree();
+  const auto parent = tree[helper.function->node].parent;
+  return program.call_sites(helper).empty() && program.handed_on(helper).empty() &&
+         !program.is_spawned(helper) &&
+         (parent == kNoNode || tree[parent].kind != Kind::decorated);
+}
+
+// The calls that join a group, without those of helpers that nothing calls.
+std::vector<CallRef> joins_of(const Program& program) {
+  const auto all = program.calls(Api::init_process_group);
+  std::vector<CallRef> joins(all.begin(), all.end());
+  std::erase_if(joins, [&](const CallRef& join) { return is_left_over(program, join); });
+  return joins;
+}
+
 // A call out of sight may join the group: setup(rank), init_dist(args), idist.initialize().
 bool may_be_joined_elsewhere(const Program& program) {
-  for (const char* word : {"init_process_group", "init_distributed", "init_device_mesh", "Fabric",
-                           "init_rpc", "smdistributed", "horovod", "_init_dist"})
+  // A word for the call itself counts where it is not that of a helper that nothing calls.
+  if (program.calls(Api::init_process_group).empty() && program.mentions("init_process_group"))
+    return true;
+  for (const char* word : {"init_distributed", "init_device_mesh", "Fabric", "init_rpc",
+                           "smdistributed", "horovod", "_init_dist"})
     if (program.mentions(word)) return true;
   for (const diagnose::Module* module : program.modules()) {
     if (module->has_star_imports() || imports_setup(*module)) return true;
@@ -250,7 +273,7 @@ void check_never_joined(const Program& program, Report& report) {
 }  // namespace
 
 void check_use_before_init_process_group(const Program& program, Report& report) {
-  const auto inits = program.calls(Api::init_process_group);
+  const auto inits = joins_of(program);
   if (inits.empty() && !program.framework_distributes() && program.modules().size() == 1)
     check_never_joined(program, report);
   if (program.framework_distributes()) return;

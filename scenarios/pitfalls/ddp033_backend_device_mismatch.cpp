@@ -102,47 +102,99 @@ bool is_wrapped_on_gpu(const Program& program, const Wrap& wrap) {
   });
 }
 
+// DDPStrategy(process_group_backend="gloo"): Lightning, too, takes the GPUs that are there.
+void check_lightnings_backend(const Program& program, Report& report) {
+  for (const std::string_view word : {"\"cpu\"", "'cpu'", "platform", "win32"})
+    if (program.mentions(word)) return;
+  for (const std::string_view name : {"DDPStrategy", "DDPPlugin", "DDPSpawnStrategy"})
+    for (const CallRef& strategy : program.calls_named(name)) {
+      const Ref backend = strategy.keyword("process_group_backend");
+      if (backend.kind() != diagnose::Kind::string ||
+          program.string(backend).value_or("") != "gloo" ||
+          is_about_gloo(program, strategy))
+        continue;
+      report.at(backend, Confidence::likely, std::string(kSlow)).help =
+          "Leave the backend to Lightning: it takes NCCL for GPUs and gloo for the CPU.";
+    }
+}
+
+// Where a backend is named: init_process_group itself, or setup(rank, world_size, backend="gloo")
+// of a file that is not at hand.
+struct Named {
+  CallRef call;
+  Ref backend;
+};
+
+std::vector<Named> named_backends(const Program& program) {
+  std::vector<Named> out;
+  for (const CallRef& init : program.calls(Api::init_process_group))
+    out.push_back({init, init.argument(0, "backend")});
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (made.api != Api::none || !says_any(made.name, {"init", "setup", "dist", "ddp"})) continue;
+      const Ref backend = call.keyword("backend");
+      if (backend.kind() == diagnose::Kind::string && !program.callee(call))
+        out.push_back({call, backend});
+    }
+  return out;
+}
+
+// What the wrappers of the program say of GPUs.
+struct Wrapped {
+  bool on_gpu = false;
+  bool says_gpu = false;
+  bool says_none = false;
+};
+
+Wrapped wrapped_on(const Program& program) {
+  Wrapped out;
+  for (const Wrap& wrap : program.wraps()) {
+    if (wrap.kind != Wrapper::ddp) continue;
+    out.on_gpu = out.on_gpu || is_wrapped_on_gpu(program, wrap);
+    const bool says = holds_any(wrap.call.ref().text(), {"cuda", "device"});
+    out.says_gpu = out.says_gpu || says;
+    out.says_none = out.says_none || !says;
+  }
+  return out;
+}
+
+void check_gloo(const Program& program, Report& report, const Named& named, const Value& name,
+                const Wrapped& wrapped) {
+  Finding& finding =
+      report.at(written_backend(program, named.backend), Confidence::likely, std::string(kSlow));
+  // A toy without data to train on shows a mechanism, not speed.
+  // A default that serves machines without GPUs as well may be meant for those.
+  const bool serves_both = name.is_default && wrapped.says_gpu && wrapped.says_none;
+  if (serves_both || !trains_on_data(program) || is_about_gloo(program, named.call))
+    tell_as_note(finding);
+  finding.help = "Use backend=\"nccl\", or \"cpu:gloo,cuda:nccl\" for both kinds of tensors.";
+}
+
 }  // namespace
 
 void check_backend_device_mismatch(const Program& program, Report& report) {
   check_accelerates_backend(program, report);
+  check_lightnings_backend(program, report);
   check_cpu_tensors(program, report);
   if (!program.has_ddp()) return;
-  for (const CallRef& init : program.calls(Api::init_process_group)) {
-    const Ref backend = init.argument(0, "backend");
-    if (!backend) continue;
-    const Value name = program.evaluate(backend);
+  const auto backends = named_backends(program);
+  // Another group of the same program has another backend: this one has its purpose.
+  const bool chosen = std::any_of(backends.begin(), backends.end(), [&](const Named& other) {
+    return program.string(other.backend).value_or("") != "gloo";
+  });
+  for (const Named& named : backends) {
+    if (!named.backend) continue;
+    const Value name = program.evaluate(named.backend);
     // An option whose default is gloo is what a run takes that says nothing of it.
     if (!name.is_string() || (name.is_default && name.string != "gloo")) continue;
-    bool on_gpu = false;
-    bool says_gpu = false;
-    bool says_none = false;
-    for (const Wrap& wrap : program.wraps()) {
-      if (wrap.kind != Wrapper::ddp) continue;
-      on_gpu = on_gpu || is_wrapped_on_gpu(program, wrap);
-      const bool says = holds_any(wrap.call.ref().text(), {"cuda", "device"});
-      says_gpu = says_gpu || says;
-      says_none = says_none || !says;
-    }
-    // Another group of the same program has another backend: this one has its purpose.
-    const auto inits = program.calls(Api::init_process_group);
-    const bool chosen = std::any_of(inits.begin(), inits.end(), [&](const CallRef& other) {
-      return program.string(other.argument(0, "backend")).value_or("") != "gloo";
-    });
-    if (name.string == "gloo" && on_gpu && !chosen) {
-      Finding& finding =
-          report.at(written_backend(program, backend), Confidence::likely, std::string(kSlow));
-      // A toy without data to train on shows a mechanism, not speed.
-      // A default that serves machines without GPUs as well may be meant for those.
-      const bool serves_both = name.is_default && says_gpu && says_none;
-      if (serves_both || !trains_on_data(program) || is_about_gloo(program, init))
-        tell_as_note(finding);
-      finding.help = "Use backend=\"nccl\", or \"cpu:gloo,cuda:nccl\" for both kinds of tensors.";
-    }
+    const Wrapped wrapped = wrapped_on(program);
+    if (name.string == "gloo" && wrapped.on_gpu && !chosen)
+      check_gloo(program, report, named, name, wrapped);
     if (name.string == "nccl" && !facts::uses_cuda(program) && !program.uses(Api::set_device) &&
-        !on_gpu && !program.mentions("cuda") && !program.mentions(".to("))
+        !wrapped.on_gpu && !program.mentions("cuda") && !program.mentions(".to("))
       report
-          .at(written_backend(program, backend), Confidence::likely,
+          .at(written_backend(program, named.backend), Confidence::likely,
               "nccl needs GPUs, and nothing in this program uses one: \"ProcessGroupNCCL is only "
               "supported with GPUs\"")
           .help = "Use backend=\"gloo\" on the CPU.";
