@@ -125,6 +125,32 @@ void check_spawn_in_rank(const Program& program, const CallRef& spawn, Report& r
   finding.help = "Use torchrun alone: call the function, with the rank that torchrun gives.";
 }
 
+// 4, torch.cuda.device_count(), parser.parse_args(): one value, which cannot be spread.
+bool is_one_value(const Program& program, const Source& source) {
+  if (source.how != Source::How::value) return false;
+  if (source.ref.kind() == Kind::integer || source.ref.kind() == Kind::floating) return true;
+  const CallRef made = program.as_call(source.ref);
+  if (!made) return false;
+  const std::string_view name = made.call->name;
+  return name == "device_count" || name == "parse_args" || name == "get_world_size" ||
+         name == "int" || name == "len";
+}
+
+// args=(world_size): the parentheses make no tuple, and mp.spawn spreads args behind the rank.
+void check_args_in_parentheses(const Program& program, const CallRef& spawn, Ref arguments,
+                               Report& report) {
+  const auto sources = program.sources(arguments);
+  if (sources.empty() || !std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+        return is_one_value(program, source);
+      }))
+    return;
+  report
+      .at(arguments, Confidence::certain,
+          "mp.spawn spreads args, and '" + std::string(arguments.text()) +
+              "' is one value: TypeError, argument after * must be an iterable")
+      .help = "Write a tuple of one: args=(" + std::string(arguments.text()) + ",).";
+}
+
 }  // namespace
 
 void check_spawn_misuse(const Program& program, Report& report) {
@@ -160,7 +186,10 @@ void check_spawn_misuse(const Program& program, Report& report) {
     const bool listed = arguments && arguments.kind() == Kind::tuple;
     const std::size_t given =
         (listed ? arguments.module->tree().child_count(arguments.node) : 0) + 1;
-    if (arguments && !listed) continue;
+    if (arguments && !listed) {
+      check_args_in_parentheses(program, spawn, arguments, report);
+      continue;
+    }
     if (listed && facts::contains(arguments.text(), "*")) continue;  // args=(size, *rest)
     for (const Source& source : program.sources(target)) {
       if (source.ref.kind() != Kind::function) continue;
