@@ -83,18 +83,19 @@ unsigned role_of_environment(std::string_view name) {
 
 bool is_main_name(std::string_view name) {
   const std::string plain = lowered(name);
-  for (const std::string_view word : {"is_main",    "main_process",
-                                      "is_master",  "master_process",
-                                      "is_primary", "rank_zero",
-                                      "rank0",      "rank_0",
-                                      "is_chief",   "is_global_zero",
-                                      "is_root",    "is_world_process_zero",
-                                      "main_proc",  "is_local_process_zero",
-                                      "is_rank",    "is_leader",
-                                      "should_log", "is_first_worker",
-                                      "is_host_0",  "is_coordinator",
-                                      "main_rank",  "is_logger",
-                                      "on_main",    "should_save"})
+  for (const std::string_view word : {"is_main",      "main_process",
+                                      "is_master",    "master_process",
+                                      "is_primary",   "rank_zero",
+                                      "rank0",        "rank_0",
+                                      "is_chief",     "is_global_zero",
+                                      "is_root",      "is_world_process_zero",
+                                      "main_proc",    "is_local_process_zero",
+                                      "is_rank",      "is_leader",
+                                      "should_log",   "is_first_worker",
+                                      "is_host_0",    "is_coordinator",
+                                      "main_rank",    "is_logger",
+                                      "on_main",      "should_save",
+                                      "local_master", "node_master"})
     if (plain.find(word) != std::string::npos) return true;
   return plain == "master" || plain == "is_log";
 }

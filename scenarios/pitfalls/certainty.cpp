@@ -376,9 +376,12 @@ Certainty certainty_of_ranks(const Program& program) {
   }
   if (best == Certainty::certain) return best;
   if (alone) return Certainty::no;
-  if (wraps_in_ranks(program)) return Certainty::certain;
-  if (launches_ranks(program)) return Certainty::certain;
-  return always_in_a_group(program) || joins_out_of_sight(program) ? Certainty::certain : best;
+  return works_in_a_group(program) ? Certainty::certain : best;
+}
+
+bool works_in_a_group(const Program& program) {
+  return wraps_in_ranks(program) || launches_ranks(program) || always_in_a_group(program) ||
+         joins_out_of_sight(program);
 }
 
 }  // namespace bench::pitfalls::facts

@@ -22,6 +22,10 @@ Certainty certainty_of_reach(const Program& program, Ref node);
 // starts several, or it calls, whatever its options are, what works in a process group only.
 Certainty certainty_of_ranks(const Program& program);
 
+// Something in the program that no option switches off needs a process group, or joins one by a
+// name: ranks run it, wherever the call of init_process_group is.
+bool works_in_a_group(const Program& program);
+
 // The launch line starts several processes, on one node or more.
 bool starts_several(const diagnose::LaunchLine& launch);
 

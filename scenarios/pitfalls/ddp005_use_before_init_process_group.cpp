@@ -174,8 +174,7 @@ bool is_left_over(const Program& program, const CallRef& join) {
   const auto& tree = helper.module->tree();
   const auto parent = tree[helper.function->node].parent;
   return program.call_sites(helper).empty() && program.handed_on(helper).empty() &&
-         !program.is_spawned(helper) &&
-         (parent == kNoNode || tree[parent].kind != Kind::decorated);
+         !program.is_spawned(helper) && (parent == kNoNode || tree[parent].kind != Kind::decorated);
 }
 
 // The calls that join a group, without those of helpers that nothing calls.

@@ -110,8 +110,7 @@ void check_lightnings_backend(const Program& program, Report& report) {
     for (const CallRef& strategy : program.calls_named(name)) {
       const Ref backend = strategy.keyword("process_group_backend");
       if (backend.kind() != diagnose::Kind::string ||
-          program.string(backend).value_or("") != "gloo" ||
-          is_about_gloo(program, strategy))
+          program.string(backend).value_or("") != "gloo" || is_about_gloo(program, strategy))
         continue;
       report.at(backend, Confidence::likely, std::string(kSlow)).help =
           "Leave the backend to Lightning: it takes NCCL for GPUs and gloo for the CPU.";

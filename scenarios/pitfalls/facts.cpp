@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/facts.hpp"
 
+#include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/own_gpu.hpp"
 #include "scenarios/pitfalls/taken_off.hpp"
 
@@ -250,9 +251,10 @@ bool is_distributed(const Program& program) {
   // A group of one process, made so that DDP can be used at all.
   if (!inits.empty() && std::all_of(inits.begin(), inits.end(), alone)) return false;
   if (!inits.empty()) return true;
-  return std::any_of(program.wraps().begin(), program.wraps().end(), [&](const Wrap& wrap) {
-    return wrap.kind == Wrapper::ddp && runs(wrap.call);
-  });
+  return std::any_of(
+             program.wraps().begin(), program.wraps().end(),
+             [&](const Wrap& wrap) { return wrap.kind == Wrapper::ddp && runs(wrap.call); }) ||
+         (!program.framework_distributes() && works_in_a_group(program));
 }
 
 bool only_evaluates(const Program& program) {
