@@ -101,6 +101,17 @@ bool still_parses(const std::string& before, const std::string& after) {
   return !SyntaxTree::parse(after).has_errors() || SyntaxTree::parse(before).has_errors();
 }
 
+// The statement to insert is there already: a finding that a fix did not cure comes again in the
+// next round, and the same fix is no cure then either.
+bool stands_there(const std::string& text, const Edit& edit) {
+  constexpr std::size_t kShortest = 8;  // a bracket or a "not " may well stand beside another
+  if (edit.begin != edit.end || edit.text.size() < kShortest || edit.begin > text.size())
+    return false;
+  const std::string_view all = text;
+  return all.substr(edit.begin).starts_with(edit.text) ||
+         all.substr(0, edit.begin).ends_with(edit.text);
+}
+
 }  // namespace
 
 std::string apply_edits(const std::string& text, std::vector<Edit> edits) {
@@ -124,7 +135,8 @@ std::map<std::string, std::string> apply_fixes(const std::vector<Finding>& findi
     if (!finding.fix) continue;
     const auto& edits = finding.fix->edits;
     if (std::any_of(edits.begin(), edits.end(), [&](const Edit& edit) {
-          return !texts.contains(edit.file) || overlaps(taken, edit);
+          return !texts.contains(edit.file) || overlaps(taken, edit) ||
+                 stands_there(texts.at(edit.file), edit);
         }))
       continue;
     // Tried on its own first: one bad edit must not spoil the others.

@@ -220,6 +220,23 @@ std::optional<std::int64_t> epoch_count(const Program& program, Ref loop) {
   return stop.integer;
 }
 
+namespace {
+
+// sampler = DistributedSampler(train) ... sampler = DistributedSampler(test): below, the name is
+// that of another object.
+bool is_bound_anew(const CallRef& made, std::string_view name, Ref below) {
+  const diagnose::Module& module = *made.module;
+  const auto& definitions = module.defs_of(name, false);
+  return std::any_of(definitions.begin(), definitions.end(), [&](std::uint32_t index) {
+    const diagnose::Def& other = module.defs()[index];
+    return other.scope == module.scope_of(made.call->node) && other.target > made.call->node &&
+           other.target < below.node &&
+           !facts::exclusive(made.ref(), made.ref().with(other.target));
+  });
+}
+
+}  // namespace
+
 void fix_set_epoch(const Program& program, const diagnose::TrainingLoop& loop,
                    const CallRef& loader, const CallRef& sampler, Finding& finding) {
   if (loop.epochs.kind() != Kind::for_statement) return;
@@ -231,7 +248,9 @@ void fix_set_epoch(const Program& program, const diagnose::TrainingLoop& loop,
   std::string object;
   const auto here = program.enclosing_function(loop.epochs);
   const auto visible = [&](const CallRef& made, std::string_view called) {
-    if (called.empty() || made.module != loop.epochs.module) return false;
+    if (called.empty() || made.module != loop.epochs.module ||
+        is_bound_anew(made, called, loop.epochs))
+      return false;
     const auto where = program.enclosing_function(made.ref());
     return called.starts_with("self.") ? here && where : where == here || !where;
   };

@@ -67,6 +67,36 @@ TEST(Fixes, CureTheirOwnRuleInEveryCaseOfThePages) {
   EXPECT_GE(fixed, 20U);
 }
 
+TEST(Fixes, NameTheSamplerByItsLoaderWhereItsNameIsThatOfAnother) {
+  const std::string script =
+      "import torch.distributed as dist\n"
+      "from torch.utils.data import DataLoader, DistributedSampler\n"
+      "dist.init_process_group('nccl')\n"
+      "sampler = DistributedSampler(train)\n"
+      "loader = DataLoader(train, sampler=sampler)\n"
+      "sampler = DistributedSampler(test, shuffle=False)\n"
+      "checks = DataLoader(test, sampler=sampler)\n"
+      "for epoch in range(90):\n"
+      "    for x, y in loader:\n"
+      "        criterion(model(x), y).backward()\n"
+      "        optimizer.step()\n";
+  std::size_t applied = 0;
+  const auto fixed = apply_fixes(findings_of(script, "DDP018"), {{"train.py", script}}, applied);
+  ASSERT_EQ(applied, 1U);
+  EXPECT_NE(fixed.at("train.py").find("    loader.sampler.set_epoch(epoch)\n"), std::string::npos);
+}
+
+TEST(Fixes, AreNotMadeTwiceAtOnePlace) {
+  Finding finding;
+  finding.fix.emplace();
+  finding.fix->edits.push_back({"train.py", 0, 0, "sampler.set_epoch(epoch)\n"});
+  std::size_t applied = 0;
+  const auto once = apply_fixes({finding}, {{"train.py", "train()\n"}}, applied);
+  ASSERT_EQ(applied, 1U);
+  apply_fixes({finding}, once, applied);
+  EXPECT_EQ(applied, 1U);
+}
+
 TEST(Silencing, NamesRulesOnTheLine) {
   EXPECT_EQ(findings_of(unsharded("")).size(), 1U);
   EXPECT_TRUE(findings_of(unsharded("  # bench: ignore[DDP017] sharded by files")).empty());
