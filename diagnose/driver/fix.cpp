@@ -101,6 +101,18 @@ bool still_parses(const std::string& before, const std::string& after) {
   return !SyntaxTree::parse(after).has_errors() || SyntaxTree::parse(before).has_errors();
 }
 
+// What an edit inserts, with the line ends of the file: "\r\n" where its first line has them.
+std::string in_line_ends_of(std::string_view file, std::string_view inserted) {
+  const std::size_t end = file.find('\n');
+  const bool carriage = end != std::string_view::npos && end > 0 && file[end - 1] == '\r';
+  std::string out;
+  for (std::size_t at = 0; at < inserted.size(); ++at) {
+    if (carriage && inserted[at] == '\n' && (at == 0 || inserted[at - 1] != '\r')) out += '\r';
+    out += inserted[at];
+  }
+  return out;
+}
+
 // The statement to insert is there already: a finding that a fix did not cure comes again in the
 // next round, and the same fix is no cure then either.
 bool stands_there(const std::string& text, const Edit& edit) {
@@ -108,8 +120,9 @@ bool stands_there(const std::string& text, const Edit& edit) {
   if (edit.begin != edit.end || edit.text.size() < kShortest || edit.begin > text.size())
     return false;
   const std::string_view all = text;
-  return all.substr(edit.begin).starts_with(edit.text) ||
-         all.substr(0, edit.begin).ends_with(edit.text);
+  const std::string inserted = in_line_ends_of(text, edit.text);
+  return all.substr(edit.begin).starts_with(inserted) ||
+         all.substr(0, edit.begin).ends_with(inserted);
 }
 
 }  // namespace
@@ -121,7 +134,7 @@ std::string apply_edits(const std::string& text, std::vector<Edit> edits) {
   std::size_t at = 0;
   for (const Edit& edit : edits) {
     if (edit.begin < at || edit.end > text.size()) continue;
-    out += text.substr(at, edit.begin - at) + edit.text;
+    out += text.substr(at, edit.begin - at) + in_line_ends_of(text, edit.text);
     at = edit.end;
   }
   return out + text.substr(at);

@@ -97,6 +97,14 @@ TEST(Fixes, AreNotMadeTwiceAtOnePlace) {
   EXPECT_EQ(applied, 1U);
 }
 
+TEST(Fixes, KeepTheLineEndsOfTheFile) {
+  const Edit edit{"train.py", 9, 9, "first()\nsecond()\n"};
+  EXPECT_EQ(apply_edits("train()\r\ntest()\r\n", {edit}),
+            "train()\r\nfirst()\r\nsecond()\r\ntest()\r\n");
+  const Edit plain{"train.py", 8, 8, "first()\n"};
+  EXPECT_EQ(apply_edits("train()\ntest()\n", {plain}), "train()\nfirst()\ntest()\n");
+}
+
 TEST(Silencing, NamesRulesOnTheLine) {
   EXPECT_EQ(findings_of(unsharded("")).size(), 1U);
   EXPECT_TRUE(findings_of(unsharded("  # bench: ignore[DDP017] sharded by files")).empty());
