@@ -117,24 +117,36 @@ int run_fixes(Flags& flags) {
   return flags.diff && applied > 0 ? kExitFindings : exit_code_of(result.findings);
 }
 
+// The rules' findings where `text` stands in place of the file.
+std::vector<Finding> findings_with(const DiagnoseOptions& options, const std::string& file,
+                                   const std::string& text) {
+  DiagnoseOptions alone = options;
+  alone.paths = {file};
+  alone.selection = {};
+  return diagnose(alone,
+                  [&](const std::string& path) {
+                    return path == file ? std::optional(text) : read_source(path);
+                  })
+      .findings;
+}
+
 int run_to_ddp(Flags& flags) {
   bool any = false;
   for_each_program(flags.options, [&](const Program& program) {
-    const auto steps = rewrite_to_ddp(program);
-    if (steps.empty()) return;
-    any = true;
     const std::string& file = program.root().path();
-    std::string out = render_steps(file, steps);
-    if (flags.diff || flags.fix) {
-      std::vector<Edit> edits;
-      for (const RewriteStep& step : steps)
-        edits.insert(edits.end(), step.edits.begin(), step.edits.end());
+    const Rewrite rewrite = rewrite_and_mend(
+        program, [&](const std::string& text) { return findings_with(flags.options, file, text); });
+    if (rewrite.steps.empty() && rewrite.refusal.empty()) return;
+    any = true;
+    std::string out = render_rewrite(file, rewrite);
+    if (!rewrite.steps.empty() && (flags.diff || flags.fix)) {
       const std::string before(program.root().tree().source());
+      if (program.is_notebook())
+        throw UsageError(file + ": torchrun starts scripts, not notebooks: convert it first");
       if (read_source(file).value_or("").size() != before.size())
         throw UsageError(file + ": not in UTF-8: convert it before it is rewritten");
-      const std::string after = apply_edits(before, edits);
-      if (flags.diff) out += "\n" + unified_diff(file, before, after);
-      if (flags.fix) write_source(file, after);
+      if (flags.diff) out += "\n" + unified_diff(file, before, rewrite.text);
+      if (flags.fix) write_source(file, rewrite.text);
     }
     std::fwrite(out.data(), 1, out.size(), stdout);
   });

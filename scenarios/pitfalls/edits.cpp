@@ -21,7 +21,7 @@ std::string_view indentation_of(Ref statement) {
 }
 
 bool only_blanks(std::string_view text) {
-  return text.find_first_not_of(" \t") == std::string_view::npos;
+  return text.find_first_not_of(" \t\r") == std::string_view::npos;
 }
 
 // One more level: what this statement has beyond the one around it, else four spaces.

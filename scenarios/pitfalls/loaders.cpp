@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/loaders.hpp"
 
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
@@ -235,6 +236,15 @@ bool is_bound_anew(const CallRef& made, std::string_view name, Ref below) {
   });
 }
 
+// for epoch in range(n): train(model, train_loader): what the loop over the batches gets.
+Ref given_to_batches(const Program& program, const diagnose::TrainingLoop& loop) {
+  if (!loop.iterable || loop.iterable.kind() != Kind::identifier || !loop.function) return {};
+  const auto& sites = program.call_sites(loop.function);
+  if (sites.size() != 1 || program.innermost_loop(sites.front().ref()) != loop.epochs) return {};
+  const Ref given = facts::argument_for(sites.front(), loop.function, loop.iterable.text());
+  return given.kind() == Kind::identifier || given.kind() == Kind::attribute ? given : Ref{};
+}
+
 }  // namespace
 
 void fix_set_epoch(const Program& program, const diagnose::TrainingLoop& loop,
@@ -261,6 +271,8 @@ void fix_set_epoch(const Program& program, const diagnose::TrainingLoop& loop,
   } else if (loop.iterable && loop.iterable.kind() == Kind::identifier &&
              program.enclosing_function(loop.batches) == here) {
     object = std::string(loop.iterable.text()) + ".sampler";
+  } else if (const Ref given = given_to_batches(program, loop)) {
+    object = std::string(given.text()) + ".sampler";
   } else {
     return;
   }

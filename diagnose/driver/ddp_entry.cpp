@@ -1,0 +1,129 @@
+#include "diagnose/driver/ddp_entry.hpp"
+
+#include <algorithm>
+
+namespace bench::diagnose {
+namespace {
+
+constexpr int kDeepest = 6;  // calls followed from the script's own level
+
+bool is_definition(Kind kind) {
+  return kind == Kind::function || kind == Kind::class_definition || kind == Kind::decorated;
+}
+
+class Finder {
+ public:
+  Finder(const Program& program, const std::vector<Ref>& needs) : program_(program) {
+    for (const Ref& need : needs)
+      if (need.module == &program.root()) needs_.push_back(need);
+  }
+
+  DdpEntry find() const {
+    NodeId block = 0;
+    NodeId first = kNoNode;
+    for (int depth = 0; depth < kDeepest; ++depth) {
+      const std::vector<NodeId> reaching = reaching_statements(block);
+      if (reaching.empty()) break;
+      first = reaching.front();
+      const NodeId inner = reaching.size() == 1 ? only_way_into(first) : kNoNode;
+      if (inner == kNoNode) return {at(first), at(last_of(block))};
+      block = inner;
+    }
+    return {at(first == kNoNode ? first_where_offered() : first), {}};
+  }
+
+ private:
+  Ref at(NodeId node) const { return {&program_.root(), node}; }
+  const SyntaxTree& tree() const { return program_.root().tree(); }
+
+  bool holds_need(NodeId statement) const {
+    return std::any_of(needs_.begin(), needs_.end(),
+                       [&](const Ref& need) { return tree().contains(statement, need.node); });
+  }
+
+  // The statement holds a need, or runs a function that does.
+  bool reaches_need(NodeId statement) const {
+    if (holds_need(statement)) return true;
+    const auto functions = program_.reached(at(statement));
+    return std::any_of(needs_.begin(), needs_.end(), [&](const Ref& need) {
+      for (auto function = program_.enclosing_function(need); function;
+           function = program_.enclosing_function({function.module, function.function->node})) {
+        if (std::find(functions.begin(), functions.end(), function) != functions.end()) return true;
+        if (function.function->node == 0) break;
+      }
+      return false;
+    });
+  }
+
+  std::vector<NodeId> reaching_statements(NodeId block) const {
+    std::vector<NodeId> out;
+    for (NodeId each = tree()[block].first_child; each != kNoNode; each = tree()[each].next_sibling)
+      if (!is_definition(tree()[each].kind) && reaches_need(each)) out.push_back(each);
+    return out;
+  }
+
+  // The block that the statement does nothing but run: that of the script's own guard, or the body
+  // of the one function that it calls.
+  NodeId only_way_into(NodeId statement) const {
+    if (tree()[statement].kind == Kind::if_statement) {
+      const std::string_view condition = tree().text(tree().child(statement, Field::condition));
+      return condition.find("__name__") == std::string_view::npos
+                 ? kNoNode
+                 : tree().child(statement, Field::consequence);
+    }
+    const Kind kind = tree()[statement].kind;
+    if ((kind != Kind::expression_statement && kind != Kind::assignment) || holds_need(statement))
+      return kNoNode;
+    NodeId body = kNoNode;
+    for (const Call& call : program_.root().calls()) {
+      if (!tree().contains(statement, call.node)) continue;
+      const FunctionRef callee = program_.callee({&program_.root(), &call});
+      if (!callee || callee.module != &program_.root() || callee.function->name == "__init__")
+        continue;
+      const NodeId here = callee.function->body;
+      if (reaching_statements(here).empty()) continue;
+      if (body != kNoNode || program_.call_sites(callee).size() != 1) return kNoNode;
+      body = here;
+    }
+    return body;
+  }
+
+  NodeId last_of(NodeId block) const {
+    NodeId last = kNoNode;
+    for (NodeId each = tree()[block].first_child; each != kNoNode; each = tree()[each].next_sibling)
+      last = each;
+    return last;
+  }
+
+  // The body of the outermost function of the file that leads to the need; the file's own level
+  // where it stands in none.
+  NodeId body_above(Ref need) const {
+    FunctionRef function = program_.enclosing_function(need);
+    for (int depth = 0; function && depth < kDeepest; ++depth) {
+      const auto& sites = program_.call_sites(function);
+      if (sites.empty() || sites.front().module != need.module) break;
+      const FunctionRef caller = program_.enclosing_function(sites.front().ref());
+      if (!caller || caller == function) break;
+      function = caller;
+    }
+    return function ? function.function->body : 0;
+  }
+
+  // For a file that runs nothing itself: above the first statement that reaches a need.
+  NodeId first_where_offered() const {
+    if (needs_.empty()) return kNoNode;
+    const std::vector<NodeId> reaching = reaching_statements(body_above(needs_.front()));
+    return reaching.empty() ? kNoNode : reaching.front();
+  }
+
+  const Program& program_;
+  std::vector<Ref> needs_;
+};
+
+}  // namespace
+
+DdpEntry ddp_entry(const Program& program, const std::vector<Ref>& needs) {
+  return Finder(program, needs).find();
+}
+
+}  // namespace bench::diagnose

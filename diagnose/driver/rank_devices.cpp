@@ -1,0 +1,88 @@
+#include "diagnose/driver/rank_devices.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace bench::diagnose {
+namespace {
+
+using pitfalls::facts::contains;
+
+// "cuda:0", and no f"cuda:{gpu}".
+bool is_numbered(std::string_view text) {
+  constexpr std::string_view kCuda = "cuda:";
+  if (text.size() < kCuda.size() + 1 || !text.starts_with(kCuda)) return false;
+  return std::all_of(text.begin() + kCuda.size(), text.end(),
+                     [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
+}
+
+// 0, device_ids[0], args.gpu_ids[0]: the first of several GPUs.
+bool is_first_gpu(Ref device) {
+  if (device.kind() == Kind::integer) return true;
+  const std::string text = lowered(device.text());
+  return device.kind() == Kind::subscript && text.ends_with("[0]") &&
+         (contains(text, "gpu") || contains(text, "device"));
+}
+
+// torch.device("cuda:0"), torch.device("cuda", 0), torch.device(f"cuda:{device_ids[0]}"), also with
+// the CPU as the other choice.
+bool is_fixed(const Program& program, const CallRef& device) {
+  if (const auto index = pitfalls::facts::cuda_index(program, device.ref())) return *index >= 0;
+  const std::string text(device.ref().text());
+  return contains(text, "cuda:") && !contains(text, "rank");
+}
+
+// A test of the device, or a key, is no place that uses it.
+bool is_compared(Ref string) {
+  const auto& tree = string.module->tree();
+  const Kind parent = tree[tree[string.node].parent].kind;
+  return parent == Kind::comparison || parent == Kind::subscript || parent == Kind::pair;
+}
+
+}  // namespace
+
+std::string FixedDevice::for_rank(const std::string& local_rank) const {
+  switch (form) {
+    case Form::device:
+      return "torch.device(\"cuda\", " + local_rank + ")";
+    case Form::text:
+      return "f\"cuda:{" + local_rank + "}\"";
+    case Form::index:
+      break;
+  }
+  return local_rank;
+}
+
+std::vector<FixedDevice> fixed_devices(const Program& program) {
+  const Module& root = program.root();
+  std::vector<FixedDevice> out;
+  for (const CallRef& call : program.calls(Api::torch_device))
+    if (call.module == &root && is_fixed(program, call))
+      out.push_back({call.ref(), FixedDevice::Form::device, false});
+  for (const Call& made : root.calls()) {
+    const CallRef call{&root, &made};
+    const bool places = ((made.name == "to" || made.name == "cuda") && call.receiver()) ||
+                        made.api == Api::set_device;
+    const Ref device = call.argument(0, "device");
+    if (places && device && is_first_gpu(device))
+      out.push_back({device, FixedDevice::Form::index, true});
+  }
+  const auto& tree = root.tree();
+  for (NodeId node = 0; node < tree.size(); ++node) {
+    const Ref string{&root, node};
+    if (string.kind() != Kind::string || !is_numbered(program.string(string).value_or("")) ||
+        is_compared(string))
+      continue;
+    if (std::none_of(out.begin(), out.end(), [&](const FixedDevice& other) {
+          return tree.contains(other.where.node, node);
+        }))
+      out.push_back({string, FixedDevice::Form::text, false});
+  }
+  std::sort(out.begin(), out.end(),
+            [](const FixedDevice& a, const FixedDevice& b) { return a.where.node < b.where.node; });
+  return out;
+}
+
+}  // namespace bench::diagnose

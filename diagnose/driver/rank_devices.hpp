@@ -1,0 +1,26 @@
+// Devices that a script writes as one number for all of its processes: "cuda:0", .cuda(0),
+// .to(device_ids[0]). A script that is turned into one for DDP names the GPU of the rank instead.
+#pragma once
+
+#include "diagnose/model/program.hpp"
+
+#include <string>
+#include <vector>
+
+namespace bench::diagnose {
+
+struct FixedDevice {
+  enum class Form : std::uint8_t { device, text, index };
+
+  Ref where;
+  Form form = Form::index;
+  bool needs_gpu = false;  // the line touches the GPU, so ranks have theirs by then
+
+  // The expression for the rank's own GPU: torch.device("cuda", local_rank).
+  std::string for_rank(const std::string& local_rank) const;
+};
+
+// In source order, none inside another.
+std::vector<FixedDevice> fixed_devices(const Program& program);
+
+}  // namespace bench::diagnose

@@ -1,0 +1,107 @@
+"""The scripts that `bench diagnose --to-ddp` writes (tests/rules/to_ddp/*.ddp.py) train: two ranks
+run each of them with PyTorch's own DDP and DistributedSampler over gloo on the CPU. Every call that
+would need a GPU is sent to the CPU, nothing else is changed. Checked: both ranks end with the same
+parameters, these have moved, each rank makes as many steps as the DataParallel script does, and
+the two together see every example once an epoch.
+
+usage: to_ddp_test.py DIRECTORY
+"""
+import json
+import os
+import pathlib
+import runpy
+import subprocess
+import sys
+import tempfile
+
+WORLD_SIZE = 2
+EPOCHS = 2
+EXAMPLES = 64
+STEPS = 8  # 64 examples in batches of 16, twice
+
+
+def run_rank(script, directory):
+    """In the process of one rank, or of the script as it was (RANK unset)."""
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    def on_cpu(method):
+        return lambda self, *args, **kwargs: self if is_device(args) else method(self, *args, **kwargs)
+
+    def is_device(args):
+        return not args or isinstance(args[0], (int, torch.device)) or str(args[0]).startswith("cuda")
+
+    for kind in (nn.Module, torch.Tensor):
+        kind.to = on_cpu(kind.to)
+        kind.cuda = lambda self, *args: self
+    torch.cuda.set_device = lambda index: taken.append(index)
+    join = dist.init_process_group
+    dist.init_process_group = lambda backend: join(
+        "gloo", init_method=f"file://{directory}/rendezvous", rank=int(os.environ["RANK"]),
+        world_size=WORLD_SIZE)
+    wrap = nn.parallel.DistributedDataParallel.__init__
+
+    def wrap_on_cpu(self, module, device_ids):
+        assert device_ids == [int(os.environ["LOCAL_RANK"])], device_ids
+        wrap(self, module)
+        models.append(module)
+        before.append([p.detach().clone() for p in module.parameters()])
+
+    nn.parallel.DistributedDataParallel.__init__ = wrap_on_cpu
+    taken, models, before, rows = [], [], [], []
+    for kind in (nn.parallel.DistributedDataParallel, nn.DataParallel):
+        forward = kind.forward
+        kind.forward = lambda self, inputs, forward=forward: (rows.append(len(inputs)), forward(self, inputs))[1]
+    sys.argv = [script]
+    os.chdir(directory)
+    runpy.run_path(script, run_name="__main__")
+    out = {"steps": len(rows), "rows": sum(rows)}
+    if models:
+        now = [p.detach() for p in models[0].parameters()]
+        out["parameters"] = [p.flatten().tolist() for p in now]
+        out["moved"] = any(not torch.equal(a, b) for a, b in zip(before[0], now))
+        out["device"] = taken
+    print(json.dumps(out))
+
+
+def start(script, directory, rank=None):
+    environment = dict(os.environ, OMP_NUM_THREADS="1")
+    if rank is not None:
+        environment.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(WORLD_SIZE))
+    return subprocess.Popen([sys.executable, __file__, "--rank", str(script), directory],
+                            env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def answer(process):
+    out, _ = process.communicate(timeout=240)
+    assert process.returncode == 0, f"{process.args} ended with {process.returncode}"
+    return json.loads(out.strip().splitlines()[-1])
+
+
+def check(script):
+    with tempfile.TemporaryDirectory() as directory:
+        as_it_was = answer(start(script, directory))
+    assert as_it_was["steps"] == STEPS, as_it_was
+    assert as_it_was["rows"] == EXAMPLES * EPOCHS, as_it_was
+    rewritten = script.with_suffix(".ddp.py")
+    with tempfile.TemporaryDirectory() as directory:
+        ranks = [answer(each) for each in [start(rewritten, directory, r) for r in range(WORLD_SIZE)]]
+    for rank, result in enumerate(ranks):
+        assert result["steps"] == STEPS, (rank, result["steps"])
+        assert result["device"] == [rank], result["device"]
+        assert result["moved"], rank
+    assert ranks[0]["parameters"] == ranks[1]["parameters"], "the ranks have drifted apart"
+    assert sum(r["rows"] for r in ranks) == EXAMPLES * EPOCHS, [r["rows"] for r in ranks]
+
+
+def main():
+    directory = pathlib.Path(sys.argv[1]).resolve()
+    scripts = [directory / name for name in ("one_level.py", "main_function.py", "trainer_class.py")]
+    for script in scripts:
+        check(script)
+        print(f"{script.name}: {WORLD_SIZE} ranks, {STEPS} steps each, one model")
+
+
+if __name__ == "__main__":
+    run_rank(sys.argv[2], sys.argv[3]) if sys.argv[1] == "--rank" else main()
