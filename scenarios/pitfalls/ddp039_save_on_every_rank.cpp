@@ -175,6 +175,18 @@ Ref open_call_of(const Program& program, const CallRef& save) {
   return {};
 }
 
+// with open(path, "wb") as file: torch.save(state, file) -- every rank has emptied the file by
+// then.
+bool writes_to_open_file(const CallRef& save) {
+  const auto& tree = save.module->tree();
+  const diagnose::NodeId block = tree.ancestor(save.call->node, diagnose::Kind::with_statement);
+  const Ref file = save.argument(1, "f");
+  if (block == diagnose::kNoNode || file.kind() != diagnose::Kind::identifier) return false;
+  const std::string_view text = tree.text(block);
+  const std::string_view header = text.substr(0, text.find('\n'));
+  return facts::contains(header, " as " + std::string(file.text()));
+}
+
 }  // namespace
 
 void check_save_on_every_rank(const Program& program, Report& report) {
@@ -204,7 +216,9 @@ void check_save_on_every_rank(const Program& program, Report& report) {
     if (!is_training_state(program, save)) tell_as_note(finding);
     finding.help = "Save on one rank: if dist.get_rank() == 0.";
     const std::string condition = facts::main_rank_condition(program, save.ref());
-    if (!condition.empty()) guard_statement(save.ref(), condition, "Save on rank 0 only", finding);
+    const bool is_safe = finding.severity != Severity::info && !writes_to_open_file(save);
+    if (is_safe && !condition.empty())
+      guard_statement(save.ref(), condition, "Save on rank 0 only", finding);
   }
 }
 

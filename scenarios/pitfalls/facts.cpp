@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 
 #include "scenarios/pitfalls/certainty.hpp"
+#include "scenarios/pitfalls/group_of_some_runs.hpp"
 #include "scenarios/pitfalls/own_gpu.hpp"
 #include "scenarios/pitfalls/taken_off.hpp"
 
@@ -332,11 +333,14 @@ std::string main_rank_condition(const Program& program, Ref node) {
         return std::string(name) + " == 0";
     }
   if (module.import_path("hvd") == "horovod.torch") return "hvd.rank() == 0";
+  std::string group;
   for (const std::string_view alias : {"dist", "distributed"})
-    if (module.import_path(alias) == "torch.distributed")
-      return std::string(alias) + ".get_rank() == 0";
-  if (!module.import_path("torch").empty()) return "torch.distributed.get_rank() == 0";
-  return {};
+    if (group.empty() && module.import_path(alias) == "torch.distributed") group = alias;
+  if (group.empty() && module.import_path("torch").empty()) return {};
+  if (group.empty()) group = "torch.distributed";
+  const std::string first = group + ".get_rank() == 0";
+  // get_rank() fails in a run that joins no group.
+  return joins_in_every_run(program) ? first : "not " + group + ".is_initialized() or " + first;
 }
 
 bool in_dataset(const Program& program, Ref node) {

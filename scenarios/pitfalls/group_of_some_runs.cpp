@@ -273,4 +273,32 @@ bool runs_without_group(const Program& program, const JoinTest& test, Ref call) 
   return facts::is_reachable(program, call) && RunsWithout(program, test)(call);
 }
 
+namespace {
+
+// No option and no test stands between the script's start and the node.
+bool runs_in_every_run(const Program& program, Ref node, int depth) {
+  const auto guards = program.guards(node);
+  if (depth > kCalls || has_try(node) ||
+      std::any_of(guards.begin(), guards.end(), [](const Guard& guard) {
+        return !facts::contains(guard.condition.text(), "__name__");
+      }))
+    return false;
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function) return true;
+  if (program.is_spawned(function)) return true;
+  const auto& sites = program.call_sites(function);
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return runs_in_every_run(program, site.ref(), depth + 1);
+  });
+}
+
+}  // namespace
+
+bool joins_in_every_run(const Program& program) {
+  const auto joins = program.calls(diagnose::Api::init_process_group);
+  return std::any_of(joins.begin(), joins.end(), [&](const CallRef& join) {
+    return runs_in_every_run(program, join.ref(), 0);
+  });
+}
+
 }  // namespace bench::pitfalls

@@ -24,4 +24,7 @@ std::optional<JoinTest> test_of_joining(const Program& program);
 // the group stands above it, here or in what calls its function.
 bool runs_without_group(const Program& program, const JoinTest& test, Ref call);
 
+// Some call of init_process_group is reached in every run: by no option, test or try.
+bool joins_in_every_run(const Program& program);
+
 }  // namespace bench::pitfalls

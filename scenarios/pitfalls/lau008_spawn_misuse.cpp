@@ -137,8 +137,7 @@ bool is_one_value(const Program& program, const Source& source) {
 }
 
 // args=(world_size): the parentheses make no tuple, and mp.spawn spreads args behind the rank.
-void check_args_in_parentheses(const Program& program, const CallRef& spawn, Ref arguments,
-                               Report& report) {
+void check_args_in_parentheses(const Program& program, Ref arguments, Report& report) {
   const auto sources = program.sources(arguments);
   if (sources.empty() || !std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
         return is_one_value(program, source);
@@ -187,7 +186,7 @@ void check_spawn_misuse(const Program& program, Report& report) {
     const std::size_t given =
         (listed ? arguments.module->tree().child_count(arguments.node) : 0) + 1;
     if (arguments && !listed) {
-      check_args_in_parentheses(program, spawn, arguments, report);
+      check_args_in_parentheses(program, arguments, report);
       continue;
     }
     if (listed && facts::contains(arguments.text(), "*")) continue;  // args=(size, *rest)

@@ -18,6 +18,19 @@ std::string modern_gpus(const Value& value) {
   return "accelerator=\"gpu\", devices=" + trainer::spelling(value);
 }
 
+// Beside accelerator="gpu" only the number is missing.
+void fix_gpus(const trainer::Use& use, const trainer::Argument& gpus, Finding& finding) {
+  if (use.find("devices") != nullptr) return;
+  const std::string modern = modern_gpus(gpus.value);
+  const trainer::Argument* accelerator = use.find("accelerator");
+  if (accelerator == nullptr)
+    return trainer::fix(use, gpus, modern, "Write accelerator and devices", finding);
+  const bool names_gpus = accelerator->value.is_string() && (accelerator->value.string == "gpu" ||
+                                                             accelerator->value.string == "cuda");
+  if (names_gpus && modern.starts_with("accelerator=\"gpu\""))
+    trainer::fix(use, gpus, modern.substr(modern.find("devices=")), "Write devices", finding);
+}
+
 }  // namespace
 
 void check_trainer_gpus_argument(const Program& program, Report& report) {
@@ -42,10 +55,8 @@ void check_trainer_gpus_argument(const Program& program, Report& report) {
       finding.help = "Write " + modern + ".";
       trainer::weigh_by_requirements(program, trainer::kVersion2, finding);
       trainer::weigh_by_older_calls(program, trainer::kVersion2, finding);
-      if (name == "gpus" && argument->value.known() && !argument->value.is_default &&
-          use.find("accelerator") == nullptr && use.find("devices") == nullptr)
-        trainer::fix(*argument, modern_gpus(argument->value), "Write accelerator and devices",
-                     finding);
+      if (name == "gpus" && argument->value.known() && !argument->value.is_default)
+        fix_gpus(use, *argument, finding);
     }
   }
   for (const auto& launch : program.launches())

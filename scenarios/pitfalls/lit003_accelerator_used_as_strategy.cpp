@@ -30,7 +30,7 @@ void check_accelerator_used_as_strategy(const Program& program, Report& report) 
       trainer::weigh_by_requirements(program, kBackendRemoved, finding);
       if (backend->value.is_string() && backend->value.string != "dp" &&
           use.find("strategy") == nullptr)
-        trainer::fix(*backend,
+        trainer::fix(use, *backend,
                      backend->value.string == "ddp_cpu"
                          ? "strategy=\"ddp_spawn\", accelerator=\"cpu\""
                          : "strategy=\"" + backend->value.string + "\"",
@@ -52,7 +52,7 @@ void check_accelerator_used_as_strategy(const Program& program, Report& report) 
         "Write " + modern + (name == "dp" ? " (the batch size is then per device)." : ".");
     trainer::weigh_by_requirements(program, kNameRefused, finding);
     if (name != "dp" && use.find("strategy") == nullptr)
-      trainer::fix(*accelerator, modern, "Write strategy and accelerator", finding);
+      trainer::fix(use, *accelerator, modern, "Write strategy and accelerator", finding);
   }
 }
 

@@ -23,7 +23,7 @@ void check_removed_strategy(const Program& program, Report& report) {
                       : ".");
     trainer::weigh_by_requirements(program, trainer::kVersion2, finding);
     if (name != "dp" && strategy->name == "strategy")
-      trainer::fix(*strategy, "strategy=\"" + successor + "\"",
+      trainer::fix(use, *strategy, "strategy=\"" + successor + "\"",
                    "Write the strategy that replaced it", finding);
   }
 }

@@ -31,7 +31,7 @@ void check_removed_trainer_argument(const Program& program, Report& report) {
       trainer::weigh_by_requirements(program, entry->removed, finding);
       trainer::weigh_by_older_calls(program, entry->removed, finding);
       if (argument.name == "replace_sampler_ddp" && argument.node)
-        trainer::fix(argument, "use_distributed_sampler=" + std::string(argument.node.text()),
+        trainer::fix(use, argument, "use_distributed_sampler=" + std::string(argument.node.text()),
                      "Rename it", finding);
       else if (use.call && argument.node &&
                (argument.name == "log_gpu_memory" || argument.name == "move_metrics_to_cpu" ||

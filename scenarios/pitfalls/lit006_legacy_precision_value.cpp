@@ -70,7 +70,7 @@ void check_legacy_precision_value(const Program& program, Report& report) {
     weigh_by_oldest(program, finding);
     trainer::weigh_by_calls(program, finding);
     if (!legacy.is_choice && !legacy.value.is_default)
-      trainer::fix(*precision, "precision=\"" + modern + "\"", "Write the full name", finding);
+      trainer::fix(use, *precision, "precision=\"" + modern + "\"", "Write the full name", finding);
     const auto* accelerator = use.find("accelerator");
     if (accelerator && accelerator->value.is_string() && accelerator->value.string == "cpu" &&
         modern == "16-mixed")

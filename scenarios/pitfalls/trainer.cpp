@@ -187,9 +187,28 @@ void weigh_by_requirements(const Program& program, int removed, Finding& finding
                   ": it waits for the upgrade.";
 }
 
-void fix(const Argument& argument, const std::string& text, const std::string& title,
-         Finding& finding) {
-  if (!argument.node) return;
+namespace {
+
+// Arguments that rules replace or take away, whatever else stands beside them.
+bool has_fix(const Argument& argument) {
+  if (argument.name == "gpus") return argument.value.known() && !argument.value.is_default;
+  for (const char* name : {"distributed_backend", "replace_sampler_ddp", "log_gpu_memory",
+                           "move_metrics_to_cpu", "amp_backend"})
+    if (argument.name == name) return true;
+  return false;
+}
+
+bool becomes_valid(const Use& use) {
+  return std::all_of(use.arguments.begin(), use.arguments.end(), [](const Argument& argument) {
+    return accepts(argument.name, kVersion2) || has_fix(argument);
+  });
+}
+
+}  // namespace
+
+void fix(const Use& use, const Argument& argument, const std::string& text,
+         const std::string& title, Finding& finding) {
+  if (!argument.node || finding.severity == Severity::info || !becomes_valid(use)) return;
   const Ref parent = argument.node.with((*argument.node.module)[argument.node.node].parent);
   if (parent.kind() == Kind::keyword_argument) replace(parent, text, title, finding);
 }

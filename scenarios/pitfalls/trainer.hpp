@@ -45,9 +45,11 @@ void weigh_by_calls(const Program& program, Finding& finding);
 // the argument. What both go with is one upgrade, and no reason to wait.
 void weigh_by_older_calls(const Program& program, int removed, Finding& finding);
 
-// Replaces `name=value` in a script; does nothing for configs and ** dictionaries.
-void fix(const Argument& argument, const std::string& text, const std::string& title,
-         Finding& finding);
+// Replaces `name=value` in a script; does nothing for configs and ** dictionaries, for notes, and
+// where the call keeps another argument that Lightning 2 has not: half of a call brought up to date
+// is valid in no version.
+void fix(const Use& use, const Argument& argument, const std::string& text,
+         const std::string& title, Finding& finding);
 
 // The value as Python source, for messages: 2, "0,1", [0, 1].
 std::string spelling(const diagnose::Value& value);

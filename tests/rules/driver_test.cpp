@@ -86,6 +86,38 @@ TEST(Fixes, NameTheSamplerByItsLoaderWhereItsNameIsThatOfAnother) {
   EXPECT_NE(fixed.at("train.py").find("    loader.sampler.set_epoch(epoch)\n"), std::string::npos);
 }
 
+TEST(Fixes, OfSavesHoldInRunsWithoutAGroupToo) {
+  const std::string head = "import torch\nimport torch.distributed as dist\n";
+  const std::string tail =
+      "model = torch.nn.parallel.DistributedDataParallel(net)\n"
+      "torch.save(model.module.state_dict(), 'model.pt')\n";
+  const auto fixed = [](const std::string& script) {
+    std::size_t applied = 0;
+    return apply_fixes(findings_of(script, "DDP039"), {{"train.py", script}}, applied)
+        .at("train.py");
+  };
+  EXPECT_NE(fixed(head + "dist.init_process_group('nccl')\n" + tail)
+                .find("\nif dist.get_rank() == 0:\n    torch.save("),
+            std::string::npos);
+  EXPECT_NE(fixed(head + "if args.several:\n    dist.init_process_group('nccl')\n" + tail)
+                .find("\nif not dist.is_initialized() or dist.get_rank() == 0:\n    torch.save("),
+            std::string::npos);
+}
+
+TEST(Fixes, BringNoTrainerHalfwayUpToDate) {
+  const auto fixes = [](const std::string& arguments) {
+    DiagnoseOptions options;
+    const auto found = diagnose_texts(
+        {{"train.py", "import lightning as L\ntrainer = L.Trainer(" + arguments + ")\n"}},
+        "train.py", options);
+    return std::count_if(found.begin(), found.end(),
+                         [](const Finding& finding) { return finding.fix.has_value(); });
+  };
+  EXPECT_EQ(fixes("gpus=2, precision=16"), 2);
+  EXPECT_EQ(fixes("gpus=options.gpus, precision=16"), 0);
+  EXPECT_EQ(fixes("gpus=2, precision=16, weights_summary='top'"), 0);
+}
+
 TEST(Fixes, AreNotMadeTwiceAtOnePlace) {
   Finding finding;
   finding.fix.emplace();
