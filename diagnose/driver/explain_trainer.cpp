@@ -1,5 +1,6 @@
 #include "diagnose/driver/explain_trainer.hpp"
 
+#include "diagnose/driver/trainer_here.hpp"
 #include "diagnose/driver/trainer_today.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
@@ -122,10 +123,19 @@ std::string place_of(const Program& program, const trainer::Use& use) {
   return entry.file + ":" + std::to_string(entry.line);
 }
 
-std::string explain(const Program& program, const trainer::Use& use) {
+// "16-mixed", args.precision (16 by default), cfg.precision (not known here)
+std::string spelled(const trainer::Argument& argument) {
+  const std::string value = trainer::spelling(argument.value);
+  if (!argument.node || (argument.value.known() && !argument.value.is_default)) return value;
+  return std::string(argument.node.text()) + " (" +
+         (argument.value.known() ? value + " by default" : "not known here") + ")";
+}
+
+std::string explain(const Program& program, const trainer::Use& written) {
   TrainerMachine machine;
   machine.visible_gpus = pitfalls::facts::visible_gpus(program);
   machine.interactive = program.is_notebook();
+  const trainer::Use use = use_on(program, written, machine);
   const auto batch = loader_batch(program);
   const auto full = [&](const trainer::Use& read, LightningVersion version) {
     const TrainerReading reading = read_trainer(read, version, machine);
@@ -143,17 +153,19 @@ std::string explain(const Program& program, const trainer::Use& use) {
   out += "  devices and processes\n";
   out += by_version([&](LightningVersion version) { return full(use, version); });
   if (const auto* precision = use.find("precision")) {
-    out += "  precision=" + trainer::spelling(precision->value) + "\n";
-    out += by_version([&](LightningVersion version) {
-      const TrainerReading reading = read_trainer(use, version, machine);
-      return describe_precision(precision->value, version,
-                                reading.error.empty() && reading.where == Where::cpu);
-    });
+    out += "  precision=" + spelled(*precision) + "\n";
+    if (precision->value.known())
+      out += by_version([&](LightningVersion version) {
+        const TrainerReading reading = read_trainer(use, version, machine);
+        return describe_precision(precision->value, version,
+                                  reading.error.empty() && reading.where == Where::cpu);
+      });
   }
   const TodaysTrainer today = said_today(use);
   if (today.changes.empty()) return out;
   out += "  for Lightning 2: " + today.call() + "\n";
-  out += "    " + full(today.use(), from_2_0) + "\n";
+  if (const std::string read = full(today.use(), from_2_0); !read.starts_with("not known"))
+    out += "    " + read + "\n";
   for (const std::string& change : today.changes) out += "    " + change + "\n";
   return out;
 }

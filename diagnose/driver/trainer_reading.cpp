@@ -72,13 +72,18 @@ std::string unexpected_argument(const Request& request) {
   return {};
 }
 
-bool is_literal(const Request& request) {
+// The arguments that decide and have no value here: "devices=args.gpus".
+std::string not_known(const Request& request) {
+  std::string out;
   for (const char* name :
        {"gpus", "devices", "accelerator", "strategy", "distributed_backend", "num_nodes"}) {
     const auto* argument = request.use.find(name);
-    if (argument != nullptr && !argument->value.known()) return false;
+    if (argument == nullptr || argument->value.known()) continue;
+    const std::string text = argument->node ? std::string(argument->node.text()) : "...";
+    out += (out.empty() ? "" : ", ") + std::string(name) + "=" +
+           (text.find('\n') == std::string::npos ? text : "...");
   }
-  return true;
+  return out;
 }
 
 // Puts a reading of GPUs into the answer; checks them against what is visible.
@@ -424,7 +429,8 @@ TrainerReading read_trainer(const trainer::Use& use, LightningVersion version,
                             const TrainerMachine& machine) {
   const Request request{use, version, machine};
   if (std::string error = unexpected_argument(request); !error.empty()) return failure(error);
-  if (!is_literal(request)) return failure("an argument is not a literal: not read");
+  if (const std::string unknown = not_known(request); !unknown.empty())
+    return failure("not known here: " + unknown);
   return version <= at_1_5 ? LegacyReader(request).read() : ModernReader(request).read();
 }
 

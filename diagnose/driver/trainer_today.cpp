@@ -35,9 +35,17 @@ bool is_digits(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
+// As it is written, but for what is short as a value: an option keeps its name.
 std::string source_of(const trainer::Argument& argument) {
-  if (argument.value.known()) return trainer::spelling(argument.value);
-  return argument.node ? std::string(argument.node.text()) : "...";
+  const bool literal = argument.value.known() && !argument.value.is_default;
+  if (!argument.node) return argument.value.known() ? trainer::spelling(argument.value) : "...";
+  const std::string_view text = argument.node.text();
+  const Kind kind = argument.node.kind();
+  const bool is_made = kind == Kind::identifier || kind == Kind::attribute ||
+                       kind == Kind::subscript || kind == Kind::conditional || kind == Kind::call ||
+                       kind == Kind::list;
+  if (literal && !is_made) return trainer::spelling(argument.value);
+  return text.find('\n') == std::string_view::npos ? std::string(text) : "...";
 }
 
 // Python's names of what an accelerator argument once took besides devices.
@@ -99,7 +107,8 @@ class Translator {
       if (value.string != "-1")
         note = " (up to 1.4 it was the index of one GPU: devices=[" + value.string + "])";
     }
-    const std::string text = devices.known() ? trainer::spelling(devices) : source_of(argument);
+    const bool is_written = devices.known() && !devices.is_default;
+    const std::string text = is_written ? trainer::spelling(devices) : source_of(argument);
     if (!selects_) put("devices", devices, text);
     change(argument, "accelerator=\"gpu\", devices=" + text + note);
   }
@@ -140,7 +149,8 @@ class Translator {
       if (value.string == "dp" || value.string == "ddp2")
         note = "; the loader's batch size is then that of one device, no longer split";
     }
-    const std::string text = today.known() ? trainer::spelling(today) : source_of(argument);
+    const std::string text =
+        today.string != value.string ? trainer::spelling(today) : source_of(argument);
     put("strategy", today, text);
     if (argument.name != "strategy" || today.string != value.string)
       change(argument, "strategy=" + text + note);
@@ -174,9 +184,12 @@ class Translator {
     static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
         {"16", "16-mixed"}, {"bf16", "bf16-mixed"}, {"32", "32-true"}, {"64", "64-true"}};
     const std::string given =
-        argument.value.is_string() ? argument.value.string : source_of(argument);
+        argument.value.is_string() ? argument.value.string : trainer::spelling(argument.value);
     for (const auto& [old, today] : kNames)
-      if (given == old) {
+      if (given == old && argument.value.is_default) {
+        put("precision", argument.value, source_of(argument));
+        return change(argument, "the default is \"" + std::string(today) + "\" today");
+      } else if (given == old) {
         put("precision", string_value(std::string(today)));
         return change(argument, "precision=\"" + std::string(today) + "\"");
       }

@@ -185,7 +185,9 @@ TEST(TrainerReading, KnowsNotebooksAndHiddenGpus) {
 }
 
 TEST(TrainerReading, SaysSoWhereAnArgumentIsNotALiteral) {
-  EXPECT_EQ(read("gpus=args.gpus", at_1_5), "an argument is not a literal: not read");
+  EXPECT_EQ(read("gpus=args.gpus", at_1_5), "not known here: gpus=args.gpus");
+  EXPECT_EQ(read("devices=n, strategy=how, max_epochs=m", from_2_0),
+            "not known here: devices=n, strategy=how");
 }
 
 struct PrecisionRow {
@@ -267,6 +269,40 @@ TEST(TrainerToday, KeepsDevicesAndProcesses) {
     if (before.strategy == "ddp_spawn") before.strategy = "ddp";  // the default changed
     EXPECT_EQ(describe(after), describe(before)) << arguments;
   }
+}
+
+TEST(ExplainTrainer, AsksTheMachineAsTheScriptDoes) {
+  const Script script(
+      "Trainer(accelerator=kind, devices=torch.cuda.device_count(),\n"
+      "        strategy=DDPStrategy(find_unused_parameters=True), precision=cfg.precision)\n",
+      "import os\n"
+      "import torch\n"
+      "from lightning.pytorch.strategies import DDPStrategy\n"
+      "os.environ['CUDA_VISIBLE_DEVICES'] = '0,1,2'\n"
+      "kind = 'gpu' if torch.cuda.is_available() else 'cpu'\n");
+  const std::string text = explain_trainer(*script.program);
+  EXPECT_NE(text.find("2.x: GPUs 0, 1, 2; 3 processes (ddp)"), std::string::npos) << text;
+  // No version refuses a precision that is not known.
+  EXPECT_NE(text.find("precision=cfg.precision (not known here)\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("not a precision"), std::string::npos) << text;
+}
+
+TEST(ExplainTrainer, KeepsOptionsByTheirNames) {
+  const Script script("Trainer(gpus=args.gpus, max_epochs=args.epochs, precision=args.precision)\n",
+                      "import argparse\n"
+                      "parser = argparse.ArgumentParser()\n"
+                      "parser.add_argument('--gpus', type=int, default=2)\n"
+                      "parser.add_argument('--epochs', type=int, default=10)\n"
+                      "parser.add_argument('--precision', type=int, default=16)\n"
+                      "args = parser.parse_args()\n");
+  const std::string text = explain_trainer(*script.program);
+  EXPECT_NE(text.find("for Lightning 2: Trainer(accelerator=\"gpu\", devices=args.gpus, "
+                      "max_epochs=args.epochs, precision=args.precision)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("precision=args.precision -> the default is \"16-mixed\" today"),
+            std::string::npos)
+      << text;
 }
 
 TEST(ExplainTrainer, PrintsDevicesBatchAndReplacements) {
