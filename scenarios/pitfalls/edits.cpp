@@ -86,6 +86,17 @@ void insert_after(Ref node, std::string statement, std::string title, Finding& f
          std::move(title), finding);
 }
 
+bool insert_import(const diagnose::Module& module, const std::string& name, std::string title,
+                   Finding& finding) {
+  const auto& tree = module.tree();
+  for (NodeId at = tree[0].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    if (tree[at].kind != Kind::import_statement && tree[at].kind != Kind::import_from) continue;
+    insert_before({&module, at}, "import " + name, std::move(title), finding);
+    return finding.fix.has_value();
+  }
+  return false;
+}
+
 void replace(Ref node, std::string text, std::string title, Finding& finding) {
   const auto& span = node.module->tree()[node.node];
   attach(node, span.begin, span.end, std::move(text), std::move(title), finding);

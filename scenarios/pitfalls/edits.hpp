@@ -16,6 +16,10 @@ void insert_first(Ref block, std::string statement, std::string title, Finding& 
 void insert_before(Ref node, std::string statement, std::string title, Finding& finding);
 void insert_after(Ref node, std::string statement, std::string title, Finding& finding);
 
+// Puts `import name` above the first import of the module; false where it has none.
+bool insert_import(const diagnose::Module& module, const std::string& name, std::string title,
+                   Finding& finding);
+
 void replace(Ref node, std::string text, std::string title, Finding& finding);
 void replace_bytes(Ref node, std::uint32_t begin, std::uint32_t end, std::string text,
                    std::string title, Finding& finding);

@@ -97,6 +97,25 @@ bool starts_one_process(const Program& program) {
   });
 }
 
+// Runs without a launcher keep the default that they have, also none.
+void take_default_from_environment(const CallRef& option, Finding& finding) {
+  constexpr std::string_view kTitle = "Take the default from LOCAL_RANK";
+  const Ref written = option.keyword("default");
+  const bool is_none = !written || written.kind() == Kind::none_literal;
+  const std::string known = written ? std::string(written.text()) : "None";
+  const std::string value =
+      is_none ? "int(os.environ[\"LOCAL_RANK\"]) if \"LOCAL_RANK\" in os.environ else None"
+              : "int(os.environ.get(\"LOCAL_RANK\", " + known + "))";
+  if (option.has_splat() || option.keyword("required") ||
+      (option.module->import_path("os").empty() &&
+       !insert_import(*option.module, "os", std::string(kTitle), finding)))
+    return;
+  if (written)
+    replace(written, value, std::string(kTitle), finding);
+  else
+    add_argument(option, "default=" + value, std::string(kTitle), finding);
+}
+
 }  // namespace
 
 void check_torchrun_with_args_local_rank(const Program& program, Report& report) {
@@ -126,11 +145,7 @@ void check_torchrun_with_args_local_rank(const Program& program, Report& report)
   if (!torchrun) finding.severity = shown ? Severity::warning : Severity::info;
   if (torchrun && starts_one_process(program)) tell_as_note(finding);
   finding.help = "Read it from the environment: int(os.environ[\"LOCAL_RANK\"]).";
-  if (option.keyword("default") && !option.module->import_path("os").empty())
-    replace(option.keyword("default"),
-            "int(os.environ.get(\"LOCAL_RANK\", " + std::string(option.keyword("default").text()) +
-                "))",
-            "Take the default from LOCAL_RANK", finding);
+  take_default_from_environment(option, finding);
 }
 
 }  // namespace bench::pitfalls

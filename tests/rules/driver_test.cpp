@@ -118,6 +118,32 @@ TEST(Fixes, BringNoTrainerHalfwayUpToDate) {
   EXPECT_EQ(fixes("gpus=2, precision=16, weights_summary='top'"), 0);
 }
 
+TEST(Fixes, OfTheLocalRankKeepTheDefaultOfPlainRuns) {
+  const auto fixed = [](const std::string& option) {
+    const std::string script =
+        "# torchrun --nproc_per_node=4 train.py\n"
+        "import argparse\n"
+        "import torch.distributed as dist\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--local_rank'" +
+        option +
+        ")\n"
+        "args = parser.parse_args()\n"
+        "dist.init_process_group('nccl')\n"
+        "torch.cuda.set_device(args.local_rank)\n";
+    std::size_t applied = 0;
+    return apply_fixes(findings_of(script, "LAU002"), {{"train.py", script}}, applied)
+        .at("train.py");
+  };
+  const std::string none =
+      "int(os.environ[\"LOCAL_RANK\"]) if \"LOCAL_RANK\" in os.environ else None";
+  EXPECT_NE(fixed(", type=int").find(", type=int, default=" + none + ")"), std::string::npos);
+  EXPECT_NE(fixed(", default=None").find("default=" + none + ")"), std::string::npos);
+  EXPECT_NE(fixed(", default=-1").find("default=int(os.environ.get(\"LOCAL_RANK\", -1))"),
+            std::string::npos);
+  EXPECT_NE(fixed(", type=int").find("import os\nimport argparse"), std::string::npos);
+}
+
 TEST(Fixes, AreNotMadeTwiceAtOnePlace) {
   Finding finding;
   finding.fix.emplace();
