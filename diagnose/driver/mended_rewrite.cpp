@@ -140,8 +140,14 @@ std::string render_rewrite(const std::string& file, const Rewrite& rewrite) {
       out += (i == 0 ? (step.lines.size() > 1 ? "s " : " ") : ", ") + std::to_string(step.lines[i]);
     out += "): " + step.why + "\n";
   }
+  const bool is_notebook = file.ends_with(".ipynb");
+  const std::string script = is_notebook ? file.substr(0, file.size() - 6) + ".py" : file;
+  if (is_notebook)
+    out += std::to_string(++number) +
+           ". Make it a script, since ranks start from a file: jupyter " +
+           "nbconvert --to script " + file + "\n";
   out += std::to_string(++number) + ". Launch it: torchrun --standalone --nproc-per-node=gpu " +
-         file + "\n";
+         script + "\n";
   if (!rewrite.left.empty()) out += "Left to you, by the lines of the rewritten file:\n";
   for (const Finding& finding : rewrite.left)
     out += "  " + file + ":" + std::to_string(finding.line) + ": " + finding.rule + " " +
