@@ -120,12 +120,25 @@ Certainty certainty_of_start(const Program& program, int depth) {
   return best;
 }
 
+// In a lambda that is not handed to a call on the spot: agent(id, lambda: main(args)) runs it.
+bool is_kept_in_lambda(Ref node) {
+  const auto& tree = node.module->tree();
+  for (NodeId at = tree.ancestor(node.node, Kind::lambda); at != kNoNode;
+       at = tree.ancestor(at, Kind::lambda)) {
+    NodeId parent = tree[at].parent;
+    if (parent != kNoNode && tree[parent].kind == Kind::keyword_argument)
+      parent = tree[parent].parent;
+    if (parent == kNoNode || tree[parent].kind != Kind::argument_list) return true;
+  }
+  return false;
+}
+
 Certainty reach(const Program& program, Ref node, int depth, Switches switches) {
   if (node.module != &program.root() && node.module->under_main_guard(node.node))
     return Certainty::no;
   if (is_switched_off(program, node)) return Certainty::no;
   // A table of lambdas: which of them is called, and where, is not followed.
-  if (node.module->tree().ancestor(node.node, Kind::lambda) != kNoNode) return Certainty::perhaps;
+  if (is_kept_in_lambda(node)) return Certainty::perhaps;
   const FunctionRef function = program.enclosing_function(node);
   if (!function || is_entry(program, function)) return Certainty::certain;
   if (depth > kFollowedCalls) return Certainty::perhaps;

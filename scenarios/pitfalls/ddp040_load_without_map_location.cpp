@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/restored.hpp"
+#include "scenarios/pitfalls/saved_states.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -136,6 +137,7 @@ bool is_asked_for_pretrained(const Program& program, const CallRef& load) {
 bool is_of_a_run(const Program& program, const CallRef& load, std::string_view words) {
   if (restores_a_run(program, load) || is_of_a_wrapper(program, load)) return true;
   if (is_whole_module(program, load) && pickles_modules(program)) return true;
+  if (is_saved_there(program, load.argument(0, "f"))) return true;
   const std::string path = facts::lowered(load.argument(0, "f").text());
   if (is_named_published(path) ||
       (is_asked_for_pretrained(program, load) && !is_named_checkpoint(words)))
@@ -143,10 +145,6 @@ bool is_of_a_run(const Program& program, const CallRef& load, std::string_view w
   // Part of a model that loads itself where it is made.
   const auto cls = program.enclosing_class(load.ref());
   if (cls && program.derives_from(cls, Api::module_class)) return false;
-  for (const CallRef& save : program.calls(Api::torch_save)) {
-    const Ref saved = save.argument(1, "f");
-    if (saved && saved.text() == load.argument(0, "f").text()) return true;
-  }
   return is_named_checkpoint(words) || holds_any(words, {"restore", "final", "epoch"});
 }
 
@@ -170,6 +168,12 @@ bool names_devices(const Program& program) {
   });
 }
 
+// DDP moves gradients between GPUs wherever nothing speaks of the backend for CPUs.
+bool works_on_gpus(const Program& program) {
+  return program.mentions("cuda") || program.uses(Api::set_device) || facts::uses_nccl(program) ||
+         names_devices(program) || (program.has_ddp() && !program.mentions("gloo"));
+}
+
 // `if args.gpu is None`: the branch of a script that is not bound to a GPU.
 bool without_gpu(const Program& program, Ref node) {
   return program.under(node, [&](Ref condition, bool holds) {
@@ -187,9 +191,7 @@ void check_load_without_map_location(const Program& program, Report& report) {
   const bool lightning = has_lightning_ranks(program);
   const bool prepared = accelerate_wraps(program) || lightning;
   if (!prepared && !has_ranks_of_its_own(program)) return;
-  if (!prepared && !program.mentions("cuda") && !program.uses(Api::set_device) &&
-      !facts::uses_nccl(program) && !names_devices(program))
-    return;
+  if (!prepared && !works_on_gpus(program)) return;
   for (const CallRef& load : loads) {
     if (load.argument(1, "map_location") || load.has_splat()) continue;
     const std::string words = words_around(program, load);

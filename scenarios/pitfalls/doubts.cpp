@@ -3,7 +3,9 @@
 #include "scenarios/pitfalls/as_configured.hpp"
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/tested_callers.hpp"
+#include "scenarios/pitfalls/words.hpp"
 #include "scenarios/pitfalls/wrapped_ranks.hpp"
 
 #include <algorithm>
@@ -42,6 +44,23 @@ bool needs_ranks(const Rule& rule) {
   return rule.id.starts_with("DDP") || is_listed(kOfRanks, rule.id);
 }
 
+// loader, model = Distribute(args, data, model) of a file that is not at hand: by its name it gives
+// the model back wrapped.
+bool comes_back_from_a_wrapper(const Program& program) {
+  const auto& root = program.root();
+  return std::any_of(root.calls().begin(), root.calls().end(), [&](const diagnose::Call& each) {
+    const CallRef call{&root, &each};
+    const auto& tree = root.tree();
+    const auto line = tree[each.node].parent;
+    if (!says_any(each.name, {"distribut", "parallel", "ddp", "wrap"}) ||
+        line == diagnose::kNoNode || tree[line].kind != diagnose::Kind::assignment ||
+        program.callee(call))
+      return false;
+    const auto given = variables_in(call.ref().child(diagnose::Field::arguments));
+    return meet(given, variables_in(call.ref().with(tree.child(line, diagnose::Field::left))));
+  });
+}
+
 // A program that trains, joins a group only where the environment tells of one, and has nothing
 // that would combine what its processes learn: it is run as one.
 bool shares_nothing(const Program& program) {
@@ -51,9 +70,18 @@ bool shares_nothing(const Program& program) {
   const auto& launches = program.launches();
   if (std::any_of(launches.begin(), launches.end(), starts_several)) return false;
   for (const char* word : {".grad", "FSDP", "FullyShardedDataParallel", "deepspeed",
-                           "DistributedDataParallel", "LocalSGD", "parallelize"})
+                           "DistributedDataParallel", "LocalSGD", "parallelize", ".module.",
+                           ".module,", ".module)"})
     if (program.mentions(word)) return false;
-  return true;
+  return !comes_back_from_a_wrapper(program) && !works_in_a_group(program);
+}
+
+// PARALLEL = False above the only lines that wrap.
+bool wraps_nowhere(const Program& program) {
+  const auto& wraps = program.wraps();
+  return !wraps.empty() && std::all_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+    return is_switched_off(program, wrap.call.ref());
+  });
 }
 
 // All launch lines that are known start one process, by a launcher that could start several.
@@ -113,6 +141,8 @@ std::string Doubts::about(const Rule& rule, Ref where) {
     return "nothing here shares gradients between processes";
   if (is_listed(kOfEveryRank, rule.id) && starts_one_process(program_))
     return "its launch line starts one process";
+  if (is_listed(kOfWrapper, rule.id) && wraps_nowhere(program_))
+    return "what would make the wrapper is switched off";
   const bool any_wrapper = is_listed(kOfWrapper, rule.id) && program_.has_data_parallel();
   if (!any_wrapper && !starts_ranks() &&
       (asks_callers_for_the_rank(program_, rule.id) || !wraps_for_others(program_)))

@@ -1,11 +1,13 @@
 // Functions of a file that is looked at alone, as a library: what calls them is not at hand.
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
 namespace bench::pitfalls::facts {
 
+using diagnose::Api;
 using diagnose::ClassRef;
 using diagnose::FunctionRef;
 using diagnose::Wrap;
@@ -46,6 +48,33 @@ bool is_decorated(ClassRef cls) {
   return parent != diagnose::kNoNode && tree[parent].kind == diagnose::Kind::decorated;
 }
 
+template <typename Beside>
+bool starts_beside(const Program& program, const Beside& beside) {
+  for (const Api api : {Api::deepspeed, Api::hvd_init})
+    for (const CallRef& start : program.calls(api))
+      if (beside(start.ref())) return true;
+  return false;
+}
+
+// dist.barrier() under no question for a group: it fails in a run without one.
+template <typename Beside>
+bool needs_ranks_beside(const Program& program, const Beside& beside) {
+  const auto asks = [&](const diagnose::Guard& guard) {
+    return program.is_distributed_flag(guard.condition) ||
+           says_any(guard.condition.text(), {"dist", "ddp", "world", "parallel", "gpu", "is_init"});
+  };
+  for (const Api api : {Api::get_rank, Api::get_world_size, Api::barrier, Api::all_reduce})
+    for (const CallRef& call : program.calls(api)) {
+      if (!beside(call.ref()) || call.module->tree().ancestor(
+                                     call.call->node, diagnose::Kind::conditional) !=
+                                     diagnose::kNoNode)
+        continue;
+      const auto guards = program.guards(call.ref());
+      if (std::none_of(guards.begin(), guards.end(), asks)) return true;
+    }
+  return false;
+}
+
 }  // namespace
 
 bool is_never_made(const Program& program, Ref node) {
@@ -73,6 +102,7 @@ bool is_offered(const Program& program, FunctionRef function) {
   const auto& wraps = program.wraps();
   const auto prepares = program.calls_named("prepare");
   const bool works_in_ranks =
+      starts_beside(program, beside) || needs_ranks_beside(program, beside) ||
       std::any_of(wraps.begin(), wraps.end(),
                   [&](const Wrap& wrap) { return beside(wrap.call.ref()); }) ||
       std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& prepare) {

@@ -66,6 +66,21 @@ bool is_made_of(const Program& program, Ref state, const CallRef& load, std::str
   });
 }
 
+// state = loaded["state"], and state["model"] is restored.
+bool is_part_of(const Program& program, Ref state, const CallRef& load, std::string_view name) {
+  Ref root = state;
+  while (root.kind() == Kind::subscript) root = root.child(diagnose::Field::value);
+  if (name.empty() || root.kind() != Kind::identifier || root.module != load.module) return false;
+  const auto& defs = root.module->defs_of(root.text(), false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const diagnose::Def& def = root.module->defs()[index];
+    return def.kind == diagnose::DefKind::assign && def.value != diagnose::kNoNode &&
+           program.enclosing_function(root.with(def.target)) ==
+               program.enclosing_function(load.ref()) &&
+           root.module->text(def.value).starts_with(std::string(name) + "[");
+  });
+}
+
 }  // namespace
 
 bool is_restored(const Program& program, const CallRef& load) {
@@ -96,7 +111,7 @@ bool is_restored(const Program& program, const CallRef& load) {
     for (const CallRef& call : program.calls_named(restore)) {
       const Ref state = call.positional(0);
       if (!state) continue;
-      if (holds(state) || is_filled(state)) return true;
+      if (holds(state) || is_filled(state) || is_part_of(program, state, load, name)) return true;
       if (!name.empty() && state.module == load.module && facts::contains(state.text(), name))
         return true;
     }

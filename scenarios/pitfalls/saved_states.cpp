@@ -3,6 +3,9 @@
 #include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
+#include <algorithm>
+#include <string>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -50,6 +53,47 @@ std::vector<CallRef> calls_saved(const Program& program, const CallRef& save) {
     if (save.call->api == Api::torch_save) break;
   }
   return out;
+}
+
+namespace {
+
+// A path as it is written where it gets its value, in one spelling of spaces and quotes; empty
+// where it is not written out.
+std::string spelled(const Program& program, Ref path) {
+  const auto sources = program.sources(path);
+  if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value) return {};
+  const Ref value = sources.front().ref;
+  const diagnose::Kind kind = value.kind();
+  if (kind != diagnose::Kind::string && kind != diagnose::Kind::binary &&
+      kind != diagnose::Kind::call)
+    return {};
+  std::string out;
+  for (const char each : value.text())
+    if (each != ' ') out += each == '"' ? '\'' : each;
+  return out;
+}
+
+bool saves_a_state(const Program& program, const CallRef& save) {
+  const auto calls = calls_saved(program, save);
+  return std::any_of(calls.begin(), calls.end(),
+                     [](const CallRef& call) { return call.call->name == "state_dict"; });
+}
+
+}  // namespace
+
+bool is_saved_there(const Program& program, Ref path) {
+  if (!path) return false;
+  const std::string mine = spelled(program, path);
+  for (const CallRef& save : calls_that_save(program)) {
+    const bool is_torch = save.call->api == Api::torch_save;
+    for (const Ref each : facts::arguments_of(save)) {
+      if (is_torch && each != save.argument(1, "f")) continue;
+      const bool is_same = (is_torch && each.text() == path.text()) ||
+                           (!mine.empty() && spelled(program, each) == mine);
+      if (is_same && (is_torch || saves_a_state(program, save))) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace bench::pitfalls

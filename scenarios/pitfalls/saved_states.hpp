@@ -14,4 +14,7 @@ std::vector<CallRef> calls_that_save(const Program& program);
 // first argument of torch.save; of a helper, whichever holds one.
 std::vector<CallRef> calls_saved(const Program& program, const CallRef& save);
 
+// The program saves the state of something to the very path: "net.pt", root + "/net.pt".
+bool is_saved_there(const Program& program, Ref path);
+
 }  // namespace bench::pitfalls
