@@ -144,8 +144,10 @@ const std::vector<CallRef>& Program::possible_call_sites(FunctionRef function) c
   if (sites.empty() && function.function->owner_class != kNoNode &&
       function.function->name != "__init__")
     for (const CallRef& call : calls_named(function.function->name))
-      if (const Ref object = call.receiver(); object && object.text() != "self" &&
-                                              qualified({call.module, call.call->function}).empty())
+      if (const Ref object = call.receiver();
+          object && object.text() != "self" &&
+          qualified({call.module, call.call->function}).empty() &&
+          wrap_of(object) == nullptr)  // its own train()
         sites.push_back(call);
   return possible_call_sites_[function.function] = std::move(sites);
 }
@@ -163,7 +165,8 @@ RankTest Program::find_callers_rank_test(FunctionRef function, int depth) const 
         return false;
     }
     const FunctionRef caller = enclosing_function(site.ref());
-    return sites.size() == 1 || !caller || is_spawned(caller) || !call_sites(caller).empty();
+    return sites.size() == 1 || !caller || is_spawned(caller) || !call_sites(caller).empty() ||
+           caller.function->name.starts_with("__");  // called through the object: stop(score)
   };
   std::optional<RankTest> agreed;
   for (const CallRef& site : sites) {

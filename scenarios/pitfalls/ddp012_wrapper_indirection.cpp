@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/wrapped_above.hpp"
+#include "scenarios/pitfalls/wrapper_names.hpp"
 
 #include <algorithm>
 #include <array>
@@ -135,8 +136,11 @@ bool is_there_then(const Program& program, Ref use, std::string_view attribute) 
 // if has_method(model, "update"): model.update(); or a test of how Accelerate distributes:
 // if accelerator.distributed_type == DistributedType.XLA: model.tie_weights()
 bool is_asked_for(const Program& program, Ref use, std::string_view attribute) {
-  return program.under(use, [&](Ref condition, bool) {
+  return program.under(use, [&](Ref condition, bool holds) {
     const std::string_view text = condition.text();
+    // else of `if accelerator:`
+    if (!holds && condition.kind() == Kind::identifier && facts::contains(text, "accel"))
+      return true;
     return quotes(text, attribute) || facts::contains(text, "distributed_type") ||
            facts::contains(text, "num_processes");
   });
@@ -307,8 +311,11 @@ void check_wrapper_indirection(const Program& program, Report& report) {
   if (program.wraps().empty()) {
     if (program.uses(Api::accelerator)) check_prepared_attributes(program, report);
     check_prepared_pickles(program, report);
+    check_trainer_models(program, is_wrapper_api, report);
     return;
   }
+  check_stores_on_wrapper(program, is_wrapper_api, report);
+  check_questions_to_wrapper(program, is_wrapper_api, report);
   KnownWrappers known;
   const auto& wraps = program.wraps();
   const bool several = std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {

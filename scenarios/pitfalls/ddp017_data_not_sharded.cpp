@@ -1,7 +1,10 @@
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/engine_states.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,6 +12,7 @@
 
 namespace bench::pitfalls {
 
+using diagnose::Api;
 using diagnose::ClassRef;
 using diagnose::TrainingLoop;
 using diagnose::Wrapper;
@@ -93,10 +97,140 @@ bool makes_loaders_anew(const Program& program) {
 
 }  // namespace
 
+namespace {
+
+constexpr std::string_view kNotSharded =
+    "the training loader has no DistributedSampler: every rank trains on all the data, N times the "
+    "work for one epoch";
+constexpr std::string_view kPassSampler =
+    "Pass sampler=DistributedSampler(dataset), drop shuffle=True, and call set_epoch in each "
+    "epoch.";
+
+// Each rank that gets here draws all of the data from it.
+bool gives_all_data(const Program& program, const CallRef& loader) {
+  return !has_some_sampler(program, loader) && !dataset_knows_rank(program, loader) &&
+         !is_evaluation_loader(program, loader) && !reads_iterable_dataset(program, loader) &&
+         !facts::only_without_distribution(program, loader.ref()) &&
+         !program.under(loader.ref(), [](Ref condition, bool) {
+           return says_any(condition.text(), {"sampler", "iterabledataset"});
+         });
+}
+
+// train(loader, model) of a file that is not at hand, in a loop over epochs: it can shard no more.
+void check_handed_loaders_unsharded(const Program& program, Report& report) {
+  if (!program.training_loops().empty()) return;
+  const diagnose::Module& root = program.root();
+  for (const diagnose::NodeId node : root.loops()) {
+    const Ref loop{&root, node};
+    if (loop.kind() != diagnose::Kind::for_statement ||
+        !facts::contains(loop.child(diagnose::Field::left).text(), "epoch"))
+      continue;
+    for (const CallRef& call : facts::calls_in(loop.child(diagnose::Field::body))) {
+      if (call.call->api != Api::none || program.callee(call) || program.class_of_call(call) ||
+          !says_any(call.call->name, {"train", "fit", "epoch", "step"}) ||
+          says_any(call.call->name, {"val", "eval", "test"}))
+        continue;
+      const auto given = facts::arguments_of(call);
+      if (std::none_of(given.begin(), given.end(),
+                       [&](Ref each) { return program.wrap_of(each, Wrapper::ddp) != nullptr; }))
+        continue;
+      for (const Ref each : given)
+        for (const CallRef& loader : loaders_of(program, each))
+          if (gives_all_data(program, loader))
+            report.at(loader.ref(), Confidence::likely, std::string(kNotSharded)).help =
+                kPassSampler;
+    }
+  }
+}
+
+// Something is done with the sampler: a name other than those that are never read holds it.
+bool is_given_away(const Program& program, const CallRef& made, int depth = 0) {
+  const std::string_view name = program.assigned_name(made.ref());
+  if (name.empty() || depth > 2) return true;
+  const auto& tree = made.module->tree();
+  for (diagnose::NodeId id = 0; id < tree.size(); ++id) {
+    const diagnose::Kind kind = tree[id].kind;
+    if ((kind != diagnose::Kind::identifier && kind != diagnose::Kind::attribute) ||
+        tree.text(id) != name || tree[id].field == diagnose::Field::left)
+      continue;
+    const diagnose::NodeId parent = tree[id].parent;
+    if (parent == diagnose::kNoNode) return true;
+    if (tree[parent].kind == diagnose::Kind::attribute && tree.text(parent).ends_with(".set_epoch"))
+      continue;
+    const CallRef user = tree[parent].kind == diagnose::Kind::argument_list
+                             ? program.as_call(made.ref().with(tree[parent].parent))
+                             : CallRef{};
+    if (!user || (user.call->name != "BatchSampler" && user.call->name != "print" &&
+                  user.call->name != "len"))
+      return true;
+    if (user.call->name == "BatchSampler" && is_given_away(program, user, depth + 1)) return true;
+  }
+  return false;
+}
+
+// sampler = DistributedSampler(data), and DataLoader(data, shuffle=True) beside it.
+void check_forgotten_samplers(const Program& program, Report& report) {
+  if (program.framework_distributes()) return;
+  for (const CallRef& sampler : program.calls(Api::distributed_sampler)) {
+    const Ref dataset = sampler.argument(0, "dataset");
+    if (!dataset || is_given_away(program, sampler)) continue;
+    for (const TrainingLoop& loop : program.training_loops())
+      for (const CallRef& loader : loaders_of(program, loop.iterable)) {
+        if (loader.module != sampler.module ||
+            loader.argument(0, "dataset").text() != dataset.text() ||
+            program.enclosing_function(loader.ref()) != program.enclosing_function(sampler.ref()) ||
+            !gives_all_data(program, loader))
+          continue;
+        report
+            .at(loader.ref(), Confidence::certain,
+                "the DistributedSampler of this data is given to no loader: every rank trains on "
+                "all the data, N times the work for one epoch")
+            .help = "Pass sampler=" + std::string(program.assigned_name(sampler.ref())) +
+                    " here, and drop shuffle=True.";
+        return;
+      }
+  }
+}
+
+// model(x) in the loop, of what FSDP or DeepSpeed made: each rank has data of its own for them too.
+bool trains_sharded_model(const Program& program, const TrainingLoop& loop) {
+  for (const CallRef& call : facts::calls_in(loop.batches)) {
+    const Ref model{call.module, call.call->function};
+    if (model.kind() != diagnose::Kind::identifier && model.kind() != diagnose::Kind::attribute)
+      continue;
+    if (is_engine(program, model) || program.comes_from(model, Api::fsdp)) return true;
+  }
+  return false;
+}
+
+// Ranks of one group that work on the same samples together.
+bool may_share_samples(const Program& program) {
+  for (const std::string_view word : {"DeviceMesh", "device_mesh", "tensor_parallel", "Pipeline",
+                                      "mpu", "sequence_parallel", "context_parallel"})
+    if (program.mentions(word)) return true;
+  return false;
+}
+
+void check_sharded_models(const Program& program, Report& report) {
+  if (!program.uses(Api::fsdp) && !program.uses(Api::deepspeed)) return;
+  for (const std::string_view package : {"pytorch_lightning", "lightning", "accelerate"})
+    if (program.imports(package)) return;
+  if (program.has_ddp() || shards_elsewhere(program) || may_share_samples(program)) return;
+  for (const TrainingLoop& loop : program.training_loops())
+    for (const CallRef& loader : loaders_of(program, loop.iterable))
+      if (gives_all_data(program, loader) && trains_sharded_model(program, loop))
+        report.at(loader.ref(), Confidence::likely, std::string(kNotSharded)).help = kPassSampler;
+}
+
+}  // namespace
+
 void check_data_not_sharded(const Program& program, Report& report) {
+  check_forgotten_samplers(program, report);
+  check_sharded_models(program, report);
   if (!program.has_ddp() || program.framework_distributes() || shards_elsewhere(program) ||
       makes_loaders_anew(program))
     return;
+  check_handed_loaders_unsharded(program, report);
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& loader : loaders_of(program, loop.iterable)) {
       if (has_some_sampler(program, loader) || dataset_knows_rank(program, loader) ||

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/left_out_sampler.hpp"
+#include "scenarios/pitfalls/loader_epochs.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/paired_loss.hpp"
@@ -273,7 +274,8 @@ void check_late_sets(const Program& program, Report& report) {
 
 // A script that only reads its loader, as people post it with a question: nothing is trained.
 void check_reading_loops(const Program& program, Report& report) {
-  if (!program.calls_named("backward").empty() || program.framework_distributes() ||
+  if (!program.calls_named("backward").empty() ||
+      (program.framework_distributes() && !program.uses(Api::hvd_init)) ||
       program.calls(Api::distributed_sampler).empty())
     return;
   const auto& tree = program.root().tree();
@@ -418,6 +420,7 @@ void check_missing_set_epoch(const Program& program, Report& report) {
   if (program.framework_distributes() && (program.imports("ignite") || program.imports("mmcv")))
     return;
   check_late_sets(program, report);
+  check_epochs_of_loaders(program, report);
   check_reading_loops(program, report);
   check_handed_loaders(program, report);
   check_unseen_samplers(program, report);

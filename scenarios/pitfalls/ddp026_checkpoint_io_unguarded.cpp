@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/paths.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/shared_removals.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -225,6 +226,7 @@ void find_directories(const Program& program, Report& report) {
 void check_checkpoint_io_unguarded(const Program& program, Report& report) {
   const bool own = has_ranks_of_its_own(program);
   if (own) find_loads_without_barrier(program, report);
+  if (own) check_shared_removals(program, report);
   // Accelerate leaves files to the script, which every process runs from its first line.
   if (!own && !accelerate_wraps(program)) return;
   find_downloads(program, report);

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/one_rank_optimizer.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -129,6 +130,37 @@ void check_weights_of_one_rank(const Program& program, Report& report) {
     }
 }
 
+// The model that is trained, below its wrapper: accelerator.unwrap_model(model), model.module.
+bool is_live_model(const Program& program, Ref model) {
+  if (program.wrap_of(model) != nullptr || model.text().ends_with(".module")) return true;
+  for (const diagnose::Source& source : program.sources(model)) {
+    const CallRef made = program.as_call(source.ref);
+    if ((made && made.call->name == "unwrap_model") || source.ref.text().ends_with(".module"))
+      return true;
+  }
+  return false;
+}
+
+// ema.copy_to(model.parameters()) for an evaluation, or a file, of one rank: where nothing puts the
+// weights back, that rank trains on with others than the rest.
+void check_copies_on_one_rank(const Program& program, Report& report) {
+  for (const char* undo : {"restore", "store", "swap", "average_parameters"})
+    if (!program.calls_named(undo).empty()) return;
+  for (const CallRef& copy : program.calls_named("copy_to")) {
+    const CallRef parameters = program.as_call(copy.positional(0));
+    if (!copy.receiver() || !parameters || parameters.call->name != "parameters" ||
+        !parameters.receiver() || program.guarded_by_rank(copy.ref()) != RankTest::main_only ||
+        program.loops_around(copy.ref()).empty() ||
+        !is_live_model(program, parameters.receiver()) || !trains_afterwards(program, copy.ref()))
+      continue;
+    report
+        .at(copy.ref(), Confidence::likely,
+            "one rank alone overwrites the weights of the model that is trained: nothing puts them "
+            "back, and the replicas stay apart from here")
+        .help = "Copy into a copy of the model, or store() before and restore() after.";
+  }
+}
+
 void check_steps_of_one_rank(const Program& program, Report& report) {
   for (const CallRef& step : program.calls_named("step")) {
     if (!step.receiver() || program.guarded_by_rank(step.ref()) == RankTest::none) continue;
@@ -151,7 +183,10 @@ void check_steps_of_one_rank(const Program& program, Report& report) {
 }  // namespace
 
 void check_one_rank_state_change(const Program& program, Report& report) {
-  if (program.has_ddp() || program.uses(Api::hvd_init)) check_steps_of_one_rank(program, report);
+  if (program.has_ddp() || program.uses(Api::hvd_init) || accelerate_wraps(program)) {
+    check_steps_of_one_rank(program, report);
+    check_copies_on_one_rank(program, report);
+  }
   if (!program.has_ddp()) return;
   check_weights_of_one_rank(program, report);
   check_optimizer_of_one_rank(program, report);

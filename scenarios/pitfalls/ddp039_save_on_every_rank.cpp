@@ -2,7 +2,9 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/helper_saves.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/own_disks.hpp"
 #include "scenarios/pitfalls/own_ranks.hpp"
@@ -154,6 +156,61 @@ void check_saves_below_fit(const Program& program, Report& report) {
   }
 }
 
+// on_train_epoch_end() of a callback or of the module, which the Trainer calls in every process.
+bool is_in_hook(const Program& program, Ref node) {
+  const auto method = program.enclosing_function(node);
+  const auto cls = program.enclosing_class(node);
+  if (!method || !cls || !method.function->name.starts_with("on_")) return false;
+  return program.derives_from(cls, Api::lightning_module) ||
+         std::any_of(cls.cls->bases.begin(), cls.cls->bases.end(), [&](diagnose::NodeId base) {
+           const std::string_view name = cls.module->text(base);
+           return facts::contains(name, "Callback") || facts::contains(name, "ModelCheckpoint");
+         });
+}
+
+void check_saves_in_hooks(const Program& program, Report& report) {
+  if (!has_lightning_ranks(program)) return;
+  for (const CallRef& save : program.calls(Api::torch_save)) {
+    if (!is_in_hook(program, save.ref()) || !is_training_state(program, save) ||
+        is_file_of_its_own(program, save) || program.guarded_by_rank(save.ref()) != RankTest::none)
+      continue;
+    report
+        .at(save.ref(), Confidence::likely,
+            "the Trainer calls this hook in every process: all write the same file, and a reader "
+            "may find a torn file")
+        .help = "Save under if trainer.is_global_zero.";
+  }
+}
+
+void check_saves_of_helpers(const Program& program, Report& report) {
+  for (const CallRef& save : helpers_that_save(program)) {
+    const Ref node = save.ref();
+    if (program.guarded_by_rank(node) != RankTest::none || facts::rank_goes_first(program, node) ||
+        facts::only_before_ranks(program, node) ||
+        facts::only_without_distribution(program, node) || !facts::is_reachable(program, node))
+      continue;
+    Finding& finding =
+        report.at(node, Confidence::likely,
+                  "every rank calls this, and all write the same file: the last one wins, and a "
+                  "reader may find a torn file");
+    finding.severity = Severity::warning;
+    finding.help = "Call it on one rank: if dist.get_rank() == 0.";
+  }
+}
+
+// scatter_object_list(orders, all_orders); if orders[0] == 2: one rank decides for each of the
+// others what it does.
+bool is_told_to(const Program& program, Ref save) {
+  return program.under(save, [&](Ref condition, bool) {
+    for (const char* name : {"scatter_object_list", "recv_object_list", "recv", "scatter"})
+      for (const CallRef& told : program.calls_named(name))
+        if (told.positional(0) && told.module == condition.module &&
+            meet(variables_in(condition), with_wholes(variables_in(told.positional(0)))))
+          return true;
+    return false;
+  });
+}
+
 // write("last") beside `if rank == 0: write("best")`, in the function that all ranks run: there the
 // helper saves on every one of them.
 Ref open_call_of(const Program& program, const CallRef& save) {
@@ -192,7 +249,9 @@ bool writes_to_open_file(const CallRef& save) {
 void check_save_on_every_rank(const Program& program, Report& report) {
   if (program.wraps().empty()) check_saves_beside_accelerate(program, report);
   if (program.wraps().empty()) check_saves_below_fit(program, report);
+  if (program.wraps().empty()) check_saves_in_hooks(program, report);
   if (!has_ranks_of_its_own(program)) return check_saves_of_trainer(program, report);
+  check_saves_of_helpers(program, report);
   for (const CallRef& save : saves_of(program)) {
     if (program.guarded_by_rank(save.ref()) != RankTest::none || is_file_of_its_own(program, save))
       continue;
@@ -200,7 +259,7 @@ void check_save_on_every_rank(const Program& program, Report& report) {
         facts::only_before_ranks(program, save.ref()) || facts::in_dataset(program, save.ref()))
       continue;
     if (facts::only_without_distribution(program, save.ref()) ||
-        !facts::is_reachable(program, save.ref()))
+        !facts::is_reachable(program, save.ref()) || is_told_to(program, save.ref()))
       continue;
     if (const Ref open = open_call_of(program, save); open && is_training_state(program, save)) {
       report

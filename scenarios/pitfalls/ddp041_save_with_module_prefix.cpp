@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/bare_states.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
+#include "scenarios/pitfalls/engine_states.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/order.hpp"
@@ -31,8 +32,25 @@ bool changes_keys(const Program& program) {
   return false;
 }
 
+// state = fix_legacy_dict(torch.load(path)) of a file that is not at hand: by its name it may
+// change the keys.
+bool is_mended_out_of_sight(const Program& program) {
+  for (const CallRef& load : program.calls(Api::torch_load)) {
+    const auto& tree = load.module->tree();
+    const NodeId list = tree[load.call->node].parent;
+    if (list == diagnose::kNoNode || tree[list].kind != Kind::argument_list) continue;
+    const CallRef call = program.as_call(load.ref().with(tree[list].parent));
+    if (call && !program.callee(call) &&
+        says_any(call.call->name, {"fix", "strip", "clean", "legacy", "remap", "rename", "prefix",
+                                   "convert_state", "remove_m"}))
+      return true;
+  }
+  return false;
+}
+
 bool handles_prefix(const Program& program) {
-  return changes_keys(program) || program.mentions("unwrap_model");
+  return changes_keys(program) || program.mentions("unwrap_model") ||
+         is_mended_out_of_sight(program);
 }
 
 // if several: save(accelerator.unwrap_model(model)) else: save(model): the run of one process.
@@ -178,13 +196,22 @@ bool is_saved_below_otherwise(const Program& program, const CallRef& state) {
   });
 }
 
+// torch.quantization.convert(model): a copy, unless it is asked for the model itself.
+bool converts_a_copy(const CallRef& call) {
+  const Ref inplace = call.argument(2, "inplace");
+  return call.call->name == "convert" && (!inplace || inplace.text() == "False") &&
+         facts::contains(call.module->qualified(call.call->function), "quantization");
+}
+
 // ema = copy.deepcopy(ddp_model), made below the wrapper: a wrapper too.
 bool is_copy_of_wrapper(const Program& program, Ref object) {
   const auto sources = program.sources(object);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef copy = program.as_call(source.ref);
-    if (!copy || copy.call->name != "deepcopy") return false;
-    const Ref copied = copy.positional(0);
+    if (!copy || (copy.call->name != "deepcopy" && !converts_a_copy(copy))) return false;
+    Ref copied = copy.positional(0);
+    if (const CallRef mode = program.as_call(copied); mode && mode.call->name == "eval")
+      copied = mode.receiver();
     const Wrap* wrap = copied ? program.wrap_of(copied) : nullptr;
     return wrap != nullptr && facts::is_surely_wrapped(program, copied) &&
            only_runs_before(program, wrap->call.ref(), copy.ref());
@@ -306,6 +333,19 @@ void check_bare_keys_into_wrapper(const Program& program, Report& report) {
   }
 }
 
+void check_engine_states(const Program& program, Report& report) {
+  if (changes_keys(program)) return;
+  for (const CallRef& state : saves_of_engines(program)) {
+    const std::string engine(state.receiver().text());
+    report
+        .at(state.ref(), Confidence::likely,
+            "DeepSpeed's engine has 'module.' before every key of its state: a bare model finds "
+            "missing and unexpected keys")
+        .help =
+        "Save " + engine + ".module.state_dict(), or call " + engine + ".save_checkpoint().";
+  }
+}
+
 // A script beside this one, which does not train itself, wraps its model and then loads a state
 // into it: test.py of train.py.
 bool is_loaded_beside(const Program& program) {
@@ -319,6 +359,7 @@ bool is_loaded_beside(const Program& program) {
 }  // namespace
 
 void check_save_with_module_prefix(const Program& program, Report& report) {
+  check_engine_states(program, report);
   check_bare_keys_into_wrapper(program, report);
   check_bare_state_into_wrapper(program, report);
   if (program.wraps().empty() && !changes_keys(program)) check_prepared_saves(program, report);

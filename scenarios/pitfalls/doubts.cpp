@@ -61,6 +61,15 @@ bool comes_back_from_a_wrapper(const Program& program) {
   });
 }
 
+// The script itself does, and not only what it imports.
+bool speaks_to_a_group(const Program& program) {
+  for (const Api api : {Api::init_process_group, Api::get_rank, Api::get_world_size, Api::barrier,
+                        Api::all_reduce, Api::distributed_sampler})
+    for (const CallRef& call : program.calls(api))
+      if (call.module == &program.root()) return true;
+  return false;
+}
+
 // A program that trains, joins a group only where the environment tells of one, and has nothing
 // that would combine what its processes learn: it is run as one.
 bool shares_nothing(const Program& program) {
@@ -69,11 +78,12 @@ bool shares_nothing(const Program& program) {
     return false;
   const auto& launches = program.launches();
   if (std::any_of(launches.begin(), launches.end(), starts_several)) return false;
-  for (const char* word : {".grad", "FSDP", "FullyShardedDataParallel", "deepspeed",
-                           "DistributedDataParallel", "LocalSGD", "parallelize", ".module.",
-                           ".module,", ".module)"})
+  for (const char* word :
+       {".grad", "FSDP", "FullyShardedDataParallel", "deepspeed", "DistributedDataParallel",
+        "LocalSGD", "parallelize", ".module.", ".module,", ".module)"})
     if (program.mentions(word)) return false;
-  return !comes_back_from_a_wrapper(program) && !works_in_a_group(program);
+  return !comes_back_from_a_wrapper(program) &&
+         !(speaks_to_a_group(program) && works_in_a_group(program));
 }
 
 // PARALLEL = False above the only lines that wrap.

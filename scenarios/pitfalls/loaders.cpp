@@ -11,6 +11,7 @@ namespace bench::pitfalls {
 using diagnose::Api;
 using diagnose::Field;
 using diagnose::Kind;
+using diagnose::kNoNode;
 using diagnose::NodeId;
 using diagnose::Source;
 

@@ -65,9 +65,9 @@ bool needs_ranks_beside(const Program& program, const Beside& beside) {
   };
   for (const Api api : {Api::get_rank, Api::get_world_size, Api::barrier, Api::all_reduce})
     for (const CallRef& call : program.calls(api)) {
-      if (!beside(call.ref()) || call.module->tree().ancestor(
-                                     call.call->node, diagnose::Kind::conditional) !=
-                                     diagnose::kNoNode)
+      if (!beside(call.ref()) ||
+          call.module->tree().ancestor(call.call->node, diagnose::Kind::conditional) !=
+              diagnose::kNoNode)
         continue;
       const auto guards = program.guards(call.ref());
       if (std::none_of(guards.begin(), guards.end(), asks)) return true;

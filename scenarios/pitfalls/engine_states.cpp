@@ -1,0 +1,34 @@
+#include "scenarios/pitfalls/engine_states.hpp"
+
+#include "scenarios/pitfalls/saved_states.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Source;
+
+bool is_engine(const Program& program, Ref object) {
+  if (!object) return false;
+  const auto sources = program.sources(object);
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    return made && made.call->api == Api::deepspeed && source.how == Source::How::element &&
+           source.element == 0;
+  });
+}
+
+std::vector<CallRef> saves_of_engines(const Program& program) {
+  std::vector<CallRef> out;
+  if (!program.uses(Api::deepspeed)) return out;
+  for (const CallRef& load : program.calls_named("load_state_dict"))
+    if (is_engine(program, load.receiver())) return out;
+  for (const CallRef& save : program.calls(Api::torch_save))
+    for (const CallRef& state : calls_saved(program, save))
+      if (state.call->name == "state_dict" && is_engine(program, state.receiver()))
+        out.push_back(state);
+  return out;
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,16 @@
+// What DeepSpeed's engine gives as its state: it holds the model under the name "module".
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <vector>
+
+namespace bench::pitfalls {
+
+// engine of `engine, optimizer, loader, schedule = deepspeed.initialize(...)`.
+bool is_engine(const Program& program, Ref object);
+
+// torch.save(engine.state_dict(), path), which nothing loads into an engine again.
+std::vector<CallRef> saves_of_engines(const Program& program);
+
+}  // namespace bench::pitfalls

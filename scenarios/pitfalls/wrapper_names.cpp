@@ -1,0 +1,149 @@
+#include "scenarios/pitfalls/wrapper_names.hpp"
+
+#include "scenarios/pitfalls/attribute_attempt.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/own_ranks.hpp"
+#include "scenarios/pitfalls/words.hpp"
+#include "scenarios/pitfalls/wrapped_above.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace bench::pitfalls {
+
+using diagnose::Def;
+using diagnose::DefKind;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::Module;
+using diagnose::NodeId;
+using diagnose::Wrapper;
+
+namespace {
+
+bool is_ddp(const Program& program, Ref use, Ref object) {
+  return program.wrap_of(object, Wrapper::ddp) != nullptr &&
+         (facts::is_surely_wrapped(program, object) || is_wrapped_above(program, use, object));
+}
+
+// Some line of the file has model.module.phase.
+bool is_used_below(const Module& module, std::string_view object, std::string_view attribute) {
+  const std::string path = std::string(object) + ".module." + std::string(attribute);
+  const auto& tree = module.tree();
+  for (NodeId id = 0; id < tree.size(); ++id)
+    if (tree[id].kind == Kind::attribute && tree.text(id) == path) return true;
+  return false;
+}
+
+}  // namespace
+
+void check_stores_on_wrapper(const Program& program, const IsWrapperName& is_its_own,
+                             Report& report) {
+  for (const Module* module : program.modules())
+    for (const Def& def : module->defs()) {
+      if (!def.is_attribute || def.kind != DefKind::assign) continue;
+      const Ref target{module, def.target};
+      const Ref object = target.child(Field::object);
+      const std::string_view attribute = target.child(Field::attribute).text();
+      if (is_its_own(attribute) || object.text().ends_with(".module") ||
+          !is_ddp(program, target, object) || !is_used_below(*module, object.text(), attribute) ||
+          facts::contains(target.with(def.value).text(), ".module"))
+        continue;
+      report
+          .at(target, Confidence::likely,
+              "'" + std::string(attribute) +
+                  "' is set on the wrapper: the model inside, whose own one is used elsewhere, "
+                  "keeps its value")
+          .help = "Set " + std::string(object.text()) + ".module." + std::string(attribute) + ".";
+    }
+}
+
+namespace {
+
+// The if statement that the question decides alone, or together with others that have to hold, and
+// that has no other branch.
+Ref branch_of(Ref question) {
+  const auto& tree = question.module->tree();
+  NodeId at = question.node;
+  NodeId parent = tree[at].parent;
+  while (parent != kNoNode && tree[parent].kind == Kind::boolean) {
+    if (facts::contains(tree.text(parent), " or ")) return {};
+    at = parent;
+    parent = tree[at].parent;
+  }
+  if (parent == kNoNode || tree[parent].kind != Kind::if_statement || tree[at].kind == Kind::block)
+    return {};
+  for (NodeId child = tree[parent].first_child; child != kNoNode; child = tree[child].next_sibling)
+    if (tree[child].kind == Kind::else_clause || tree[child].kind == Kind::elif_clause) return {};
+  return question.with(tree.child(parent, Field::consequence));
+}
+
+bool knows_of_wrapper(const Program& program, Ref node) {
+  const auto function = program.enclosing_function(node);
+  const std::string_view text =
+      function ? function.module->text(function.function->node) : node.module->tree().source();
+  return facts::contains(text, ".module");
+}
+
+}  // namespace
+
+void check_questions_to_wrapper(const Program& program, const IsWrapperName& is_its_own,
+                                Report& report) {
+  for (const CallRef& question : program.calls_named("hasattr")) {
+    const Ref object = question.positional(0);
+    const auto name = program.string(question.positional(1));
+    if (!name || is_its_own(*name)) continue;
+    const Ref branch = branch_of(question.ref());
+    if (!branch || !facts::contains(branch.text(), std::string(object.text()) + "." + *name) ||
+        program.wrap_of(object, Wrapper::ddp) == nullptr ||
+        !facts::is_surely_wrapped(program, object) ||
+        facts::only_without_distribution(program, question.ref()) ||
+        knows_of_wrapper(program, question.ref()))
+      continue;
+    Finding& finding = report.at(question.ref(), Confidence::likely,
+                                 "the wrapper has no attribute '" + *name +
+                                     "', which the wrapped model may have: the answer is always "
+                                     "no, and this branch never runs");
+    finding.severity = Severity::warning;
+    finding.help = "Ask " + std::string(object.text()) + ".module.";
+  }
+}
+
+namespace {
+
+// on_train_epoch_end(self, trainer, pl_module), and on_save_checkpoint(): inside of fit().
+bool is_hook_of_fit(diagnose::FunctionRef method) {
+  const std::string_view name = method.function->name;
+  return name.starts_with("on_") &&
+         says_any(name, {"train_", "validation_", "save_checkpoint", "backward", "zero_grad"});
+}
+
+}  // namespace
+
+void check_trainer_models(const Program& program, const IsWrapperName& is_its_own, Report& report) {
+  if (!has_lightning_ranks(program)) return;
+  const Module& root = program.root();
+  const auto& tree = root.tree();
+  for (NodeId id = 0; id < tree.size(); ++id) {
+    if (tree[id].kind != Kind::attribute) continue;
+    const Ref use{&root, id};
+    const std::string_view object = use.child(Field::object).text();
+    if (object != "trainer.model" && object != "self.trainer.model") continue;
+    const std::string_view attribute = use.child(Field::attribute).text();
+    const auto method = program.enclosing_function(use);
+    if (is_its_own(attribute) || !method || !is_hook_of_fit(method) || is_attempt(use, attribute) ||
+        program.under(use, [](Ref condition, bool) {
+          return holds_any(condition.text(), {"hasattr(", "isinstance("});
+        }))
+      continue;
+    Finding& finding =
+        report.at(use, Confidence::likely,
+                  "the trainer's model is the wrapper while it fits: it has no attribute '" +
+                      std::string(attribute) + "', AttributeError");
+    finding.severity = Severity::warning;
+    finding.help = "Use trainer.lightning_module." + std::string(attribute) + ".";
+  }
+}
+
+}  // namespace bench::pitfalls

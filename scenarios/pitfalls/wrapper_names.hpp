@@ -1,0 +1,25 @@
+// Attributes of the wrapped model that a program looks for on the wrapper, or leaves there, without
+// an error to tell.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <functional>
+#include <string_view>
+
+namespace bench::pitfalls {
+
+using IsWrapperName = std::function<bool(std::string_view name)>;
+
+// model.phase = 2 on the wrapper, where the program uses model.module.phase elsewhere.
+void check_stores_on_wrapper(const Program& program, const IsWrapperName& is_its_own,
+                             Report& report);
+
+// if hasattr(model, "bank"): of what is always the wrapper: a branch that never runs.
+void check_questions_to_wrapper(const Program& program, const IsWrapperName& is_its_own,
+                                Report& report);
+
+// trainer.model.encoder in a hook: Lightning's trainer holds the wrapper there.
+void check_trainer_models(const Program& program, const IsWrapperName& is_its_own, Report& report);
+
+}  // namespace bench::pitfalls
