@@ -111,13 +111,18 @@ RankTest Program::guarded_by_rank(Ref node) const { return guarded_by_rank(node,
 
 RankTest Program::guarded_by_rank(Ref node, int depth) const {
   if (depth > kCallDepth) return RankTest::none;
+  // if rank == 0: if best is None: ..., where best is what one rank alone has: all of them hold, so
+  // the one that names the first rank counts.
+  RankTest innermost = RankTest::none;
   for (const Guard& guard : guards(node)) {
     RankTest test = rank_test(guard.condition);
     if (test == RankTest::none) continue;
     if (!guard.holds && !negation_tells(guard.condition)) continue;
     if (!guard.holds) test = test == RankTest::main_only ? RankTest::not_main : RankTest::main_only;
-    return test;
+    if (test == RankTest::main_only) return test;
+    if (innermost == RankTest::none) innermost = test;
   }
+  if (innermost != RankTest::none) return innermost;
   const FunctionRef function = enclosing_function(node);
   return function ? callers_rank_test(function, depth) : RankTest::none;
 }

@@ -134,11 +134,18 @@ void check_handed_loaders_unsharded(const Program& program, Report& report) {
       if (std::none_of(given.begin(), given.end(),
                        [&](Ref each) { return program.wrap_of(each, Wrapper::ddp) != nullptr; }))
         continue;
-      for (const Ref each : given)
-        for (const CallRef& loader : loaders_of(program, each))
+      for (const Ref each : given) {
+        const auto loaders = loaders_of(program, each);
+        // loader = DataLoader(data), and if distributed: loader = DataLoader(data, sampler=sampler)
+        if (std::any_of(loaders.begin(), loaders.end(), [&](const CallRef& loader) {
+              return has_some_sampler(program, loader);
+            }))
+          continue;
+        for (const CallRef& loader : loaders)
           if (gives_all_data(program, loader))
             report.at(loader.ref(), Confidence::likely, std::string(kNotSharded)).help =
                 kPassSampler;
+      }
     }
   }
 }

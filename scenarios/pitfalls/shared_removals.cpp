@@ -20,6 +20,9 @@ bool is_one_path(const Program& program, Ref path) {
       facts::contains(facts::lowered(path.text()), "rank") ||
       facts::contains(facts::lowered(path.text()), "tmp"))
     return false;
+  // lossfile = "" and later on what a rank has come to: only one value is the same for all.
+  if (path.kind() == Kind::identifier && path.module->defs_of(path.text(), false).size() > 1)
+    return false;
   const auto sources = program.sources(path);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [](const Source& source) {
     return source.how == Source::How::value &&

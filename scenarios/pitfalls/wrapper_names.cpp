@@ -27,13 +27,19 @@ bool is_ddp(const Program& program, Ref use, Ref object) {
          (facts::is_surely_wrapped(program, object) || is_wrapped_above(program, use, object));
 }
 
-// Some line of the file has model.module.phase.
-bool is_used_below(const Module& module, std::string_view object, std::string_view attribute) {
-  const std::string path = std::string(object) + ".module." + std::string(attribute);
-  const auto& tree = module.tree();
-  for (NodeId id = 0; id < tree.size(); ++id)
-    if (tree[id].kind == Kind::attribute && tree.text(id) == path) return true;
-  return false;
+// Some line of the file has model.module.phase, and it is not the other branch of the one that sets
+// model.phase.
+bool is_used_below(Ref target) {
+  const std::string path = std::string(target.child(Field::object).text()) + ".module." +
+                           std::string(target.child(Field::attribute).text());
+  const auto& tree = target.module->tree();
+  bool used = false;
+  for (NodeId id = 0; id < tree.size(); ++id) {
+    if (tree[id].kind != Kind::attribute || tree.text(id) != path) continue;
+    if (facts::exclusive(target, target.with(id))) return false;
+    used = true;
+  }
+  return used;
 }
 
 }  // namespace
@@ -47,7 +53,7 @@ void check_stores_on_wrapper(const Program& program, const IsWrapperName& is_its
       const Ref object = target.child(Field::object);
       const std::string_view attribute = target.child(Field::attribute).text();
       if (is_its_own(attribute) || object.text().ends_with(".module") ||
-          !is_ddp(program, target, object) || !is_used_below(*module, object.text(), attribute) ||
+          !is_ddp(program, target, object) || !is_used_below(target) ||
           facts::contains(target.with(def.value).text(), ".module"))
         continue;
       report
