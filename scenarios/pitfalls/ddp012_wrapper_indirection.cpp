@@ -146,12 +146,30 @@ bool is_asked_for(const Program& program, Ref use, std::string_view attribute) {
   });
 }
 
+// In __init__, or in what it calls, of a class whose other methods wrap.
+bool is_while_made(const Program& program, Ref use, Ref wrapping) {
+  const auto owner = program.enclosing_class(use);
+  const auto maker = owner ? program.method(owner, "__init__") : diagnose::FunctionRef{};
+  const auto here = program.enclosing_function(use);
+  if (!maker || !here || !(program.enclosing_class(wrapping) == owner)) return false;
+  const auto reached = program.reached({maker.module, maker.function->body});
+  const auto is_of_maker = [&](const diagnose::FunctionRef& each) {
+    return each == maker || std::find(reached.begin(), reached.end(), each) != reached.end();
+  };
+  const auto& sites = program.call_sites(here);
+  return is_of_maker(here) && !is_of_maker(program.enclosing_function(wrapping)) &&
+         (here == maker || std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+            return is_of_maker(program.enclosing_function(site.ref()));
+          }));
+}
+
 // Used above the line that wraps it, in the same function and outside of loops, or in a function
 // that is called above that line only.
 bool stands_above(const Program& program, Ref use, Ref object) {
   const Wrap* wrap = program.wrap_of(object);
   if (wrap == nullptr) return false;
   const Ref wrapping = wrap->call.ref();
+  if (is_while_made(program, use, wrapping)) return true;
   if (program.enclosing_function(use) != program.enclosing_function(wrapping))
     return only_runs_before(program, use, wrapping);
   return wrapping.module == use.module && use.node < wrapping.node && !program.innermost_loop(use);
@@ -222,7 +240,7 @@ bool is_wrapped_in_such_runs(const Program& program, Ref object, KnownWrappers& 
     }
   }
   if (wraps.empty() || facts::visible_gpus(program) == 1 || tells_wrapper(program, object) ||
-      known.in_function_of(program, object) ||
+      (facts::is_parameter(program, object) && known.in_function_of(program, object)) ||
       program.mentions("deepspeed"))  // whose engine hands on attributes, instead of the wrapper
     return false;
   return std::all_of(others.begin(), others.end(), [&](const Source& other) {

@@ -137,9 +137,8 @@ void check_handed_loaders_unsharded(const Program& program, Report& report) {
       for (const Ref each : given) {
         const auto loaders = loaders_of(program, each);
         // loader = DataLoader(data), and if distributed: loader = DataLoader(data, sampler=sampler)
-        if (std::any_of(loaders.begin(), loaders.end(), [&](const CallRef& loader) {
-              return has_some_sampler(program, loader);
-            }))
+        if (std::any_of(loaders.begin(), loaders.end(),
+                        [&](const CallRef& loader) { return has_some_sampler(program, loader); }))
           continue;
         for (const CallRef& loader : loaders)
           if (gives_all_data(program, loader))

@@ -78,10 +78,14 @@ bool shares_nothing(const Program& program) {
     return false;
   const auto& launches = program.launches();
   if (std::any_of(launches.begin(), launches.end(), starts_several)) return false;
-  for (const char* word :
-       {".grad", "FSDP", "FullyShardedDataParallel", "deepspeed", "DistributedDataParallel",
-        "LocalSGD", "parallelize", ".module.", ".module,", ".module)"})
+  for (const char* word : {".grad", "FSDP", "FullyShardedDataParallel", "deepspeed",
+                           "DistributedDataParallel", "LocalSGD", "parallelize"})
     if (program.mentions(word)) return false;
+  // One process trains on all GPUs: dist.get_rank() is what is left of a version with ranks.
+  if (program.has_data_parallel()) return true;
+  // model.module.state_dict() of a model that another file wraps.
+  for (const char* below : {".module.", ".module,", ".module)"})
+    if (program.mentions(below)) return false;
   return !comes_back_from_a_wrapper(program) &&
          !(speaks_to_a_group(program) && works_in_a_group(program));
 }

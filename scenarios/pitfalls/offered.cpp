@@ -57,8 +57,10 @@ bool starts_beside(const Program& program, const Beside& beside) {
 }
 
 // dist.barrier() under no question for a group: it fails in a run without one.
+// What DataParallel trains has one process: such a call is what is left of a version with ranks.
 template <typename Beside>
 bool needs_ranks_beside(const Program& program, const Beside& beside) {
+  if (program.has_data_parallel() && !program.has_ddp()) return false;
   const auto asks = [&](const diagnose::Guard& guard) {
     return program.is_distributed_flag(guard.condition) ||
            says_any(guard.condition.text(), {"dist", "ddp", "world", "parallel", "gpu", "is_init"});
