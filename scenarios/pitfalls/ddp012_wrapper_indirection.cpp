@@ -334,6 +334,7 @@ void check_wrapper_indirection(const Program& program, Report& report) {
   }
   check_stores_on_wrapper(program, is_wrapper_api, report);
   check_questions_to_wrapper(program, is_wrapper_api, report);
+  check_names_of_parameters(program, report);
   KnownWrappers known;
   const auto& wraps = program.wraps();
   const bool several = std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {

@@ -75,10 +75,10 @@ bool is_in_one_archive(std::string_view name) {
   return false;
 }
 
-// CIFAR10(root, train=False) below CIFAR10(root, train=True, download=True): this process has the
-// files by then, and the race is told there.
+// An evaluation in each epoch, and CIFAR10(root, train=True, download=True) above the loop: this
+// process has the files by then, and the race is told there.
 bool is_fetched_above(const Program& program, const CallRef& load) {
-  if (!is_in_one_archive(load.call->name)) return false;
+  if (!is_in_one_archive(load.call->name) || program.loops_around(load.ref()).empty()) return false;
   const auto same = program.calls_named(load.call->name);
   return std::any_of(same.begin(), same.end(), [&](const CallRef& other) {
     return other.call != load.call &&

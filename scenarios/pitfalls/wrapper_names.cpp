@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/wrapper_names.hpp"
 
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/attribute_attempt.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/own_ranks.hpp"
@@ -149,6 +150,68 @@ void check_trainer_models(const Program& program, const IsWrapperName& is_its_ow
                       std::string(attribute) + "', AttributeError");
     finding.severity = Severity::warning;
     finding.help = "Use trainer.lightning_module." + std::string(attribute) + ".";
+  }
+}
+
+namespace {
+
+// Of a function that has mine = dict(a.named_parameters()) and theirs = dict(b.named_parameters()):
+// the names of the parameters a and b, where mine is asked for the names of theirs.
+struct Lookup {
+  std::string_view among;
+  std::string_view names;
+};
+
+// The parameter of which the variable holds the named parameters.
+std::string_view parameter_behind(diagnose::FunctionRef function, const Def& def) {
+  if (def.value == kNoNode) return {};
+  const std::string_view value = function.module->text(def.value);
+  for (const auto& parameter : function.function->parameters)
+    if (facts::contains(value, "dict(" + std::string(parameter.name) + ".named_parameters())") ||
+        facts::contains(value, "Dict(" + std::string(parameter.name) + ".named_parameters())"))
+      return parameter.name;
+  return {};
+}
+
+Lookup lookup_in(diagnose::FunctionRef function) {
+  const Module& module = *function.module;
+  const std::string_view text = module.text(function.function->node);
+  if (!facts::contains(text, ".named_parameters())") || facts::contains(text, "module.") ||
+      facts::contains(text, ".replace("))
+    return {};
+  Lookup out;
+  for (const Def& def : module.defs()) {
+    if (def.kind != DefKind::assign || !module.tree().contains(function.function->body, def.target))
+      continue;
+    const std::string_view parameter = parameter_behind(function, def);
+    if (parameter.empty()) continue;
+    if (facts::contains(text, " in " + std::string(def.name) + ".items()")) out.names = parameter;
+    if (facts::contains(text, std::string(def.name) + "[name]") ||
+        facts::contains(text, std::string(def.name) + "[k]") ||
+        facts::contains(text, std::string(def.name) + "[key]"))
+      out.among = parameter;
+  }
+  return out;
+}
+
+}  // namespace
+
+void check_names_of_parameters(const Program& program, Report& report) {
+  for (const diagnose::FunctionRef& function : program.functions()) {
+    const Lookup lookup = lookup_in(function);
+    if (lookup.among.empty() || lookup.names.empty() || lookup.among == lookup.names) continue;
+    for (const CallRef& site : program.call_sites(function)) {
+      const Ref wrapper = facts::argument_for(site, function, lookup.names);
+      const Ref bare = facts::argument_for(site, function, lookup.among);
+      if (!wrapper || !bare || wrapper.text().ends_with(".module") ||
+          program.wrap_of(bare) != nullptr || !is_ddp(program, site.ref(), wrapper))
+        continue;
+      report
+          .at(site.ref(), Confidence::likely,
+              "the wrapper's parameters have 'module.' before their names, and those of the other "
+              "model have not: KeyError")
+          .help = "Pass " + std::string(wrapper.text()) + ".module.";
+    }
   }
 }
 

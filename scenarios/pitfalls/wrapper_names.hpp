@@ -22,4 +22,8 @@ void check_questions_to_wrapper(const Program& program, const IsWrapperName& is_
 // trainer.model.encoder in a hook: Lightning's trainer holds the wrapper there.
 void check_trainer_models(const Program& program, const IsWrapperName& is_its_own, Report& report);
 
+// update_average(copy, wrapper), which looks up the wrapper's names of parameters among those of a
+// bare copy.
+void check_names_of_parameters(const Program& program, Report& report);
+
 }  // namespace bench::pitfalls
