@@ -233,6 +233,17 @@ bool is_made_by_all_above(const Program& program, const Wrap& wrap) {
   });
 }
 
+// if rank == 0: torch.save(fsdp.module.state_dict(), path)
+void check_states_below_shards(const Program& program, Report& report) {
+  for (const CallRef& call : states_below_shards(program))
+    if (program.guarded_by_rank(call.ref()) == RankTest::main_only)
+      report
+          .at(call.ref(), Confidence::likely,
+              "state_dict() below the FSDP wrapper on one rank: it holds the shards of that rank, "
+              "and not the model")
+          .help = "Ask the FSDP object for its states, on every rank; write them on one.";
+}
+
 }  // namespace
 
 void check_rank_conditional_collective(const Program& program, Report& report) {
@@ -272,13 +283,7 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
   for (const CallRef& call : reads_of_shuffled_loaders(program))
     flag(call,
          "reading a prepared loader that shuffles, which broadcasts the state of its generator,");
-  for (const CallRef& call : states_below_shards(program))
-    if (program.guarded_by_rank(call.ref()) == RankTest::main_only)
-      report
-          .at(call.ref(), Confidence::likely,
-              "state_dict() below the FSDP wrapper on one rank: it holds the shards of that rank, "
-              "and not the model")
-          .help = "Ask the FSDP object for its states, on every rank; write them on one.";
+  check_states_below_shards(program, report);
   check_turns(program, report);
   if (program.imports("accelerate"))
     for (const Module* module : program.modules())

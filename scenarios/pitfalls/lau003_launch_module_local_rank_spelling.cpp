@@ -66,8 +66,8 @@ bool says_launch_module(const Program& program) {
 
 // A sampler for ranks that a framework out of sight joins; accelerate launch passes no option.
 bool has_ranks_of_a_framework(const Program& program) {
-  return program.uses(diagnose::Api::distributed_sampler) && !program.framework_distributes() &&
-         !program.imports("accelerate");
+  return program.uses(diagnose::Api::distributed_sampler) && !program.imports("accelerate") &&
+         !program.imports("pytorch_lightning") && !program.imports("lightning");
 }
 
 // flags.DEFINE_integer("local_rank", 0, "") of absl, which takes no dash for an underscore.

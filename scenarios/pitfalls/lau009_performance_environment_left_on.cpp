@@ -150,6 +150,25 @@ bool is_explained(Ref assignment) {
                   {"deadlock", "hang", "workaround", "work around", "not support", "crash"});
 }
 
+// os.environ.setdefault("TORCH_DISTRIBUTED_DEBUG", "DETAIL"); a default that switches a part of
+// NCCL off is a workaround for those who need no other.
+void check_defaults(const Program& program, Report& report) {
+  for (const CallRef& call : program.calls_named("setdefault")) {
+    if (!call.receiver() || !call.receiver().text().ends_with("environ")) continue;
+    const auto name = program.string(call.positional(0));
+    const auto value = program.string(call.positional(1));
+    const SlowVariable* variable = name && value ? slow_variable(*name, *value) : nullptr;
+    if (variable == nullptr || is_of_nccl(*name) || comes_too_late(program, *name, call.ref()) ||
+        only_infers(program) || is_explained(call.ref()) || !is_set_always(program, call.ref()) ||
+        !facts::is_reachable(program, call.ref()))
+      continue;
+    std::string help = std::string(variable->effect) + ": remove it after debugging.";
+    help[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(help[0])));
+    report.at(call.ref(), Confidence::likely, *name + "=" + *value + " slows training down").help =
+        std::move(help);
+  }
+}
+
 }  // namespace
 
 void check_performance_environment_left_on(const Program& program, Report& report) {
@@ -198,20 +217,7 @@ void check_performance_environment_left_on(const Program& program, Report& repor
             report.at(assignment, Confidence::likely, name + "=" + *value + " slows training down"),
             *variable);
     }
-  // os.environ.setdefault("TORCH_DISTRIBUTED_DEBUG", "DETAIL"); a default that switches a part of
-  // NCCL off is a workaround for those who need no other.
-  for (const CallRef& call : program.calls_named("setdefault")) {
-    if (!call.receiver() || !call.receiver().text().ends_with("environ")) continue;
-    const auto name = program.string(call.positional(0));
-    const auto value = program.string(call.positional(1));
-    const SlowVariable* variable = name && value ? slow_variable(*name, *value) : nullptr;
-    if (variable != nullptr && !is_of_nccl(*name) && !comes_too_late(program, *name, call.ref()) &&
-        !only_infers(program) && !is_explained(call.ref()) && is_set_always(program, call.ref()) &&
-        facts::is_reachable(program, call.ref()))
-      explain(
-          report.at(call.ref(), Confidence::likely, *name + "=" + *value + " slows training down"),
-          *variable);
-  }
+  check_defaults(program, report);
   for (const CallRef& call : program.calls(Api::detect_anomaly)) {
     const Ref mode = call.positional(0);
     if (call.call->name == "set_detect_anomaly" && !program.is_literal_true(mode)) continue;
