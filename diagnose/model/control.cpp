@@ -138,6 +138,22 @@ RankTest Program::callers_rank_test(FunctionRef function, int depth) const {
   return test;
 }
 
+namespace {
+
+// self.model.train() beside self.model.eval(): the mode of a module, and no method of the program
+// that has the same name.
+bool switches_mode(const Program& program, const CallRef& call) {
+  const bool trains = call.call->name == "train";
+  if ((!trains && call.call->name != "eval") || call.positional(0)) return false;
+  const auto others = program.calls_named(trains ? "eval" : "train");
+  return std::any_of(others.begin(), others.end(), [&](const CallRef& other) {
+    return other.receiver() && other.receiver().text() == call.receiver().text() &&
+           !other.positional(0);
+  });
+}
+
+}  // namespace
+
 // The calls that are known to lead to the function, or, for a method of which none is known, calls
 // of its name.
 const std::vector<CallRef>& Program::possible_call_sites(FunctionRef function) const {
@@ -151,8 +167,8 @@ const std::vector<CallRef>& Program::possible_call_sites(FunctionRef function) c
     for (const CallRef& call : calls_named(function.function->name))
       if (const Ref object = call.receiver();
           object && object.text() != "self" &&
-          qualified({call.module, call.call->function}).empty() &&
-          wrap_of(object) == nullptr)  // its own train()
+          qualified({call.module, call.call->function}).empty() && wrap_of(object) == nullptr &&
+          !switches_mode(*this, call))
         sites.push_back(call);
   return possible_call_sites_[function.function] = std::move(sites);
 }

@@ -70,6 +70,12 @@ bool is_kept_value(Ref node) {
          node.module->tree()[node.node].field != Field::function;
 }
 
+// The value itself, or an attribute of it that nobody gives a value: scores = model(x).logits.
+bool leads_on(const Source& source) {
+  return source.how == Source::How::value || source.how == Source::How::element ||
+         (source.how == Source::How::unknown && source.ref.kind() == Kind::attribute);
+}
+
 }  // namespace
 
 std::vector<Ref> calls_behind(const Program& program, Ref value,
@@ -109,9 +115,7 @@ std::vector<Ref> calls_behind(const Program& program, Ref value,
           if (item.node <= node.node) pending.push_back(item);
       }
       for (const Source& source : program.sources(node)) {
-        if (source.ref == node ||
-            (source.how != Source::How::value && source.how != Source::How::element))
-          continue;
+        if (source.ref == node || !leads_on(source)) continue;
         // A parameter leads to every caller, also to those this value has nothing to do with; the
         // arguments of the call that led here have been looked at.
         const FunctionRef there = program.enclosing_function(source.ref);

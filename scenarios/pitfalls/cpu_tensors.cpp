@@ -38,6 +38,27 @@ bool holds_number(const Program& program, Ref name, int depth) {
   return any;
 }
 
+// losses = [] and losses.append(loss.item()), and nothing else goes into it in the function.
+bool holds_numbers(const Program& program, Ref list, int depth) {
+  if (list.kind() != Kind::identifier) return false;
+  const auto here = program.enclosing_function(list);
+  for (const std::uint32_t index : list.module->defs_of(list.text(), false)) {
+    const diagnose::Def& def = list.module->defs()[index];
+    if (program.enclosing_function(list.with(def.target)) != here) continue;
+    if (def.kind != DefKind::assign || list.module->text(def.value) != "[]") return false;
+  }
+  bool any = false;
+  for (const std::string_view name : {"append", "extend", "insert"})
+    for (const CallRef& call : program.calls_named(name)) {
+      if (call.module != list.module || call.receiver().text() != list.text() ||
+          program.enclosing_function(call.ref()) != here)
+        continue;
+      if (name != "append" || !is_number(program, call.positional(0), depth + 1)) return false;
+      any = true;
+    }
+  return any;
+}
+
 bool is_number(const Program& program, Ref value, int depth) {
   if (!value || depth > kParts) return false;
   switch (value.kind()) {
@@ -54,6 +75,8 @@ bool is_number(const Program& program, Ref value, int depth) {
     case Kind::call: {
       const CallRef call = program.as_call(value);
       const std::string_view name = call ? call.call->name : std::string_view();
+      if ((name == "sum" || name == "max" || name == "min") && !call.receiver())
+        return holds_numbers(program, call.positional(0), depth);
       return name == "item" || name == "len" || name == "float" || name == "int" ||
              (name == "size" && call.positional(0));
     }

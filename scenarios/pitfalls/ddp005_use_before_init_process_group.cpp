@@ -139,6 +139,9 @@ std::vector<std::pair<CallRef, const char*>> uses_of_group(const Program& progra
   for (const CallRef& use : program.calls(Api::ddp))
     if (!use.argument(7, "process_group"))
       out.emplace_back(use, "DistributedDataParallel is built all the same");
+  for (const CallRef& use : program.calls(Api::fsdp))
+    if (!use.argument(1, "process_group") && !use.has_splat() && !use.keyword("device_mesh"))
+      out.emplace_back(use, "FullyShardedDataParallel is built all the same");
   for (const CallRef& use : program.calls(Api::distributed_sampler))
     if (!(use.argument(1, "num_replicas") && use.argument(2, "rank")) && !use.has_splat())
       out.emplace_back(use, "DistributedSampler is built all the same");
@@ -155,11 +158,12 @@ void check_runs_without_group(const Program& program, Report& report) {
   if (!test) return;
   for (const auto& [use, what] : uses_of_group(program)) {
     if (!runs_without_group(program, *test, use.ref())) continue;
-    const std::string condition(test->condition.text());
+    const std::string runs = test->attempt ? "where init_process_group fails"
+                                           : "where `" + std::string(test->condition.text()) +
+                                                 "` " + (test->holds ? "does not hold" : "holds");
     report
         .at(use.ref(), Confidence::likely,
-            "where `" + condition + "` " + (test->holds ? "does not hold" : "holds") +
-                " no process group is joined, and " + what +
+            runs + " no process group is joined, and " + what +
                 ": ValueError \"Default process group has not been initialized\"")
         .help = "Do it under the same test as init_process_group.";
     return;
@@ -185,8 +189,40 @@ std::vector<CallRef> joins_of(const Program& program) {
   return joins;
 }
 
+bool is_named_below_imports(const diagnose::Module& module, std::string_view name) {
+  const auto& tree = module.tree();
+  for (diagnose::NodeId id = 0; id < tree[0].last; ++id)
+    if (tree[id].kind == Kind::identifier && tree.text(id) == name &&
+        tree.ancestor(id, Kind::import_from) == kNoNode)
+      return true;
+  return false;
+}
+
+// from utils import setup_ddp, whose call is gone: what was to join the group is known by its name,
+// and nothing else that is called has such a one.
+bool misses_call_of_join(const Program& program) {
+  const auto is_join = [](std::string_view word) {
+    const std::string name = facts::lowered(word);
+    return (facts::contains(name, "setup") || facts::contains(name, "init")) &&
+           (facts::contains(name, "ddp") || facts::contains(name, "dist") ||
+            facts::contains(name, "process_group"));
+  };
+  bool misses = false;
+  for (const diagnose::Module* module : program.modules()) {
+    for (const diagnose::Call& made : module->calls())
+      if (is_join(made.name)) return false;
+    for (const diagnose::Def& def : module->defs()) {
+      if (def.kind != diagnose::DefKind::import) continue;
+      const std::string_view name = module->text(def.target);
+      misses = misses || (is_join(name) && !is_named_below_imports(*module, name));
+    }
+  }
+  return misses;
+}
+
 // A call out of sight may join the group: setup(rank), init_dist(args), idist.initialize().
 bool may_be_joined_elsewhere(const Program& program) {
+  if (misses_call_of_join(program)) return false;
   // A word for the call itself counts where it is not that of a helper that nothing calls.
   if (program.calls(Api::init_process_group).empty() && program.mentions("init_process_group"))
     return true;

@@ -273,6 +273,12 @@ void check_prepared_parameters(const Program& program, Report& report) {
     }
 }
 
+// With a static graph the first iteration shows which parameters take part.
+bool is_static_graph(const Program& program, const Wrap& wrap) {
+  return program.is_literal_true(wrap.call.keyword("static_graph")) ||
+         !program.calls_named("_set_static_graph").empty();
+}
+
 constexpr const char* kReplaced =
     "a layer is replaced after the model was wrapped: DDP waits for gradients of the old one";
 
@@ -285,6 +291,7 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
                         Ref value = {}) {
     const Wrap* wrap = changed_wrap(program, object, where);
     if (wrap == nullptr || !is_trained(program, *wrap)) return;
+    if (freezes && is_static_graph(program, *wrap)) return;
     if (freezes && bears_freezing(program, *wrap, where, value)) return;
     // A GAN switches the other network off and on in every step; DDP of that network is then
     // unused.

@@ -56,12 +56,23 @@ Ref held_below(const Program& program, const CallRef& call) {
   return {};
 }
 
+// ddp for raw = ddp.module, and for ddp.module itself; empty where it is anything else.
+Ref wrapper_above(const Program& program, Ref model) {
+  if (wrapper_of_inner(program, model)) return model.child(Field::object);
+  if (model.kind() != Kind::identifier) return {};
+  for (const diagnose::Source& source : program.sources(model))
+    if (wrapper_of_inner(program, source.ref) &&
+        source.ref.child(Field::object).text() != model.text())
+      return source.ref.child(Field::object);
+  return {};
+}
+
 // diffusion.training_losses(ddp.module, x): a library's loss runs the forward pass of what it is
 // given. Empty where it is given the wrapper.
 Ref handed_to_library(const Program& program, const CallRef& call) {
   if (program.callee(call) || program.class_of_call(call)) return {};
   for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
-    if (wrapper_of_inner(program, argument)) return argument.child(Field::object);
+    if (const Ref wrapper = wrapper_above(program, argument)) return wrapper;
   return {};
 }
 
@@ -105,17 +116,6 @@ bool is_handed_bare(const Program& program, Ref function, const Wrap& wrap) {
            std::any_of(inner.begin(), inner.end(),
                        [&](const auto& other) { return other.ref == source.ref; });
   });
-}
-
-// ddp for raw = ddp.module, and for ddp.module itself; empty where it is anything else.
-Ref wrapper_above(const Program& program, Ref model) {
-  if (wrapper_of_inner(program, model)) return model.child(Field::object);
-  if (model.kind() != Kind::identifier) return {};
-  for (const diagnose::Source& source : program.sources(model))
-    if (wrapper_of_inner(program, source.ref) &&
-        source.ref.child(Field::object).text() != model.text())
-      return source.ref.child(Field::object);
-  return {};
 }
 
 // losses(ddp_model, x): what is called runs the wrapper. A name for the model inside it, chosen
@@ -209,6 +209,15 @@ Ref handed_to_training(const Program& program, const CallRef& call) {
   return optimizes ? wrapper : Ref{};
 }
 
+void report_bypass(Report& report, Ref node, std::string_view how) {
+  report
+      .at(node, Confidence::certain,
+          std::string(how) +
+              ", not the wrapper: its gradients are never reduced and every rank trains a model of "
+              "its own")
+      .help = "Call the DDP object itself; send other methods through forward.";
+}
+
 void check_training_out_of_sight(const Program& program, Report& report) {
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
@@ -225,6 +234,24 @@ void check_training_out_of_sight(const Program& program, Report& report) {
                   "': its gradients are never reduced and every rank trains a model of its own")
           .help = "Hand it the DDP object.";
     }
+}
+
+// model.optimize_parameters() runs the forward pass, the backward pass and the step of a model
+// that is none by its name alone: it is called on what stands inside the wrapper.
+void check_steps_of_model(const Program& program, Report& report) {
+  for (const CallRef& call : program.calls_named("optimize_parameters")) {
+    const Ref model = call.receiver();
+    if (!model || program.callee(call) || facts::only_without_distribution(program, call.ref()) ||
+        !facts::is_reachable(program, call.ref()))
+      continue;
+    Ref wrapper = wrapper_above(program, model);
+    for (const diagnose::Source& source : program.sources(model))
+      if (!wrapper && wrapper_of_inner(program, source.ref))
+        wrapper = source.ref.child(Field::object);
+    if (!wrapper || !never_trains_through(program, *program.wrap_of(wrapper, Wrapper::ddp)))
+      continue;
+    report_bypass(report, call.ref(), "the training step is run by the model inside");
+  }
 }
 
 // Its parameters are asked for between the backward pass and the next one, to clip them.
@@ -258,31 +285,26 @@ void check_prepared(const Program& program, Report& report) {
       if (program.under_no_grad(node) || runs_without_grad(program, call) ||
           program.is_evaluation(node))
         continue;
-      const Ref model = prepared_gone_round(program, call);
+      Ref model = prepared_gone_round(program, call);
+      const bool from_before = !model;
+      if (from_before) model = kept_from_before(program, call);
       if (!model || is_judge_in(program, backward, model)) continue;
       const bool kept = model.node == call.call->function;
       const bool below = facts::contains(Ref{call.module, call.call->function}.text(), ".module");
-      Finding& finding =
-          report.at(node, Confidence::likely,
-                    std::string(kept    ? "the forward pass uses the model that was prepared"
-                                : below ? "the forward pass goes through .module"
-                                        : "the forward pass goes through "
-                                          "accelerator.unwrap_model()") +
-                        ", not what accelerator.prepare() returned: its gradients are never "
-                        "reduced and every process trains a model of its own");
+      Finding& finding = report.at(
+          node, Confidence::likely,
+          std::string(from_before ? "the forward pass goes through an object that keeps the "
+                                    "model from before it was prepared"
+                      : kept      ? "the forward pass uses the model that was prepared"
+                      : below     ? "the forward pass goes through .module"
+                                  : "the forward pass goes through "
+                                    "accelerator.unwrap_model()") +
+              ", not what accelerator.prepare() returned: its gradients are never "
+              "reduced and every process trains a model of its own");
       finding.severity = Severity::warning;
       finding.help = "Call what prepare() returned; send other methods through forward.";
     }
   }
-}
-
-void report_bypass(Report& report, Ref node, std::string_view how) {
-  report
-      .at(node, Confidence::certain,
-          std::string(how) +
-              ", not the wrapper: its gradients are never reduced and every rank trains a model of "
-              "its own")
-      .help = "Call the DDP object itself; send other methods through forward.";
 }
 
 // A wrapper is called somewhere, beside the model that was taken out of one: for an attack on it,
@@ -352,6 +374,13 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
     report_bypass(report, hook.ref(), "the Trainer's forward pass goes through .module");
   if (!program.has_ddp()) return check_without_wrapper(program, report);
   check_training_out_of_sight(program, report);
+  check_steps_of_model(program, report);
+  for (const CallRef& lost : wrappers_of_loop_items(program))
+    report
+        .at(lost.ref(), Confidence::certain,
+            "the loop gives its own variable the wrapper and drops it: the models stay bare, their "
+            "gradients are never reduced and every rank trains models of its own")
+        .help = "Keep what DDP() returns: nets = [DDP(net) for net in nets], or setattr().";
   check_stored_gradients(program, report);
   std::optional<bool> other_training;  // asked once: it looks at every forward pass
   for (const CallRef& backward : backwards_of(program)) {

@@ -133,6 +133,16 @@ bool registers_buffer(const Program& program, const Wrap& wrap) {
   return false;
 }
 
+// prepare_qat(net), above DDP(net): its modules of fake quantization keep scales in buffers.
+bool is_quantized(const Program& program, const Wrap& wrap) {
+  const auto calls = program.calls_named("prepare_qat");
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    const Ref model = call.positional(0);
+    return model && wrap.module && model.text() == wrap.module.text() &&
+           program.runs_before(call.ref(), wrap.call.ref());
+  });
+}
+
 // Resnet50(...) of a file that is not there: these architectures have BatchNorm, and so buffers.
 bool is_named_after_batch_norm(const Program& program, const Wrap& wrap) {
   const auto says_so = [](std::string_view name) {
@@ -147,7 +157,8 @@ bool is_named_after_batch_norm(const Program& program, const Wrap& wrap) {
   return wrap.classes.empty() && !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef call = program.as_call(source.ref);
-           return call && says_so(call.call->name);
+           return call && (says_so(call.call->name) ||
+                           says_so(call.module->qualified(call.call->function)));
          });
 }
 
@@ -199,7 +210,8 @@ bool follows_pass_without_gradients(const Program& program, const diagnose::Forw
 void report_forward(const Program& program, const diagnose::ForwardCall& forward, Ref where,
                     Report& report) {
   const Wrap& wrap = *forward.wrap;
-  const bool buffers = facts::has_batch_norm(program, wrap) || registers_buffer(program, wrap);
+  const bool buffers = facts::has_batch_norm(program, wrap) || registers_buffer(program, wrap) ||
+                       is_quantized(program, wrap);
   const bool likely_buffers = buffers || is_named_after_batch_norm(program, wrap) ||
                               refreshes_statistics(program, forward.call);
   Finding& finding = report.at(

@@ -62,7 +62,9 @@ bool always_calls(const Program& program, const CallRef& collective) {
     return false;
   const auto guards = program.guards(collective.ref());
   return std::all_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
-    return program.is_distributed_flag(guard.condition);
+    // if loader is None: return -- there is nothing to do for any rank
+    return program.is_distributed_flag(guard.condition) ||
+           (!guard.holds && guard.condition.text().ends_with(" is None"));
   });
 }
 
@@ -85,6 +87,21 @@ bool is_joined_later(const Program& program, const CallRef& collective, const Ca
   });
 }
 
+// if dist.is_initialized(): gather() in the helper, and the ranks have left the group before.
+bool is_left_before(const Program& program, const CallRef& collective, const CallRef& site) {
+  const auto guards = program.guards(collective.ref());
+  const auto leaves = program.calls(Api::destroy_process_group);
+  return std::any_of(guards.begin(), guards.end(),
+                     [](const diagnose::Guard& guard) {
+                       return guard.holds &&
+                              facts::contains(guard.condition.text(), "is_initialized");
+                     }) &&
+         std::any_of(leaves.begin(), leaves.end(), [&](const CallRef& leave) {
+           return only_runs_before(program, leave.ref(), site.ref()) &&
+                  program.guarded_by_rank(leave.ref()) == RankTest::none;
+         });
+}
+
 // One of several calls of such a helper stands under a test of the rank, and none answers it.
 std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collective) {
   std::vector<CallRef> out;
@@ -102,7 +119,7 @@ std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collect
   for (const CallRef& site : sites) {
     const RankTest mine = program.guarded_by_rank(site.ref());
     if (mine == RankTest::none || !program.rank_guard(site.ref()) ||
-        is_joined_later(program, collective, site) ||
+        is_joined_later(program, collective, site) || is_left_before(program, collective, site) ||
         facts::only_without_distribution(program, site.ref()))
       continue;
     const bool answered = std::any_of(sites.begin(), sites.end(), [&](const CallRef& other) {
@@ -216,6 +233,17 @@ bool is_made_by_all_above(const Program& program, const Wrap& wrap) {
   });
 }
 
+// if rank == 0: torch.save(fsdp.module.state_dict(), path)
+void check_states_below_shards(const Program& program, Report& report) {
+  for (const CallRef& call : states_below_shards(program))
+    if (program.guarded_by_rank(call.ref()) == RankTest::main_only)
+      report
+          .at(call.ref(), Confidence::likely,
+              "state_dict() below the FSDP wrapper on one rank: it holds the shards of that rank, "
+              "and not the model")
+          .help = "Ask the FSDP object for its states, on every rank; write them on one.";
+}
+
 }  // namespace
 
 void check_rank_conditional_collective(const Program& program, Report& report) {
@@ -247,6 +275,15 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
       flag(wrap.call, "building DistributedDataParallel (a collective)");
   for (const CallRef& call : gathers_of_shards(program))
     flag(call, std::string(call.call->name) + "() of a sharded model, which gathers its shards,");
+  for (const CallRef& call : barriers_by_name(program)) {
+    flag(call, std::string(call.call->name));
+    for (const CallRef& site : lonely_calls(program, call))
+      flag(site, std::string(site.call->name) + ", which calls synchronize,");
+  }
+  for (const CallRef& call : reads_of_shuffled_loaders(program))
+    flag(call,
+         "reading a prepared loader that shuffles, which broadcasts the state of its generator,");
+  check_states_below_shards(program, report);
   check_turns(program, report);
   if (program.imports("accelerate"))
     for (const Module* module : program.modules())

@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/local_decisions.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/rank_partings.hpp"
 #include "scenarios/pitfalls/stand_in_loss.hpp"
 #include "scenarios/pitfalls/torchmetrics.hpp"
 #include "scenarios/pitfalls/words.hpp"
@@ -122,64 +123,11 @@ bool agrees_between_ranks(const Program& program, Ref statement, Ref round) {
   return false;
 }
 
-// The loop over batches, or one that steps several times on what such a loop gave.
-bool steps_in(const TrainingLoop& loop, Ref around) {
-  if (around == loop.batches) return true;
-  if (!around) return false;
-  const auto& tree = around.module->tree();
-  const bool is_outside =
-      around.module == loop.batches.module && tree.contains(around.node, loop.batches.node);
-  const auto& backwards = loop.backwards;
-  return !is_outside &&
-         std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
-           return backward.module == around.module &&
-                  tree.contains(around.node, backward.call->node);
-         });
-}
-
 bool catches_out_of_memory(Ref statement) {
   const auto& tree = statement.module->tree();
   const NodeId handler = tree.ancestor(statement.node, Kind::except_clause);
   return handler != kNoNode && (facts::contains(tree.text(handler), "out of memory") ||
                                 facts::contains(tree.text(handler), "OutOfMemory"));
-}
-
-// try: ... except Exception: continue, above or around the backward pass: the rank that meets the
-// error makes a step less. An iterator that is at its end is so on every rank.
-bool swallows_errors(Ref statement, const TrainingLoop& loop, Ref round) {
-  const auto& tree = statement.module->tree();
-  const NodeId handler = tree.ancestor(statement.node, Kind::except_clause);
-  if (handler == kNoNode || !tree.contains(round.node, handler)) return false;
-  const std::string_view caught = tree.text(handler);
-  const NodeId attempt = tree.ancestor(handler, Kind::try_statement);
-  if ((!caught.starts_with("except:") && !caught.starts_with("except Exception")) ||
-      facts::contains(tree.text(attempt), "next("))
-    return false;
-  const auto& backwards = loop.backwards;
-  return std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
-    return backward.module == round.module && backward.call->node > attempt &&
-           tree.contains(round.node, backward.call->node) &&
-           !tree.contains(handler, backward.call->node);
-  });
-}
-
-// A break that only some ranks come to, and none of the same loop that the others come to.
-bool leaves_on_some_ranks(const Program& program, const Guard& guard, Ref statement, Ref round) {
-  const auto tested = [&](const Guard& each) {
-    const RankTest test = program.rank_test(each.condition);
-    if (test == RankTest::none || each.holds) return test;
-    return test == RankTest::main_only ? RankTest::not_main : RankTest::main_only;
-  };
-  const RankTest here = tested(guard);
-  if (statement.kind() != Kind::break_statement || here == RankTest::none) return false;
-  const auto& breaks = statement.module->nodes_of(Kind::break_statement);
-  return std::none_of(breaks.begin(), breaks.end(), [&](NodeId other) {
-    if (program.innermost_loop(statement.with(other)) != round) return false;
-    const auto guards = program.guards(statement.with(other));
-    return std::any_of(guards.begin(), guards.end(), [&](const Guard& each) {
-      return tested(each) != RankTest::none && tested(each) != here;
-    });
-  });
 }
 
 // Every rank evaluates the whole validation set with the same weights, and so comes to the same
@@ -270,7 +218,7 @@ bool meets_in_each(const Program& program, Ref round, Ref leaving) {
 
 // Rounds whose steps are in a file that is not here, or in which the ranks meet though no DDP is
 // seen: of them a break of some ranks is told.
-void check_rounds_of_all(const Program& program, Report& report) {
+void check_rounds_of_all(const Program& program, bool by_hand, Report& report) {
   const auto& loops = program.training_loops();
   for (const Module* module : program.modules())
     for (const NodeId node : module->nodes_of(Kind::break_statement)) {
@@ -279,7 +227,7 @@ void check_rounds_of_all(const Program& program, Report& report) {
       const auto is_of_round = [&](const TrainingLoop& loop) {
         return counts_epochs_of(program, loop, round) || steps_in(loop, round);
       };
-      if (!round || (program.has_ddp() && std::any_of(loops.begin(), loops.end(), is_of_round)) ||
+      if (!round || (by_hand && std::any_of(loops.begin(), loops.end(), is_of_round)) ||
           (!trains_elsewhere(program, round) && !meets_in_each(program, round, statement)))
         continue;
       const auto guards = program.guards(statement);
@@ -403,6 +351,24 @@ std::string_view reason(const Program& program, Ref decision, const WayOut& way)
   return why;
 }
 
+// if not torch.isfinite(loss): sys.exit(0)
+void check_quiet_ends(const Program& program, Report& report) {
+  for (const TrainingLoop& loop : program.training_loops())
+    for (const auto& [call, round] : quiet_ends(program, loop))
+      for (const Guard& guard : program.guards(call.ref())) {
+        if (!round.module->tree().contains(round.node, guard.condition.node)) continue;
+        const auto why = reason(program, guard.condition, {loop, call.ref(), round, false});
+        if (why.empty() || agrees_between_ranks(program, call.ref(), round)) continue;
+        report
+            .at(call.ref(), Confidence::likely,
+                "the process ends as if all were well " + std::string(why) +
+                    ": no launcher stops the other ranks, which wait for it in their next "
+                    "collective")
+            .help = "Raise an error, or all-reduce the condition first.";
+        break;
+      }
+}
+
 // Accelerate distributes, in DDP or by another engine: all of them reduce in each step.
 bool is_accelerated(const Program& program) {
   const auto prepares = program.calls_named("prepare");
@@ -414,11 +380,13 @@ bool is_accelerated(const Program& program) {
 
 void check_rank_local_skip_or_break(const Program& program, Report& report) {
   const bool by_accelerate = is_accelerated(program);
-  const bool by_hand = by_accelerate || (program.has_ddp() && !program.framework_distributes());
+  const bool by_hand = by_accelerate || trains_what_others_wrap(program) ||
+                       (program.has_ddp() && !program.framework_distributes());
   if (by_hand || program.uses(Api::hvd_optimizer)) check_skipped_backwards(program, report);
-  if (by_hand || !program.framework_distributes()) check_rounds_of_all(program, report);
+  if (by_hand || !program.framework_distributes()) check_rounds_of_all(program, by_hand, report);
   if (!by_hand) return;
   check_stand_in_losses(program, report);
+  check_quiet_ends(program, report);
   for (const TrainingLoop& loop : program.training_loops())
     for (const Kind kind :
          {Kind::continue_statement, Kind::break_statement, Kind::return_statement})
@@ -442,7 +410,9 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
               if (const auto said = reason(program, decision, {loop, statement, around, of_epochs});
                   !said.empty())
                 why = said;
-            if (leaves_on_some_ranks(program, guard, statement, around)) some_ranks = true;
+            if (leaves_on_some_ranks(program, guard, statement, around) &&
+                skips_a_meeting(program, loop, statement, around))
+              some_ranks = true;
           }
           if (some_ranks) why = "under a test of the rank";
           // What a collective above has told all ranks says nothing of an error below it.

@@ -49,6 +49,35 @@ bool is_always_true(const Program& program, Ref value, int depth = 0) {
   });
 }
 
+// shuffle=shuffle of a helper that some caller gives True, where the test that makes the sampler
+// does not ask for it.
+bool is_true_beside_sampler(const Program& program, Ref shuffle, const CallRef& sampler) {
+  const auto helper = program.enclosing_function(shuffle);
+  if (shuffle.kind() != Kind::identifier || !sampler || !helper ||
+      program.enclosing_function(sampler.ref()) != helper)
+    return false;
+  const auto& defs = shuffle.module->defs_of(shuffle.text(), false);
+  if (std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+        const auto& def = shuffle.module->defs()[index];
+        return def.kind != diagnose::DefKind::parameter &&
+               program.enclosing_function(shuffle.with(def.target)) == helper;
+      }))
+    return false;
+  const auto guards = program.guards(sampler.ref());
+  const auto sources = program.sources(shuffle);
+  return std::none_of(guards.begin(), guards.end(),
+                      [&](const diagnose::Guard& guard) {
+                        // the parameters of the helper decide together
+                        return guard.condition.kind() != Kind::attribute &&
+                               guard.condition.kind() != Kind::call;
+                      }) &&
+         std::any_of(sources.begin(), sources.end(), [&](const auto& source) {
+           return source.how == diagnose::Source::How::value &&
+                  source.ref.kind() == Kind::true_literal &&
+                  program.enclosing_function(source.ref) != helper;
+         });
+}
+
 }  // namespace
 
 void check_sampler_argument_conflict(const Program& program, Report& report) {
@@ -56,6 +85,13 @@ void check_sampler_argument_conflict(const Program& program, Report& report) {
   for (const CallRef& loader : program.calls(Api::data_loader)) {
     const Ref shuffle = loader.argument(2, "shuffle");
     const Ref sampler = loader.argument(3, "sampler");
+    if (shuffle && sampler && sampler.kind() != Kind::none_literal &&
+        is_true_beside_sampler(program, shuffle, sampler_of(program, loader)))
+      report
+          .at(shuffle, Confidence::likely,
+              "a caller gives shuffle=True, and the sampler is made all the same: ValueError "
+              "\"sampler option is mutually exclusive with shuffle\"")
+          .help = "Hand shuffle to the sampler; shuffle=(sampler is None and shuffle) here.";
     if (shuffle && is_always_true(program, shuffle) && sampler &&
         sampler.kind() != Kind::none_literal &&
         (sampler_of(program, loader) || sampler.kind() == Kind::call)) {

@@ -146,6 +146,41 @@ void check_written_device(const Program& program, Report& report) {
     }
 }
 
+// On "cuda", or on that where there is a GPU: torch.device("cuda" if available else "cpu").
+bool is_on_current_gpu(const Program& program, const CallRef& placement) {
+  if (placed_on(program, placement).value_or(0) == -1) return true;
+  const Ref device = placement.argument(0, "device");
+  if (!device || !placement.receiver() || program.comes_from_rank(device)) return false;
+  const auto sources = program.sources(device);
+  if (sources.size() != 1) return false;
+  const CallRef made = program.as_call(sources.front().ref);
+  const Ref choice =
+      made && made.call->api == Api::torch_device ? made.positional(0) : sources.front().ref;
+  return choice.kind() == Kind::conditional &&
+         (choice.text().starts_with("'cuda' if ") || choice.text().starts_with("\"cuda\" if "));
+}
+
+// Moves of the tensor itself; of the model, where the tensor is one of its gradients.
+std::vector<CallRef> moves_behind(const Program& program, Ref tensor) {
+  std::vector<CallRef> out;
+  const auto take = [&](Ref node) {
+    const CallRef call = program.as_call(node);
+    if (call && (call.call->name == "cuda" || call.call->name == "to")) out.push_back(call);
+  };
+  for (const diagnose::Source& source : program.sources(tensor)) take(source.ref);
+  Ref root = tensor;
+  while (root.kind() == Kind::attribute) root = root.child(diagnose::Field::object);
+  if (root.kind() != Kind::identifier || root == tensor) return out;
+  for (const diagnose::Source& item : program.sources(root)) {
+    const CallRef parameters = program.as_call(item.ref);
+    if (item.how != diagnose::Source::How::loop_item || !parameters || !parameters.receiver() ||
+        !facts::contains(parameters.call->name, "parameters"))
+      continue;
+    for (const diagnose::Source& model : program.sources(parameters.receiver())) take(model.ref);
+  }
+  return out;
+}
+
 // accelerator.prepare(model, optimizer) of the same variable.
 bool is_prepared_later(const Program& program, Ref object) {
   const auto calls = program.calls_named("prepare");
@@ -185,6 +220,72 @@ void check_above_accelerator(const Program& program, Report& report) {
     }
 }
 
+// setup(rank) of another file may bind the device.
+bool may_bind_out_of_sight(const Program& program) {
+  const auto given = calls_given(program, [&](Ref value) {
+    return program.is_rank(value) || program.is_local_rank(value) || program.is_spawn_rank(value);
+  });
+  return std::any_of(given.begin(), given.end(), [](const CallRef& call) {
+    const std::string name = facts::lowered(call.call->name);
+    for (const std::string_view word :
+         {"setup", "set_", "init", "device", "dist", "prepare", "start"})
+      if (facts::contains(name, word)) return true;
+    return false;
+  });
+}
+
+// model.to("cuda") above Trainer(strategy="ddp"): Lightning starts the script once for each rank,
+// and its Trainer moves the model to the rank's GPU.
+void check_above_trainer(const Program& program, Report& report) {
+  const auto trainers = program.calls(Api::lightning_trainer);
+  if (trainers.empty() || binds_device(program) ||
+      std::none_of(trainers.begin(), trainers.end(), [](const CallRef& trainer) {
+        return facts::contains(facts::lowered(trainer.keyword("strategy").text()), "ddp");
+      }))
+    return;
+  const auto fits = program.calls_named("fit");
+  for (const std::string_view name : {"cuda", "to"})
+    for (const CallRef& placement : program.calls_named(name)) {
+      const Ref model = placement.receiver();
+      if (!model || model.kind() != Kind::identifier || !is_on_current_gpu(program, placement) ||
+          !program.guards(placement.ref()).empty() ||
+          std::none_of(fits.begin(), fits.end(), [&](const CallRef& fit) {
+            const Ref given = fit.argument(0, "model");
+            return given && given.module == model.module && program.same_variable(given, model) &&
+                   only_runs_before(program, placement.ref(), fit.ref());
+          }))
+        continue;
+      Finding& finding = report.at(placement.ref(), Confidence::likely,
+                                   "every rank puts the model on GPU 0 first: the Trainer moves it "
+                                   "to the rank's own GPU only below");
+      finding.severity = Severity::warning;
+      finding.help = "Leave the device to the Trainer.";
+      return;
+    }
+}
+
+// dist.all_reduce(x) after x = torch.ones(1).cuda(), and nothing gives a rank its device.
+void check_collectives(const Program& program, Report& report) {
+  if (!program.uses(Api::init_process_group) || program.framework_distributes() ||
+      sees_own_gpu(program) || binds_device(program) || is_started_by_hand(program) ||
+      may_bind_out_of_sight(program) || !(facts::uses_nccl(program) || program.mentions("nccl")))
+    return;
+  for (const Api api : {Api::all_reduce, Api::broadcast, Api::reduce, Api::all_gather})
+    for (const CallRef& collective : program.calls(api)) {
+      const Ref tensor = collective.positional(api == Api::all_gather ? 1 : 0);
+      if (!tensor || !facts::is_reachable(program, collective.ref())) continue;
+      for (const CallRef& move : moves_behind(program, tensor)) {
+        if (!is_on_current_gpu(program, move)) continue;
+        report
+            .at(move.ref(), Confidence::likely,
+                "every rank has this on the current device, GPU 0, and hands it to a collective: "
+                "NCCL stops with \"Duplicate GPU detected\"")
+            .help = "Call torch.cuda.set_device(local_rank) before anything touches CUDA.";
+        return;
+      }
+    }
+}
+
 // What the wrapper moves itself: the name stands in the arguments of a forward pass, or the move
 // lies behind one of them.
 bool is_input(const Program& program, const CallRef& forward, Ref move) {
@@ -209,20 +310,6 @@ bool is_moved_again(const Program& program, const std::vector<Ref>& behind, Ref 
     return node != move && call && call.receiver() && !name.empty() &&
            call.receiver().text() == name &&
            (call.call->name == "to" || call.call->name == "cuda" || call.call->name == "type_as");
-  });
-}
-
-// setup(rank) of another file may bind the device.
-bool may_bind_out_of_sight(const Program& program) {
-  const auto given = calls_given(program, [&](Ref value) {
-    return program.is_rank(value) || program.is_local_rank(value) || program.is_spawn_rank(value);
-  });
-  return std::any_of(given.begin(), given.end(), [](const CallRef& call) {
-    const std::string name = facts::lowered(call.call->name);
-    for (const std::string_view word :
-         {"setup", "set_", "init", "device", "dist", "prepare", "start"})
-      if (facts::contains(name, word)) return true;
-    return false;
   });
 }
 
@@ -268,6 +355,8 @@ void check_targets(const Program& program, Report& report) {
 
 void check_device_not_bound_to_rank(const Program& program, Report& report) {
   check_above_accelerator(program, report);
+  check_above_trainer(program, report);
+  check_collectives(program, report);
   if (!program.has_ddp() || !program.uses(Api::init_process_group) ||
       program.framework_distributes() || sees_own_gpu(program) || !facts::is_distributed(program))
     return;

@@ -16,6 +16,7 @@ using diagnose::Guard;
 using diagnose::Kind;
 using diagnose::kNoNode;
 using diagnose::NodeId;
+using diagnose::SyntaxTree;
 
 namespace {
 
@@ -100,6 +101,23 @@ bool compares_with_one(Ref condition) {
   return against_one && has_any(text, kCounts) && !facts::contains(text, " and ");
 }
 
+// args.distributed = int(os.environ["WORLD_SIZE"]) > 1
+bool is_made_of_a_count(const Program& program, Ref flag) {
+  if (flag.kind() != Kind::identifier && flag.kind() != Kind::attribute) return false;
+  const auto sources = program.sources(flag);
+  if (std::any_of(sources.begin(), sources.end(),
+                  [](const auto& source) { return compares_with_one(source.ref); }))
+    return true;
+  // FLAGS.distributed, of an object that cannot be followed
+  const Ref name = flag.child(Field::attribute);
+  const auto& defs = flag.module->defs_of(name.text(), true);
+  return name && std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+           const diagnose::Def& def = flag.module->defs()[index];
+           return flag.module->text(def.target) == flag.text() && def.value != kNoNode &&
+                  compares_with_one(flag.with(def.value));
+         });
+}
+
 // if flag: ... else: model.cuda() in the function: the program means to run without the flag too.
 bool has_model_for_one(const Program& program, Ref flag) {
   if (!program.is_distributed_flag(flag) || program.is_literal_true(flag)) return false;
@@ -120,20 +138,14 @@ bool has_model_for_one(const Program& program, Ref flag) {
   });
 }
 
-// if args.distributed: model = DDP(model), and another place that asks the same: both modes are
-// meant, and the option is off by default.
+// if args.distributed: of an option that is off by default.
 bool is_flag_off_by_default(const Program& program, Ref condition) {
   if (condition.kind() == Kind::call || !program.is_distributed_flag(condition)) return false;
   const auto sources = program.sources(condition);
-  const bool off = sources.size() == 1 && sources.front().how == diagnose::Source::How::argument &&
-                   facts::contains(sources.front().ref.text(), "store_true");
-  if (!off) return false;
-  const auto& module = *condition.module;
-  const auto& tests = module.nodes_of(Kind::if_statement);
-  return std::any_of(tests.begin(), tests.end(), [&](NodeId test) {
-    const Ref other = condition.with(test).child(Field::condition);
-    return other.node != condition.node && other.text() == condition.text();
-  });
+  if (sources.size() != 1 || sources.front().how != diagnose::Source::How::argument) return false;
+  const CallRef option = program.as_call(sources.front().ref);
+  return facts::contains(sources.front().ref.text(), "store_true") ||
+         (option && program.is_literal_false(option.keyword("default")));
 }
 
 // if args.local_rank != -1: the value of the option for a run without a launcher.
@@ -150,6 +162,7 @@ bool is_meant_to_run_without(const Program& program, const Guard& guard) {
   if (!guard.holds || facts::contains(guard.condition.text(), "is_initialized")) return false;
   return has_branch_for_one(guard.condition) || compares_with_one(guard.condition) ||
          has_model_for_one(program, guard.condition) ||
+         is_made_of_a_count(program, guard.condition) ||
          is_flag_off_by_default(program, guard.condition);
 }
 
@@ -164,6 +177,7 @@ bool others_may_join(const Program& program) {
 bool is_named_as_join(const Program& program, const CallRef& call) {
   if (call.call->api != diagnose::Api::none) return false;
   const std::string_view written = call.call->name;
+  if (facts::contains(facts::lowered(written), "logg")) return false;  // setup_ddp_logging
   if (!facts::contains(written, "etup") && !facts::contains(written, "nit")) return false;
   const std::string name = facts::lowered(written);
   const bool joins = facts::contains(name, "ddp") || facts::contains(name, "dist") ||
@@ -216,17 +230,61 @@ bool has_try(Ref node) {
   return node.module->tree().ancestor(node.node, Kind::try_statement) != kNoNode;
 }
 
+// try: init_process_group(...) and except: world_size = 1
+bool goes_on_as_one(Ref attempt) {
+  const auto& tree = attempt.module->tree();
+  for (NodeId at = tree[attempt.node].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::except_clause) return sets_up_one_process(tree.text(at));
+  return false;
+}
+
+// if several and not distributed: below if distributed: join() -- there no group can be.
+bool contradicts(const SyntaxTree& tree, NodeId condition, bool holds, const JoinTest& test,
+                 int depth = 0) {
+  constexpr int kDeepest = 64;
+  if (condition == kNoNode || depth > kDeepest) return false;
+  if (tree[condition].kind == Kind::not_expression)
+    return contradicts(tree, tree.child(condition, Field::argument), !holds, test, depth + 1);
+  if (tree[condition].kind == Kind::boolean) {
+    if ((tree[condition].op == diagnose::Op::logical_and) != holds) return false;
+    return contradicts(tree, tree.child(condition, Field::left), holds, test, depth + 1) ||
+           contradicts(tree, tree.child(condition, Field::right), holds, test, depth + 1);
+  }
+  return holds != test.holds && tree.text(condition) == test.condition.text();
+}
+
+// utils.init_distributed_mode(args), which sets args.distributed for the runs that it joins, and
+// the first test of that in a program that asks for it.
+std::optional<JoinTest> test_of_what_it_sets(const Program& program, const CallRef& join) {
+  if (join.call->name != "init_distributed_mode" || program.callee(join)) return std::nullopt;
+  const Ref options = join.positional(0);
+  if (!options || has_try(join.ref())) return std::nullopt;
+  const std::string flag = std::string(options.text()) + ".distributed";
+  for (const NodeId node : join.module->nodes_of(Kind::if_statement)) {
+    const Ref condition = options.with(node).child(Field::condition);
+    if (node > join.call->node && condition.text() == flag) return JoinTest{join, condition};
+  }
+  return std::nullopt;
+}
+
 // Follows callers; a function that was seen has had its answer, which was no.
 class RunsWithout {
  public:
   RunsWithout(const Program& program, const JoinTest& test) : program_(program), test_(test) {}
 
   bool operator()(Ref node, int depth = 0) {
-    if (depth > kCalls || has_try(node) || facts::exclusive(node, test_.join.ref())) return false;
-    for (const Guard& guard : program_.guards(node))
+    if (depth > kCalls || has_try(node)) return false;
+    const auto guards = program_.guards(node);
+    if (!test_.attempt && std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+          return contradicts(guard.condition.module->tree(), guard.condition.node, guard.holds,
+                             test_);
+        }))
+      return true;
+    if (facts::exclusive(node, test_.join.ref())) return false;
+    for (const Guard& guard : guards)
       if (may_be_about_ranks(program_, guard)) return false;
     const FunctionRef function = program_.enclosing_function(node);
-    if (function == program_.enclosing_function(test_.condition) &&
+    if (!test_.attempt && function == program_.enclosing_function(test_.condition) &&
         leaves_in_other_branch(test_.condition, node))
       return false;
     if (!function) return true;
@@ -236,11 +294,21 @@ class RunsWithout {
       if (spawns.size() == 1 && (*this)(spawns.front().ref(), depth + 1)) return true;
     }
     const auto& sites = program_.call_sites(function);
+    if (sites.empty() && joins_in(function)) return true;
     return std::any_of(sites.begin(), sites.end(),
                        [&](const CallRef& site) { return (*this)(site.ref(), depth + 1); });
   }
 
  private:
+  // The function that nothing here calls joins the group itself, by a helper perhaps: whoever calls
+  // it does.
+  bool joins_in(const FunctionRef& function) const {
+    const FunctionRef helper = program_.enclosing_function(test_.join.ref());
+    if (!helper || helper == function) return helper == function;
+    const auto& sites = program_.call_sites(helper);
+    return sites.size() == 1 && program_.enclosing_function(sites.front().ref()) == function;
+  }
+
   const Program& program_;
   const JoinTest& test_;
   std::set<const diagnose::Function*> seen_;
@@ -253,13 +321,18 @@ std::optional<JoinTest> test_of_joining(const Program& program) {
   if (!join || others_may_join(program) || demands_ranks(program)) return std::nullopt;
   Ref at = join.ref();
   for (int depth = 0; depth <= kCalls; ++depth) {
-    if (has_try(at)) return std::nullopt;
     const auto guards = program.guards(at);
+    if (has_try(at)) {
+      const Ref attempt = at.with(at.module->tree().ancestor(at.node, Kind::try_statement));
+      if (depth > 0 || !guards.empty() || !goes_on_as_one(attempt)) return std::nullopt;
+      return JoinTest{join, attempt, true, true};
+    }
     if (guards.size() > 1) return std::nullopt;
     if (guards.size() == 1 && !facts::contains(guards.front().condition.text(), "__name__")) {
       if (!is_meant_to_run_without(program, guards.front())) return std::nullopt;
       return JoinTest{join, guards.front().condition, guards.front().holds};
     }
+    if (auto set = test_of_what_it_sets(program, join)) return set;
     const FunctionRef function = program.enclosing_function(at);
     if (!function || program.is_spawned(function)) return std::nullopt;
     const auto& sites = program.call_sites(function);

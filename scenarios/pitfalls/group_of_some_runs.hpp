@@ -14,6 +14,7 @@ struct JoinTest {
   CallRef join;   // the only init_process_group of the program
   Ref condition;  // the test above it, perhaps around the call of the helper that it stands in
   bool holds = true;
+  bool attempt = false;  // no test but a try, whose handler goes on as one process
 };
 
 // Empty where every run joins, where several places may, or where nothing shows that the program is

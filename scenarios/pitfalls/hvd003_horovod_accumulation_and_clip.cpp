@@ -165,6 +165,27 @@ bool is_synchronised_above(const Program& program, Ref node, int depth = 0) {
   });
 }
 
+// A training step of its own, def train_on_batch(): backward() above, and step() of Horovod's
+// optimizer below.
+bool stands_between_passes_and_step(const Program& program, const CallRef& clip) {
+  const auto function = program.enclosing_function(clip.ref());
+  const auto is_beside = [&](const CallRef& call) {
+    return function && call.module == clip.module &&
+           program.enclosing_function(call.ref()) == function;
+  };
+  const auto passes = program.calls_named("backward");
+  const auto steps = program.calls_named("step");
+  return std::any_of(passes.begin(), passes.end(),
+                     [&](const CallRef& pass) {
+                       return is_beside(pass) && pass.call->node < clip.call->node;
+                     }) &&
+         std::any_of(steps.begin(), steps.end(), [&](const CallRef& step) {
+           const Ref optimizer = stepped(step);
+           return optimizer && is_beside(step) && step.call->node > clip.call->node &&
+                  program.comes_from(optimizer, Api::hvd_optimizer);
+         });
+}
+
 }  // namespace
 
 void check_horovod_accumulation_and_clip(const Program& program, Report& report) {
@@ -172,7 +193,8 @@ void check_horovod_accumulation_and_clip(const Program& program, Report& report)
   check_synchronised_twice(program, report);
   for (const CallRef& clip : program.calls(Api::clip_grad)) {
     if (is_synchronised_above(program, clip.ref()) ||
-        facts::training_loop_of(program, clip.ref()) == nullptr ||
+        (facts::training_loop_of(program, clip.ref()) == nullptr &&
+         !stands_between_passes_and_step(program, clip)) ||
         !facts::is_reachable(program, clip.ref()))
       continue;
     report

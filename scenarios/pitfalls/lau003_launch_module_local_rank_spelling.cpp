@@ -64,6 +64,29 @@ bool says_launch_module(const Program& program) {
          !facts::speaks_of(program, "use_env");
 }
 
+// A sampler for ranks that a framework out of sight joins; accelerate launch passes no option.
+bool has_ranks_of_a_framework(const Program& program) {
+  return program.uses(diagnose::Api::distributed_sampler) && !program.imports("accelerate") &&
+         !program.imports("pytorch_lightning") && !program.imports("lightning");
+}
+
+// flags.DEFINE_integer("local_rank", 0, "") of absl, which takes no dash for an underscore.
+void check_absl_flags(const Program& program, bool old_launcher, Report& report) {
+  if (!old_launcher && !says_launch_module(program)) return;
+  if (program.newest().torch < kDashVersion) return;
+  for (const CallRef& option : program.calls_named("DEFINE_integer")) {
+    if (program.string(option.positional(0)).value_or("") != "local_rank" ||
+        !program.mentions(".local_rank"))
+      continue;
+    Finding& finding = report.at(
+        option.positional(0), old_launcher ? Confidence::certain : Confidence::likely,
+        "torch.distributed.launch passes --local-rank with a dash since PyTorch 2.0: absl "
+        "exits with an unknown command line flag");
+    if (!old_launcher) finding.severity = Severity::warning;
+    finding.help = "Start it with torchrun, and read the LOCAL_RANK variable.";
+  }
+}
+
 }  // namespace
 
 void check_launch_module_local_rank_spelling(const Program& program, Report& report) {
@@ -75,6 +98,7 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     only_python = only_python && launch.launcher == Launcher::python;
     if (launch.launcher == Launcher::torchrun || launch.launcher == Launcher::deepspeed) return;
   }
+  check_absl_flags(program, old_launcher, report);
   for (const CallRef& option : program.calls_named("add_argument")) {
     bool underscore = false;
     bool dash = false;
@@ -92,7 +116,7 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     if (!old_launcher &&
         (reads_environment ||
          ((is_overwritten(program) || starts_its_ranks(program)) && !says_launch_module(program)) ||
-         !facts::is_distributed(program)))
+         (!facts::is_distributed(program) && !has_ranks_of_a_framework(program))))
       continue;
     Finding& finding = report.at(spelt, old_launcher ? Confidence::certain : Confidence::likely,
                                  "torch.distributed.launch passes --local-rank with a dash since "

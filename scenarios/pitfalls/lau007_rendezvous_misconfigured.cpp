@@ -135,10 +135,41 @@ void flag_loopback(const Program& program, const LaunchLine& launch, const Launc
   finding.help = "Give an address of one node: --rdzv-backend=c10d --rdzv-endpoint=HOST:29500.";
 }
 
+// os.environ["MASTER_PORT"] = str(29500 + hash(job) % 1000) in each rank: the hash of a text is
+// another one in every process.
+void check_hashed_port(const Program& program, Report& report) {
+  const bool same_salt = program.mentions("PYTHONHASHSEED");
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::NodeId node : module->nodes_of(diagnose::Kind::assignment)) {
+      const Ref assignment{module, node};
+      const Ref target = assignment.child(diagnose::Field::left);
+      if (same_salt || target.kind() != diagnose::Kind::subscript ||
+          program.environment_name(target) != "MASTER_PORT" ||
+          facts::only_before_ranks(program, assignment))
+        continue;
+      for (const Ref& made :
+           facts::calls_behind(program, assignment.child(diagnose::Field::right))) {
+        const CallRef call = program.as_call(made);
+        const Ref function{call.module, call.call->function};
+        const auto run = program.enclosing_function(made);
+        if (function.text() != "hash" || program.callee(call) ||
+            program.integer(call.positional(0)) || !run || !program.is_spawned(run))
+          continue;
+        report
+            .at(made, Confidence::likely,
+                "each rank hashes the text in a process of its own, whose salt differs: the ranks "
+                "wait for each other at different ports until the time-out")
+            .help = "Choose the port above mp.spawn and hand it to the ranks.";
+        return;
+      }
+    }
+}
+
 }  // namespace
 
 void check_rendezvous_misconfigured(const Program& program, Report& report) {
   check_address_in_script(program, report);
+  check_hashed_port(program, report);
   for (const LaunchLine& launch : program.launches()) {
     if (launch.launcher != Launcher::torchrun && launch.launcher != Launcher::launch_module)
       continue;

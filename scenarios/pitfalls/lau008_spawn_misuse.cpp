@@ -62,6 +62,7 @@ void check_spawned_without_address(const Program& program, Report& report) {
   const auto& launches = program.launches();
   if (inits.empty() || program.framework_distributes() || program.mentions("MASTER_ADDR") ||
       has_environment_of_launcher(program) ||
+      facts::speaks_of(program, "torch.distributed.launch ") ||
       std::any_of(launches.begin(), launches.end(), may_give_address) ||
       std::none_of(spawns.begin(), spawns.end(), [&](const CallRef& spawn) {
         return facts::certainty_of_reach(program, spawn.ref()) == facts::Certainty::certain;

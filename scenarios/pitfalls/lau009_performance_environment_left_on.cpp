@@ -92,8 +92,24 @@ bool comes_too_late(const Program& program, std::string_view name, Ref assignmen
 bool is_set_always(const Program& program, Ref node) {
   const auto guards = program.guards(node);
   return std::all_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
-    return guard.holds && facts::contains(guard.condition.text(), "__name__");
+    // with set_grad_enabled(train) and set_detect_anomaly(True): the first is an object, and true.
+    return guard.holds && (facts::contains(guard.condition.text(), "__name__") ||
+                           facts::contains(guard.condition.text(), "set_grad_enabled("));
   });
+}
+
+// L.Trainer(strategy=DDPStrategy(...)), Trainer(devices=gpus): Lightning trains on several GPUs.
+bool trains_by_lightning(const Program& program) {
+  const auto trainers = program.calls(Api::lightning_trainer);
+  return !program.calls_named("fit").empty() &&
+         std::any_of(trainers.begin(), trainers.end(), [&](const CallRef& trainer) {
+           const Ref strategy = trainer.keyword("strategy");
+           const Ref devices = trainer.keyword("devices");
+           const std::string_view count = devices.text();
+           return (strategy && says_any(strategy.text(), {"ddp", "fsdp", "deepspeed"})) ||
+                  (devices && count != "1" && devices.kind() != Kind::list &&
+                   program.integer(devices).value_or(2) > 1);
+         });
 }
 
 // A script that generates or tests with one process: there is no training to slow down.
@@ -132,6 +148,25 @@ bool is_explained(Ref assignment) {
     return false;
   return says_any(source.substr(comment->begin, comment->end - comment->begin),
                   {"deadlock", "hang", "workaround", "work around", "not support", "crash"});
+}
+
+// os.environ.setdefault("TORCH_DISTRIBUTED_DEBUG", "DETAIL"); a default that switches a part of
+// NCCL off is a workaround for those who need no other.
+void check_defaults(const Program& program, Report& report) {
+  for (const CallRef& call : program.calls_named("setdefault")) {
+    if (!call.receiver() || !call.receiver().text().ends_with("environ")) continue;
+    const auto name = program.string(call.positional(0));
+    const auto value = program.string(call.positional(1));
+    const SlowVariable* variable = name && value ? slow_variable(*name, *value) : nullptr;
+    if (variable == nullptr || is_of_nccl(*name) || comes_too_late(program, *name, call.ref()) ||
+        only_infers(program) || is_explained(call.ref()) || !is_set_always(program, call.ref()) ||
+        !facts::is_reachable(program, call.ref()))
+      continue;
+    std::string help = std::string(variable->effect) + ": remove it after debugging.";
+    help[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(help[0])));
+    report.at(call.ref(), Confidence::likely, *name + "=" + *value + " slows training down").help =
+        std::move(help);
+  }
 }
 
 }  // namespace
@@ -182,13 +217,14 @@ void check_performance_environment_left_on(const Program& program, Report& repor
             report.at(assignment, Confidence::likely, name + "=" + *value + " slows training down"),
             *variable);
     }
+  check_defaults(program, report);
   for (const CallRef& call : program.calls(Api::detect_anomaly)) {
     const Ref mode = call.positional(0);
     if (call.call->name == "set_detect_anomaly" && !program.is_literal_true(mode)) continue;
     if (!facts::is_reachable(program, call.ref()) || !is_set_always(program, call.ref()) ||
         trains_nothing(program) ||
         (program.wraps().empty() && !program.uses(Api::hvd_optimizer) &&
-         !accelerate_wraps(program)))
+         !trains_by_lightning(program) && !accelerate_wraps(program)))
       continue;
     report
         .at(call.ref(), Confidence::likely,

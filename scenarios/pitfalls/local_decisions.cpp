@@ -111,6 +111,42 @@ bool compares_loss(const Program& program, Ref condition) {
   });
 }
 
+// batch in [x for x in batch if x], and not x.
+bool is_gone_over(const diagnose::SyntaxTree& tree, NodeId name, NodeId comprehension) {
+  for (NodeId at = name; at != comprehension && at != kNoNode; at = tree[at].parent)
+    if (tree[at].parent != kNoNode && tree[tree[at].parent].kind == Kind::for_in_clause)
+      return tree[at].field == Field::right;
+  return false;
+}
+
+// if not kept, len(kept) == 0, after kept = [x for x in batch if x]: samples of this rank's batch
+// that are left out.
+bool is_of_filtered_batch(const Program& program, Ref condition, Ref round) {
+  const auto& tree = condition.module->tree();
+  for (NodeId id = condition.node; id < tree[condition.node].last; ++id) {
+    if (tree[id].kind != Kind::identifier) continue;
+    for (const Source& source : program.sources(condition.with(id))) {
+      const Ref kept = source.ref;
+      if (source.how != Source::How::value || kept.kind() != Kind::comprehension ||
+          kept.module != round.module || !tree.contains(round.node, kept.node) ||
+          !facts::contains(kept.text(), " if "))
+        continue;
+      for (NodeId name = kept.node; name < tree[kept.node].last; ++name)
+        if (tree[name].kind == Kind::identifier && tree[name].field != Field::attribute &&
+            is_gone_over(tree, name, kept.node) && is_of_batch(program, kept.with(name), round))
+          return true;
+    }
+  }
+  return false;
+}
+
+// Says that nothing is left: not kept, len(kept) == 0, len(kept) < 2.
+bool asks_whether_any(Ref condition) {
+  if (condition.kind() == Kind::not_expression)
+    return condition.child(Field::argument).kind() == Kind::identifier;
+  return condition.kind() == Kind::comparison && condition.text().starts_with("len(");
+}
+
 bool is_builtin_of_numbers(std::string_view name) {
   for (const std::string_view each : {"float", "int", "len", "sum", "min", "max", "mean", "item",
                                       "round", "abs", "average", "array", "range", "enumerate"})
@@ -248,6 +284,7 @@ bool counts_on_one_rank(const Program& program, Ref condition) {
 bool reads_own_batch(const Program& program, Ref condition, Ref round) {
   if (is_made_by_machine(round)) return false;
   if (compares_loss(program, condition)) return true;
+  if (asks_whether_any(condition) && is_of_filtered_batch(program, condition, round)) return true;
   const auto calls = facts::calls_in(condition);
   return std::any_of(calls.begin(), calls.end(),
                      [&](const CallRef& call) { return is_reduction(program, call, round); });

@@ -130,6 +130,31 @@ bool has_lost_wrapper(const Program& program, const CallRef& call) {
   return false;
 }
 
+std::vector<CallRef> wrappers_of_loop_items(const Program& program) {
+  std::vector<CallRef> out;
+  for (const Wrap& wrap : program.wraps()) {
+    const Ref made = wrap.call.ref();
+    const Ref loop = program.innermost_loop(made);
+    if (wrap.kind != diagnose::Wrapper::ddp || loop.kind() != Kind::for_statement) continue;
+    const Ref item = loop.child(Field::left);
+    const auto& tree = made.module->tree();
+    const Ref line = made.with(tree[made.node].parent);
+    if (item.kind() != Kind::identifier || item.text() != wrap.module.text() ||
+        line.kind() != Kind::assignment || line.child(Field::left).text() != item.text())
+      continue;
+    bool is_used = false;
+    for (diagnose::NodeId id = tree[line.node].last; id < tree[loop.node].last; ++id)
+      is_used = is_used || (tree[id].kind == Kind::identifier && tree.text(id) == item.text() &&
+                            !facts::exclusive(made.with(id), made));
+    // The last one stays under that name behind the loop.
+    if (const auto around = program.enclosing_function(made))
+      for (diagnose::NodeId id = tree[loop.node].last; id < tree[around.function->node].last; ++id)
+        is_used = is_used || (tree[id].kind == Kind::identifier && tree.text(id) == item.text());
+    if (!is_used) out.push_back(wrap.call);
+  }
+  return out;
+}
+
 const Wrap* wrapper_left_out_of(const Program& program, const CallRef& call) {
   const Ref object = object_of(call);
   const auto sources = object ? program.sources(object) : std::vector<diagnose::Source>{};

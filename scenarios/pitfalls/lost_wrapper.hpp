@@ -15,4 +15,8 @@ bool has_lost_wrapper(const Program& program, const CallRef& call);
 // file that is not there; null where the call does no such thing.
 const diagnose::Wrap* wrapper_left_out_of(const Program& program, const CallRef& call);
 
+// net = DDP(net) in `for net in [a, b]:`, where nothing in the loop uses the name below: each
+// wrapper is dropped in the round that made it.
+std::vector<CallRef> wrappers_of_loop_items(const Program& program);
+
 }  // namespace bench::pitfalls

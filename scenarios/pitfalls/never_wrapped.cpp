@@ -24,6 +24,16 @@ bool names_one_of(std::string_view text, std::initializer_list<std::string_view>
                      [&](std::string_view word) { return facts::contains(plain, word); });
 }
 
+// from apex import amp, which reduces nothing, in a file that uses no more of it: an import of
+// apex.parallel is left over where its names are gone.
+bool is_for_precision(const diagnose::Module& module, std::string_view path) {
+  if (path != "apex" && !path.starts_with("apex.parallel")) return false;
+  return std::none_of(module.calls().begin(), module.calls().end(), [&](const auto& call) {
+    const std::string called = module.qualified(call.function);
+    return called.starts_with("apex.") && !called.starts_with("apex.amp.");
+  });
+}
+
 // The gradients, or the weights, may be averaged by hand or by what another package brings.
 bool may_reduce_gradients(const Program& program) {
   for (const Api api :
@@ -33,7 +43,8 @@ bool may_reduce_gradients(const Program& program) {
     if (program.uses(api)) return true;
   for (const diagnose::Module* module : program.modules()) {
     for (const std::string& path : module->imports())
-      if (names_one_of(path, {"fsdp", "deepspeed", "horovod", "apex", "fairscale", "colossal",
+      if (path != "apex.amp" && !is_for_precision(*module, path) &&
+          names_one_of(path, {"fsdp", "deepspeed", "horovod", "apex", "fairscale", "colossal",
                               "megatron", "xla", "bagua", "byteps", "ignite", "mmcv", "mmengine",
                               "lightning", "accelerate"}))
         return true;
@@ -80,10 +91,15 @@ bool is_for_own_gpu(const Program& program, const diagnose::Wrap& wrap) {
          program.comes_from_rank(ids);
 }
 
-bool is_plain_model(const Program& program, Ref model) {
+bool is_plain_model(const Program& program, Ref model, int depth = 0) {
+  constexpr int kSteps = 3;
   const auto sources = program.module_sources(model);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const auto& source) {
     const CallRef made = program.as_call(source.ref);
+    // model, optimizer = amp.initialize(model, optimizer)
+    if (made && made.call->name == "initialize" && source.element == 0 && depth < kSteps &&
+        made.module->qualified(made.call->function) == "apex.amp.initialize")
+      return is_plain_model(program, made.positional(0), depth + 1);
     if (!made || source.how != diagnose::Source::How::value) return false;
     if (const diagnose::Wrap* wrap = program.wrap_made_by(source.ref))
       return is_for_own_gpu(program, *wrap);
@@ -102,9 +118,12 @@ bool may_reduce_out_of_sight(const Program& program, std::string_view model) {
            program.comes_from(value, Api::optimizer);
   });
   return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
-    return !names_one_of(call.call->name,
-                         {"eval", "test", "valid", "load", "save", "init", "count", "log", "sched",
-                          "warmup", "accuracy", "clip", "freeze", "flops", "summary"});
+    const bool stays = names_one_of(call.call->name,
+                                    {"eval", "test", "valid", "load", "save", "init", "count",
+                                     "log", "sched", "warmup", "accuracy", "clip", "freeze",
+                                     "flops", "summary", "initialize", "scale_loss", "unscale"}) ||
+                       call.call->name == "step";
+    return !stays;
   });
 }
 
@@ -115,12 +134,28 @@ bool steps(const Program& program, const TrainingLoop& loop) {
                                [](const CallRef& call) { return call.call->name == "step"; });
 }
 
+// num_replicas=1, written out, deals nothing; the default of an option does not say that much.
+bool deals_to_several(const Program& program, const CallRef& sampler) {
+  const Ref replicas = sampler.argument(1, "num_replicas");
+  return replicas.kind() != diagnose::Kind::integer || program.integer(replicas).value_or(2) > 1;
+}
+
+// A sampler for the training samples shows that ranks are meant to share them, whether or not the
+// loader was given it.
+bool has_sampler_for_training(const Program& program) {
+  const auto samplers = program.calls(Api::distributed_sampler);
+  return std::any_of(samplers.begin(), samplers.end(), [&](const CallRef& sampler) {
+    const Ref given = sampler.argument(0, "dataset");
+    return names_one_of(given.text(), {"train", "tr_"}) && deals_to_several(program, sampler);
+  });
+}
+
 bool is_dealt_out(const Program& program, const TrainingLoop& loop) {
+  if (has_sampler_for_training(program)) return true;
   const auto loaders = loaders_of(program, loop.iterable);
   return !loaders.empty() && std::all_of(loaders.begin(), loaders.end(), [&](const auto& loader) {
     const CallRef sampler = sampler_of(program, loader);
-    return sampler && !is_evaluation_loader(program, loader) &&
-           program.integer(sampler.argument(1, "num_replicas")).value_or(2) > 1;
+    return sampler && !is_evaluation_loader(program, loader) && deals_to_several(program, sampler);
   });
 }
 
@@ -128,9 +163,9 @@ bool is_dealt_out(const Program& program, const TrainingLoop& loop) {
 
 std::vector<CallRef> unreduced_forwards(const Program& program) {
   std::vector<CallRef> out;
-  if (!program.uses(Api::init_process_group) || program.framework_distributes() ||
-      may_reduce_gradients(program))
-    return out;
+  const bool joins = program.uses(Api::init_process_group) ||
+                     !program.calls_named("init_distributed_mode").empty();
+  if (!joins || program.framework_distributes() || may_reduce_gradients(program)) return out;
   for (const TrainingLoop& loop : program.training_loops()) {
     if (!is_dealt_out(program, loop) || !steps(program, loop)) continue;
     for (const CallRef& backward : loop.backwards)

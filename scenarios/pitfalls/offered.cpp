@@ -103,8 +103,11 @@ bool is_offered(const Program& program, FunctionRef function) {
   };
   const auto& wraps = program.wraps();
   const auto prepares = program.calls_named("prepare");
+  const auto reducers = program.calls(diagnose::Api::hvd_optimizer);
   const bool works_in_ranks =
       starts_beside(program, beside) || needs_ranks_beside(program, beside) ||
+      std::any_of(reducers.begin(), reducers.end(),
+                  [&](const CallRef& reducer) { return beside(reducer.ref()); }) ||
       std::any_of(wraps.begin(), wraps.end(),
                   [&](const Wrap& wrap) { return beside(wrap.call.ref()); }) ||
       std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& prepare) {

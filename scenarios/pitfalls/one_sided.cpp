@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/one_sided.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
@@ -71,6 +72,57 @@ std::vector<CallRef> gathers_of_shards(const Program& program) {
                                       "full_optim_state_dict", "optim_state_dict"})
     for (const CallRef& call : program.calls_named(name))
       if (is_sharded(program, call.argument(0, "model"))) out.push_back(call);
+  return out;
+}
+
+std::vector<CallRef> states_below_shards(const Program& program) {
+  std::vector<CallRef> out;
+  if (!program.uses(Api::fsdp) || program.mentions("NO_SHARD")) return out;
+  for (const CallRef& call : program.calls_named("state_dict")) {
+    const Ref inner = call.receiver();
+    if (inner.kind() == diagnose::Kind::attribute &&
+        inner.child(diagnose::Field::attribute).text() == "module" &&
+        is_sharded(program, inner.child(diagnose::Field::object)) &&
+        !holds_all_parameters(program, call.ref()))
+      out.push_back(call);
+  }
+  return out;
+}
+
+std::vector<CallRef> barriers_by_name(const Program& program) {
+  const auto is_of_communication = [](std::string_view path) {
+    return path.ends_with("comm") || facts::contains(path, ".comm.") || path.starts_with("comm.");
+  };
+  std::vector<CallRef> out;
+  for (const CallRef& call : program.calls_named("synchronize")) {
+    if (program.callee(call) || call.positional(0)) continue;
+    const Ref receiver = call.receiver();
+    const auto& imports = call.module->imports();
+    const std::string_view path =
+        call.module->import_path(receiver ? receiver.text() : std::string_view("synchronize"));
+    const bool is_starred = !receiver && path.empty() && call.module->has_star_imports() &&
+                            std::any_of(imports.begin(), imports.end(), is_of_communication);
+    if (is_starred || is_of_communication(path)) out.push_back(call);
+  }
+  return out;
+}
+
+std::vector<CallRef> reads_of_shuffled_loaders(const Program& program) {
+  std::vector<CallRef> out;
+  if (!program.uses(Api::accelerator) || program.mentions("rng_types")) return out;
+  for (const CallRef& read : program.calls_named("iter")) {
+    const Ref loader = read.positional(0);
+    const CallRef prepare = preparation_of_loader(program, loader);
+    if (!prepare) continue;
+    for (std::size_t i = 0; const Ref given = prepare.positional(i); ++i) {
+      if (given.text() != loader.text()) continue;
+      for (const CallRef& made : loaders_of(program, given))
+        if (program.is_literal_true(made.keyword("shuffle"))) {
+          out.push_back(read);
+          break;
+        }
+    }
+  }
   return out;
 }
 

@@ -81,7 +81,8 @@ bool may_train_through(const Program& program, const CallRef& prepare, Ref model
       const Ref function{module, each.function};
       if (function.text() == model.text() && !program.under_no_grad(call.ref())) return true;
       if (unwrapped_by(program, call) || each.name == "unwrap_model" || each.name == "accumulate" ||
-          each.name == "len" || each.name == "print")
+          each.name == "len" || each.name == "print" || each.name == "add_graph" ||
+          each.name == "hasattr" || each.name == "watch")
         continue;
       for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
         if (argument.text() == model.text()) return true;
@@ -129,7 +130,78 @@ Ref kept_beside(const Program& program, const CallRef& call) {
   return {};
 }
 
+// The object goes into the call: Flow(model=model), Layers(pipeline.unet.processors).
+bool is_given(const CallRef& made, std::string_view object) {
+  const Ref arguments = made.ref().child(Field::arguments);
+  if (!arguments) return false;
+  const auto& tree = made.module->tree();
+  for (auto at = tree[arguments.node].first_child; at != diagnose::kNoNode;
+       at = tree[at].next_sibling) {
+    Ref value = arguments.with(at);
+    if (value.kind() == Kind::keyword_argument) value = value.child(Field::value);
+    if (value.text() == object) return true;
+  }
+  return false;
+}
+
+// flow.net = model: the object is given something later.
+bool is_filled_later(Ref object) {
+  const std::string prefix = std::string(object.text()) + ".";
+  const auto& defs = object.module->defs();
+  return std::any_of(defs.begin(), defs.end(), [&](const diagnose::Def& def) {
+    if (!def.is_attribute) return false;
+    const std::string_view target = object.module->text(def.target);
+    return target == object.text() || target.starts_with(prefix);
+  });
+}
+
+// The object was made of the model that `given` names: flow = Flow(model).
+bool is_made_of(const Program& program, Ref object, Ref given, const CallRef& prepare) {
+  const auto sources = program.sources(object);
+  if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value) return false;
+  const CallRef made = program.as_call(sources.front().ref);
+  return made && made.call->api == diagnose::Api::none && !program.callee(made) &&
+         !made.module->qualified(made.call->function).starts_with("copy.") &&
+         made.call->name != "prepare" && is_given(made, given.text()) &&
+         only_runs_before(program, made.ref(), prepare.ref());
+}
+
+// layers = pipeline.unet, above prepare(layers): the attribute keeps the bare model.
+bool is_name_for(Ref given, Ref object, const CallRef& prepare) {
+  const auto& defs = given.module->defs_of(given.text(), false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const diagnose::Def& def = given.module->defs()[index];
+    return def.kind == diagnose::DefKind::assign && def.value != diagnose::kNoNode &&
+           def.target < prepare.call->node && given.module->text(def.value) == object.text();
+  });
+}
+
 }  // namespace
+
+Ref kept_from_before(const Program& program, const CallRef& call) {
+  const Ref function{call.module, call.call->function};
+  const Ref receiver = call.receiver();
+  const bool is_name = function.kind() == Kind::identifier;
+  for (const CallRef& prepare : program.calls_named("prepare")) {
+    if (!is_of_accelerator(prepare) || prepare.module != call.module ||
+        !only_runs_before(program, prepare.ref(), call.ref()) ||
+        !runs_wherever(program, prepare.ref(), call.ref()))
+      continue;
+    for (std::size_t i = 0; const Ref given = prepare.positional(i); ++i) {
+      if (given.kind() != Kind::identifier) continue;
+      const Ref object = is_name ? function : receiver;
+      const bool keeps =
+          (object && object.kind() == Kind::identifier && object.text() != given.text() &&
+           !is_filled_later(object) && is_made_of(program, object, given, prepare)) ||
+          (function.kind() == Kind::attribute && !is_filled_later(function) &&
+           is_name_for(given, function, prepare));
+      if (keeps && !is_given(prepare, object.text()) && has_parameters_in_use(program, given) &&
+          !is_frozen(program, given) && !may_train_through(program, prepare, given))
+        return given;
+    }
+  }
+  return {};
+}
 
 Ref prepared_gone_round(const Program& program, const CallRef& call) {
   if (const Ref kept = kept_beside(program, call))

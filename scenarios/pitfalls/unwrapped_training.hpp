@@ -10,4 +10,9 @@ namespace bench::pitfalls {
 // where anything may train through the prepared model.
 Ref prepared_gone_round(const Program& program, const CallRef& call);
 
+// The prepared model that `call` leaves idle: what it runs was made of the bare model above
+// prepare(), or is the attribute that still holds it: pipeline.unet(x) after layers = pipeline.unet
+// and layers = accelerator.prepare(layers). Empty where anything may train through that.
+Ref kept_from_before(const Program& program, const CallRef& call);
+
 }  // namespace bench::pitfalls
