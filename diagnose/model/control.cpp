@@ -111,13 +111,18 @@ RankTest Program::guarded_by_rank(Ref node) const { return guarded_by_rank(node,
 
 RankTest Program::guarded_by_rank(Ref node, int depth) const {
   if (depth > kCallDepth) return RankTest::none;
+  RankTest innermost = RankTest::none;
   for (const Guard& guard : guards(node)) {
     RankTest test = rank_test(guard.condition);
     if (test == RankTest::none) continue;
     if (!guard.holds && !negation_tells(guard.condition)) continue;
     if (!guard.holds) test = test == RankTest::main_only ? RankTest::not_main : RankTest::main_only;
-    return test;
+    // if rank == 0: if self.best is None: what the first rank alone has set is absent there at
+    // first.
+    if (test == RankTest::main_only) return test;
+    if (innermost == RankTest::none) innermost = test;
   }
+  if (innermost != RankTest::none) return innermost;
   const FunctionRef function = enclosing_function(node);
   return function ? callers_rank_test(function, depth) : RankTest::none;
 }
@@ -163,7 +168,9 @@ RankTest Program::find_callers_rank_test(FunctionRef function, int depth) const 
         return false;
     }
     const FunctionRef caller = enclosing_function(site.ref());
-    return sites.size() == 1 || !caller || is_spawned(caller) || !call_sites(caller).empty();
+    // __call__ and its kin are run through the object.
+    return sites.size() == 1 || !caller || is_spawned(caller) || !call_sites(caller).empty() ||
+           (caller.function->owner_class != kNoNode && caller.function->name.starts_with("__"));
   };
   std::optional<RankTest> agreed;
   for (const CallRef& site : sites) {
