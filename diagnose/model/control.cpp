@@ -186,8 +186,9 @@ RankTest Program::find_callers_rank_test(FunctionRef function, int depth) const 
         return false;
     }
     const FunctionRef caller = enclosing_function(site.ref());
+    // __call__ and its kin are run through the object.
     return sites.size() == 1 || !caller || is_spawned(caller) || !call_sites(caller).empty() ||
-           caller.function->name.starts_with("__");  // called through the object: stop(score)
+           (caller.function->owner_class != kNoNode && caller.function->name.starts_with("__"));
   };
   std::optional<RankTest> agreed;
   for (const CallRef& site : sites) {

@@ -44,10 +44,13 @@ bool is_taken_over(const Program& program) {
     return std::any_of(packages.begin(), packages.end(),
                        [&](std::string_view package) { return program.imports(package); });
   };
-  if (any({"pytorch_lightning", "lightning", "accelerate", "colossalai", "composer", "determined",
-           "oneflow"}))
+  if (any({"pytorch_lightning", "lightning", "colossalai", "composer", "determined", "oneflow"}))
     return true;
   const bool joins = program.uses(Api::init_process_group);
+  // Accelerate is imported for a seed or a helper, and the script prepares nothing with it.
+  const bool by_itself = program.uses(Api::ddp) && joins && !program.uses(Api::accelerator) &&
+                         program.calls_named("prepare").empty();
+  if (!by_itself && any({"accelerate"})) return true;
   if (!(program.uses(Api::ddp) && joins) &&
       any({"ignite", "fairseq", "mmcv", "mmengine", "catalyst", "detectron2", "fastai"}))
     return true;

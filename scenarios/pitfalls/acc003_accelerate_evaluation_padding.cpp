@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
 
@@ -143,7 +144,9 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
   const std::string_view accelerator =
       program.assigned_name(program.calls(Api::accelerator).front().ref());
   for (const CallRef& gather : program.calls_named("gather")) {
-    if (!gather.receiver() || gather.receiver().text() != accelerator) continue;
+    if (!gather.receiver() ||
+        (gather.receiver().text() != accelerator && !is_of_accelerator(gather)))
+      continue;
     const Ref value = gather.positional(0);
     const auto function = program.enclosing_function(gather.ref());
     if (function && function.function->name.starts_with("test_") &&

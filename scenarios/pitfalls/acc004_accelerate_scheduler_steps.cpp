@@ -25,8 +25,13 @@ bool reckons_with_processes(const Program& program) {
       if (tree[parent].kind == Kind::keyword_argument &&
           tree.child(parent, diagnose::Field::name) == node)
         continue;
-      const NodeId around = tree.ancestor(node, Kind::call);
+      NodeId around = tree.ancestor(node, Kind::call);
       const diagnose::Call* call = around == diagnose::kNoNode ? nullptr : module->call_at(around);
+      // print("{} processes".format(accelerator.num_processes))
+      if (call != nullptr && (call->name == "format" || call->name == "str")) {
+        around = tree.ancestor(around, Kind::call);
+        call = around == diagnose::kNoNode ? nullptr : module->call_at(around);
+      }
       const bool told =
           tree.ancestor(node, Kind::string) != diagnose::kNoNode ||
           (call != nullptr && says_any(call->name, {"print", "info", "log", "tracker"}));
@@ -37,11 +42,23 @@ bool reckons_with_processes(const Program& program) {
 }
 
 // The batch size is split, or the scheduler is told not to follow the optimizer: one step is one.
-bool steps_once(const Program& program) {
+bool is_told_to_step_once(const Program& program) {
   for (const char* word :
        {"split_batches", "step_scheduler_with_optimizer", "AcceleratedScheduler"})
     if (program.mentions(word)) return true;
-  return reckons_with_processes(program);
+  return false;
+}
+
+bool steps_once(const Program& program) {
+  return is_told_to_step_once(program) || reckons_with_processes(program);
+}
+
+// patience=accelerator.num_processes * 3
+bool counts_processes(const CallRef& scheduler) {
+  const auto& tree = scheduler.module->tree();
+  for (NodeId node = scheduler.call->node; node < tree[scheduler.call->node].last; ++node)
+    if (tree[node].kind == Kind::identifier && tree.text(node) == "num_processes") return true;
+  return false;
 }
 
 bool is_prepared(const Program& program, const CallRef& scheduler, std::string_view name) {
@@ -94,8 +111,10 @@ CallRef step_of(const Program& program, const CallRef& scheduler, std::string_vi
 void check_schedulers_of_epochs(const Program& program, Report& report) {
   for (const CallRef& scheduler : program.calls(Api::scheduler)) {
     const std::string_view name = program.assigned_name(scheduler.ref());
-    if (name.empty() || scheduler.call->name == "ReduceLROnPlateau" ||
-        !is_prepared(program, scheduler, name))
+    // A schedule may be made for a number of steps that is multiplied elsewhere, patience is not.
+    const bool waits = scheduler.call->name == "ReduceLROnPlateau";
+    if (name.empty() || !is_prepared(program, scheduler, name) ||
+        (waits ? counts_processes(scheduler) : reckons_with_processes(program)))
       continue;
     const CallRef step = step_of(program, scheduler, name, [&](const CallRef& each) {
       return is_step_of_epoch(program, each);
@@ -103,8 +122,10 @@ void check_schedulers_of_epochs(const Program& program, Report& report) {
     if (!step) continue;
     report
         .at(step.ref(), Confidence::likely,
-            "a prepared scheduler advances once for every process in each step(): counted in "
-            "epochs, its schedule ends too early")
+            waits ? "a prepared scheduler passes the metric on once for every process in each "
+                    "step(): counted in epochs, its patience runs out too early"
+                  : "a prepared scheduler advances once for every process in each step(): counted "
+                    "in epochs, its schedule ends too early")
         .help = "Do not prepare a scheduler that is stepped once an epoch.";
   }
 }
@@ -208,10 +229,8 @@ bool counts_prepared_batches(const Program& program, const CallRef& prepare,
 
 void check_accelerate_scheduler_steps(const Program& program, Report& report) {
   if (!program.uses(Api::accelerator)) return;
-  if (!steps_once(program)) {
-    check_schedulers_of_epochs(program, report);
-    check_schedulers_of_steps(program, report);
-  }
+  if (!is_told_to_step_once(program)) check_schedulers_of_epochs(program, report);
+  if (!steps_once(program)) check_schedulers_of_steps(program, report);
   const auto prepares = program.calls_named("prepare");
   for (const CallRef& scheduler : program.calls(Api::scheduler)) {
     const std::string_view name = program.assigned_name(scheduler.ref());
@@ -220,7 +239,9 @@ void check_accelerate_scheduler_steps(const Program& program, Report& report) {
     bool prepared = false;
     for (const CallRef& prepare : prepares) {
       if (prepare.module != scheduler.module ||
-          program.enclosing_function(prepare.ref()) != program.enclosing_function(scheduler.ref()))
+          program.enclosing_function(prepare.ref()) !=
+              program.enclosing_function(scheduler.ref()) ||
+          facts::exclusive(prepare.ref(), scheduler.ref()))
         continue;
       for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i) {
         prepared =

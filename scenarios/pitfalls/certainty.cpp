@@ -76,14 +76,21 @@ bool is_registered(FunctionRef function) {
   return false;
 }
 
-// The function joins a process group or wraps a model itself.
+// The function joins a process group, under Horovod too, or calls what does: setup().
 bool is_worker(const Program& program, FunctionRef function) {
+  const auto reached = program.reached({function.module, function.function->body});
   const auto inside = [&](const CallRef& call) {
-    return call.module == function.module &&
-           call.module->tree().contains(function.function->body, call.call->node);
+    if (call.module == function.module &&
+        call.module->tree().contains(function.function->body, call.call->node))
+      return true;
+    const FunctionRef helper = program.enclosing_function(call.ref());
+    return helper && helper.function->owner_class == kNoNode &&
+           std::find(reached.begin(), reached.end(), helper) != reached.end();
   };
-  const auto inits = program.calls(Api::init_process_group);
-  return std::any_of(inits.begin(), inits.end(), inside);
+  for (const Api api : {Api::init_process_group, Api::hvd_init})
+    if (const auto joins = program.calls(api); std::any_of(joins.begin(), joins.end(), inside))
+      return true;
+  return false;
 }
 
 // The script's own entry that no call leads to: @app.command(), an entry point "main", or a worker

@@ -174,9 +174,20 @@ Ref remainder_in(Ref condition) {
   return modulo.kind() == Kind::binary ? modulo.child(Field::right) : Ref{};
 }
 
+// epoch % 10 < 5: one of two branches for several rounds in a row, which counts no passes.
+bool halves_rounds(Ref condition) {
+  const auto& tree = condition.module->tree();
+  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
+  const Op op = tree[condition.node].op;
+  return (op == Op::less || op == Op::less_equal || op == Op::greater || op == Op::greater_equal) &&
+         tree.text(tree.child_at(condition.node, 1)) != "0" &&
+         tree.text(tree.child_at(condition.node, 1)) != "1";
+}
+
 // The number of passes in (step + 1) % accumulation == 0, also where that, or a part of it, has a
 // name: is_last = (i + 1) % accumulation == 0 or i + 1 == len(loader).
 Ref passes_of_remainder(const Program& program, Ref condition) {
+  if (halves_rounds(condition)) return {};
   if (const Ref passes = remainder_in(condition)) return passes;
   const auto& tree = condition.module->tree();
   for (NodeId id = condition.node; id < tree[condition.node].last; ++id) {
@@ -214,6 +225,29 @@ Ref passes_of_counter(const Program& program, const TrainingLoop& loop, const Gu
   return counts && starts_anew ? counter.with(tree.child_at(test, 1)) : Ref{};
 }
 
+// That in if step - last_step >= accumulation: last_step = step.
+Ref passes_since_last(const TrainingLoop& loop, const Guard& guard) {
+  const auto& module = *guard.condition.module;
+  const auto& tree = module.tree();
+  const NodeId test = guard.condition.node;
+  if (!guard.holds || tree[test].kind != Kind::comparison || tree.child_count(test) != 2 ||
+      (tree[test].op != Op::equal && tree[test].op != Op::greater_equal) ||
+      &module != loop.batches.module)
+    return {};
+  const Ref since = guard.condition.with(tree.child_at(test, 0));
+  if (since.kind() != Kind::binary || tree[since.node].op != Op::subtract) return {};
+  const Ref now = since.child(Field::left);
+  const Ref last = since.child(Field::right);
+  if (last.kind() != Kind::identifier) return {};
+  for (const std::uint32_t index : module.defs_of(last.text(), false)) {
+    const auto& def = module.defs()[index];
+    if (def.kind == DefKind::assign && def.value != diagnose::kNoNode &&
+        tree.contains(tree[test].parent, def.target) && tree.text(def.value) == now.text())
+      return guard.condition.with(tree.child_at(test, 1));
+  }
+  return {};
+}
+
 // if batch % world_size != 0: raise, above the loop: it says whether there is a loop at all, not
 // which of its passes step.
 bool is_asked_above(const Program& program, const TrainingLoop& loop, Ref condition) {
@@ -226,6 +260,7 @@ Ref passes_to_a_step(const Program& program, const TrainingLoop& loop, const Gua
   if (is_asked_above(program, loop, guard.condition)) return {};
   Ref passes = passes_of_remainder(program, guard.condition);
   if (!passes) passes = passes_of_counter(program, loop, guard);
+  if (!passes) passes = passes_since_last(loop, guard);
   for (const CallRef& backward : loop.backwards)
     for (const Guard& other : program.guards(backward.ref()))
       if (other.condition == guard.condition) return {};
@@ -272,12 +307,39 @@ bool steps_optimizer(const Program& program, const CallRef& step) {
          facts::contains(name, "scaler") || (name.ends_with("opt") && !step.positional(0));
 }
 
+// model = build_model(args) of another file, which is called in the loop and whose model.module is
+// used: a wrapper, in a program that joins a process group.
+bool trains_unseen_wrapper(const Program& program, const TrainingLoop& loop) {
+  if (!program.uses(Api::init_process_group) || program.uses(Api::data_parallel)) return false;
+  const auto calls = facts::calls_in(loop.batches);
+  const auto& tree = loop.batches.module->tree();
+  for (NodeId node = 0; node < tree.size(); ++node) {
+    if (tree[node].kind != Kind::attribute ||
+        tree.text(tree.child(node, Field::attribute)) != "module")
+      continue;
+    const std::string_view object = tree.text(tree.child(node, Field::object));
+    if (std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+          const Ref model{call.module, call.call->function};
+          return call.call->api == Api::none && model.kind() == Kind::identifier &&
+                 model.text() == object && !program.callee(call) && !program.class_of_call(call);
+        }))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void check_accumulation_without_no_sync(const Program& program, Report& report) {
   if (synchronises_by_hand(program)) return;
   const bool prepared = accelerate_wraps(program);
-  if (!prepared && (!program.has_ddp() || program.framework_distributes())) return;
+  const auto& all = program.training_loops();
+  if (!prepared &&
+      (program.framework_distributes() ||
+       (!program.has_ddp() && std::none_of(all.begin(), all.end(), [&](const TrainingLoop& loop) {
+         return trains_unseen_wrapper(program, loop);
+       }))))
+    return;
   for (const CallRef& step : steps_of(program)) {
     const Ref receiver = step.receiver();
     if (!receiver || facts::contains(facts::lowered(receiver.text()), "sched")) continue;

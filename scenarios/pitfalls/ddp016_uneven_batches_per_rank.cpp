@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
@@ -201,6 +202,72 @@ void check_turns_by_index(const Program& program, Report& report) {
     }
 }
 
+bool is_padded(std::string_view owner) {
+  return facts::contains(owner, "total_size") || facts::contains(owner, "num_samples") ||
+         facts::contains(owner, "total_samples");
+}
+
+// Its name or a base says so: class DistributedBatchSampler(Sampler).
+bool is_sampler(const diagnose::ClassRef& cls) {
+  const auto& tree = cls.module->tree();
+  return facts::contains(cls.cls->name, "Sampler") ||
+         std::any_of(cls.cls->bases.begin(), cls.cls->bases.end(),
+                     [&](NodeId base) { return facts::contains(tree.text(base), "Sampler"); });
+}
+
+// for i in range(self.rank, len(batches), self.world_size): yield batches[i], in a sampler.
+void check_turns_of_sampler(const Program& program, Report& report) {
+  for (const CallRef& turns : program.calls_named("range")) {
+    const Ref start = turns.positional(0);
+    const Ref step = turns.positional(2);
+    const diagnose::ClassRef cls = program.enclosing_class(turns.ref());
+    const diagnose::FunctionRef function = program.enclosing_function(turns.ref());
+    if (!start || !step || !cls || !function || function.function->name != "__iter__" ||
+        !is_sampler(cls) || says_any(cls.cls->name, {"val", "eval", "test", "infer"}) ||
+        !program.is_world_size(step) || !(program.is_rank(start) || program.is_local_rank(start)))
+      continue;
+    const std::string_view body = function.module->text(function.function->body);
+    // batches[: len(batches) // self.world_size * self.world_size]
+    if (is_padded(body) || facts::contains(body, "//") || facts::contains(body, "% self."))
+      continue;
+    report
+        .at(turns.ref(), Confidence::likely,
+            "data is dealt out in turn: ranks get one item more or less, and the last collective "
+            "of the epoch waits for a rank that is done")
+        .help =
+        "Truncate to the smallest share, pad as DistributedSampler does, or train under "
+        "`with model.join():`.";
+  }
+}
+
+// wds.DataPipeline(wds.SimpleShardList(urls), wds.split_by_node, ...): each rank reads its shards
+// to their end, and nothing makes the numbers of batches equal.
+void check_shards_by_node(const Program& program, Report& report) {
+  for (const char* word : {"with_epoch", "resampled", "ResampledShards", "wds.repeat",
+                           "with_length", "ddp_equalize", "islice"})
+    if (program.mentions(word)) return;
+  for (const std::string_view maker : {"DataPipeline", "WebDataset"})
+    for (const CallRef& made : program.calls_named(maker)) {
+      if (says_any(program.assigned_name(made.ref()), {"val", "test", "eval"}) ||
+          program.is_evaluation(made.ref()) ||
+          facts::contains(statement_of(made.ref()).text(), ".repeat("))
+        continue;
+      const auto& tree = made.module->tree();
+      for (NodeId at = made.call->node; at < tree[made.call->node].last; ++at) {
+        if (tree[at].kind != Kind::identifier || tree.text(at) != "split_by_node") continue;
+        report
+            .at(made.ref().with(at), Confidence::likely,
+                "each rank reads the shards that it is dealt to their end: ranks get unequal "
+                "numbers of batches, and the last collective of the epoch waits for a rank that is "
+                "done")
+            .help =
+            "Resample the shards and give every rank the same number of batches with "
+            "with_epoch(n), or train under `with model.join():`.";
+        return;
+      }
+    }
+}
+
 }  // namespace
 
 void check_uneven_batches_per_rank(const Program& program, Report& report) {
@@ -209,6 +276,8 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
   if (program.mentions("Join(") || program.mentions("model.join(")) return;
   check_rest_of_division(program, report);
   check_turns_by_index(program, report);
+  check_turns_of_sampler(program, report);
+  check_shards_by_node(program, report);
   for (const Module* module : program.modules())
     for (const NodeId node : module->nodes_of(Kind::subscript)) {
       const Ref subscript{module, node};
@@ -225,10 +294,7 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
         continue;
       const NodeId owner = module->scope_of(node);
       // Samplers pad to equal counts before they slice.
-      if (facts::contains(tree.text(owner), "total_size") ||
-          facts::contains(tree.text(owner), "num_samples") ||
-          facts::contains(tree.text(owner), "total_samples") || program.is_evaluation(subscript))
-        continue;
+      if (is_padded(tree.text(owner)) || program.is_evaluation(subscript)) continue;
       if (is_worked_off(program, subscript) || is_for_validation(subscript)) continue;
       report
           .at(subscript, Confidence::likely,

@@ -2,7 +2,6 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/forgotten_meters.hpp"
 #include "scenarios/pitfalls/forgotten_number.hpp"
-#include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/left_out_sampler.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/own_copy.hpp"
@@ -10,12 +9,11 @@
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/rank_files.hpp"
 #include "scenarios/pitfalls/reductions.hpp"
-#include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/summed_mean.hpp"
 #include "scenarios/pitfalls/unsummed_mean.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace bench::pitfalls {
 
@@ -70,11 +68,12 @@ bool is_reduced(const Program& program, Ref loop, const std::vector<Reduction>& 
   });
 }
 
-// A helper makes it with and without a sampler.
+// A helper makes it with and without a sampler, and not for want of ranks.
 bool may_lack_sampler(const Program& program, const CallRef& loader) {
   const auto samplers = program.sources(loader.keyword("sampler"));
-  return std::any_of(samplers.begin(), samplers.end(), [](const diagnose::Source& source) {
-    return source.ref.kind() == Kind::none_literal;
+  return std::any_of(samplers.begin(), samplers.end(), [&](const diagnose::Source& source) {
+    return source.ref.kind() == Kind::none_literal &&
+           !facts::only_without_distribution(program, source.ref);
   });
 }
 
@@ -224,6 +223,18 @@ void check_prepared_evaluation(const Program& program, Ref loop,
   }
 }
 
+// dist.all_reduce(loss_sum); loss_sum / len(loader).
+void check_summed_mean(const Program& program, Ref loop, Report& report) {
+  const SummedMean found = summed_mean(program, loop);
+  if (!found) return;
+  report
+      .at(found.division, Confidence::likely,
+          "'" + found.name +
+              "' is summed over the ranks and divided by the number of batches of one: the figure "
+              "is too large by the number of ranks")
+      .help = "Divide by the world size too, or all-reduce the number of batches.";
+}
+
 // running_loss / world_size in a program that reduces nothing.
 void check_unsummed_mean(const Program& program, Ref loop, Report& report) {
   const UnsummedMean found = unsummed_mean(program, loop);
@@ -246,8 +257,17 @@ void check_plateau_steps(const Program& program, const std::vector<Reduction>& r
         .help = "All-reduce the mean loss before scheduler.step.";
 }
 
+// Some call of the function is made by every rank.
+bool all_ranks_call(const Program& program, FunctionRef function) {
+  const auto& sites = program.call_sites(function);
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return program.guarded_by_rank(site.ref()) == diagnose::RankTest::none;
+  });
+}
+
 // The function goes over the loader, and what its other callers reduce serves them alone: a
-// collective of its own would reduce for every one of them.
+// collective of its own would reduce for every one of them. That of a function which all ranks call
+// elsewhere would leave the one rank waiting.
 bool reduced_for_others(const Program& program, FunctionRef evaluation, const CallRef& loader,
                         const std::vector<Reduction>& reductions) {
   if (program.mentions("torchmetrics")) return false;
@@ -261,7 +281,7 @@ bool reduced_for_others(const Program& program, FunctionRef evaluation, const Ca
     if (loop.kind() != Kind::for_statement || program.enclosing_function(loop) != evaluation ||
         program.guarded_by_rank(loop) == diagnose::RankTest::main_only || trains(program, loop) ||
         hands_batches_on(loop) || !first_sum(program, loop) || goes_through_files(program, loop) ||
-        !is_reduced(program, loop, reductions))
+        !(is_reduced(program, loop, reductions) || all_ranks_call(program, evaluation)))
       return false;
     const auto loaders = loaders_of(program, loop.child(Field::right));
     return std::any_of(loaders.begin(), loaders.end(),
@@ -341,9 +361,10 @@ void check_unseen_loader(const Program& program, Ref loop, const MetricSum& sum,
 // correct / len(train_set), where correct was counted over one rank's part of it.
 bool tells_share(const Program& program, Ref loop, const CallRef& loader,
                  const std::vector<Reduction>& reductions, Report& report) {
-  if (is_reduced(program, loop, reductions)) return false;
   const UnsummedMean found = share_of_dataset(program, loop, sampler_of(program, loader));
-  if (!found) return false;
+  if (!found ||
+      (is_reduced(program, loop, reductions) && may_reduce(program, loop, found.name, reductions)))
+    return false;
   report
       .at(found.division, Confidence::likely,
           "'" + found.name +
@@ -351,6 +372,30 @@ bool tells_share(const Program& program, Ref loop, const CallRef& loader,
               "the figure is too small by the number of ranks")
       .help = "All-reduce the sum before dividing, or divide by what this rank has seen.";
   return true;
+}
+
+// The loop goes over something that no DataLoader of the program is known to be.
+bool goes_over_unseen_loader(const Program& program, Ref loop) {
+  const Ref iterable = program.strip_iterable(loop.child(Field::right));
+  if (!iterable) return false;
+  const auto sources = program.sources(iterable);
+  return sources.size() > loaders_of(program, iterable).size() || sources.empty();
+}
+
+// Whatever the loader is: that one number of an evaluation is reduced shows that ranks have parts
+// of the data, and what is forgotten beside it is that of one part.
+void check_beside_reduced(const Program& program, Ref loop,
+                          const std::vector<Reduction>& reductions, Report& report) {
+  if (!goes_over_unseen_loader(program, loop) || trains(program, loop) ||
+      !(is_evaluation_loop(program, loop) || is_loop_of_evaluation(program, loop) ||
+        program.is_evaluation(loop)) ||
+      !(program.is_evaluation(loop) || passes_without_grad(program, loop)) ||
+      program.guarded_by_rank(loop) == diagnose::RankTest::main_only ||
+      goes_through_files(program, loop))
+    return;
+  check_forgotten_meters(program, loop, reductions, report);
+  if (!tells_forgotten_number(program, loop, reductions, report))
+    tells_forgotten_result(program, loop, reductions, report);
 }
 
 // A loop over a loader with a DistributedSampler.
@@ -405,6 +450,10 @@ void check_metric_not_reduced(const Program& program, Report& report) {
       const Ref loop{module, node};
       if (loop.kind() != Kind::for_statement || hands_batches_on(loop)) continue;
       if (reductions.empty()) check_unsummed_mean(program, loop, report);
+      if (by_hand && !prepared) {
+        check_summed_mean(program, loop, report);
+        check_beside_reduced(program, loop, reductions, report);
+      }
       if (prepared) {
         check_prepared_evaluation(program, loop, reductions, report);
         continue;
@@ -419,65 +468,6 @@ void check_metric_not_reduced(const Program& program, Report& report) {
           break;
     }
   }
-}
-
-namespace {
-
-// Training ended after unequal numbers of epochs.
-bool stopped_apart(const RunEvidence& run) { return ranks_differ(run, "epochs_trained"); }
-
-}  // namespace
-
-void judge_metric_not_reduced(const RunEvidence& run, RunReport& report) {
-  if (!ranks_differ(run, "decisive_metric")) return;
-  std::string message =
-      "ranks decide by validation metrics of their own: " + rank_figures(run, "decisive_metric", 3);
-  if (ranks_differ(run, "final_learning_rate"))
-    message += "; their learning rates are " + rank_figures(run, "final_learning_rate", 5);
-  if (stopped_apart(run))
-    message += "; they stopped after " + rank_figures(run, "epochs_trained") + " epochs";
-  Finding& finding = report.add(Confidence::certain, std::move(message));
-  finding.help = "All-reduce sum and count before anything is decided.";
-  finding.evidence.emplace_back("metric by rank", rank_figures(run, "decisive_metric", 4));
-}
-
-Price price_metric_not_reduced(const RunEvidence& broken, const RunEvidence& cured) {
-  Price price;
-  const bool apart = ranks_differ(broken, "decisive_metric");
-  const bool agreed =
-      cured.first("decisive_metric") != nullptr && !ranks_differ(cured, "decisive_metric");
-  if (broken.first("final_learning_rate") != nullptr) {
-    price.reproduced = apart && ranks_differ(broken, "weights_after");
-    price.gone = agreed && !ranks_differ(cured, "weights_after");
-    price.cost = rank_spread(broken, "weights_after");
-    price.unit = "difference of weight sums between ranks";
-    price.seen =
-        "silent: each rank lowers its learning rate in epochs of its own, and the models drift "
-        "apart";
-  } else if (broken.first("epochs_trained") != nullptr) {
-    price.reproduced = apart && !broken.hung_ranks().empty();
-    price.gone = agreed && cured.hung_ranks().empty() && !stopped_apart(cured);
-    price.cost = broken.document().value("limit_seconds", 0.0);
-    price.unit = "s hung until the time-out";
-    const std::vector<double> epochs = rank_values(broken, "epochs_trained");
-    if (!epochs.empty())
-      price.seen = "nothing is printed: one rank stops after " +
-                   figure(*std::min_element(epochs.begin(), epochs.end())) +
-                   " epochs, the other waits for it in the next";
-  } else {
-    price.reproduced = apart;
-    price.gone = agreed && cured.number("accuracy_of_chosen") == cured.number("accuracy_of_best");
-    price.cost =
-        100 * std::fabs(broken.number("decisive_metric") - broken.number("accuracy_of_chosen"));
-    price.unit =
-        "accuracy points that rank 0's figure is wrong by (and " +
-        figure(100 * (broken.number("accuracy_of_best") - broken.number("accuracy_of_chosen")), 2) +
-        " points below the best checkpoint)";
-    price.seen = "silent: rank 0 reports " + figure(100 * broken.number("decisive_metric")) +
-                 " %, the whole set gives " + figure(100 * broken.number("accuracy_of_chosen")) +
-                 " %";
-  }
-  return price;
 }
 
 }  // namespace bench::pitfalls

@@ -176,6 +176,51 @@ void check_schedules(const Program& program, Report& report) {
     }
 }
 
+// mean = loss.clone(); dist.all_reduce(mean); mean /= world_size; return mean: the call of clone()
+// whose copy the function reduces and divides.
+bool is_mean_over_ranks(const Program& program, const CallRef& clone) {
+  const auto function = program.enclosing_function(clone.ref());
+  const std::string_view copy = program.assigned_name(clone.ref());
+  if (!function || copy.empty() || clone.call->name != "clone" ||
+      facts::contains(clone.ref().text(), "detach"))
+    return false;
+  const auto& tree = function.module->tree();
+  const auto reduces = program.calls(Api::all_reduce);
+  if (std::none_of(reduces.begin(), reduces.end(), [&](const CallRef& reduce) {
+        return program.enclosing_function(reduce.ref()) == function &&
+               reduce.positional(0).text() == copy;
+      }))
+    return false;
+  for (NodeId node = function.function->body; node < tree[function.function->body].last; ++node) {
+    const Ref division = clone.ref().with(node);
+    if ((division.kind() == Kind::binary || division.kind() == Kind::augmented_assignment) &&
+        tree[node].op == Op::divide && division.child(diagnose::Field::left).text() == copy)
+      return true;
+  }
+  return false;
+}
+
+// loss = reduce_tensor(loss), and loss.backward(): autograd knows of the division and not of the
+// sum, and DDP divides once more.
+void check_reduced_loss(const Program& program, Report& report) {
+  if (ignores_scale(program)) return;
+  for (const TrainingLoop& loop : program.training_loops())
+    for (const CallRef& backward : loop.backwards)
+      for (const Source& source :
+           program.sources(without_scaling(program, facts::loss_of(backward)))) {
+        const CallRef clone = program.as_call(source.ref);
+        if (!clone || !is_mean_over_ranks(program, clone)) continue;
+        Finding& finding =
+            report.at(backward.ref(), Confidence::likely,
+                      "the loss is a mean over the ranks already, of which autograd sees the "
+                      "division alone, and DDP averages the gradients once more: they are world "
+                      "size times too small");
+        finding.severity = Severity::warning;
+        finding.help = "Go back from the rank's own loss, and reduce a detached copy for the log.";
+        return;
+      }
+}
+
 // delta.requires_grad_(), loss.backward(), delta.grad.sign(): an attack wants the gradient of its
 // input, which DDP does not average; no optimizer steps in the function.
 bool differentiates_input(const Program& program, const CallRef& backward) {
@@ -219,6 +264,7 @@ void check_loss_or_lr_scaling(const Program& program, Report& report) {
             "Use reduction=\"mean\", or multiply by the world size and divide by the global count.";
       }
     }
+  check_reduced_loss(program, report);
   check_schedules(program, report);
   for (const CallRef& scheduler : program.calls(Api::scheduler))
     for (const std::string_view name : {"total_steps", "steps_per_epoch", "T_max"}) {

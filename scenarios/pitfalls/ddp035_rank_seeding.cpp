@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/hand_split.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
@@ -29,6 +30,56 @@ bool seeds_numpy(const Program& program) {
   return false;
 }
 
+// random.seed(0), or a helper of another file that may.
+bool seeds_python(const Program& program) {
+  const auto is_of_numpy_or_torch = [](std::string_view name) {
+    return name.starts_with("numpy.") || name.starts_with("torch.");
+  };
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& call : module->calls()) {
+      const std::string name = facts::lowered(call.name);
+      if (facts::contains(name, "seed") && name != "initial_seed" &&
+          !program.callee({module, &call}) &&
+          !is_of_numpy_or_torch(module->qualified(call.function)) &&
+          !facts::contains(name, "manual_seed"))
+        return true;
+    }
+  return false;
+}
+
+// The split by hand serves what ranks share out: its function stands with a DistributedSampler, or
+// is called beside one.
+bool is_for_ranks(const Program& program, const HandSplit& split) {
+  return program.uses(Api::distributed_sampler) &&
+         !facts::only_before_ranks(program, split.draw.ref()) &&
+         !facts::in_dataset(program, split.draw.ref());
+}
+
+// random.shuffle(paths), paths[:n] and paths[n:] on every rank, with nothing that seeds it.
+void check_hand_splits(const Program& program, bool torch_seeded, bool numpy_seeded,
+                       Report& report) {
+  for (const HandSplit& split : hand_splits(program)) {
+    const bool seeded = split.by == DrawnBy::python  ? seeds_python(program)
+                        : split.by == DrawnBy::numpy ? numpy_seeded
+                                                     : torch_seeded || numpy_seeded;
+    if (seeded || !is_for_ranks(program, split) ||
+        program.guarded_by_rank(split.draw.ref()) != RankTest::none)
+      continue;
+    const std::string whose = torch_seeded || numpy_seeded
+                                  ? std::string(" for ") +
+                                        (split.by == DrawnBy::python ? "random" : "NumPy") +
+                                        ", which draws it"
+                                  : "";
+    Finding& finding =
+        report.at(split.draw.ref(), Confidence::likely,
+                  "the split is random and no seed is set" + whose +
+                      ": ranks draw different splits, and what one trains on another validates on");
+    finding.severity = Severity::warning;
+    finding.help = "Draw the order from a generator of its own with a fixed seed.";
+    return;
+  }
+}
+
 // dataset.train_test_split(test_size=0.1) of a data set of Hugging Face.
 std::vector<CallRef> splits_of_datasets(const Program& program) {
   std::vector<CallRef> out;
@@ -44,7 +95,10 @@ std::vector<CallRef> splits_of_datasets(const Program& program) {
 
 void check_rank_seeding(const Program& program, Report& report) {
   const bool prepared = accelerate_wraps(program);
-  if (!prepared && (!facts::is_distributed(program) || program.framework_distributes())) return;
+  const bool by_horovod = program.uses(Api::hvd_init);
+  if (!prepared && !by_horovod &&
+      (!facts::is_distributed(program) || program.framework_distributes()))
+    return;
   bool common = false;
   bool differs = false;
   for (const Api api : {Api::manual_seed})
@@ -80,6 +134,7 @@ void check_rank_seeding(const Program& program, Report& report) {
   for (const CallRef& split : program.calls(Api::train_test_split))
     flag(split, "random_state", by_numpy);
   for (const CallRef& split : splits_of_datasets(program)) flag(split, "seed", by_numpy);
+  check_hand_splits(program, common, by_numpy, report);
 }
 
 namespace {

@@ -210,9 +210,38 @@ bool loads_states_between(const Program& program, const CallRef& optimizer, cons
          });
 }
 
+// optimizer = AdamW(model.parameters()), and FSDP(model) below it, which puts flat parameters in
+// their place unless it is told to keep them.
+void check_flattened_after(const Program& program, const CallRef& optimizer, Report& report) {
+  if (optimizer.call->api != Api::optimizer) return;
+  for (const Ref model : models_of(program, optimizer))
+    for (const CallRef& wrap : program.calls(Api::fsdp)) {
+      const Ref wrapped = wrap.argument(0, "module");
+      if (!wrapped || wrap.module != optimizer.module || wrap.has_splat() ||
+          !program.same_variable(wrapped, model) || wrap.call->node < optimizer.call->node ||
+          program.enclosing_function(wrap.ref()) != program.enclosing_function(optimizer.ref()) ||
+          facts::exclusive(wrap.ref(), optimizer.ref()) || wrap.keyword("use_orig_params"))
+        continue;
+      const auto optimizers = program.calls(Api::optimizer);
+      if (std::any_of(optimizers.begin(), optimizers.end(), [&](const CallRef& later) {
+            return later.module == wrap.module && later.call->node > wrap.call->node;
+          }))
+        continue;
+      Finding& finding =
+          report.at(wrap.ref(), Confidence::likely,
+                    "FSDP puts flat parameters in the place of those that the optimizer was built "
+                    "from: its steps change nothing that the model uses");
+      finding.severity = Severity::error;
+      finding.help = "Wrap the model first, then build the optimizer from its parameters.";
+      return;
+    }
+}
+
 }  // namespace
 
 void check_optimizer_before_device_move(const Program& program, Report& report) {
+  for (const CallRef& optimizer : program.calls(Api::optimizer))
+    check_flattened_after(program, optimizer, report);
   // for state in optimizer.state.values(): ...; the states are moved after the model.
   if (program.mentions(".state.values()") || program.mentions("optimizer_to")) return;
   std::vector<CallRef> optimizers(program.calls(Api::optimizer).begin(),

@@ -77,6 +77,8 @@ class Fate {
       if (!holds && meet(variables_in(each.value), reduced_)) reduced_.insert(each.name);
       if (!holds) continue;
       names_.insert(each.name);
+      // metrics["loss"] = mean, and metrics is returned
+      if (each.name.ends_with("]")) names_.insert(each.name.substr(0, each.name.find('[')));
       told_ = told_ || each.name.starts_with("self.");
     }
     for (NodeId at = tree[loop_.node].last; at < tree[body_.node].last; ++at) look_at(at);
@@ -174,6 +176,12 @@ std::string updated_in(Ref loop, const VariableNames& reduced) {
   return {};
 }
 
+// loss_meter.update(value): the name says so, wherever the value comes from.
+bool is_named_metric(std::string_view name) {
+  return says_any(name, {"loss", "acc", "score", "psnr", "ssim", "iou", "dice", "err"}) &&
+         !says_any(name, {"time", "accum", "count", "num"});
+}
+
 // Something that the addition is made of in the loop speaks of other ranks.
 bool may_ask_ranks(const Assigned& addition, const std::vector<Assigned>& in_loop) {
   if (speaks_of_ranks(addition.value)) return true;
@@ -202,8 +210,11 @@ ForgottenNumber forgotten_number(const Program& program, Ref loop, const Variabl
     const bool of_whole =
         each.name.ends_with("]") && all.contains(each.name.substr(0, each.name.find('[')));
     // What is reduced batch by batch is so before it is added.
-    if (all.contains(each.name) || of_whole || meet(variables_in(each.value), by_batch) ||
-        !is_metric(each, in_loop) || may_ask_ranks(each, in_loop))
+    const bool of_one_rank =
+        program.guarded_by_rank(loop.with(each.target)) == diagnose::RankTest::main_only;
+    if (all.contains(each.name) || of_whole || of_one_rank ||
+        says_any(each.name, {"flops", "macs"}) || meet(variables_in(each.value), by_batch) ||
+        !(is_metric(each, in_loop) || is_named_metric(each.name)) || may_ask_ranks(each, in_loop))
       continue;
     if (const Ref use = Fate(program, body, loop, reduced, each.name).known_as())
       return {use, each.name, beside};

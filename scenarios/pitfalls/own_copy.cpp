@@ -94,7 +94,7 @@ class Reducers {
     if (helpers_.empty()) return false;
     const FunctionRef helper = program_.callee(call);
     return helper && helpers_.contains(helper) &&
-           says_any(helper.function->name, {"reduce", "average", "mean"});
+           says_any(helper.function->name, {"reduce", "average", "mean", "global"});
   }
 
   // The function or one that it calls asks other ranks.
@@ -135,6 +135,21 @@ bool is_plateau_step(const Program& program, const CallRef& call) {
   });
 }
 
+// stopper(accuracy, path, model), early_stopping(loss, model): what it keeps as the best decides.
+bool is_early_stop(const Program& program, const CallRef& call) {
+  if (call.call->api != diagnose::Api::none || !call.positional(0)) return false;
+  const Ref object = call.receiver() ? call.receiver() : Ref{call.module, call.call->function};
+  if (call.receiver() && call.call->name != "step" && call.call->name != "update" &&
+      call.call->name != "check")
+    return false;
+  if (says_any(object.text(), {"early_stop", "earlystop"})) return true;
+  const auto sources = program.sources(object);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    return made && says_any(made.call->name, {"early_stop", "earlystop"});
+  });
+}
+
 // One function and what is reduced in it.
 class CopiesIn {
  public:
@@ -151,9 +166,10 @@ class CopiesIn {
     for (const NodeId test : nodes_in(body_, Kind::if_statement)) check_test(test, report);
     for (const NodeId node : nodes_in(body_, Kind::assignment)) check_best(node, report);
     for (const CallRef& call : calls_)
-      if (call.call->name == "step" && call.positional(0))
+      if (call.positional(0))
         if (const ReducedCopy* copy = own_at(call.positional(0).text(), call.ref());
-            copy != nullptr && is_plateau_step(program_, call))
+            copy != nullptr && ((call.call->name == "step" && is_plateau_step(program_, call)) ||
+                                is_early_stop(program_, call)))
           tell(call.ref(), *copy, report);
   }
 
@@ -199,7 +215,18 @@ class CopiesIn {
     const Ref given = call.positional(0);
     const std::string own = variable_held(given);
     if (std::find(targets.begin(), targets.end(), own) == targets.end())
-      add(call, own, targets.front(), makes_copy(given.text()));
+      add(call, own, targets.front(), makes_copy(given.text()) || is_copied_in_helper(call));
+  }
+
+  // The helper makes a tensor of what it is given: score = torch.tensor(score).
+  bool is_copied_in_helper(const CallRef& call) const {
+    const FunctionRef helper = program_.callee(call);
+    if (!helper || helper.function->parameters.empty()) return false;
+    const std::string given(helper.function->parameters.front().name);
+    const auto made = assignments_in({helper.module, helper.function->body});
+    return std::any_of(made.begin(), made.end(), [&](const Assigned& each) {
+      return makes_copy(each.value.text()) && variables_in(each.value).contains(given);
+    });
   }
 
   // t = torch.tensor(loss); dist.all_reduce(t).

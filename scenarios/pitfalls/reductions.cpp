@@ -303,4 +303,34 @@ VariableNames reduced_in(const Program& program, FunctionRef function,
   return out;
 }
 
+bool may_reduce(const Program& program, Ref loop, const std::string& sum,
+                const std::vector<Reduction>& reductions) {
+  const FunctionRef function = program.enclosing_function(loop);
+  if (!function || program.mentions("torchmetrics") || program.mentions("process_id")) return true;
+  for (const Reduction& reduction : reductions) {
+    const FunctionRef there = program.enclosing_function(reduction.call);
+    const bool inside = there == function || enters(program, function, there);
+    if (inside ? !reduction.value : serves(program, reduction, function)) return true;
+  }
+  // What is reduced batch by batch may be in the sum already.
+  for (const CallRef& call : facts::calls_in(loop)) {
+    const FunctionRef helper = program.callee(call);
+    for (const Reduction& reduction : reductions) {
+      const FunctionRef there = program.enclosing_function(reduction.call);
+      if (reduction.call == call.ref() ||
+          (helper && (there == helper || enters(program, helper, there))))
+        return true;
+    }
+  }
+  const VariableNames reduced = reduced_in(program, function, reductions);
+  const std::vector<Assigned> assigned = assignments_in({function.module, function.function->body});
+  VariableNames made{sum};
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (const Assigned& each : assigned)
+      if (meet(variables_in(each.value), made)) grown = made.insert(each.name).second || grown;
+  }
+  return meet(made, reduced);
+}
+
 }  // namespace bench::pitfalls

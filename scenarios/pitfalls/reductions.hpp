@@ -28,6 +28,11 @@ bool serves(const Program& program, const Reduction& reduction, diagnose::Functi
 // the figures of something else, as of the training further up.
 bool is_above(const Program& program, const Reduction& reduction, Ref loop);
 
+// Something reduces what the loop adds up under this name, or what is made of it, in the loop's
+// function or out of it.
+bool may_reduce(const Program& program, Ref loop, const std::string& sum,
+                const std::vector<Reduction>& reductions);
+
 // What reductions of the function, and helpers it calls that reduce, are given and return.
 VariableNames reduced_in(const Program& program, diagnose::FunctionRef function,
                          const std::vector<Reduction>& reductions);
