@@ -22,8 +22,6 @@ constexpr LostName kModules[] = {
     {"torchtext.legacy", &NewestVersions::torchtext, 11},
     {"torchvision.models.utils", &NewestVersions::torchvision, 10},
     {"pytorch_lightning.metrics", &NewestVersions::lightning, 104},  // torchmetrics
-    {"pytorch_lightning.callbacks.XLAStatsMonitor", &NewestVersions::lightning, 106},
-    {"pytorch_lightning.callbacks.GPUStatsMonitor", &NewestVersions::lightning, 106},
 };
 
 // Functions that are gone or that only raise. Linear algebra: pytorch/pytorch#70980, #70981,
