@@ -68,6 +68,25 @@ bool is_trained(const Program& program, const CallRef& load) {
                      [&](const auto& wrap) { return leads_to_load(wrap.module); });
 }
 
+// "auto", or {"": "auto"} for the whole model.
+bool spreads(const Program& program, Ref map) {
+  if (program.string(map).value_or("") == "auto") return true;
+  const std::string_view text = map.text();
+  return map.kind() == diagnose::Kind::dictionary &&
+         map.module->tree().child_count(map.node) == 1 &&
+         (facts::contains(text, "\"auto\"") || facts::contains(text, "'auto'"));
+}
+
+// AutoModelForCausalLM.from_pretrained(...), and no other model in the program: the one it trains.
+bool is_only_model(const Program& program, const CallRef& load) {
+  const auto loads = program.calls_named("from_pretrained");
+  const auto is_model = [](const CallRef& each) {
+    const std::string name = facts::lowered(each.receiver().text());
+    return facts::contains(name, "model") && !facts::contains(name, "peft");
+  };
+  return is_model(load) && std::count_if(loads.begin(), loads.end(), is_model) == 1;
+}
+
 }  // namespace
 
 void check_accelerate_config_conflict(const Program& program, Report& report) {
@@ -94,11 +113,12 @@ void check_accelerate_config_conflict(const Program& program, Report& report) {
   for (const CallRef& load : program.calls_named("from_pretrained")) {
     const Ref map = load.keyword("device_map");
     // device_map = {"": local_rank} if ddp: what a name holds may be decided further down.
-    if (!map || program.string(map).value_or("") != "auto" || program.sources(map).size() != 1)
-      continue;
+    if (!map || !spreads(program, map) || program.sources(map).size() != 1) continue;
     // A pipeline of diffusers draws pictures; it has no weights of its own to train.
     if (facts::contains(load.receiver().text(), "Pipeline")) continue;
-    if (!runs_in_several_processes(program) || !is_trained(program, load)) continue;
+    if (!runs_in_several_processes(program) ||
+        !(is_trained(program, load) || is_only_model(program, load)))
+      continue;
     report
         .at(map, Confidence::likely,
             "device_map=\"auto\" spreads one model over all GPUs: it cannot be trained in a "

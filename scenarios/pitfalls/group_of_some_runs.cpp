@@ -157,12 +157,26 @@ bool asks_for_launcher(const Guard& guard) {
          facts::contains(text, ">= 0");
 }
 
+// if args.several: mp.spawn(train, ...) else: train(0, 1, args), where train() joins under the same
+// test: it runs without a group as well.
+bool runs_in_other_branch(const Program& program, const Guard& guard) {
+  const FunctionRef function = program.enclosing_function(guard.condition);
+  if (!function || guard.condition.kind() == Kind::call) return false;
+  const auto& sites = program.call_sites(function);
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    const auto guards = program.guards(site.ref());
+    return std::any_of(guards.begin(), guards.end(), [&](const Guard& other) {
+      return !other.holds && other.condition.text() == guard.condition.text();
+    });
+  });
+}
+
 bool is_meant_to_run_without(const Program& program, const Guard& guard) {
   if (asks_for_launcher(guard)) return true;
   if (!guard.holds || facts::contains(guard.condition.text(), "is_initialized")) return false;
   return has_branch_for_one(guard.condition) || compares_with_one(guard.condition) ||
          has_model_for_one(program, guard.condition) ||
-         is_made_of_a_count(program, guard.condition) ||
+         is_made_of_a_count(program, guard.condition) || runs_in_other_branch(program, guard) ||
          is_flag_off_by_default(program, guard.condition);
 }
 
@@ -178,6 +192,7 @@ bool is_named_as_join(const Program& program, const CallRef& call) {
   if (call.call->api != diagnose::Api::none) return false;
   const std::string_view written = call.call->name;
   if (facts::contains(facts::lowered(written), "logg")) return false;  // setup_ddp_logging
+  if (written == "setup_for_distributed") return false;                // takes print() from ranks
   if (!facts::contains(written, "etup") && !facts::contains(written, "nit")) return false;
   const std::string name = facts::lowered(written);
   const bool joins = facts::contains(name, "ddp") || facts::contains(name, "dist") ||
@@ -226,8 +241,20 @@ bool leaves_in_other_branch(Ref condition, Ref node) {
   return false;
 }
 
+// A try whose handlers take what a missing group raises; `except KeyboardInterrupt` does not.
 bool has_try(Ref node) {
-  return node.module->tree().ancestor(node.node, Kind::try_statement) != kNoNode;
+  const auto& tree = node.module->tree();
+  static constexpr std::array<std::string_view, 3> kTaken = {"Exception", "ValueError",
+                                                             "RuntimeError"};
+  for (NodeId at = tree.ancestor(node.node, Kind::try_statement); at != kNoNode;
+       at = tree.ancestor(at, Kind::try_statement))
+    for (NodeId each = tree[at].first_child; each != kNoNode; each = tree[each].next_sibling) {
+      if (tree[each].kind != Kind::except_clause) continue;
+      const std::string_view text = tree.text(each);
+      const std::string_view header = text.substr(0, text.find(':'));
+      if (header == "except" || has_any(header, kTaken)) return true;
+    }
+  return false;
 }
 
 // try: init_process_group(...) and except: world_size = 1
