@@ -211,6 +211,32 @@ bool is_told_to(const Program& program, Ref save) {
   });
 }
 
+// model.save_pretrained(path) below trainer.train() of Hugging Face's Trainer, in a script that
+// asks for its rank: trainer.save_model() writes on one process, this on every one.
+void check_saves_beside_trainer(const Program& program, Report& report) {
+  const bool for_several = program.mentions("WORLD_SIZE") && program.mentions("LOCAL_RANK");
+  if (!program.uses(Api::hf_trainer) || !for_several || program.mentions("deepspeed")) return;
+  for (const CallRef& save : program.calls_named("save_pretrained")) {
+    if (!saves_pretrained_model(program, save) || is_file_of_its_own(program, save) ||
+        program.guarded_by_rank(save.ref()) != RankTest::none ||
+        facts::rank_goes_first(program, save.ref()) || !facts::is_reachable(program, save.ref()))
+      continue;
+    const auto trains = program.calls_named("train");
+    if (std::none_of(trains.begin(), trains.end(), [&](const CallRef& train) {
+          return train.receiver() && program.comes_from(train.receiver(), Api::hf_trainer) &&
+                 program.enclosing_function(train.ref()) ==
+                     program.enclosing_function(save.ref()) &&
+                 only_runs_before(program, train.ref(), save.ref());
+        }))
+      continue;
+    report
+        .at(save.ref(), Confidence::likely,
+            "every process of the Trainer writes the same files: the last one wins, and a reader "
+            "may find a torn file")
+        .help = "Use trainer.save_model(), or save under if trainer.is_world_process_zero().";
+  }
+}
+
 // write("last") beside `if rank == 0: write("best")`, in the function that all ranks run: there the
 // helper saves on every one of them.
 Ref open_call_of(const Program& program, const CallRef& save) {
@@ -249,6 +275,7 @@ bool writes_to_open_file(const CallRef& save) {
 void check_save_on_every_rank(const Program& program, Report& report) {
   if (program.wraps().empty()) check_saves_beside_accelerate(program, report);
   if (program.wraps().empty()) check_saves_below_fit(program, report);
+  if (program.wraps().empty()) check_saves_beside_trainer(program, report);
   if (program.wraps().empty()) check_saves_in_hooks(program, report);
   if (!has_ranks_of_its_own(program)) return check_saves_of_trainer(program, report);
   check_saves_of_helpers(program, report);
