@@ -9,7 +9,8 @@
 namespace bench::diagnose {
 namespace {
 
-constexpr int kMostFixes = 64;
+constexpr int kRounds = 8;              // a fix may make room for the next one
+constexpr std::size_t kMostFixes = 64;  // of a round, each of which is tried on its own first
 
 // A text and, for each of its lines, the line of the script as it was that it comes from.
 struct Traced {
@@ -71,20 +72,34 @@ void add_step(std::vector<RewriteStep>& steps, const Finding& finding, std::uint
   same->lines.erase(std::unique(same->lines.begin(), same->lines.end()), same->lines.end());
 }
 
-// Makes the first fix that can be made; false where there is none.
-bool mend_one(const std::vector<Finding>& found, const std::string& file, Traced& script,
-              std::vector<RewriteStep>& steps) {
+bool touches(const std::vector<Edit>& taken, const Fix& fix) {
+  return std::any_of(fix.edits.begin(), fix.edits.end(), [&](const Edit& edit) {
+    return std::any_of(taken.begin(), taken.end(), [&](const Edit& other) {
+      return edit.begin <= other.end && other.begin <= edit.end;
+    });
+  });
+}
+
+// Makes the fixes of one round that do not touch each other; false where there is none.
+bool mend(const std::vector<Finding>& found, const std::string& file, Traced& script,
+          std::vector<RewriteStep>& steps) {
+  std::vector<Edit> edits;
+  std::vector<const Finding*> made;
   for (const Finding& finding : found) {
-    if (!belongs_to_ddp(finding) || finding.file != file) continue;
+    if (!belongs_to_ddp(finding) || finding.file != file || touches(edits, *finding.fix)) continue;
     std::size_t applied = 0;
-    const auto changed = apply_fixes({finding}, {{file, script.text}}, applied);
-    if (applied == 0 || !changed.contains(file)) continue;
-    const std::size_t line = std::min<std::size_t>(finding.line, script.lines.size());
-    add_step(steps, finding, script.lines[line == 0 ? 0 : line - 1]);
-    script = edited(script, finding.fix->edits);
-    return true;
+    apply_fixes({finding}, {{file, script.text}}, applied);
+    if (applied == 0) continue;
+    edits.insert(edits.end(), finding.fix->edits.begin(), finding.fix->edits.end());
+    made.push_back(&finding);
+    if (made.size() == kMostFixes) break;
   }
-  return false;
+  for (const Finding* finding : made) {
+    const std::size_t line = std::min<std::size_t>(finding->line, script.lines.size());
+    add_step(steps, *finding, script.lines[line == 0 ? 0 : line - 1]);
+  }
+  if (!made.empty()) script = edited(script, edits);
+  return !made.empty();
 }
 
 // A script with a mode for DDP needs no second one; empty where there is none.
@@ -120,7 +135,7 @@ Rewrite rewrite_and_mend(const Program& program, const Rediagnose& rediagnose) {
     edits.insert(edits.end(), step.edits.begin(), step.edits.end());
   Traced script = edited(traced(std::string(program.root().tree().source())), edits);
   std::vector<Finding> found = rediagnose(script.text);
-  for (int made = 0; made < kMostFixes && mend_one(found, file, script, out.steps); ++made)
+  for (int round = 0; round < kRounds && mend(found, file, script, out.steps); ++round)
     found = rediagnose(script.text);
   for (Finding& finding : found)
     if (finding.file == file && finding.severity != Severity::info)

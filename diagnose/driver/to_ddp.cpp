@@ -243,7 +243,8 @@ class Rewriter {
   }
 
   void leave_process_group() {
-    if (!entry_.last || root()[entry_.last.node].kind == Kind::return_statement) return;
+    const Kind kind = entry_.last.kind();
+    if (!entry_.last || kind == Kind::return_statement || kind == Kind::raise_statement) return;
     Finding made;
     edit::insert_after(entry_.last, dist_ + ".destroy_process_group()", "", made);
     add("Leave the process group", "Communicators are torn down in order.", made, {entry_.last});

@@ -3,6 +3,7 @@
 #include "diagnose/model/program.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace bench::diagnose {
 namespace {
@@ -140,16 +141,14 @@ RankTest Program::callers_rank_test(FunctionRef function, int depth) const {
 
 namespace {
 
-// self.model.train() beside self.model.eval(): the mode of a module, and no method of the program
-// that has the same name.
-bool switches_mode(const Program& program, const CallRef& call) {
-  const bool trains = call.call->name == "train";
-  if ((!trains && call.call->name != "eval") || call.positional(0)) return false;
-  const auto others = program.calls_named(trains ? "eval" : "train");
-  return std::any_of(others.begin(), others.end(), [&](const CallRef& other) {
-    return other.receiver() && other.receiver().text() == call.receiver().text() &&
-           !other.positional(0);
-  });
+// What both train() and eval() are called on without arguments: the mode of a module, and no method
+// of the program that has the same name. Of other methods nothing.
+std::set<std::string_view> modules_with_modes(const Program& program, std::string_view method) {
+  std::set<std::string_view> out;
+  if (method != "train" && method != "eval") return out;
+  for (const CallRef& other : program.calls_named(method == "train" ? "eval" : "train"))
+    if (other.receiver() && !other.positional(0)) out.insert(other.receiver().text());
+  return out;
 }
 
 }  // namespace
@@ -163,13 +162,15 @@ const std::vector<CallRef>& Program::possible_call_sites(FunctionRef function) c
   // model.save(step), where the class of model is not known: calls of that name stand for it. The
   // __init__ of another class says nothing.
   if (sites.empty() && function.function->owner_class != kNoNode &&
-      function.function->name != "__init__")
+      function.function->name != "__init__") {
+    const auto modes = modules_with_modes(*this, function.function->name);
     for (const CallRef& call : calls_named(function.function->name))
       if (const Ref object = call.receiver();
           object && object.text() != "self" &&
           qualified({call.module, call.call->function}).empty() && wrap_of(object) == nullptr &&
-          !switches_mode(*this, call))
+          !(modes.contains(object.text()) && !call.positional(0)))
         sites.push_back(call);
+  }
   return possible_call_sites_[function.function] = std::move(sites);
 }
 

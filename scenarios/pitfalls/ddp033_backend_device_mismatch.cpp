@@ -182,12 +182,12 @@ void check_backend_device_mismatch(const Program& program, Report& report) {
   const bool chosen = std::any_of(backends.begin(), backends.end(), [&](const Named& other) {
     return program.string(other.backend).value_or("") != "gloo";
   });
+  const Wrapped wrapped = wrapped_on(program);
   for (const Named& named : backends) {
     if (!named.backend) continue;
     const Value name = program.evaluate(named.backend);
     // An option whose default is gloo is what a run takes that says nothing of it.
     if (!name.is_string() || (name.is_default && name.string != "gloo")) continue;
-    const Wrapped wrapped = wrapped_on(program);
     if (name.string == "gloo" && wrapped.on_gpu && !chosen)
       check_gloo(program, report, named, name, wrapped);
     if (name.string == "nccl" && !facts::uses_cuda(program) && !program.uses(Api::set_device) &&

@@ -262,12 +262,18 @@ Ref open_call_of(const Program& program, const CallRef& save) {
 // then.
 bool writes_to_open_file(const CallRef& save) {
   const auto& tree = save.module->tree();
-  const diagnose::NodeId block = tree.ancestor(save.call->node, diagnose::Kind::with_statement);
   const Ref file = save.argument(1, "f");
-  if (block == diagnose::kNoNode || file.kind() != diagnose::Kind::identifier) return false;
-  const std::string_view text = tree.text(block);
-  const std::string_view header = text.substr(0, text.find('\n'));
-  return facts::contains(header, " as " + std::string(file.text()));
+  if (file.kind() != diagnose::Kind::identifier) return false;
+  const std::string opened = " as " + std::string(file.text());
+  for (auto at = tree.ancestor(save.call->node, diagnose::Kind::with_statement);
+       at != diagnose::kNoNode; at = tree.ancestor(at, diagnose::Kind::with_statement)) {
+    const std::string_view text = tree.text(at);
+    const std::string_view header = text.substr(0, tree[save.call->node].begin - tree[at].begin);
+    if (facts::contains(header, opened + ":") || facts::contains(header, opened + ",") ||
+        facts::contains(header, opened + ")"))
+      return true;
+  }
+  return false;
 }
 
 }  // namespace

@@ -375,8 +375,10 @@ bool runs_without_group(const Program& program, const JoinTest& test, Ref call) 
 
 namespace {
 
-// No option and no test stands between the script's start and the node.
-bool runs_in_every_run(const Program& program, Ref node, int depth) {
+// No option and no test stands between the script's start and the node. A function that was seen
+// has had its answer, which was no.
+bool runs_in_every_run(const Program& program, Ref node, std::set<const diagnose::Function*>& seen,
+                       int depth) {
   const auto guards = program.guards(node);
   if (depth > kCalls || has_try(node) ||
       std::any_of(guards.begin(), guards.end(), [](const Guard& guard) {
@@ -384,11 +386,11 @@ bool runs_in_every_run(const Program& program, Ref node, int depth) {
       }))
     return false;
   const FunctionRef function = program.enclosing_function(node);
-  if (!function) return true;
-  if (program.is_spawned(function)) return true;
+  if (!function || program.is_spawned(function)) return true;
+  if (!seen.insert(function.function).second) return false;
   const auto& sites = program.call_sites(function);
   return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-    return runs_in_every_run(program, site.ref(), depth + 1);
+    return runs_in_every_run(program, site.ref(), seen, depth + 1);
   });
 }
 
@@ -397,7 +399,8 @@ bool runs_in_every_run(const Program& program, Ref node, int depth) {
 bool joins_in_every_run(const Program& program) {
   const auto joins = program.calls(diagnose::Api::init_process_group);
   return std::any_of(joins.begin(), joins.end(), [&](const CallRef& join) {
-    return runs_in_every_run(program, join.ref(), 0);
+    std::set<const diagnose::Function*> seen;
+    return runs_in_every_run(program, join.ref(), seen, 0);
   });
 }
 
