@@ -22,6 +22,68 @@ bool leaves_before(const Module& module, NodeId target, NodeId use) {
   return false;
 }
 
+bool leaves(Kind kind) {
+  return kind == Kind::return_statement || kind == Kind::raise_statement ||
+         kind == Kind::continue_statement || kind == Kind::break_statement;
+}
+
+bool always_assigns(const SyntaxTree& tree, NodeId statement, const std::vector<NodeId>& targets);
+
+// One of the block's statements does.
+bool block_assigns(const SyntaxTree& tree, NodeId block, const std::vector<NodeId>& targets) {
+  for (NodeId at = tree[block].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (always_assigns(tree, at, targets)) return true;
+  return false;
+}
+
+// The clause's block does: of else:, elif, except and finally.
+bool clause_assigns(const SyntaxTree& tree, NodeId clause, const std::vector<NodeId>& targets) {
+  if (tree[clause].kind == Kind::block) return block_assigns(tree, clause, targets);
+  for (NodeId at = tree[clause].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::block) return block_assigns(tree, at, targets);
+  return false;
+}
+
+// All branches do, and one of them is taken: an if with its else, a try with its handlers.
+bool branches_assign(const SyntaxTree& tree, NodeId statement, const std::vector<NodeId>& targets) {
+  bool complete = tree[statement].kind == Kind::try_statement;
+  for (NodeId at = tree[statement].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    const Kind kind = tree[at].kind;
+    if (kind == Kind::finally_clause) {
+      if (clause_assigns(tree, at, targets)) return true;
+      continue;
+    }
+    const bool is_else = kind == Kind::else_clause;
+    if (kind != Kind::block && kind != Kind::elif_clause && kind != Kind::except_clause && !is_else)
+      continue;
+    if (is_else && tree[statement].kind == Kind::try_statement) continue;
+    complete = complete || is_else;
+    if (!clause_assigns(tree, at, targets)) return false;
+  }
+  return complete;
+}
+
+// Where control comes out of the statement at its end, one of the targets has been given a value.
+bool always_assigns(const SyntaxTree& tree, NodeId statement, const std::vector<NodeId>& targets) {
+  const Kind kind = tree[statement].kind;
+  if (leaves(kind)) return true;
+  if (std::none_of(targets.begin(), targets.end(),
+                   [&](NodeId target) { return tree.contains(statement, target); }))
+    return false;
+  switch (kind) {
+    case Kind::if_statement:
+    case Kind::try_statement:
+      return branches_assign(tree, statement, targets);
+    case Kind::with_statement:
+      return clause_assigns(tree, statement, targets);
+    case Kind::expression_statement:
+    case Kind::assignment:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 bool reaches(const Module& module, const Def& def, NodeId use) {
@@ -38,27 +100,11 @@ bool reaches(const Module& module, const Def& def, NodeId use) {
 
 bool every_branch_assigns(const Module& module, const std::vector<NodeId>& targets, NodeId use) {
   const SyntaxTree& tree = module.tree();
-  NodeId branch = targets.back();
-  while (branch != kNoNode && tree[branch].kind != Kind::block) branch = tree[branch].parent;
-  if (branch == kNoNode || tree.contains(branch, use)) return false;
-  NodeId outer = tree[branch].parent;
-  if (outer != kNoNode && tree[outer].kind != Kind::if_statement) outer = tree[outer].parent;
-  if (outer == kNoNode || tree[outer].kind != Kind::if_statement || tree.contains(outer, use) ||
-      !tree.contains(tree[outer].parent, use))
-    return false;
-  bool otherwise = false;
-  for (NodeId at = tree[outer].first_child; at != kNoNode; at = tree[at].next_sibling) {
-    const Kind kind = tree[at].kind;
-    if (kind != Kind::block && kind != Kind::elif_clause && kind != Kind::else_clause) continue;
-    otherwise = otherwise || kind == Kind::else_clause;
-    const bool assigns = std::any_of(targets.begin(), targets.end(), [&](NodeId target) {
-      NodeId block = target;
-      while (block != kNoNode && tree[block].kind != Kind::block) block = tree[block].parent;
-      return block == at || (block != kNoNode && tree[block].parent == at);
-    });
-    if (!assigns) return false;
-  }
-  return otherwise;
+  NodeId statement = targets.back();
+  for (NodeId above = tree[statement].parent; above != kNoNode && !tree.contains(above, use);
+       above = tree[above].parent)
+    statement = above;
+  return !tree.contains(statement, use) && always_assigns(tree, statement, targets);
 }
 
 bool dominates(const Module& module, const Def& def, NodeId use) {

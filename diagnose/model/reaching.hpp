@@ -14,8 +14,8 @@ bool reaches(const Module& module, const Def& def, NodeId use);
 // The definition hides all that stand above it.
 bool dominates(const Module& module, const Def& def, NodeId use);
 
-// The last of `targets` stands in a branch of an if that ends above `use`, and each of its other
-// branches, else included, has one of the targets too: nothing above the if is seen.
+// The statement above `use` that the last of `targets` stands in gives the name one of them on each
+// way through it, however its branches nest (a branch that leaves is none): nothing above is seen.
 bool every_branch_assigns(const Module& module, const std::vector<NodeId>& targets, NodeId use);
 
 }  // namespace bench::diagnose

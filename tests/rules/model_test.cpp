@@ -57,6 +57,29 @@ constexpr const char* kLoader =
     "def make():\n"
     "    return DataLoader(data)\n";
 
+// The number of values that reach show(value), which stands at the end of `body`.
+std::size_t values_shown(const std::string& body) {
+  const Files files{{"train", "value = zero()\n" + body + "show(value)\n"}};
+  return files.program().sources(files.shown()).size();
+}
+
+TEST(ModelOfNames, NestedBranchesThatAllAssignHideWhatStandsAbove) {
+  EXPECT_EQ(2U, values_shown("if a:\n    value = one()\nelse:\n    value = two()\n"));
+  EXPECT_EQ(3U, values_shown("if a:\n    with c():\n        if b:\n            value = one()\n"
+                             "        else:\n            value = two()\n"
+                             "else:\n    value = three()\n"));
+  EXPECT_EQ(2U, values_shown("if a:\n    value = one()\nelif b:\n    value = two()\n"
+                             "else:\n    raise ValueError(a)\n"));
+  EXPECT_EQ(2U, values_shown("try:\n    value = one()\nexcept KeyError:\n    value = two()\n"));
+}
+
+TEST(ModelOfNames, ABranchThatDoesNotAssignLetsWhatStandsAboveBy) {
+  EXPECT_EQ(2U, values_shown("if a:\n    value = one()\n"));
+  EXPECT_EQ(3U, values_shown("if a:\n    if b:\n        value = one()\nelse:\n    value = two()\n"));
+  EXPECT_EQ(2U, values_shown("for i in a:\n    value = one()\n"));
+  EXPECT_EQ(2U, values_shown("try:\n    value = one()\nexcept KeyError:\n    pass\n"));
+}
+
 TEST(ModelOfAttributes, ABaseClassMakesWhatADerivedClassReads) {
   const Files files{{"main",
                      "from base import Base\n"
