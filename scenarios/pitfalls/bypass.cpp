@@ -22,6 +22,15 @@ Ref name_called(const CallRef& call) {
   return object.kind() == Kind::identifier ? object : Ref{};
 }
 
+// self.raw for self.raw(x) and self.raw.step(x).
+Ref attribute_called(const CallRef& call) {
+  Ref object{call.module, call.call->function};
+  const Ref receiver = call.receiver();
+  if (receiver && receiver.text() != "self") object = receiver;
+  return object.kind() == Kind::attribute && object.child(Field::object).text() == "self" ? object
+                                                                                          : Ref{};
+}
+
 }  // namespace
 
 const Wrap* wrapper_of_inner(const Program& program, Ref value) {
@@ -51,13 +60,18 @@ bool is_unwrapped_above(const Program& program, const CallRef& call) {
 }
 
 const Wrap* wrapper_gone_round(const Program& program, const CallRef& call) {
-  const Ref object = name_called(call);
+  Ref object = name_called(call);
+  // An object that was handed the inner model may only measure it.
+  const bool is_own = !object || object.text() == "self";
+  if (is_own) object = attribute_called(call);
   if (!object) return nullptr;
-  for (const diagnose::Source& source : program.sources(object))
+  for (const diagnose::Source& source : program.sources(object)) {
+    if (is_own && !source.ref.text().starts_with("self.")) continue;
     // model.module.encoder is below it too
     for (Ref inner = source.ref; inner.kind() == Kind::attribute;
          inner = inner.child(Field::object))
       if (const Wrap* wrap = wrapper_of_inner(program, inner)) return wrap;
+  }
   return nullptr;
 }
 

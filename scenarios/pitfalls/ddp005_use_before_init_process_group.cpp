@@ -9,6 +9,7 @@ namespace bench::pitfalls {
 
 using diagnose::Api;
 using diagnose::Kind;
+using diagnose::Kind;
 using diagnose::kNoNode;
 
 namespace {
@@ -34,6 +35,27 @@ bool is_guarded_by_state(const Program& program, Ref node) {
     return facts::contains(condition.text(), "is_initialized") ||
            facts::contains(condition.text(), "is_available") ||
            facts::contains(condition.text(), "distributed") || asks_for_group(program, condition);
+  });
+}
+
+bool asks_for_mode(const diagnose::Guard& guard) {
+  return guard.holds && facts::contains(guard.condition.text(), "distributed");
+}
+
+// if distributed: above, where the join itself stands under that test: it asks how the program runs,
+// and not whether there is a group.
+bool is_guarded_by_mode(const Program& program, const CallRef& init, Ref node) {
+  if (node.module->tree().ancestor(node.node, Kind::try_statement) != kNoNode) return false;
+  const auto modes = program.guards(init.ref());
+  const auto mode = std::find_if(modes.begin(), modes.end(), asks_for_mode);
+  if (mode == modes.end() || asks_for_group(program, mode->condition)) return false;
+  const auto guards = program.guards(node);
+  return std::all_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    const std::string_view text = guard.condition.text();
+    return !facts::contains(text, "is_initialized") && !facts::contains(text, "is_available") &&
+           !asks_for_group(program, guard.condition) &&
+           (!facts::contains(text, "distributed") ||
+            (guard.holds && facts::contains(text, mode->condition.text())));
   });
 }
 
@@ -338,7 +360,10 @@ void check_use_before_init_process_group(const Program& program, Report& report)
       flag(use, "DistributedSampler is built");
   for (const Api api : {Api::get_rank, Api::get_world_size, Api::barrier})
     for (const CallRef& use : program.calls(api))
-      if (!is_guarded_by_state(program, use.ref())) flag(use, "the process group is used");
+      if (!is_guarded_by_state(program, use.ref()) ||
+          std::any_of(inits.begin(), inits.end(),
+                      [&](const CallRef& init) { return is_guarded_by_mode(program, init, use.ref()); }))
+        flag(use, "the process group is used");
   for (const CallRef& second : inits)
     for (const CallRef& first : inits)
       if (first.call != second.call && joins_twice(program, first, second))

@@ -178,6 +178,43 @@ std::vector<CallRef> unseen_switches(const Program& program) {
   return out;
 }
 
+// The parameter of the function whose weights the line goes over: for p in model.parameters().
+Ref switched_parameter(const Program& program, const Module& module, const Def& def) {
+  const Ref parameter{&module, module.tree().child(def.target, Field::object)};
+  for (const Source& source : program.sources(parameter)) {
+    const CallRef list = program.as_call(source.ref);
+    if (source.how == Source::How::loop_item && list && list.receiver() &&
+        list.module == &module && facts::is_parameter(program, list.receiver()))
+      return list.receiver();
+  }
+  return {};
+}
+
+// freeze(ddp.module.encoder) and requires_grad(ddp.module.encoder, False), where the helper switches
+// what it is given: the calls that hand it a part of what stands inside a wrapper. A helper that is
+// told True here and False there makes phases of training.
+std::vector<CallRef> seen_switches(const Program& program) {
+  std::vector<CallRef> out;
+  for (const Module* module : program.modules())
+    for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
+      const Def& def = module->defs()[index];
+      const Ref model = def.value == kNoNode ? Ref{} : switched_parameter(program, *module, def);
+      if (!model) continue;
+      const Ref value{module, def.value};
+      const bool by_flag = facts::is_parameter(program, value);
+      std::vector<CallRef> calls;
+      bool on = false;
+      bool off = false;
+      for (const CallRef& call : program.call_sites(program.enclosing_function(model))) {
+        const Ref told = by_flag ? call.argument(1, value.text()) : value;
+        (told && program.is_literal_false(told) ? off : on) = true;
+        if (facts::contains(call.argument(0, model.text()).text(), ".module")) calls.push_back(call);
+      }
+      if (on != off) out.insert(out.end(), calls.begin(), calls.end());
+    }
+  return out;
+}
+
 // requires_grad_(False) here and requires_grad_(True) on the same name there: phases of training.
 bool is_toggled(const Program& program, const diagnose::CallRef& call) {
   const auto all = program.calls_named("requires_grad_");
@@ -332,6 +369,8 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
       flag(call.ref(), call.positional(0), kReplaced);
   for (const CallRef& call : unseen_switches(program))
     flag(call.ref(), call.argument(0, "model"), kSwitched);
+  for (const CallRef& call : seen_switches(program)) 
+    flag(call.ref(), call.positional(0), kSwitched, true);
   for (const CallRef& call : program.calls_named("requires_grad_"))
     if (call.receiver() && !is_toggled(program, call))
       flag(call.ref(), call.receiver(),

@@ -29,18 +29,29 @@ bool shards_elsewhere(const Program& program) {
   return false;
 }
 
-// Dataset(files, device=device), where the device is the rank's: no share of the samples. Every
-// argument of the data set but its device is looked at.
+// device=device, download=rank == 0: what a rank says of itself, and no share of the samples.
+bool shares_nothing(std::string_view argument) {
+  static constexpr std::string_view kNames[] = {"device=",  "download=", "force_download=",
+                                                "verbose=", "progress=", "disable_tqdm="};
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](std::string_view name) { return argument.starts_with(name); });
+}
+
+// The rank is in another argument of the data set than those: Dataset(files, part=rank).
 bool made_from_rank(const Program& program, Ref dataset) {
   if (!program.comes_from_rank(dataset)) return false;
   for (const diagnose::Source& source : program.sources(dataset)) {
     const CallRef made = program.as_call(source.ref);
-    if (!made || source.how != diagnose::Source::How::value || !made.keyword("device")) return true;
+    if (!made || source.how != diagnose::Source::How::value) return true;
     const auto& tree = made.module->tree();
     const auto list = tree.child(made.call->node, diagnose::Field::arguments);
+    bool tells = false;
     for (auto at = tree[list].first_child; at != diagnose::kNoNode; at = tree[at].next_sibling)
-      if (!tree.text(at).starts_with("device=") && program.comes_from_rank({made.module, at}))
+      if (shares_nothing(tree.text(at)))
+        tells = true;
+      else if (program.comes_from_rank({made.module, at}))
         return true;
+    if (!tells) return true;
   }
   return false;
 }

@@ -66,9 +66,27 @@ bool is_round_of_training(const Program& program, Ref node) {
          });
 }
 
-// 0, or a name that is given a value once and never another one: epoch = start, no epoch += 1.
+// args.seed, getattr(config, "seed", 0), self.start_epoch: an option that no line gives a value in
+// a loop.
+bool is_fixed_option(const Program& program, Ref epoch) {
+  const CallRef read = program.as_call(epoch);
+  const bool is_read = read && (read.call->name == "getattr" || read.call->name == "get");
+  if (!is_read && epoch.kind() != Kind::attribute && epoch.kind() != Kind::identifier) return false;
+  const std::string name = facts::lowered(epoch.text());
+  if (!facts::contains(name, "seed") && !name.ends_with(".start_epoch")) return false;
+  const Ref member = epoch.child(Field::attribute);
+  const auto& defs = epoch.module->defs_of(member ? member.text() : epoch.text(), bool{member});
+  return std::none_of(defs.begin(), defs.end(), [&](const std::uint32_t index) {
+    const diagnose::Def& def = epoch.module->defs()[index];
+    return def.kind == diagnose::DefKind::augmented || def.kind == diagnose::DefKind::loop ||
+           program.innermost_loop(epoch.with(def.target));
+  });
+}
+
+// 0, an option, or a name that is given a value once and never another one: epoch = start, no
+// epoch += 1.
 bool never_changes(const Program& program, Ref epoch) {
-  if (epoch.kind() == Kind::integer) return true;
+  if (epoch.kind() == Kind::integer || is_fixed_option(program, epoch)) return true;
   if (epoch.kind() != Kind::identifier) return false;
   const auto inside = program.enclosing_function(epoch);
   const auto& module = *epoch.module;

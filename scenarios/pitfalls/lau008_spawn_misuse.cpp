@@ -126,6 +126,16 @@ void check_spawn_in_rank(const Program& program, const CallRef& spawn, Report& r
   finding.help = "Use torchrun alone: call the function, with the rank that torchrun gives.";
 }
 
+// The tuple behind args=args, where that name has one value only.
+Ref listed_arguments(const Program& program, Ref arguments) {
+  if (arguments.kind() != Kind::identifier) return arguments;
+  const auto sources = program.sources(arguments);
+  return sources.size() == 1 && sources.front().how == Source::How::value &&
+                 sources.front().ref.kind() == Kind::tuple
+             ? sources.front().ref
+             : arguments;
+}
+
 // 4, torch.cuda.device_count(), parser.parse_args(): one value, which cannot be spread.
 bool is_one_value(const Program& program, const Source& source) {
   if (source.how != Source::How::value) return false;
@@ -181,7 +191,7 @@ void check_spawn_misuse(const Program& program, Report& report) {
         }))
       check_spawn_in_rank(program, spawn, report);
     const Ref target = spawn.argument(0, "fn");
-    const Ref arguments = spawn.argument(1, "args");
+    const Ref arguments = listed_arguments(program, spawn.argument(1, "args"));
     if (!target) continue;
     const bool listed = arguments && arguments.kind() == Kind::tuple;
     const std::size_t given =
@@ -207,9 +217,9 @@ void check_spawn_misuse(const Program& program, Report& report) {
       if (function->owner_class != kNoNode || (given >= least && (open || given <= most))) continue;
       report
           .at(spawn.ref(), Confidence::certain,
-              "mp.spawn calls " + std::string(function->name) + " with the rank and " +
-                  std::to_string(given - 1) + " arguments, but it takes " + std::to_string(least) +
-                  ": TypeError")
+              "mp.spawn calls " + std::string(function->name) + " with " + std::to_string(given) +
+                  " arguments, the rank first, but it takes " + std::to_string(least) +
+                  (open ? " or more" : most > least ? " to " + std::to_string(most) : std::string()) + ": TypeError")
           .help = "The first parameter is the rank; args must hold the rest.";
     }
   }
