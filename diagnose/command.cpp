@@ -112,8 +112,9 @@ int run_fixes(Flags& flags) {
     }
   }
   print_notices(result, flags.options);
-  std::fprintf(stderr, "%zu %s %s; %zu findings left\n", applied, applied == 1 ? "fix" : "fixes",
-               flags.diff ? "shown" : "applied", result.findings.size());
+  std::fprintf(stderr, "%zu %s %s; %zu %s left\n", applied, applied == 1 ? "fix" : "fixes",
+               flags.diff ? "shown" : "applied", result.findings.size(),
+               result.findings.size() == 1 ? "finding" : "findings");
   return flags.diff && applied > 0 ? kExitFindings : exit_code_of(result.findings);
 }
 

@@ -49,9 +49,13 @@ struct Fix {
   std::vector<Edit> edits;
 };
 
+// For mistakes that none of the rule's trials in the laboratory makes.
+inline constexpr std::string_view kNoTrial = "none";
+
 struct Finding {
   std::string rule;  // id
   std::string name;
+  std::string trial;  // the form of the laboratory's trial that makes this mistake; empty: any
   Category category = Category::correctness;
   Severity severity = Severity::warning;
   Confidence confidence = Confidence::likely;

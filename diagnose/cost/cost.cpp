@@ -19,7 +19,8 @@ constexpr auto kPriced =
     std::to_array<std::string_view>({"DP001", "DP004", "DDP002", "DDP010", "DDP029", "LIT004"});
 
 bool is_priced(const Finding& finding) {
-  return std::find(kPriced.begin(), kPriced.end(), finding.rule) != kPriced.end();
+  return finding.trial != kNoTrial &&
+         std::find(kPriced.begin(), kPriced.end(), finding.rule) != kPriced.end();
 }
 
 std::string* evidence(Finding& finding, std::string_view key) {
@@ -43,21 +44,39 @@ std::string decimal(double number) {
 }
 
 void note_workload(Finding& finding, const Workload& work) {
+  const bool says_split = evidence(finding, "shards") != nullptr;  // with its batch and GPUs
   if (!work.model.empty()) set_evidence(finding, "model", work.model);
   if (!work.own_class.empty()) set_evidence(finding, "model_class", work.own_class);
-  if (work.batch > 0) set_evidence(finding, "batch_size", std::to_string(work.batch));
-  if (work.gpus > 0) set_evidence(finding, "gpus", std::to_string(work.gpus));
+  if (work.batch > 0 && !says_split)
+    set_evidence(finding, "batch_size", std::to_string(work.batch));
+  if (work.gpus > 0 && !says_split) set_evidence(finding, "gpus", std::to_string(work.gpus));
   if (work.accumulation > 0 && finding.rule == "DDP010")
     set_evidence(finding, "accumulation", std::to_string(work.accumulation));
   if (work.bucket_cap_mb && finding.rule == "DDP029")
     set_evidence(finding, "bucket_cap_mb", decimal(*work.bucket_cap_mb));
 }
 
-// The forward pass ends with the largest shard: seats that others leave empty are idle time.
-std::string idle_share(const Finding& finding, const Workload& work) {
-  const auto shards = std::find_if(finding.evidence.begin(), finding.evidence.end(),
-                                   [](const auto& pair) { return pair.first == "shards"; });
-  if (shards == finding.evidence.end() || work.gpus < 2 || work.batch < 1) return {};
+// The workload that attach_costs() noted in a finding.
+Workload noted_workload(Finding& finding) {
+  Workload work;
+  const auto number = [&](std::string_view key) {
+    const std::string* text = evidence(finding, key);
+    return text == nullptr ? 0.0 : std::strtod(text->c_str(), nullptr);
+  };
+  if (const std::string* model = evidence(finding, "model")) work.model = *model;
+  if (const std::string* own = evidence(finding, "model_class")) work.own_class = *own;
+  work.batch = static_cast<std::int64_t>(number("batch_size"));
+  work.gpus = static_cast<std::int64_t>(number("gpus"));
+  work.accumulation = static_cast<std::int64_t>(number("accumulation"));
+  if (number("bucket_cap_mb") > 0) work.bucket_cap_mb = number("bucket_cap_mb");
+  return work;
+}
+
+// The forward pass ends with the largest shard: seats that others leave empty are idle time. The
+// rule itself knows batch and GPUs, of the wrapper that it speaks of.
+std::string idle_share(Finding& finding) {
+  const Workload work = noted_workload(finding);
+  if (evidence(finding, "shards") == nullptr || work.gpus < 2 || work.batch < 1) return {};
   const std::int64_t largest = (work.batch + work.gpus - 1) / work.gpus;
   const double seats = static_cast<double>(largest * work.gpus);
   const double idle = 100 * (1 - static_cast<double>(work.batch) / seats);
@@ -81,8 +100,8 @@ std::string needless_reductions(const Workload& work) {
   return text.data();
 }
 
-std::string computed_cost(const Finding& finding, const Workload& work) {
-  if (finding.rule == "DP004") return idle_share(finding, work);
+std::string computed_cost(Finding& finding, const Workload& work) {
+  if (finding.rule == "DP004") return idle_share(finding);
   if (finding.rule == "DDP010") return needless_reductions(work);
   return {};
 }
@@ -94,22 +113,6 @@ bool can_be_predicted(const Finding& finding, const Workload& work) {
   if (finding.rule == "DDP029") return work.bucket_cap_mb.value_or(0) > 0;
   if (finding.rule == "LIT004") return finding.message.starts_with("strategy=\"dp\"");
   return is_priced(finding);
-}
-
-// The workload that attach_costs() noted in a finding.
-Workload noted_workload(Finding& finding) {
-  Workload work;
-  const auto number = [&](std::string_view key) {
-    const std::string* text = evidence(finding, key);
-    return text == nullptr ? 0.0 : std::strtod(text->c_str(), nullptr);
-  };
-  if (const std::string* model = evidence(finding, "model")) work.model = *model;
-  if (const std::string* own = evidence(finding, "model_class")) work.own_class = *own;
-  work.batch = static_cast<std::int64_t>(number("batch_size"));
-  work.gpus = static_cast<std::int64_t>(number("gpus"));
-  work.accumulation = static_cast<std::int64_t>(number("accumulation"));
-  if (number("bucket_cap_mb") > 0) work.bucket_cap_mb = number("bucket_cap_mb");
-  return work;
 }
 
 // What a prediction lacks; empty when nothing does, or when there is none for this finding.
@@ -148,7 +151,7 @@ void attach_costs(const Program& program, std::vector<Finding>& findings) {
       note_workload(finding, *work);
       cost = computed_cost(finding, *work);
     }
-    if (cost.empty()) cost = pitfalls::laboratory_cost(finding.name);
+    if (cost.empty()) cost = pitfalls::laboratory_cost(finding.name, finding.trial);
     if (!cost.empty()) set_evidence(finding, kCost, std::move(cost));
   }
 }

@@ -132,6 +132,7 @@ class LaunchParser {
         const std::size_t equals = value.text.find('=');
         const std::string name = value.text.substr(0, equals);
         value.text.erase(0, equals + 1);
+        value.column += static_cast<std::uint32_t>(equals) + 1;
         line_.environment[name] = value;
         continue;
       }
@@ -204,12 +205,11 @@ class LaunchParser {
       LaunchWord value = flag;
       if (equals != std::string::npos) {
         value.text = flag.text.substr(equals + 1);
+        value.column += static_cast<std::uint32_t>(equals) + 1;
       } else if (is_switch(name) || at_ >= words_.size()) {
         value.text = "true";
       } else {
-        value.text = words_[at_].text;
-        value.literal = words_[at_].literal;
-        ++at_;
+        value = words_[at_++];
       }
       line_.flags[name] = value;
     }

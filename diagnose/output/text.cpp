@@ -144,7 +144,8 @@ std::string render_markdown(const std::vector<Finding>& findings, const RenderCo
   for (const Notice& notice : context.notices)
     notices += "\n" + code_span(notice.file) + ": " + cell(notice.text) + "\n";
   if (findings.empty())
-    return "No pitfalls found in " + std::to_string(context.files) + " files.\n" + notices;
+    return "No pitfalls found in " + std::to_string(context.files) +
+           (context.files == 1 ? " file.\n" : " files.\n") + notices;
   std::string out = "| Where | Severity | Rule | What | Fix |\n| --- | --- | --- | --- | --- |\n";
   for (const Finding& finding : findings)
     out += "| " + code_span(finding.file + ":" + std::to_string(finding.line)) + " | " +

@@ -44,10 +44,10 @@ void check_needless_unused_search(const Program& program, Report& report) {
     if (!flag || flag.kind() != Kind::true_literal) continue;
     if (program.is_literal_true(wrap.call.keyword("static_graph")) ||
         is_made_static(program, wrap)) {
-      report
-          .at(flag, Confidence::certain,
-              "find_unused_parameters=True is not needed with static_graph=True, which finds "
-              "unused parameters once")
+      in_no_trial(
+          report.at(flag, Confidence::certain,
+                    "find_unused_parameters=True is not needed with static_graph=True, which finds "
+                    "unused parameters once"))
           .help = "Remove find_unused_parameters.";
       continue;
     }

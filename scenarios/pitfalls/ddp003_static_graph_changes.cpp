@@ -49,10 +49,10 @@ void check_static_graph_changes(const Program& program, Report& report) {
       for (const std::uint32_t index : around.module->defs_of("requires_grad", true)) {
         const Def& def = around.module->defs()[index];
         if (around.module->tree().contains(around.node, def.target))
-          report
-              .at(around.with(def.target), Confidence::certain,
-                  "freezing or unfreezing in the training loop changes the graph, which "
-                  "static_graph=True forbids")
+          in_no_trial(
+              report.at(around.with(def.target), Confidence::certain,
+                        "freezing or unfreezing in the training loop changes the graph, which "
+                        "static_graph=True forbids"))
               .help = "Leave static_graph out, or wrap the model again after the change.";
       }
     }

@@ -256,6 +256,13 @@ bool bears_freezing(const Program& program, const Wrap& wrap, Ref change, Ref va
   });
 }
 
+// What the trials did: "frozen" or "unfrozen"; neither where the value is not known.
+std::string_view trial_of(const Program& program, Ref value) {
+  if (!value) return {};
+  if (program.is_literal_true(value)) return "unfrozen";
+  return program.is_literal_false(value) ? "frozen" : std::string_view();
+}
+
 constexpr const char* kSwitched =
     "requires_grad changes after the model was wrapped: DDP keeps the list it saw when it was "
     "built, so unfrozen parameters are never synchronised";
@@ -304,6 +311,7 @@ void check_prepared_parameters(const Program& program, Report& report) {
             report.at(unwrap.ref(), Confidence::likely,
                       "requires_grad changes after accelerator.prepare(): DDP keeps the list it "
                       "saw when it was built, so unfrozen parameters are never synchronised");
+        as_in_trial(finding, trial_of(program, {module, def.value}));
         finding.severity = Severity::warning;  // it may run as one process
         finding.help = "Change parameters before prepare(), and prepare again after each change.";
       }
@@ -336,8 +344,9 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
     if (loop != nullptr && where.module == loop->batches.module &&
         where.module->tree().contains(loop->batches.node, where.node))
       return;
-    report.at(where, Confidence::likely, std::move(message)).help =
-        "Change parameters before wrapping, and wrap again after each later change.";
+    Finding& finding = report.at(where, Confidence::likely, std::move(message));
+    if (freezes) as_in_trial(finding, trial_of(program, value));
+    finding.help = "Change parameters before wrapping, and wrap again after each later change.";
   };
   for (const Module* module : program.modules()) {
     for (const std::uint32_t index : module->defs_of("requires_grad", true)) {

@@ -142,24 +142,29 @@ void check_no_sync_scope(const Program& program, Report& report) {
       for (const CallRef& call : facts::calls_in(body))
         if (call.call->name == "step" && program.comes_from(call.receiver(), Api::optimizer) &&
             !steps_with_another(program, with, with.with(context), call.ref()))
-          report
-              .at(call.ref(), Confidence::certain,
+          as_in_trial(
+              report.at(
+                  call.ref(), Confidence::certain,
                   "the optimizer steps inside no_sync(): on gradients that were never reduced, so "
-                  "the replicas drift apart")
+                  "the replicas drift apart"),
+              "step-inside")
               .help = "Run the last micro-batch outside of no_sync(), then step.";
       if (backward && !forward && !runs_method_out_of_sight(program, body)) {
-        Finding& finding = report.at(
-            with, Confidence::likely,
-            "no_sync() covers the backward pass but not the forward: DDP decides at the forward, "
-            "so the gradients are reduced all the same");
+        Finding& finding = as_in_trial(report.at(with, Confidence::likely,
+                                                 "no_sync() covers the backward pass but not the "
+                                                 "forward: DDP decides at the forward, "
+                                                 "so the gradients are reduced all the same"),
+                                       "forward-outside");
         finding.severity = Severity::warning;
+        finding.help = "Put forward and backward of a micro-batch inside no_sync() together.";
         tell_as_note(finding, never_entered(program, with.with(context)));
       }
       if (forward && !backward && !last_pass_syncs(program, with, with.with(context), body)) {
-        Finding& finding =
+        Finding& finding = as_in_trial(
             report.at(with, Confidence::likely,
                       "no_sync() covers the forward pass but not the backward: those gradients are "
-                      "never reduced and the replicas drift apart");
+                      "never reduced and the replicas drift apart"),
+            "backward-outside");
         finding.help = "Put forward and backward of a micro-batch inside no_sync() together.";
         tell_as_note(finding, never_entered(program, with.with(context)));
       }

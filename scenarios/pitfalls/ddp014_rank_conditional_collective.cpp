@@ -209,10 +209,11 @@ void check_early_returns(const Program& program, Report& report) {
 void check_turns(const Program& program, Report& report) {
   for (const Ref& item : turns_around_training(program))
     if (facts::is_reachable(program, item))
-      report
-          .at(item, Confidence::likely,
+      in_no_trial(
+          report.at(
+              item, Confidence::likely,
               "the main process trains inside, while the others wait at the entrance until it is "
-              "done: its first reduction of gradients waits for them")
+              "done: its first reduction of gradients waits for them"))
           .help = "Keep only downloads and preprocessing inside; train below it.";
 }
 
@@ -237,10 +238,11 @@ bool is_made_by_all_above(const Program& program, const Wrap& wrap) {
 void check_states_below_shards(const Program& program, Report& report) {
   for (const CallRef& call : states_below_shards(program))
     if (program.guarded_by_rank(call.ref()) == RankTest::main_only)
-      report
-          .at(call.ref(), Confidence::likely,
+      in_no_trial(
+          report.at(
+              call.ref(), Confidence::likely,
               "state_dict() below the FSDP wrapper on one rank: it holds the shards of that rank, "
-              "and not the model")
+              "and not the model"))
           .help = "Ask the FSDP object for its states, on every rank; write them on one.";
 }
 

@@ -359,11 +359,11 @@ void check_quiet_ends(const Program& program, Report& report) {
         if (!round.module->tree().contains(round.node, guard.condition.node)) continue;
         const auto why = reason(program, guard.condition, {loop, call.ref(), round, false});
         if (why.empty() || agrees_between_ranks(program, call.ref(), round)) continue;
-        report
-            .at(call.ref(), Confidence::likely,
-                "the process ends as if all were well " + std::string(why) +
-                    ": no launcher stops the other ranks, which wait for it in their next "
-                    "collective")
+        in_no_trial(
+            report.at(call.ref(), Confidence::likely,
+                      "the process ends as if all were well " + std::string(why) +
+                          ": no launcher stops the other ranks, which wait for it in their next "
+                          "collective"))
             .help = "Raise an error, or all-reduce the condition first.";
         break;
       }

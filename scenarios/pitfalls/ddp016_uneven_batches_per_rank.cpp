@@ -104,10 +104,12 @@ void check_rest_of_division(const Program& program, Report& report) {
           program.is_evaluation(share) || !feeds_training(program, share))
         continue;
       told.push_back(function);
-      report
-          .at(share, Confidence::likely,
+      as_in_trial(
+          report.at(
+              share, Confidence::likely,
               "the last rank takes the rest of the division: it gets more samples than the others, "
-              "and the last collective of its epoch waits for ranks that are done")
+              "and the last collective of its epoch waits for ranks that are done"),
+          "peer-stays")
           .help =
           "Cut all shares to the same length, pad as DistributedSampler does, or train under "
           "`with model.join():`.";
@@ -192,10 +194,11 @@ void check_turns_by_index(const Program& program, Report& report) {
       if (!leaves_out_training(program, test, loop, skips) || !goes_over_batches(program, loop) ||
           is_cut_to_whole_turns(program, loop))
         continue;
-      report
-          .at(condition, Confidence::likely,
-              "data is dealt out in turn: ranks get one sample more or less, and the last "
-              "collective of the epoch waits for a rank that is done")
+      as_in_trial(
+          report.at(condition, Confidence::likely,
+                    "data is dealt out in turn: ranks get one sample more or less, and the last "
+                    "collective of the epoch waits for a rank that is done"),
+          "peer-stays")
           .help =
           "Stop all ranks at the smallest share, pad as DistributedSampler does, or train under "
           "`with model.join():`.";
@@ -230,10 +233,12 @@ void check_turns_of_sampler(const Program& program, Report& report) {
     // batches[: len(batches) // self.world_size * self.world_size]
     if (is_padded(body) || facts::contains(body, "//") || facts::contains(body, "% self."))
       continue;
-    report
-        .at(turns.ref(), Confidence::likely,
+    as_in_trial(
+        report.at(
+            turns.ref(), Confidence::likely,
             "data is dealt out in turn: ranks get one item more or less, and the last collective "
-            "of the epoch waits for a rank that is done")
+            "of the epoch waits for a rank that is done"),
+        "peer-stays")
         .help =
         "Truncate to the smallest share, pad as DistributedSampler does, or train under "
         "`with model.join():`.";
@@ -255,11 +260,13 @@ void check_shards_by_node(const Program& program, Report& report) {
       const auto& tree = made.module->tree();
       for (NodeId at = made.call->node; at < tree[made.call->node].last; ++at) {
         if (tree[at].kind != Kind::identifier || tree.text(at) != "split_by_node") continue;
-        report
-            .at(made.ref().with(at), Confidence::likely,
+        as_in_trial(
+            report.at(
+                made.ref().with(at), Confidence::likely,
                 "each rank reads the shards that it is dealt to their end: ranks get unequal "
                 "numbers of batches, and the last collective of the epoch waits for a rank that is "
-                "done")
+                "done"),
+            "peer-stays")
             .help =
             "Resample the shards and give every rank the same number of batches with "
             "with_epoch(n), or train under `with model.join():`.";
@@ -296,11 +303,12 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
       // Samplers pad to equal counts before they slice.
       if (is_padded(tree.text(owner)) || program.is_evaluation(subscript)) continue;
       if (is_worked_off(program, subscript) || is_for_validation(subscript)) continue;
-      report
-          .at(subscript, Confidence::likely,
-              "data is dealt out by slicing: ranks get one sample more or less, and the last "
-              "collective "
-              "of the epoch waits for a rank that is done")
+      as_in_trial(
+          report.at(subscript, Confidence::likely,
+                    "data is dealt out by slicing: ranks get one sample more or less, and the last "
+                    "collective "
+                    "of the epoch waits for a rank that is done"),
+          "peer-stays")
           .help =
           "Truncate to the smallest share, pad as DistributedSampler does, or train under "
           "`with model.join():`.";

@@ -458,8 +458,7 @@ void check_missing_set_epoch(const Program& program, Report& report) {
       finding.help =
           "Call sampler.set_epoch(epoch) at the top of each epoch, before the loader is "
           "iterated.";
-      finding.evidence.emplace_back(
-          "sampler_line", std::to_string(sampler.module->tree().line_of(sampler.call->node)));
+      note_sampler(sampler, finding);
       fix_set_epoch(program, loop, loader, sampler, finding);
       told.push_back(sampler.ref());
       break;

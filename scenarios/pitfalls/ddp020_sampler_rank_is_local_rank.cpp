@@ -64,10 +64,11 @@ bool tells_world_of_all_nodes(const Program& program, Report& report) {
         (program.is_rank(rank) && !program.is_spawn_rank(rank)) ||
         !facts::counts_nodes(program, init.keyword("world_size")) || starts_whole_job(program))
       continue;
-    report
-        .at(rank, Confidence::likely,
+    in_no_trial(
+        report.at(
+            rank, Confidence::likely,
             "the world size counts all nodes, and the rank the processes of one: with two nodes "
-            "both have a rank 0, and the rendezvous waits for the others")
+            "both have a rank 0, and the rendezvous waits for the others"))
         .help = "Pass node_rank * gpus + the index on the node.";
     return true;
   }
@@ -115,10 +116,11 @@ void check_shares_by_hand(const Program& program, Report& report) {
   if (!product || !facts::is_distributed(program) || facts::is_single_node(program) ||
       (!program.mentions("% torch.cuda.device_count()") && !facts::computes_global_rank(program)))
     return;
-  report
-      .at(product, Confidence::likely,
+  in_no_trial(
+      report.at(
+          product, Confidence::likely,
           "the shares are as many as this node has GPUs, and the rank counts over all nodes: on a "
-          "second node it points past the end of the data")
+          "second node it points past the end of the data"))
       .help = "Divide by dist.get_world_size().";
 }
 
@@ -137,23 +139,30 @@ void check_sampler_rank_is_local_rank(const Program& program, Report& report) {
   // On one node the local rank is the rank, and nothing may ever have run on a second one.
   const bool nodes =
       spans || facts::expects_nodes(program) || program.uses(Api::hvd_rank) || reads_rank(program);
-  const auto flag = [&](Ref where, std::string message, std::string help) {
-    Finding& finding = report.at(where, Confidence::likely, std::move(message));
+  const auto flag = [&](Ref where, std::string message, std::string help) -> Finding& {
+    Finding& finding = in_no_trial(report.at(where, Confidence::likely, std::move(message)));
     finding.help = std::move(help);
     if (!nodes) tell_as_note(finding);
+    return finding;
   };
   for (const CallRef& sampler : program.calls(Api::distributed_sampler)) {
     const Ref rank = sampler.argument(2, "rank");
-    if (is_local(rank))
-      flag(rank, "the sampler is given the local rank: every node reads the same shards",
-           "Leave num_replicas and rank out, or pass dist.get_rank().");
     const Ref replicas = sampler.argument(1, "num_replicas");
-    if (replicas && program.comes_from(replicas, Api::device_count) &&
-        !program.is_world_size(replicas))
-      flag(replicas,
-           "num_replicas is the number of GPUs of this node: with several nodes data is read "
-           "more than once",
-           "Leave num_replicas and rank out, or pass dist.get_world_size().");
+    const bool counts_node = replicas && program.comes_from(replicas, Api::device_count) &&
+                             !program.is_world_size(replicas);
+    // The trial makes both mistakes: with the rank's alone half of the data is left out instead.
+    const std::string_view trial = is_local(rank) && counts_node ? "" : diagnose::kNoTrial;
+    if (is_local(rank))
+      as_in_trial(
+          flag(rank, "the sampler is given the local rank: every node reads the same shards",
+               "Leave num_replicas and rank out, or pass dist.get_rank()."),
+          trial);
+    if (counts_node)
+      as_in_trial(flag(replicas,
+                       "num_replicas is the number of GPUs of this node: with several nodes data "
+                       "is read more than once",
+                       "Leave num_replicas and rank out, or pass dist.get_world_size()."),
+                  trial);
   }
   for (const CallRef& init : program.calls(Api::init_process_group))
     if (is_local(init.keyword("rank")))

@@ -110,10 +110,10 @@ bool trains(const Program& program, Ref loop) {
 }
 
 void tell_forgotten(const ForgottenNumber& found, Report& report) {
-  report
-      .at(found.use, Confidence::likely,
-          "'" + found.name + "' is that of one rank's part of the data: '" + found.reduced +
-              "' beside it is reduced and it is not")
+  as_in_trial(report.at(found.use, Confidence::likely,
+                        "'" + found.name + "' is that of one rank's part of the data: '" +
+                            found.reduced + "' beside it is reduced and it is not"),
+              "best-checkpoint")
       .help = "Reduce '" + found.name + "' too.";
 }
 
@@ -156,20 +156,22 @@ bool tells_forgotten_result(const Program& program, Ref loop,
 }
 
 void tell_one_rank(Ref evaluation, Report& report) {
-  report
-      .at(evaluation, Confidence::likely,
+  as_in_trial(
+      report.at(
+          evaluation, Confidence::likely,
           "one rank alone evaluates, and the DistributedSampler of its loader leaves it one rank's "
-          "part of the data")
+          "part of the data"),
+      "best-checkpoint")
       .help =
       "Give the evaluation of one rank a loader without a DistributedSampler, or evaluate on every "
       "rank and all-reduce the sum and the count.";
 }
 
 void tell_nothing_reduced(const MetricSum& sum, Report& report) {
-  report
-      .at(sum.at, Confidence::likely,
-          "each rank evaluates its own shard and nothing is reduced: '" + sum.name +
-              "' is that of one rank's part of the data")
+  as_in_trial(report.at(sum.at, Confidence::likely,
+                        "each rank evaluates its own shard and nothing is reduced: '" + sum.name +
+                            "' is that of one rank's part of the data"),
+              "best-checkpoint")
       .help = "All-reduce the sum and the count before dividing.";
 }
 
@@ -212,11 +214,13 @@ void check_prepared_evaluation(const Program& program, Ref loop,
       is_reduced(program, loop, reductions))
     return;
   if (const MetricSum sum = first_sum(program, loop)) {
-    report
-        .at(sum.at, Confidence::likely,
+    as_in_trial(
+        report.at(
+            sum.at, Confidence::likely,
             "each process evaluates its own part of the prepared loader and nothing is gathered: "
             "'" +
-                sum.name + "' is that of one process's part of the data")
+                sum.name + "' is that of one process's part of the data"),
+        "best-checkpoint")
         .help =
         "Gather what is added up: accelerator.gather_for_metrics(...), or "
         "accelerator.reduce(total) before dividing.";
@@ -250,10 +254,12 @@ void check_unsummed_mean(const Program& program, Ref loop, Report& report) {
 void check_plateau_steps(const Program& program, const std::vector<Reduction>& reductions,
                          Report& report) {
   for (const PlateauStep& found : steps_on_own_loss(program, reductions))
-    report
-        .at(found.step, Confidence::likely,
+    as_in_trial(
+        report.at(
+            found.step, Confidence::likely,
             "each rank steps its ReduceLROnPlateau with '" + found.name +
-                "' of its own batches: the learning rates drift apart, and the weights with them")
+                "' of its own batches: the learning rates drift apart, and the weights with them"),
+        "plateau")
         .help = "All-reduce the mean loss before scheduler.step.";
 }
 
@@ -434,6 +440,7 @@ void check_metric_not_reduced(const Program& program, Report& report) {
                                  "sync_dist=True (torchmetrics objects excepted)");
     finding.severity = Severity::info;
     finding.help = "Pass sync_dist=True for values logged once an epoch.";
+    if (step.function->name == "validation_step") as_in_trial(finding, "best-checkpoint");
   }
   const bool by_hand =
       !program.framework_distributes() && (program.has_ddp() || shards_in_a_group(program));

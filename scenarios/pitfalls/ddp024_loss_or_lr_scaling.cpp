@@ -255,10 +255,12 @@ void check_loss_or_lr_scaling(const Program& program, Report& report) {
                            ? call
                            : program.origin({call.module, call.call->function}, Api::loss);
         if (!made || program.string(made.keyword("reduction")).value_or("") != "sum") continue;
-        Finding& finding = report.at(made.ref(), Confidence::likely,
-                                     "a summed loss under DDP: gradients are averaged over ranks, "
-                                     "so they are world size times "
-                                     "smaller than those of one process with the whole batch");
+        Finding& finding =
+            as_in_trial(report.at(made.ref(), Confidence::likely,
+                                  "a summed loss under DDP: gradients are averaged over ranks, "
+                                  "so they are world size times "
+                                  "smaller than those of one process with the whole batch"),
+                        "sum-loss");
         finding.severity = Severity::warning;
         finding.help =
             "Use reduction=\"mean\", or multiply by the world size and divide by the global count.";

@@ -137,10 +137,9 @@ void check_written_device(const Program& program, Report& report) {
           !program.guards(call.ref()).empty() ||  // if gpu_enabled(): another run may not come by
           facts::certainty_of_reach(program, call.ref()) != facts::Certainty::certain)
         continue;
-      report
-          .at(call.ref(), Confidence::likely,
-              "every rank makes this on GPU " + std::to_string(*index) +
-                  ", although each has a GPU of its own")
+      in_no_trial(report.at(call.ref(), Confidence::likely,
+                            "every rank makes this on GPU " + std::to_string(*index) +
+                                ", although each has a GPU of its own"))
           .help = "Name the rank's device, or \"cpu\" for what is moved below.";
       return;
     }
@@ -211,9 +210,10 @@ void check_above_accelerator(const Program& program, Report& report) {
                    only_runs_before(program, placement.ref(), accelerator.ref());
           }))
         continue;
-      Finding& finding = report.at(placement.ref(), Confidence::likely,
-                                   "every process puts the model on GPU 0 first: Accelerator() "
-                                   "gives it a device of its own only below");
+      Finding& finding =
+          in_no_trial(report.at(placement.ref(), Confidence::likely,
+                                "every process puts the model on GPU 0 first: Accelerator() "
+                                "gives it a device of its own only below"));
       finding.severity = Severity::warning;
       finding.help = "Leave the device to accelerator.prepare(), or make the Accelerator first.";
       return;
@@ -255,9 +255,10 @@ void check_above_trainer(const Program& program, Report& report) {
                    only_runs_before(program, placement.ref(), fit.ref());
           }))
         continue;
-      Finding& finding = report.at(placement.ref(), Confidence::likely,
-                                   "every rank puts the model on GPU 0 first: the Trainer moves it "
-                                   "to the rank's own GPU only below");
+      Finding& finding =
+          in_no_trial(report.at(placement.ref(), Confidence::likely,
+                                "every rank puts the model on GPU 0 first: the Trainer moves it "
+                                "to the rank's own GPU only below"));
       finding.severity = Severity::warning;
       finding.help = "Leave the device to the Trainer.";
       return;
@@ -276,10 +277,11 @@ void check_collectives(const Program& program, Report& report) {
       if (!tensor || !facts::is_reachable(program, collective.ref())) continue;
       for (const CallRef& move : moves_behind(program, tensor)) {
         if (!is_on_current_gpu(program, move)) continue;
-        report
-            .at(move.ref(), Confidence::likely,
+        in_no_trial(
+            report.at(
+                move.ref(), Confidence::likely,
                 "every rank has this on the current device, GPU 0, and hands it to a collective: "
-                "NCCL stops with \"Duplicate GPU detected\"")
+                "NCCL stops with \"Duplicate GPU detected\""))
             .help = "Call torch.cuda.set_device(local_rank) before anything touches CUDA.";
         return;
       }
@@ -341,10 +343,10 @@ void check_targets(const Program& program, Report& report) {
                         }) ||
             facts::only_without_distribution(program, node) || !program.guards(node).empty())
           continue;
-        Finding& finding =
+        Finding& finding = in_no_trial(
             report.at(node, Confidence::likely,
                       "every rank moves this to the current device, GPU 0, and its model is on "
-                      "another: the loss meets tensors of two GPUs");
+                      "another: the loss meets tensors of two GPUs"));
         finding.help = "Call torch.cuda.set_device(local_rank) before anything touches CUDA.";
         return;
       }
@@ -366,10 +368,9 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
     const auto ids = facts::device_ids(program, wrap.call);
     if (ids.size() == 1 && !program.gpus().has_value() &&
         is_written_out(wrap.call.argument(1, "device_ids"))) {
-      report
-          .at(wrap.call.argument(1, "device_ids"), Confidence::certain,
-              "every rank is given GPU " + std::to_string(ids.front()) +
-                  ": NCCL stops with \"Duplicate GPU detected\"")
+      in_no_trial(report.at(wrap.call.argument(1, "device_ids"), Confidence::certain,
+                            "every rank is given GPU " + std::to_string(ids.front()) +
+                                ": NCCL stops with \"Duplicate GPU detected\""))
           .help = "Use device_ids=[local_rank], with the module on that device.";
       return;
     }
@@ -386,6 +387,7 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
                          "given a device of its own"
                        : "every rank puts the model on GPU " + std::to_string(*index));
       finding.help = "Call torch.cuda.set_device(local_rank) before anything touches CUDA.";
+      if (late) in_no_trial(finding);
       if (is_started_by_hand(program)) tell_as_note(finding);
       return;
     }

@@ -199,11 +199,12 @@ void check_one_rank_state_change(const Program& program, Report& report) {
     if (wrap == nullptr || !program.runs_before(wrap->call.ref(), load.ref()) ||
         others_load(program, load, wrap) || !trains_afterwards(program, load.ref()))
       continue;
-    report
-        .at(load.ref(), Confidence::certain,
-            "one rank alone loads weights after the model was wrapped: DDP copies parameters "
-            "between ranks "
-            "only when it is built, so the others keep theirs")
+    as_in_trial(
+        report.at(load.ref(), Confidence::certain,
+                  "one rank alone loads weights after the model was wrapped: DDP copies parameters "
+                  "between ranks "
+                  "only when it is built, so the others keep theirs"),
+        "load-on-rank-0")
         .help = "Load before wrapping, or on every rank.";
   }
   for (const Wrap& wrap : program.wraps())

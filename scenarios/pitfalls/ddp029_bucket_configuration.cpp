@@ -19,18 +19,22 @@ void check_bucket_configuration(const Program& program, Report& report) {
     const double mib =
         value.type == Value::Type::integer ? static_cast<double>(value.integer) : value.number;
     if (mib == 0) {
-      report
-          .at(cap, Confidence::certain,
-              "bucket_cap_mb=0: AssertionError \"bucket_cap_mb should be set by now\"")
-          .severity = Severity::error;
+      Finding& finding =
+          in_no_trial(report.at(cap, Confidence::certain,
+                                "bucket_cap_mb=0: AssertionError \"bucket_cap_mb should be set by "
+                                "now\""));
+      finding.severity = Severity::error;
+      finding.help = "Leave it out: the default is 25 MiB.";
     } else if (mib < kTinyMib) {
-      report
-          .at(cap, Confidence::check, "very small buckets: many launches, each with little to send")
+      as_in_trial(report.at(cap, Confidence::check,
+                            "very small buckets: many launches, each with little to send"),
+                  "tiny-buckets")
           .help = "The default is 25 MiB; tune it by a sweep.";
     } else if (mib >= kHugeMib) {
-      report
-          .at(cap, Confidence::check,
-              "very large buckets: the reduction starts only when backward is nearly done")
+      as_in_trial(
+          report.at(cap, Confidence::check,
+                    "very large buckets: the reduction starts only when backward is nearly done"),
+          "one-huge-bucket")
           .help = "The default is 25 MiB; tune it by a sweep.";
     }
   }

@@ -75,6 +75,7 @@ void check_hand_splits(const Program& program, bool torch_seeded, bool numpy_see
                   "the split is random and no seed is set" + whose +
                       ": ranks draw different splits, and what one trains on another validates on");
     finding.severity = Severity::warning;
+    as_in_trial(finding, "different-split");
     finding.help = "Draw the order from a generator of its own with a fixed seed.";
     return;
   }
@@ -124,6 +125,7 @@ void check_rank_seeding(const Program& program, Report& report) {
                                 ": ranks draw different splits, and what one trains on another "
                                 "validates on");
     finding.severity = Severity::warning;
+    as_in_trial(finding, "different-split");
     finding.help =
         "Pass generator=torch.Generator().manual_seed(0) (random_state=0 for train_test_split).";
   };

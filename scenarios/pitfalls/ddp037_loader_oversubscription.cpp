@@ -20,9 +20,10 @@ void check_loader_oversubscription(const Program& program, Report& report) {
       const Value value = program.evaluate(workers);
       if (!workers || (value.is_integer() && value.integer == 0 && !value.is_default)) {
         if (!workers && loader.has_splat()) continue;
-        Finding& finding =
+        Finding& finding = as_in_trial(
             report.at(workers ? workers : loader.ref(), Confidence::check,
-                      "the loader has no worker processes: the GPU waits while a batch is made");
+                      "the loader has no worker processes: the GPU waits while a batch is made"),
+            "too-few");
         finding.severity = Severity::info;
         finding.help =
             "Set num_workers to the cores divided by the ranks of the node, and pin_memory=True.";
@@ -31,11 +32,12 @@ void check_loader_oversubscription(const Program& program, Report& report) {
       for (const auto& launch : program.launches()) {
         const auto ranks = launch.processes_per_node();
         if (!ranks || !value.is_integer() || *ranks * value.integer <= kManyWorkers) continue;
-        Finding& finding = report.at(workers, Confidence::check,
-                                     std::to_string(value.integer) + " workers in each of " +
-                                         std::to_string(*ranks) +
-                                         " processes: " + std::to_string(*ranks * value.integer) +
-                                         " loader processes on a node");
+        Finding& finding = as_in_trial(
+            report.at(workers, Confidence::check,
+                      std::to_string(value.integer) + " workers in each of " +
+                          std::to_string(*ranks) + (*ranks == 1 ? " process: " : " processes: ") +
+                          std::to_string(*ranks * value.integer) + " loader processes on a node"),
+            "too-many");
         finding.severity = Severity::info;
         finding.help = "Divide the cores of the node by its ranks.";
         break;

@@ -20,9 +20,10 @@ void check_batchnorm_not_synchronised(const Program& program, Report& report) {
       for (const CallRef& loader : loaders_of(program, loop.iterable)) {
         const auto batch = program.integer(loader.argument(1, "batch_size"));
         if (!batch || *batch > kSmallBatch) continue;
-        report
-            .at(loader.argument(1, "batch_size"), Confidence::check,
-                "BatchNorm sees " + std::to_string(*batch) + " samples on each rank")
+        as_in_trial(report.at(loader.argument(1, "batch_size"), Confidence::check,
+                              "BatchNorm sees " + std::to_string(*batch) +
+                                  (*batch == 1 ? " sample" : " samples") + " on each rank"),
+                    "local-statistics")
             .help =
             "Use SyncBatchNorm.convert_sync_batchnorm(model) before wrapping, or GroupNorm.";
       }

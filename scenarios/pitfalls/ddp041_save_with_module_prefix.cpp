@@ -305,10 +305,11 @@ bool takes_prefix_off(const Program& program, Ref state) {
 // model = DataParallel(model), and model.load_state_dict(checkpoint["model"]) below it.
 void check_bare_state_into_wrapper(const Program& program, Report& report) {
   for (const CallRef& load : loads_of_bare_states(program))
-    report
-        .at(load.ref(), Confidence::likely,
+    in_no_trial(
+        report.at(
+            load.ref(), Confidence::likely,
             "the checkpoint holds model.module.state_dict(), and the wrapper looks for keys that "
-            "begin with 'module.': it finds missing and unexpected keys")
+            "begin with 'module.': it finds missing and unexpected keys"))
         .help =
         "Load into " + std::string(load.receiver().text()) + ".module, or before it is wrapped.";
 }
@@ -325,10 +326,11 @@ void check_bare_keys_into_wrapper(const Program& program, Report& report) {
     if (wrap == nullptr || !only_runs_before(program, wrap->call.ref(), load.ref()) ||
         !takes_prefix_off(program, state))
       continue;
-    report
-        .at(load.ref(), Confidence::likely,
+    in_no_trial(
+        report.at(
+            load.ref(), Confidence::likely,
             "'module.' is taken off the keys here, and those of the wrapper begin with it: it "
-            "finds missing and unexpected keys")
+            "finds missing and unexpected keys"))
         .help = "Load into " + std::string(object.text()) + ".module.";
   }
 }

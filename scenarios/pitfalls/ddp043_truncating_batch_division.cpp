@@ -148,10 +148,11 @@ void check_truncating_batch_division(const Program& program, Report& report) {
     if (total && parts && *parts > 0 && *total % *parts == 0) return;
     if (remainder_is_checked(program) || remainder_is_seen(where)) return;
     if (is_zero_on_two_ranks(program, batch, where)) {
-      report
-          .at(where, Confidence::likely,
+      in_no_trial(
+          report.at(
+              where, Confidence::likely,
               "a batch of 1 is divided by the number of ranks: each gets a batch of 0 where there "
-              "are two or more")
+              "are two or more"))
           .help = "Take it as the batch of one rank, or ask for at least one sample of each.";
       return;
     }

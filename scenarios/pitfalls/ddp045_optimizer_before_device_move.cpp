@@ -287,6 +287,8 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
               move.ref(), Confidence::likely,
               "the model moves to its device after the optimizer was built from its parameters");
           finding.help = "Move the model first, then build the optimizer.";
+          // The trial's move replaces the parameters, as XLA's; that to a GPU swaps their data.
+          if (!program.imports("torch_xla")) in_no_trial(finding);
           if (is_built_on_cpu(program, model) && loads_states_between(program, optimizer, move)) {
             finding.message =
                 "the optimizer's states are loaded before the model moves to its device: they stay "

@@ -197,6 +197,8 @@ void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
       finding.help = "Use a multiple of " + std::to_string(*gpus) +
                      " as batch size, and drop_last=True for training.";
       finding.evidence.emplace_back("shards", list);
+      finding.evidence.emplace_back("batch_size", std::to_string(batch.integer));
+      finding.evidence.emplace_back("gpus", std::to_string(*gpus));
     }
   }
 }

@@ -17,10 +17,10 @@ void check_rnn_under_dataparallel(const Program& program, Report& report) {
     if (call.keyword("total_length") || call.positional(3)) continue;
     const ClassRef owner = program.enclosing_class(call.ref());
     if (!owner || std::find(classes.begin(), classes.end(), owner) == classes.end()) continue;
-    Finding& finding =
+    Finding& finding = in_no_trial(
         report.at(call.ref(), Confidence::certain,
                   "pad_packed_sequence without total_length under DataParallel: every replica pads "
-                  "to its own longest sequence, and gathering them fails");
+                  "to its own longest sequence, and gathering them fails"));
     finding.help = "Pass total_length=x.size(1), taken from the padded input.";
   }
   for (const auto& forward : program.forward_calls()) {

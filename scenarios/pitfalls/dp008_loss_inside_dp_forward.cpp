@@ -115,10 +115,12 @@ void check_added_outputs(const Program& program, const CallRef& backward, Report
     added = added || (adds && adds_output(program, value));
   }
   if (!added) return;
-  report
-      .at(backward.ref(), Confidence::likely,
+  as_in_trial(
+      report.at(
+          backward.ref(), Confidence::likely,
           "a part of this loss comes out of DataParallel, which gives one value for each GPU: the "
-          "sum is a vector, and backward() raises RuntimeError")
+          "sum is a vector, and backward() raises RuntimeError"),
+      "vector")
       .help = "Average the part before it is added: loss += losses[0].mean().";
 }
 
@@ -206,16 +208,19 @@ void check_loss_inside_dp_forward(const Program& program, Report& report) {
                   "each GPU, and backward() raises RuntimeError");
         finding.help =
             "Average it first: loss = loss.mean(); it is exact when all shards are equal.";
+        as_in_trial(finding, summed ? "summed" : "vector");
         if (!summed)
           replace(backward.receiver(), std::string(loss.text()) + ".mean()",
                   "Average the shards' losses", finding);
       }
     }
     if (!told && !summed && is_gathered(program, backward))
-      report
-          .at(backward.ref(), Confidence::likely,
+      as_in_trial(
+          report.at(
+              backward.ref(), Confidence::likely,
               "this comes out of DataParallel as it is, with one value for each GPU at least, and "
-              "backward() asks for a single one: RuntimeError on several GPUs")
+              "backward() asks for a single one: RuntimeError on several GPUs"),
+          "vector")
           .help = "Average it first: loss = loss.mean(); it is exact when all shards are equal.";
   }
 }

@@ -29,11 +29,12 @@ void check_primary_gpu_imbalance(const Program& program, Report& report) {
                                       forward.wrap->kind == Wrapper::data_parallel);
         if (!gathered) continue;
       }
-      report
-          .at(call.ref(), Confidence::check,
-              "the loss is computed on outputs gathered on the first GPU: with large outputs it "
-              "runs out of memory while the others have room")
-          .severity = Severity::info;
+      Finding& finding = report.at(
+          call.ref(), Confidence::check,
+          "the loss is computed on outputs gathered on the first GPU: with large outputs it "
+          "runs out of memory while the others have room");
+      finding.severity = Severity::info;
+      finding.help = "Use DistributedDataParallel; or return the loss from forward and average it.";
       return;
     }
   }

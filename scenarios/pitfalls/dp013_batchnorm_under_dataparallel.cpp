@@ -49,11 +49,12 @@ void check_batchnorm_under_dataparallel(const Program& program, Report& report) 
         if (call.module->qualified(call.call->function).starts_with("apex.") ||
             is_left_out(program, call.ref()) || is_for_process_groups(program, call.ref()))
           continue;
-        report
-            .at(call.ref(), Confidence::certain,
-                "SyncBatchNorm has no effect under DataParallel: without a process group it is "
-                "plain BatchNorm, with statistics of each shard alone")
-            .severity = Severity::error;
+        Finding& finding = in_no_trial(report.at(
+            call.ref(), Confidence::certain,
+            "SyncBatchNorm has no effect under DataParallel: without a process group it is "
+            "plain BatchNorm, with statistics of each shard alone"));
+        finding.severity = Severity::error;
+        finding.help = "Use DistributedDataParallel, or GroupNorm in its place.";
       }
   }
   for (const Wrap& wrap : program.wraps()) {
@@ -63,13 +64,17 @@ void check_batchnorm_under_dataparallel(const Program& program, Report& report) 
       continue;
     for (const CallRef& loader : program.calls(Api::data_loader)) {
       const auto batch = program.integer(loader.argument(1, "batch_size"));
-      const auto shard = batch.value_or(0) / static_cast<std::int64_t>(ids.size());
-      if (!batch || shard >= kSmallShard || is_evaluation_loader(program, loader)) continue;
-      report
-          .at(loader.argument(1, "batch_size"), Confidence::check,
-              "BatchNorm sees " + std::to_string(shard) + " samples on each GPU, not " +
-                  std::to_string(*batch))
-          .severity = Severity::info;
+      // One sample goes to one GPU, which sees the whole batch.
+      const std::int64_t shard =
+          std::max<std::int64_t>(1, batch.value_or(0) / static_cast<std::int64_t>(ids.size()));
+      if (!batch || *batch < 2 || shard >= kSmallShard || is_evaluation_loader(program, loader))
+        continue;
+      Finding& finding = report.at(loader.argument(1, "batch_size"), Confidence::check,
+                                   "BatchNorm sees " + std::to_string(shard) +
+                                       (shard == 1 ? " sample" : " samples") +
+                                       " on each GPU, not " + std::to_string(*batch));
+      finding.severity = Severity::info;
+      finding.help = "Use DistributedDataParallel with convert_sync_batchnorm(), or GroupNorm.";
     }
   }
 }

@@ -64,10 +64,11 @@ void check_forgotten_meters(const Program& program, Ref loop,
       for (NodeId at = body.node; at < tree[body.node].last; ++at) {
         if (tree[at].kind != Kind::return_statement || !facts::contains(tree.text(at), name + "."))
           continue;
-        report
-            .at(body.with(at), Confidence::likely,
-                "'" + name + "' is that of one rank's part of the data: '" +
-                    std::string(reduced.front()) + "' beside it is reduced and it is not")
+        as_in_trial(
+            report.at(body.with(at), Confidence::likely,
+                      "'" + name + "' is that of one rank's part of the data: '" +
+                          std::string(reduced.front()) + "' beside it is reduced and it is not"),
+            "best-checkpoint")
             .help = "Call " + name + "." + std::string(method.function->name) + "() too.";
         return;
       }

@@ -1,7 +1,6 @@
 #include "scenarios/pitfalls/laboratory_costs.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace bench::pitfalls {
 namespace {
@@ -15,21 +14,19 @@ std::string_view take(std::string_view& text, char separator) {
 
 }  // namespace
 
-std::string laboratory_cost(std::string_view rule_name) {
-  constexpr int kMostForms = 3;  // a finding is a few lines; `bench explain` has the rest
-  std::string out;
-  int forms = 0;
+std::string laboratory_cost(std::string_view rule_name, std::string_view form) {
+  std::string_view cost;
   std::string_view rows = laboratory_costs_csv();
   while (!rows.empty()) {
     std::string_view row = take(rows, '\n');
     if (take(row, ';') != rule_name) continue;
-    const std::string_view form = take(row, ';');
-    if (++forms > kMostForms) break;
-    out += out.empty() ? "laboratory: " : "; ";
-    out += row;
-    if (!form.empty()) out += " (" + std::string(form) + ")";
+    const std::string_view of = take(row, ';');
+    if (!form.empty() && of != form) continue;
+    if (!cost.empty() && cost != row) return {};  // the trials are of different mistakes
+    cost = row;
   }
-  return out;
+  if (cost.empty()) return {};
+  return "laboratory: " + std::string(cost) + (form.empty() ? "" : " (" + std::string(form) + ")");
 }
 
 }  // namespace bench::pitfalls

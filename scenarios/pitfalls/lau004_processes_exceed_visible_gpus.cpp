@@ -41,7 +41,8 @@ void check_processes_exceed_visible_gpus(const Program& program, Report& report)
           .at_word(launch.file, flag == launch.flags.end() ? launch.command : flag->second,
                    Confidence::certain,
                    std::to_string(*ranks) + " processes for " + std::to_string(*visible) +
-                       " visible GPUs: CUDA error, invalid device ordinal")
+                       (*visible == 1 ? " visible GPU" : " visible GPUs") +
+                       ": CUDA error, invalid device ordinal")
           .help = "Make them equal: --nproc-per-node=gpu counts the visible GPUs.";
     }
     const bool torch =
@@ -64,7 +65,8 @@ void check_processes_exceed_visible_gpus(const Program& program, Report& report)
       report
           .at(count, Confidence::certain,
               std::to_string(value.integer) + " processes for " + std::to_string(*visible) +
-                  " visible GPUs: CUDA error, invalid device ordinal")
+                  (*visible == 1 ? " visible GPU" : " visible GPUs") +
+                  ": CUDA error, invalid device ordinal")
           .help = "Use torch.cuda.device_count().";
   }
   check_spawn_for_all_nodes(program, report);

@@ -209,9 +209,10 @@ void check_rendezvous_misconfigured(const Program& program, Report& report) {
         std::any_of(launch.script_arguments.begin(), launch.script_arguments.end(),
                     [](const LaunchWord& each) { return each.text == "&"; });
     if (!fresh && background)
-      report
-          .at_word(launch.file, launch.flags.at("master-port"), Confidence::likely,
-                   "two jobs of this script use one port: the second cannot listen on it")
+      as_in_trial(
+          report.at_word(launch.file, launch.flags.at("master-port"), Confidence::likely,
+                         "two jobs of this script use one port: the second cannot listen on it"),
+          "port-in-use")
           .help = "Give each job a port of its own, or use --standalone.";
   }
 }

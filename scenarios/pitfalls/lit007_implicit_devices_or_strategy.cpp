@@ -11,10 +11,12 @@ void check_implicit_devices_or_strategy(const Program& program, Report& report) 
     const auto* strategy = use.find("strategy");
     if (program.is_notebook() && strategy && strategy->value.is_string() &&
         strategy->value.string == "ddp") {
-      trainer::flag(report, *strategy, Confidence::certain,
-                    "strategy=\"ddp\" starts the script again for each rank, which a notebook "
-                    "cannot: MisconfigurationException")
-          .severity = Severity::error;
+      Finding& finding =
+          trainer::flag(report, *strategy, Confidence::certain,
+                        "strategy=\"ddp\" starts the script again for each rank, which a notebook "
+                        "cannot: MisconfigurationException");
+      finding.severity = Severity::error;
+      finding.help = "Use strategy=\"ddp_notebook\", or run it as a script.";
       continue;
     }
     if (!use.call || use.has_more || use.find("fast_dev_run")) continue;

@@ -248,6 +248,13 @@ Ref given_to_batches(const Program& program, const diagnose::TrainingLoop& loop)
 
 }  // namespace
 
+void note_sampler(const CallRef& sampler, Finding& finding) {
+  const std::string& file = sampler.module->path();
+  if (file != finding.file) finding.evidence.emplace_back("sampler_file", file);
+  finding.evidence.emplace_back("sampler_line",
+                                std::to_string(sampler.module->tree().line_of(sampler.call->node)));
+}
+
 void fix_set_epoch(const Program& program, const diagnose::TrainingLoop& loop,
                    const CallRef& loader, const CallRef& sampler, Finding& finding) {
   if (loop.epochs.kind() != Kind::for_statement) return;

@@ -30,6 +30,9 @@ bool is_evaluation_loop(const Program& program, Ref loop);
 // Number of rounds of `for epoch in range(n)`, when it is a literal.
 std::optional<std::int64_t> epoch_count(const Program& program, Ref loop);
 
+// Evidence: the line on which the sampler is made, and the file where it is another.
+void note_sampler(const CallRef& sampler, Finding& finding);
+
 // Adds sampler.set_epoch(epoch) as the first statement of the epoch loop, where names allow it.
 void fix_set_epoch(const Program& program, const diagnose::TrainingLoop& loop,
                    const CallRef& loader, const CallRef& sampler, Finding& finding);

@@ -168,9 +168,10 @@ class CopiesIn {
     for (const CallRef& call : calls_)
       if (call.positional(0))
         if (const ReducedCopy* copy = own_at(call.positional(0).text(), call.ref());
-            copy != nullptr && ((call.call->name == "step" && is_plateau_step(program_, call)) ||
-                                is_early_stop(program_, call)))
-          tell(call.ref(), *copy, report);
+            copy != nullptr && call.call->name == "step" && is_plateau_step(program_, call))
+          tell(call.ref(), *copy, "plateau", report);
+        else if (copy != nullptr && is_early_stop(program_, call))
+          tell(call.ref(), *copy, "early-stop", report);
   }
 
  private:
@@ -256,7 +257,7 @@ class CopiesIn {
       for (const auto& [own, best] : {std::pair(left, right), std::pair(right, left)})
         if (const ReducedCopy* copy = own_at(own.text(), test);
             copy != nullptr && keeps(test, best.text(), own.text())) {
-          tell(test, *copy, report);
+          tell(test, *copy, "best-checkpoint", report);
           return;
         }
     }
@@ -281,7 +282,8 @@ class CopiesIn {
     const std::string_view target = at.child(Field::left).text();
     const Ref own = first.text() == target ? second : second.text() == target ? first : Ref{};
     if (!own) return;
-    if (const ReducedCopy* copy = own_at(own.text(), at)) tell(at, *copy, report);
+    if (const ReducedCopy* copy = own_at(own.text(), at))
+      tell(at, *copy, "best-checkpoint", report);
   }
 
   // The copy that the name is reduced into, where at `use` the name still is the rank's own.
@@ -316,13 +318,15 @@ class CopiesIn {
     return figure;
   }
 
-  static void tell(Ref at, const ReducedCopy& copy, Report& report) {
-    report
-        .at(at, Confidence::likely,
+  static void tell(Ref at, const ReducedCopy& copy, std::string_view trial, Report& report) {
+    as_in_trial(
+        report.at(
+            at, Confidence::likely,
             "'" + copy.own +
                 "' is that of one rank's part of the data, and decides: what it is reduced into "
                 "is '" +
-                copy.reduced + "'")
+                copy.reduced + "'"),
+        trial)
         .help = "Decide by '" + copy.reduced + "'.";
   }
 

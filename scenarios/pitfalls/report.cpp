@@ -23,6 +23,13 @@ Finding& Report::add(Confidence confidence, std::string message) {
   return out_.back();
 }
 
+Finding& as_in_trial(Finding& finding, std::string_view form) {
+  finding.trial = form;
+  return finding;
+}
+
+Finding& in_no_trial(Finding& finding) { return as_in_trial(finding, diagnose::kNoTrial); }
+
 void tell_as_note(Finding& finding) {
   finding.severity = Severity::info;
   finding.confidence = Confidence::check;

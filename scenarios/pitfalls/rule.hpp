@@ -36,6 +36,11 @@ void tell_as_note(Finding& finding);
 // The same, with the reason in its text; an empty reason changes nothing.
 void tell_as_note(Finding& finding, const std::string& reason);
 
+// The mistake is that of the laboratory's trial of this form, whose figure is its cost; or no trial
+// makes it, whatever the rule's trials cost. Nothing need be said where all trials of a rule agree.
+Finding& as_in_trial(Finding& finding, std::string_view form);
+Finding& in_no_trial(Finding& finding);
+
 // Takes what one rule reports about one program.
 class Report {
  public:

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <sstream>
+#include <tuple>
 
 namespace bench::diagnose {
 namespace {
@@ -77,6 +78,14 @@ TEST(Workload, IsReadFromLiteralsDefaultsAndLaunchLines) {
   EXPECT_EQ(workload(kAccumulation, {}, 2).gpus, 2);
 }
 
+// The models of these names, wrapped.
+std::string wrapping(const std::string& text, const std::string& names) {
+  std::string out = "import torch\n" + text;
+  for (const char name : names)
+    out += std::string("torch.nn.parallel.DistributedDataParallel(") + name + ")\n";
+  return out;
+}
+
 TEST(Workload, KnowsTheWaysModelsAreBuilt) {
   const std::pair<const char*, const char*> rows[] = {
       {"import torchvision\nm = torchvision.models.resnet34(weights=None)\n", "resnet34"},
@@ -86,11 +95,81 @@ TEST(Workload, KnowsTheWaysModelsAreBuilt) {
       {"import torch\nm = torch.hub.load('pytorch/vision', 'resnet101')\n", "resnet101"},
       {"from torchvision import models\nm = models.get_model('mobilenet_v2')\n", "mobilenet_v2"},
       {"from mine import resnet50\nm = resnet50()\n", ""},
-      {"from torchvision import models\nm = models.resnet18()\nn = models.resnet50()\n", ""},
       {"from torchvision import models\nm = models.alexnet()\n", ""},
       {"from torchvision import models\nm = getattr(models, name)()\n", ""},
   };
-  for (const auto& [text, model] : rows) EXPECT_EQ(workload(text).model, model) << text;
+  for (const auto& [text, model] : rows)
+    EXPECT_EQ(workload(wrapping(text, "m")).model, model) << text;
+  const std::string two =
+      "from torchvision import models\nm = models.resnet18()\nn = models.resnet50()\n";
+  EXPECT_EQ(workload(wrapping(two, "m")).model, "resnet18");
+  EXPECT_EQ(workload(wrapping(two, "mn")).model, "");
+  EXPECT_EQ(workload(two).model, "") << "none is wrapped";
+}
+
+const char* const kClasses =
+    "import torch.nn as nn\n"
+    "import torchvision.models as models\n"
+    "class Own(nn.Module):\n"
+    "    def __init__(self):\n"
+    "        self.body = nn.Conv2d(3, 3, 3)\n"
+    "class Around(nn.Module):\n"
+    "    def __init__(self):\n"
+    "        self.body = models.resnet34()\n"
+    "        self.head = nn.Linear(1000, 2)\n"
+    "class Outer(nn.Module):\n"
+    "    def __init__(self, body=None):\n"
+    "        self.body = Around()\n"
+    "class Mixed(nn.Module):\n"
+    "    def __init__(self):\n"
+    "        self.body = models.resnet34()\n"
+    "        self.neck = Own()\n"
+    "class Given(nn.Module):\n"
+    "    def __init__(self, body):\n"
+    "        self.body = body\n"
+    "class Frozen(nn.Module):\n"
+    "    def __init__(self):\n"
+    "        self.loss = models.vgg16()\n"
+    "        self.loss.requires_grad_(False)\n";
+
+TEST(Workload, IsOfTheModelThatIsWrapped) {
+  const std::tuple<const char*, const char*, const char*> rows[] = {
+      {"m = Own()\nteacher = models.resnet152().eval()\n", "", "Own"},
+      {"m = Around()\n", "resnet34", ""},
+      {"m = Outer()\n", "resnet34", ""},
+      {"m = Mixed()\n", "", "Mixed"},
+      {"m = Given(models.resnet50())\n", "resnet50", ""},
+      {"m = Given(Own())\n", "", "Given"},
+      {"m = Frozen()\n", "", "Frozen"},
+      {"m = models.resnet50().cuda()\nteacher = Own()\n", "resnet50", ""},
+      {"m = build()\nteacher = models.resnet50()\n", "", ""},
+      {"m = models.resnet50() if big else Own()\n", "", ""},
+  };
+  for (const auto& [text, model, own] : rows) {
+    const Workload work = workload(wrapping(std::string(kClasses) + text, "m"));
+    EXPECT_EQ(work.model, model) << text;
+    EXPECT_EQ(work.own_class, own) << text;
+  }
+}
+
+TEST(Workload, CountsTheGpusThatAreSaid) {
+  const std::string ids = kDataParallel;  // of four
+  std::string open = kDataParallel;
+  open.replace(open.find(", device_ids=[0, 1, 2, 3]"), 25, "");
+  EXPECT_EQ(workload(ids, "python train.py").gpus, 4);
+  EXPECT_EQ(workload(ids, "CUDA_VISIBLE_DEVICES=0,1,2,3,4 python train.py").gpus, 4);
+  EXPECT_EQ(workload(ids, "python train.py", 8).gpus, 8);
+  EXPECT_EQ(workload(open, "python train.py").gpus, 0) << "it takes all that there are";
+  EXPECT_EQ(workload(open, "CUDA_VISIBLE_DEVICES=0,1 python train.py").gpus, 2);
+  EXPECT_EQ(workload(open, "CUDA_VISIBLE_DEVICES=0 python train.py").gpus, 1);
+  const std::string spawn =
+      "import torch.multiprocessing as mp\nmp.spawn(work, nprocs=4, args=())\n";
+  EXPECT_EQ(workload(spawn, "python train.py").gpus, 4);
+  EXPECT_EQ(workload(kAccumulation,
+                     "CUDA_VISIBLE_DEVICES=0,1,2 torchrun --nproc_per_node=2 "
+                     "train.py")
+                .gpus,
+            2);
 }
 
 TEST(Workload, IsNotKnownWhereLoadersDiffer) {
@@ -168,6 +247,37 @@ TEST(Cost, StandsInEveryFormat) {
   const auto& properties = sarif["runs"][0]["results"][0]["properties"];
   EXPECT_NE(properties["cost"].get<std::string>().find(cost), std::string::npos);
   EXPECT_EQ(properties["model"], "resnet18");
+}
+
+TEST(LaboratoryCosts, AreOfTheMistakeThatIsFound) {
+  using pitfalls::laboratory_cost;
+  const std::string few = laboratory_cost("loader-oversubscription", "too-few");
+  EXPECT_NE(few.find("waiting for samples"), std::string::npos);
+  EXPECT_NE(few.find("(too-few)"), std::string::npos);
+  EXPECT_EQ(laboratory_cost("loader-oversubscription"), "") << "its trials contradict each other";
+  EXPECT_EQ(laboratory_cost("loader-oversubscription", kNoTrial), "");
+  EXPECT_EQ(laboratory_cost("data-not-sharded", kNoTrial), "");
+  EXPECT_EQ(laboratory_cost("rank-conditional-collective"),
+            "laboratory: hung until it was stopped after 5 s, where NCCL waits for 10 minutes by "
+            "default")
+      << "all trials of the rule agree";
+}
+
+TEST(LaboratoryCosts, AreLeftOutWhereNoTrialMakesTheMistake) {
+  const std::string moved =
+      "import torch\n"
+      "model = torch.nn.Linear(8, 8)\n"
+      "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+      "model.to('cuda')\n"
+      "for x in data:\n"
+      "    model(x).sum().backward()\n"
+      "    optimizer.step()\n";
+  const auto on_gpu = findings_of(moved, "DDP045");
+  ASSERT_EQ(on_gpu.size(), 1U);
+  EXPECT_EQ(evidence(on_gpu[0], "cost"), "");
+  const auto on_xla = findings_of("import torch_xla\n" + moved, "DDP045");
+  ASSERT_EQ(on_xla.size(), 1U);
+  EXPECT_NE(evidence(on_xla[0], "cost").find("without effect"), std::string::npos);
 }
 
 TEST(LaboratoryCosts, NameTrialsThatThereAre) {

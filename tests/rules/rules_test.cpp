@@ -2,6 +2,7 @@
 // code as `bench diagnose`. With BENCH_UPDATE_GOLDEN=1 the finding blocks are rewritten.
 #include "diagnose/driver/diagnose.hpp"
 #include "diagnose/output/render.hpp"
+#include "scenarios/pitfalls/laboratory.hpp"
 #include "scenarios/pitfalls/page.hpp"
 #include "scenarios/pitfalls/registry.hpp"
 
@@ -92,6 +93,22 @@ TEST_P(RulePage, CasesGiveTheFindingsTheyShow) {
     if (!update) EXPECT_EQ(each.expected, outcome) << page_path(rule) << ": " << each.title;
   }
   if (update) update_page(rule, cases);
+}
+
+TEST_P(RulePage, FindingsSayWhatToDoAndNameTrialsThatThereAre) {
+  const Rule& rule = GetParam();
+  const auto trials = all_trials();
+  for (const PageCase& each : cases_of(read(page_path(rule))))
+    for (const Finding& finding :
+         diagnose::diagnose_texts(each.files, each.script, options_of(rule, each))) {
+      EXPECT_FALSE(finding.help.empty()) << page_path(rule) << ": " << each.title;
+      if (finding.trial.empty() || finding.trial == diagnose::kNoTrial) continue;
+      EXPECT_TRUE(std::any_of(trials.begin(), trials.end(),
+                              [&](const Trial& trial) {
+                                return trial.rule == rule.name && trial.form == finding.trial;
+                              }))
+          << finding.trial << ": " << page_path(rule) << ": " << each.title;
+    }
 }
 
 TEST_P(RulePage, HasTheHeadingsAndEnoughCases) {
