@@ -55,6 +55,7 @@ class Models {
     const auto sources = program_.module_sources(expression);
     bool known = !sources.empty();
     for (const Source& source : sources) {
+      if (program_.wrap_made_by(source.ref) != nullptr) continue;  // counts by what it wraps
       const CallRef call = program_.as_call(source.ref);
       known = known && call && source.how == Source::How::value && add_built(call);
     }

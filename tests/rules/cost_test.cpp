@@ -150,6 +150,11 @@ TEST(Workload, IsOfTheModelThatIsWrapped) {
     EXPECT_EQ(work.model, model) << text;
     EXPECT_EQ(work.own_class, own) << text;
   }
+  const std::string either =
+      "if distributed:\n    m = torch.nn.parallel.DistributedDataParallel(m)\n"
+      "elif several:\n    m = nn.DataParallel(m)\n";
+  EXPECT_EQ(workload("import torch\n" + std::string(kClasses) + "m = Own()\n" + either).own_class,
+            "Own");
 }
 
 TEST(Workload, CountsTheGpusThatAreSaid) {
