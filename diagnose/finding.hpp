@@ -49,6 +49,9 @@ struct Fix {
   std::vector<Edit> edits;
 };
 
+// The file of findings on the command that --launch gives, which stands in none.
+inline constexpr std::string_view kLaunchOption = "<launch>";
+
 struct Finding {
   std::string rule;  // id
   std::string name;

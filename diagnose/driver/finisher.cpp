@@ -33,16 +33,31 @@ std::vector<Finding> Finisher::finish(const Program& program, std::vector<Findin
     const Module* module = module_at(program, finding.file);
     if (module != nullptr && module->tree().size() > 1) {
       finding.excerpt = module->tree().line_text(finding.line);
-    } else if (finding.file != "<launch>") {
+    } else if (finding.file != kLaunchOption) {
       finding.excerpt = line_of_file(finding.file, finding.line);
     }
-    if (is_silenced(finding.excerpt, finding)) continue;
+    if (is_silenced(finding.excerpt, finding) || is_silenced_beside(finding)) continue;
     locate(program, finding);
     if (finding.file.ends_with(".ipynb")) map_notebook(finding);
     kept.push_back(std::move(finding));
   }
   attach_costs(program, kept);
   return kept;
+}
+
+// A shell command that goes on over several lines has no room for a comment but behind its last
+// line, and above its first.
+bool Finisher::is_silenced_beside(const Finding& finding) const {
+  if (type_of(finding.file) != FileType::shell) return false;
+  const auto goes_on = [&](std::uint32_t line) {
+    return line > 0 && line_of_file(finding.file, line).ends_with('\\');
+  };
+  std::uint32_t first = finding.line;
+  std::uint32_t last = finding.line;
+  while (goes_on(first - 1)) --first;
+  while (goes_on(last)) ++last;
+  return is_silenced(line_of_file(finding.file, last), finding) ||
+         (first > 1 && is_silenced(line_of_file(finding.file, first - 1), finding));
 }
 
 std::string Finisher::line_of_file(const std::string& file, std::uint32_t line) const {
