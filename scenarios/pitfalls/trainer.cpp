@@ -94,8 +94,8 @@ bool names_version(std::string_view text) {
 }
 
 // if LIGHTNING_VERSION < 2: the script knows that versions differ.
-bool is_for_one_version(const Program& program, const CallRef& call) {
-  return program.under(call.ref(), [](Ref condition, bool) {
+bool is_for_one_version(const Program& program, Ref node) {
+  return program.under(node, [](Ref condition, bool) {
     const std::string text = facts::lowered(condition.text());
     return facts::contains(text, "version") ||
            (facts::contains(text, "lightning") && names_version(text));
@@ -107,7 +107,7 @@ bool is_for_one_version(const Program& program, const CallRef& call) {
 std::vector<Use> uses(const Program& program) {
   std::vector<Use> out;
   for (const CallRef& call : program.calls(Api::lightning_trainer))
-    if (!is_for_one_version(program, call)) out.push_back(use_of(program, call));
+    if (!is_for_one_version(program, call.ref())) out.push_back(use_of(program, call));
   for (const CallRef& call : program.calls_named("from_argparse_args")) {
     const Ref receiver = call.receiver();
     if (receiver && receiver.module->api(receiver.node) == Api::lightning_trainer) {
@@ -122,6 +122,18 @@ std::vector<Use> uses(const Program& program) {
     if (out.empty() || entry.parent() != parent) out.emplace_back();
     parent = entry.parent();
     out.back().arguments.push_back({std::string(entry.key()), entry.value, {}, &entry});
+  }
+  return out;
+}
+
+std::vector<Value> choices(const Program& program, const Argument& argument) {
+  if (argument.value.known()) return {argument.value};
+  std::vector<Value> out;
+  if (argument.entry != nullptr) return out;
+  for (const Source& source : program.sources(argument.node)) {
+    if (source.how != Source::How::value) continue;
+    if (is_for_one_version(program, source.ref)) return {};
+    if (Value value = program.evaluate(source.ref); value.known()) out.push_back(std::move(value));
   }
   return out;
 }
