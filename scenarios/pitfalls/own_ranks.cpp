@@ -41,11 +41,13 @@ bool takes_ddp_by_itself(const Program& program, const trainer::Use& use) {
                           "progress_bar_refresh_rate", "weights_summary", "checkpoint_callback",
                           "amp_backend", "replace_sampler_ddp", "distributed_backend"})
     if (use.find(old)) return false;
-  if (accelerator == nullptr || !accelerator->node) return false;
-  const std::string kind = facts::lowered(accelerator->node.text());
+  // The package `lightning` came with Lightning 2, whose accelerator is "auto" where none is named.
+  if (accelerator == nullptr ? !program.imports("lightning") : !accelerator->node) return false;
+  const std::string kind =
+      accelerator == nullptr ? std::string() : facts::lowered(accelerator->node.text());
   for (const char* other : {"cpu", "tpu", "mps", "hpu"})
     if (facts::contains(kind, other)) return false;
-  if (devices->value.is_integer()) return devices->value.integer != 1;
+  if (devices->value.is_integer() && !devices->value.is_default) return devices->value.integer != 1;
   using diagnose::Kind;
   const Kind written = devices->node.kind();
   return written == Kind::list ? facts::contains(devices->node.text(), ",")
