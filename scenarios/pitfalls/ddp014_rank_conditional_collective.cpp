@@ -102,8 +102,11 @@ bool is_left_before(const Program& program, const CallRef& collective, const Cal
          });
 }
 
-// One of several calls of such a helper stands under a test of the rank, and none answers it.
-std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collective) {
+// One of several calls of such a helper, or of one that always calls it, stands under a test of the
+// rank, and none answers it.
+std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collective,
+                                  int depth = 0) {
+  constexpr int kHelpers = 3;
   std::vector<CallRef> out;
   const auto helper = program.enclosing_function(collective.ref());
   if (!helper || !always_calls(program, collective)) return out;
@@ -118,6 +121,8 @@ std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collect
     return out;
   for (const CallRef& site : sites) {
     const RankTest mine = program.guarded_by_rank(site.ref());
+    if (mine == RankTest::none && depth < kHelpers && program.enclosing_function(site.ref()))
+      for (const CallRef& further : lonely_calls(program, site, depth + 1)) out.push_back(further);
     if (mine == RankTest::none || !program.rank_guard(site.ref()) ||
         is_joined_later(program, collective, site) || is_left_before(program, collective, site) ||
         facts::only_without_distribution(program, site.ref()))
