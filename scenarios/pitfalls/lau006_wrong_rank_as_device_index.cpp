@@ -127,7 +127,9 @@ Ref global_rank_in_map(const Program& program, Ref map) {
 }  // namespace
 
 void check_wrong_rank_as_device_index(const Program& program, Report& report) {
-  if (!facts::is_distributed(program)) return;
+  // horovodrun starts the ranks of several hosts as readily as those of one.
+  const bool by_horovod = program.uses(Api::hvd_init);
+  if (!by_horovod && !facts::is_distributed(program)) return;
   const auto flag = [&](Ref where) {
     if (!where) return false;
     Finding& finding = report.at(where, Confidence::likely,
@@ -136,11 +138,12 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
     if (facts::is_single_node(program) ||
         (names_its_cards(program) && !facts::expects_nodes(program) &&
          !facts::computes_global_rank(program)) ||
-        ((!facts::expects_nodes(program) || is_said_to_be_one_node(program)) &&
+        (!by_horovod && (!facts::expects_nodes(program) || is_said_to_be_one_node(program)) &&
          !tells_ranks_apart(program, where) && !facts::computes_global_rank(program)))
       finding.severity = Severity::info;
-    finding.help =
-        "Use the local rank: int(os.environ[\"LOCAL_RANK\"]), or rank % torch.cuda.device_count().";
+    finding.help = by_horovod ? "Use hvd.local_rank()."
+                              : "Use the local rank: int(os.environ[\"LOCAL_RANK\"]), or rank % "
+                                "torch.cuda.device_count().";
     return true;
   };
   for (const CallRef& call : program.calls(Api::set_device))
