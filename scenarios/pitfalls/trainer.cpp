@@ -30,6 +30,25 @@ void add_pairs(const Program& program, Ref dictionary, Use& use) {
   }
 }
 
+bool is_for_one_version(const Program& program, Ref node);
+
+// options["strategy"] = "dp" above **options, in the function that makes the Trainer.
+void add_items(const Program& program, Ref dictionary, Use& use) {
+  const Module& module = *dictionary.module;
+  if (dictionary.kind() != Kind::identifier) return;
+  for (const std::uint32_t index : module.item_defs_of(dictionary.text())) {
+    const auto& def = module.defs()[index];
+    const auto key = module.tree().string_value(module.tree().child(def.target, Field::subscript));
+    if (!key || def.kind != diagnose::DefKind::assign || def.value == kNoNode || def.element >= 0 ||
+        def.target > dictionary.node ||
+        module.function_of(def.target) != module.function_of(dictionary.node) ||
+        is_for_one_version(program, dictionary.with(def.target)))
+      continue;
+    const Ref value{&module, def.value};
+    use.arguments.push_back({*key, program.evaluate(value), value, nullptr});
+  }
+}
+
 Use use_of(const Program& program, const CallRef& call) {
   Use use;
   use.call = call;
@@ -42,6 +61,7 @@ Use use_of(const Program& program, const CallRef& call) {
       use.arguments.push_back({std::string(tree.text(tree.child(at, Field::name))),
                                program.evaluate(value), value, nullptr});
     } else if (tree[at].kind == Kind::dictionary_splat) {
+      add_items(program, {call.module, tree[at].first_child}, use);
       bool seen = false;
       for (const Source& source : program.sources({call.module, tree[at].first_child}))
         if (source.ref.kind() == Kind::dictionary) {
