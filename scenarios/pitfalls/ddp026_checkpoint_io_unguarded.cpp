@@ -204,11 +204,27 @@ void find_fetches(const Program& program, Report& report) {
   }
 }
 
-void find_directories(const Program& program, Report& report) {
+// on_train_start() of a Lightning module or callback, which every process of the Trainer runs.
+bool is_in_hook(const Program& program, Ref node) {
+  const auto method = program.enclosing_function(node);
+  const auto cls = program.enclosing_class(node);
+  if (!method || !cls ||
+      !(method.function->name.starts_with("on_") || method.function->name == "setup" ||
+        method.function->name.ends_with("_step")))
+    return false;
+  return program.derives_from(cls, Api::lightning_module) ||
+         program.derives_from(cls, Api::lightning_data_module) ||
+         std::any_of(cls.cls->bases.begin(), cls.cls->bases.end(), [&](diagnose::NodeId base) {
+           return facts::contains(cls.module->text(base), "Callback");
+         });
+}
+
+template <typename Accepts>
+void find_directories(const Program& program, const Accepts& accepts, Report& report) {
   for (const std::string_view name : {"mkdir", "makedirs"})
     for (const CallRef& make : program.calls_named(name)) {
       const Ref directory = directory_made(program, make);
-      if (!directory) continue;
+      if (!directory || !accepts(program, make.ref())) continue;
       const Ref exist_ok = make.argument(2, "exist_ok");
       if ((exist_ok && !program.is_literal_false(exist_ok)) ||
           program.guarded_by_rank(make.ref()) != RankTest::none)
@@ -245,11 +261,13 @@ void check_checkpoint_io_unguarded(const Program& program, Report& report) {
   if (own || program.uses(Api::accelerator)) find_loads_without_barrier(program, report);
   if (own) check_shared_removals(program, report);
   // Accelerate leaves files to the script, which every process runs from its first line.
-  if (!own && !accelerate_wraps(program)) return;
+  if (!own && has_lightning_ranks(program)) find_directories(program, is_in_hook, report);
+  if (!own && !accelerate_wraps(program) && !has_trainer_ranks(program)) return;
   find_downloads(program, report);
   find_downloads_of_one_rank(program, report);
   find_fetches(program, report);
-  find_directories(program, report);
+  find_directories(
+      program, [](const Program&, Ref) { return true; }, report);
 }
 
 }  // namespace bench::pitfalls

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/nodes_of_job.hpp"
+#include "scenarios/pitfalls/own_ranks.hpp"
 
 #include <algorithm>
 
@@ -129,7 +130,7 @@ Ref global_rank_in_map(const Program& program, Ref map) {
 void check_wrong_rank_as_device_index(const Program& program, Report& report) {
   // horovodrun starts the ranks of several hosts as readily as those of one.
   const bool by_horovod = program.uses(Api::hvd_init);
-  if (!by_horovod && !facts::is_distributed(program)) return;
+  if (!by_horovod && !facts::is_distributed(program) && !has_trainer_ranks(program)) return;
   const auto flag = [&](Ref where) {
     if (!where) return false;
     Finding& finding = report.at(where, Confidence::likely,
@@ -161,6 +162,12 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
     for (const CallRef& placed : facts::placements(program, wrap))
       if (flag(global_rank_in(program, placed.positional(0)))) return;
   }
+  // from_pretrained(name, device_map={"": rank})
+  for (const CallRef& load : program.calls_named("from_pretrained"))
+    if (const Ref map = load.keyword("device_map"))
+      for (const diagnose::Source& source : program.sources(map))
+        if (source.ref.kind() == Kind::dictionary && flag(global_rank_in_map(program, source.ref)))
+          return;
   // device = torch.device(f"cuda:{rank}") of a script that reads the local rank as well.
   for (const CallRef& device : program.calls(Api::torch_device))
     if (const Ref rank = global_rank_in(program, device.ref());

@@ -83,6 +83,14 @@ bool has_ranks_of_its_own(const Program& program) {
   return program.uses(diagnose::Api::ddp) || !program.imports("ray");
 }
 
+bool has_trainer_ranks(const Program& program) {
+  if (!program.uses(diagnose::Api::hf_trainer)) return false;
+  for (const char* word : {"WORLD_SIZE", "LOCAL_RANK", "is_world_process_zero",
+                           "ddp_find_unused_parameters", "is_main_process"})
+    if (program.mentions(word)) return true;
+  return false;
+}
+
 bool has_lightning_ranks(const Program& program) {
   const std::vector<trainer::Use> uses = trainer::uses(program);
   return std::any_of(uses.begin(), uses.end(), [&](const trainer::Use& use) {
