@@ -194,10 +194,18 @@ bool re_enters(const Program& program, const CallRef& arguments) {
   });
 }
 
+// True if ddp else None: set in the runs that count.
+bool may_be_true(const Program& program, Ref value) {
+  const auto sources = value ? program.sources(value) : std::vector<Source>{};
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    return source.how == Source::How::value && program.is_literal_true(source.ref);
+  });
+}
+
 void check_trainer_arguments(const Program& program, Report& report) {
   for (const CallRef& arguments : program.calls(Api::hf_training_arguments))
     if (program.is_literal_true(arguments.keyword("gradient_checkpointing")) &&
-        program.is_literal_true(arguments.keyword("ddp_find_unused_parameters")) &&
+        may_be_true(program, arguments.keyword("ddp_find_unused_parameters")) &&
         re_enters(program, arguments))
       report
           .at(arguments.keyword("gradient_checkpointing"), Confidence::likely,

@@ -24,9 +24,13 @@ bool gives_string(const Program& program, const CallRef& option) {
   return type.text() == "str" && !option.keyword("choices") && (!standard || all_digits(*standard));
 }
 
-// devices=str(n): a count that becomes a string on the way.
+// devices=str(n): a count that becomes a string on the way; os.environ.get("GPUS", "2") is one.
 bool is_count_as_string(const Program& program, Ref value) {
   const CallRef made = program.as_call(value);
+  if (made && made.call->api == Api::getenv) {
+    const auto standard = program.string(made.positional(1));
+    return standard && all_digits(*standard);
+  }
   const Ref inner = made ? made.positional(0) : Ref{};
   return inner && made.ref().child(diagnose::Field::function).text() == "str" &&
          !made.positional(1) && inner.kind() != diagnose::Kind::list && !program.string(inner);
@@ -42,7 +46,7 @@ void check_counts_as_strings(const Program& program, Report& report) {
           report
               .at(source.ref, Confidence::likely,
                   std::string(name) +
-                      " is made a string here: \"3\" means the first 3 GPUs since Lightning 1.5 "
+                      " is a string here: \"3\" means the first 3 GPUs since Lightning 1.5 "
                       "and GPU 3 before")
               .help = "Pass the number.";
           break;
