@@ -59,6 +59,17 @@ bool holds_numbers(const Program& program, Ref list, int depth) {
   return any;
 }
 
+// value of `for name, value in metrics.items()`, which callers hand on: torch.tensor() is for
+// numbers, and PyTorch warns where it is given a tensor.
+bool is_item_of_metrics(const Program& program, Ref name) {
+  const auto sources = program.sources(name);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef items = program.as_call(source.ref);
+    return items && source.how != Source::How::value &&
+           (items.call->name == "items" || items.call->name == "values");
+  });
+}
+
 bool is_number(const Program& program, Ref value, int depth) {
   if (!value || depth > kParts) return false;
   switch (value.kind()) {
@@ -66,7 +77,7 @@ bool is_number(const Program& program, Ref value, int depth) {
     case Kind::floating:
       return true;
     case Kind::identifier:
-      return holds_number(program, value, depth);
+      return holds_number(program, value, depth) || is_item_of_metrics(program, value);
     case Kind::binary:
       return is_number(program, value.child(Field::left), depth + 1) &&
              is_number(program, value.child(Field::right), depth + 1);

@@ -59,6 +59,12 @@ bool starts_cuda(const Program& program, const CallRef& call) {
   if (call.call->name == "is_available" &&
       call.module->qualified(call.call->function) == "torch.cuda.is_available")
     return true;
+  // What asks a GPU for its properties initialises CUDA; counting GPUs does not.
+  static constexpr std::string_view kAsk[] = {
+      "torch.cuda.get_device_name", "torch.cuda.get_device_properties",
+      "torch.cuda.get_device_capability", "torch.cuda.mem_get_info", "torch.cuda.init"};
+  const std::string path = call.module->qualified(call.call->function);
+  if (std::find(std::begin(kAsk), std::end(kAsk), path) != std::end(kAsk)) return true;
   if (call.call->name == "cuda" && call.receiver()) return true;
   // net.to("cuda"), net.to(device)
   const Ref device =
