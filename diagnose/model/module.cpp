@@ -26,6 +26,8 @@ constexpr std::pair<std::string_view, std::string_view> kStarNames[] = {
     {"dist", "torch.distributed"},
     {"mp", "torch.multiprocessing"},
     {"os", "os"},
+    {"pl", "pytorch_lightning"},
+    {"hvd", "horovod.torch"},
 };
 
 // An argument that stands in the call itself.
@@ -153,10 +155,38 @@ std::string Module::qualified(NodeId expression, int depth) const {
   return qualified(def.value, depth + 1);
 }
 
+namespace {
+
+// from parts import MyAccelerator, in a file that takes something from accelerate itself: a class
+// that the project derives from Accelerate's, in a file that may not be at hand.
+bool is_named_accelerator(const Module& module, std::string_view name) {
+  return name.ends_with("Accelerator") && module.imports_top_level("accelerate") &&
+         !module.imports_top_level("pytorch_lightning") && !module.imports_top_level("lightning");
+}
+
+// class QuietAccelerator(Accelerator) of the file itself.
+bool derives_accelerator(const Module& module, NodeId name) {
+  if (module[name].kind != Kind::identifier || !module.text(name).ends_with("Accelerator"))
+    return false;
+  const auto& defs = module.defs_of(module.text(name), false);
+  if (defs.size() != 1 || module.defs()[defs.front()].kind != DefKind::class_definition)
+    return false;
+  const auto& classes = module.classes();
+  const auto cls = std::find_if(classes.begin(), classes.end(),
+                                [&](const Class& each) { return each.name == module.text(name); });
+  return cls != classes.end() &&
+         std::any_of(cls->bases.begin(), cls->bases.end(), [&](NodeId base) {
+           return api_of(module.qualified(base)) == Api::accelerator;
+         });
+}
+
+}  // namespace
+
 Api Module::api(NodeId expression) const {
   const std::string name = qualified(expression);
-  if (name.empty()) return Api::none;
+  if (name.empty()) return derives_accelerator(*this, expression) ? Api::accelerator : Api::none;
   if (const Api known = api_of(name); known != Api::none) return known;
+  if (is_named_accelerator(*this, name)) return Api::accelerator;
   // A function of the project's own dist.py is no function of torch's.
   if (tree_[expression].kind == Kind::identifier) return Api::none;
   // from utils import dist: torch.distributed, handed on by a file of the project
