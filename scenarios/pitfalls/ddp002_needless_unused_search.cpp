@@ -35,20 +35,36 @@ bool is_made_static(const Program& program, const Wrap& wrap) {
   });
 }
 
+constexpr std::string_view kNotNeeded =
+    "find_unused_parameters=True is not needed with static_graph=True, which finds unused "
+    "parameters once";
+
+// DDPStrategy(find_unused_parameters=True, static_graph=True) of Lightning, and the arguments that
+// Accelerate hands on to DDP.
+void check_arguments_for_wrapper(const Program& program, Report& report) {
+  for (const char* name :
+       {"DDPStrategy", "DDPPlugin", "DDPSpawnStrategy", "DistributedDataParallelKwargs"})
+    for (const CallRef& call : program.calls_named(name)) {
+      const Ref flag = call.keyword("find_unused_parameters");
+      if (flag.kind() == Kind::true_literal && !program.callee(call) &&
+          program.is_literal_true(call.keyword("static_graph")))
+        report.at(flag, Confidence::certain, std::string(kNotNeeded)).help =
+            "Remove find_unused_parameters.";
+    }
+}
+
 }  // namespace
 
 void check_needless_unused_search(const Program& program, Report& report) {
+  check_arguments_for_wrapper(program, report);
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::ddp) continue;
     const Ref flag = wrap.call.keyword("find_unused_parameters");
     if (!flag || flag.kind() != Kind::true_literal) continue;
     if (program.is_literal_true(wrap.call.keyword("static_graph")) ||
         is_made_static(program, wrap)) {
-      report
-          .at(flag, Confidence::certain,
-              "find_unused_parameters=True is not needed with static_graph=True, which finds "
-              "unused parameters once")
-          .help = "Remove find_unused_parameters.";
+      report.at(flag, Confidence::certain, std::string(kNotNeeded)).help =
+          "Remove find_unused_parameters.";
       continue;
     }
     if (forward_branches(program, wrap)) continue;

@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/trainer.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -169,6 +171,24 @@ void check_defaults(const Program& program, Report& report) {
   }
 }
 
+constexpr std::string_view kAnomalies =
+    "anomaly detection is left on: every backward pass records its stack and checks for NaN";
+
+// Trainer(detect_anomaly=True): Lightning puts every pass under it.
+void check_anomalies_in_trainer(const Program& program, Report& report) {
+  for (const trainer::Use& use : trainer::uses(program)) {
+    const trainer::Argument* mode = use.find("detect_anomaly");
+    const trainer::Argument* trial = use.find("fast_dev_run");
+    if (mode == nullptr || !mode->value.is_true() || mode->value.is_default ||
+        (trial != nullptr && !trial->value.is_false()) ||
+        (use.call && !(facts::is_reachable(program, use.call.ref()) &&
+                       (has_lightning_ranks(program) || trains_by_lightning(program)))))
+      continue;
+    trainer::flag(report, *mode, Confidence::likely, std::string(kAnomalies)).help =
+        "Remove it after debugging.";
+  }
+}
+
 }  // namespace
 
 void check_performance_environment_left_on(const Program& program, Report& report) {
@@ -226,12 +246,10 @@ void check_performance_environment_left_on(const Program& program, Report& repor
         (program.wraps().empty() && !program.uses(Api::hvd_optimizer) &&
          !trains_by_lightning(program) && !accelerate_wraps(program)))
       continue;
-    report
-        .at(call.ref(), Confidence::likely,
-            "anomaly detection is left on: every backward pass records its stack and checks for "
-            "NaN")
-        .help = "Remove it after debugging.";
+    report.at(call.ref(), Confidence::likely, std::string(kAnomalies)).help =
+        "Remove it after debugging.";
   }
+  check_anomalies_in_trainer(program, report);
 }
 
 }  // namespace bench::pitfalls

@@ -1,11 +1,13 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::lowered;
 using diagnose::Source;
 
 namespace {
@@ -13,6 +15,29 @@ namespace {
 bool all_digits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
                                       [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+// type=str of an option that asks for a count: "number of GPUs", --num_gpus. One that asks for
+// indices ("0,1") is a string on purpose.
+bool reads_count_as_text(const Program& program, const CallRef& option, std::string_view name) {
+  if (option.keyword("type").text() != "str") return false;
+  const std::string help = lowered(program.string(option.keyword("help")).value_or(""));
+  const auto given = program.evaluate(option.keyword("default"));
+  if (says_any(help, {"id", "index", "indices", "list", "comma", "which", ","}) ||
+      (given.is_string() && !all_digits(given.string)))
+    return false;
+  return says_any(help, {"number of", "how many", "num gpu", "count"}) ||
+         says_any(name, {"num", "n_"});
+}
+
+// The string reaches the Trainer as its number of devices.
+bool reaches_trainer(const Program& program, const CallRef& option) {
+  for (const trainer::Use& use : trainer::uses(program))
+    for (const std::string_view key : {"gpus", "devices"})
+      if (const auto* argument = use.find(key); argument && argument->node)
+        for (const Source& source : program.sources(argument->node))
+          if (source.ref == option.ref()) return true;
+  return false;
 }
 
 }  // namespace
@@ -36,23 +61,17 @@ void check_device_string_meaning(const Program& program, Report& report) {
     }
   for (const CallRef& option : program.calls_named("add_argument")) {
     const std::string name = program.string(option.positional(0)).value_or("");
-    if ((name != "--gpus" && name != "--devices") || option.keyword("type") ||
-        option.keyword("action") || option.keyword("nargs"))
+    const bool typeless = !option.keyword("type") && (name == "--gpus" || name == "--devices");
+    if ((!typeless && !reads_count_as_text(program, option, name)) || option.keyword("action") ||
+        option.keyword("nargs") || !program.uses(Api::lightning_trainer) ||
+        !reaches_trainer(program, option))
       continue;
-    if (!program.uses(Api::lightning_trainer)) continue;
-    bool used = false;
-    for (const trainer::Use& use : trainer::uses(program))
-      for (const std::string_view key : {"gpus", "devices"})
-        if (const auto* argument = use.find(key); argument && argument->node)
-          for (const Source& source : program.sources(argument->node))
-            used = used || source.ref == option.ref();
-    if (used)
-      report
-          .at(option.ref(), Confidence::certain,
-              name +
-                  " has no type: \"3\" is a string, which means the first 3 GPUs since Lightning "
-                  "1.5 and GPU 3 before")
-          .help = "Add type=int for a count.";
+    report
+        .at(option.ref(), Confidence::certain,
+            name + (typeless ? " has no type" : " counts GPUs and is read as text") +
+                ": \"3\" is a string, which means the first 3 GPUs since Lightning 1.5 and GPU 3 "
+                "before")
+        .help = typeless ? "Add type=int for a count." : "Write type=int.";
   }
 }
 

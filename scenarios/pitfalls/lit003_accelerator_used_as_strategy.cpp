@@ -37,10 +37,11 @@ void check_accelerator_used_as_strategy(const Program& program, Report& report) 
                      "Write strategy", finding);
     }
     const auto* accelerator = use.find("accelerator");
-    if (accelerator == nullptr || !accelerator->value.is_string() ||
-        !is_strategy_name(accelerator->value.string))
-      continue;
-    const std::string& name = accelerator->value.string;
+    if (accelerator == nullptr) continue;
+    const auto names = trainer::written_strings(program, *accelerator);
+    const auto found = std::find_if(names.begin(), names.end(), is_strategy_name);
+    if (found == names.end()) continue;
+    const std::string& name = *found;
     Finding& finding = trainer::flag(
         report, *accelerator, Confidence::certain,
         "accelerator=\"" + name +
@@ -51,7 +52,7 @@ void check_accelerator_used_as_strategy(const Program& program, Report& report) 
     finding.help =
         "Write " + modern + (name == "dp" ? " (the batch size is then per device)." : ".");
     trainer::weigh_by_requirements(program, kNameRefused, finding);
-    if (name != "dp" && use.find("strategy") == nullptr)
+    if (name != "dp" && use.find("strategy") == nullptr && accelerator->value.is_string())
       trainer::fix(use, *accelerator, modern, "Write strategy and accelerator", finding);
   }
 }

@@ -41,11 +41,16 @@ bool takes_ddp_by_itself(const Program& program, const trainer::Use& use) {
                           "progress_bar_refresh_rate", "weights_summary", "checkpoint_callback",
                           "amp_backend", "replace_sampler_ddp", "distributed_backend"})
     if (use.find(old)) return false;
-  if (accelerator == nullptr || !accelerator->node) return false;
-  const std::string kind = facts::lowered(accelerator->node.text());
+  // Left out it is "auto" in Lightning 2, whose package has the short name; num_nodes says the
+  // rest.
+  const bool by_itself = use.find("num_nodes") != nullptr && program.imports("lightning");
+  if (accelerator == nullptr ? !by_itself : !accelerator->node) return false;
+  const std::string kind = accelerator ? facts::lowered(accelerator->node.text()) : std::string();
   for (const char* other : {"cpu", "tpu", "mps", "hpu"})
     if (facts::contains(kind, other)) return false;
-  if (devices->value.is_integer()) return devices->value.integer != 1;
+  // One is the default of an option beside that for the nodes.
+  if (devices->value.is_integer())
+    return devices->value.integer != 1 || (devices->value.is_default && use.find("num_nodes"));
   using diagnose::Kind;
   const Kind written = devices->node.kind();
   return written == Kind::list ? facts::contains(devices->node.text(), ",")

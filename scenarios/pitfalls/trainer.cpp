@@ -94,8 +94,8 @@ bool names_version(std::string_view text) {
 }
 
 // if LIGHTNING_VERSION < 2: the script knows that versions differ.
-bool is_for_one_version(const Program& program, const CallRef& call) {
-  return program.under(call.ref(), [](Ref condition, bool) {
+bool is_for_one_version(const Program& program, Ref node) {
+  return program.under(node, [](Ref condition, bool) {
     const std::string text = facts::lowered(condition.text());
     return facts::contains(text, "version") ||
            (facts::contains(text, "lightning") && names_version(text));
@@ -104,10 +104,21 @@ bool is_for_one_version(const Program& program, const CallRef& call) {
 
 }  // namespace
 
+std::vector<std::string> written_strings(const Program& program, const Argument& argument) {
+  if (argument.value.is_string()) return {argument.value.string};
+  std::vector<std::string> out;
+  if (!argument.node) return out;
+  for (const Source& source : program.sources(argument.node))
+    if (source.how == Source::How::value && source.ref.kind() == Kind::string &&
+        !is_for_one_version(program, source.ref))
+      if (const auto text = program.string(source.ref)) out.push_back(*text);
+  return out;
+}
+
 std::vector<Use> uses(const Program& program) {
   std::vector<Use> out;
   for (const CallRef& call : program.calls(Api::lightning_trainer))
-    if (!is_for_one_version(program, call)) out.push_back(use_of(program, call));
+    if (!is_for_one_version(program, call.ref())) out.push_back(use_of(program, call));
   for (const CallRef& call : program.calls_named("from_argparse_args")) {
     const Ref receiver = call.receiver();
     if (receiver && receiver.module->api(receiver.node) == Api::lightning_trainer) {

@@ -27,6 +27,10 @@ struct Use {
 
 std::vector<Use> uses(const Program& program);
 
+// The strings that the argument may be, as they are written: its value, or those of the branches of
+// a choice: "dp" if gpus > 1 else "auto".
+std::vector<std::string> written_strings(const Program& program, const Argument& argument);
+
 // devices=1, [0] or "0,", as it is written, and no option's default.
 bool is_one(const Argument* count);
 
