@@ -180,18 +180,65 @@ void check_checkpoint(const Program& program, const std::vector<ClassRef>& wrapp
     add_argument(call, "use_reentrant=False", "Checkpoint without re-entering autograd", finding);
 }
 
+// The value of a key in {"use_reentrant": True} or dict(use_reentrant=True), also by a name.
+Ref item_of(const Program& program, Ref options, std::string_view key) {
+  const auto sources = program.sources(options);
+  if (sources.size() != 1) return {};
+  const Ref made = sources.front().ref;
+  if (const CallRef call = program.as_call(made); call && call.call->name == "dict")
+    return call.keyword(key);
+  if (made.kind() != Kind::dictionary) return {};
+  const auto& tree = made.module->tree();
+  for (auto at = tree[made.node].first_child; at != diagnose::kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::pair &&
+        tree.string_value(tree.child(at, diagnose::Field::key)).value_or("") == key)
+      return made.with(tree.child(at, diagnose::Field::value));
+  return {};
+}
+
+// Re-entrant unless the options say otherwise.
+bool reenters(const Program& program, Ref options) {
+  return !options || options.kind() == Kind::none_literal ||
+         program.is_literal_true(item_of(program, options, "use_reentrant"));
+}
+
+// TrainingArguments(ddp_find_unused_parameters=True), and the kwargs of DDP that Accelerate takes.
+bool searches_by_framework(const Program& program) {
+  const auto arguments = program.calls(Api::hf_training_arguments);
+  if (std::any_of(arguments.begin(), arguments.end(), [&](const CallRef& each) {
+        return program.is_literal_true(each.keyword("ddp_find_unused_parameters"));
+      }))
+    return true;
+  const auto handlers = program.calls_named("DistributedDataParallelKwargs");
+  return program.uses(Api::accelerator) &&
+         std::any_of(handlers.begin(), handlers.end(), [&](const CallRef& each) {
+           return program.is_literal_true(each.keyword("find_unused_parameters")) &&
+                  !program.is_literal_true(each.keyword("static_graph"));
+         });
+}
+
+constexpr std::string_view kTwiceInTrainer =
+    "gradient_checkpointing with ddp_find_unused_parameters=True: parameters are marked ready "
+    "twice";
+
 void check_trainer_arguments(const Program& program, Report& report) {
+  const auto flag = [&](Ref where) {
+    report.at(where, Confidence::likely, std::string(kTwiceInTrainer)).help =
+        "Set ddp_find_unused_parameters=False, or "
+        "gradient_checkpointing_kwargs={\"use_reentrant\": False}.";
+  };
   for (const CallRef& arguments : program.calls(Api::hf_training_arguments))
     if (program.is_literal_true(arguments.keyword("gradient_checkpointing")) &&
         program.is_literal_true(arguments.keyword("ddp_find_unused_parameters")) &&
-        !arguments.keyword("gradient_checkpointing_kwargs"))
-      report
-          .at(arguments.keyword("gradient_checkpointing"), Confidence::likely,
-              "gradient_checkpointing with ddp_find_unused_parameters=True: parameters are marked "
-              "ready twice")
-          .help =
-          "Set ddp_find_unused_parameters=False, or "
-          "gradient_checkpointing_kwargs={\"use_reentrant\": False}.";
+        reenters(program, arguments.keyword("gradient_checkpointing_kwargs")))
+      flag(arguments.keyword("gradient_checkpointing"));
+  // model.gradient_checkpointing_enable({"use_reentrant": True}), which may do without: there the
+  // version of the library decides.
+  for (const CallRef& enable : program.calls_named("gradient_checkpointing_enable"))
+    if (const Ref options = enable.argument(0, "gradient_checkpointing_kwargs");
+        options && reenters(program, options) && searches_by_framework(program) &&
+        facts::is_reachable(program, enable.ref()))
+      flag(enable.ref());
 }
 
 }  // namespace
