@@ -29,13 +29,27 @@ std::vector<CallRef> placements_with(const Program& program, const Wrap& wrap) {
   return out;
 }
 
+// "cuda:1", 1, and what a name of the same function holds: torch.device("cuda:1").
+bool is_written_device(const Program& program, Ref device) {
+  using diagnose::Kind;
+  if (device.kind() == Kind::string || device.kind() == Kind::integer) return true;
+  if (device.kind() != Kind::identifier && device.kind() != Kind::call) return false;
+  const auto sources = program.sources(device);
+  if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value ||
+      program.enclosing_function(sources.front().ref) != program.enclosing_function(device))
+    return false;
+  const Ref value = sources.front().ref;
+  const CallRef made = program.as_call(value);
+  return value.kind() == Kind::string ||
+         (made && made.call->api == Api::torch_device &&
+          made.positional(0).kind() == Kind::string && !made.positional(1));
+}
+
 // .to("cuda:1"), the only placement: a second GPU is expected, and the model is on it.
 bool names_later_gpu(const Program& program, const std::vector<CallRef>& placements) {
   if (placements.size() != 1) return false;
   const Ref device = placements.front().argument(0, "device");
-  const bool is_written =
-      device.kind() == diagnose::Kind::string || device.kind() == diagnose::Kind::integer;
-  return is_written && facts::cuda_index(program, device).value_or(0) > 0;
+  return is_written_device(program, device) && facts::cuda_index(program, device).value_or(0) > 0;
 }
 
 // Every run with GPUs comes by: no condition but that there are some.

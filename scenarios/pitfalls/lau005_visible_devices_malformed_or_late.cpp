@@ -53,16 +53,39 @@ bool is_gpu(const Program& program, Ref device) {
          (call && call.call->api == Api::torch_device && call.positional(0).kind() == Kind::string);
 }
 
+// torch.cuda.get_device_name(0): what the runtime tells of a card, or takes of its memory, it tells
+// of those that it sees by then. Seeds wait until CUDA is in use, counters of memory are zero
+// before.
+bool asks_a_card(const CallRef& call) {
+  constexpr std::string_view kCuda = "torch.cuda.";
+  constexpr std::string_view kAsks[] = {"init",
+                                        "get_device_name",
+                                        "get_device_properties",
+                                        "get_device_capability",
+                                        "mem_get_info",
+                                        "can_device_access_peer",
+                                        "Stream",
+                                        "current_stream",
+                                        "set_per_process_memory_fraction"};
+  const std::string name = call.module->qualified(call.call->function);
+  return name.starts_with(kCuda) && std::find(std::begin(kAsks), std::end(kAsks),
+                                              name.substr(kCuda.size())) != std::end(kAsks);
+}
+
 // Calls that initialise CUDA in this process; is_available() counts devices in the driver, which
 // reads the variable once. DataParallel compares the devices' memory when it is built.
 bool starts_cuda(const Program& program, const CallRef& call) {
   if (call.call->name == "is_available" &&
       call.module->qualified(call.call->function) == "torch.cuda.is_available")
     return true;
+  if (asks_a_card(call)) return true;
   if (call.call->name == "cuda" && call.receiver()) return true;
   // net.to("cuda"), net.to(device)
-  const Ref device =
-      call.call->name == "to" && call.receiver() ? call.argument(0, "device") : Ref{};
+  const bool moves = call.call->name == "to" && call.receiver();
+  // torch.zeros(1, device="cuda")
+  const Ref device = moves                                   ? call.argument(0, "device")
+                     : call.call->api == Api::tensor_factory ? call.keyword("device")
+                                                             : Ref{};
   if (device && is_gpu(program, device)) return true;
   if (is_loaded_onto_gpus(program, call) || is_spread_over_gpus(program, call)) return true;
   const Api api = call.call->api;

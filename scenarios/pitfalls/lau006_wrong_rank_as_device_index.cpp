@@ -17,8 +17,10 @@ namespace {
 // The script reads the local rank too, so it knows that the two differ; or its name for the value
 // says that it ought to be the local one.
 bool tells_ranks_apart(const Program& program, Ref rank) {
-  for (const char* word : {"LOCAL_RANK\"", "LOCAL_RANK'", "SLURM_LOCALID"})
+  for (const char* word : {"LOCAL_RANK\"", "LOCAL_RANK'", "SLURM_LOCALID", "local_process_index"})
     if (program.mentions(word)) return true;
+  // Horovod has both, one beside the other.
+  if (program.uses(Api::hvd_local_rank)) return true;
   // torch.cuda.set_device(args.local_rank)
   const auto binds = program.calls(Api::set_device);
   if (std::any_of(binds.begin(), binds.end(), [&](const CallRef& call) {
@@ -127,7 +129,9 @@ Ref global_rank_in_map(const Program& program, Ref map) {
 }  // namespace
 
 void check_wrong_rank_as_device_index(const Program& program, Report& report) {
-  if (!facts::is_distributed(program)) return;
+  if (!facts::is_distributed(program) && !program.uses(Api::hvd_init) &&
+      !program.uses(Api::hf_trainer) && !program.uses(Api::accelerator))
+    return;
   const auto flag = [&](Ref where) {
     if (!where) return false;
     Finding& finding = report.at(where, Confidence::likely,
