@@ -14,9 +14,24 @@ using diagnose::Wrapper;
 
 namespace {
 
-bool asks_for_own_parameters(const CallRef& call) {
+// self.encoder, self.blocks[0]: a module that the class is given or makes, as its forward calls it.
+bool is_part(const Program& program, Ref object) {
+  if (object.kind() == Kind::subscript) object = object.child(diagnose::Field::value);
+  if (object.kind() != Kind::attribute || object.child(diagnose::Field::object).text() != "self")
+    return false;
+  if (program.derives_from(program.class_of(object), diagnose::Api::module_class)) return true;
+  const ClassRef owner = program.enclosing_class(object);
+  if (!owner) return false;
+  const auto calls = facts::calls_in({owner.module, owner.cls->node});
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.module->text(call.call->function) == object.text() && call.positional(0);
+  });
+}
+
+bool asks_for_own_parameters(const Program& program, const CallRef& call) {
   const Ref receiver = call.receiver();
-  if (!receiver || receiver.text() != "self") return false;
+  // self.encoder is a part of the replica, and as empty.
+  if (!receiver || !(receiver.text() == "self" || is_part(program, receiver))) return false;
   return call.call->name == "parameters" || call.call->name == "state_dict" ||
          call.call->name == "named_parameters";
 }
@@ -66,10 +81,11 @@ void check_parameters_empty_in_replica(const Program& program, Report& report) {
     }
     for (const FunctionRef& method : methods)
       for (const CallRef& call : facts::calls_in({method.module, method.function->body}))
-        if (asks_for_own_parameters(call) && !is_handed_on(program, call) && !is_fallback(call))
+        if (asks_for_own_parameters(program, call) && !is_handed_on(program, call) &&
+            !is_fallback(call))
           report
               .at(call.ref(), Confidence::certain,
-                  "self." + std::string(call.call->name) +
+                  std::string(call.receiver().text()) + "." + std::string(call.call->name) +
                       "() is empty in DataParallel's replicas: next(...) raises StopIteration")
               .help = "Use x.device and x.dtype of an input, or a buffer.";
   }
