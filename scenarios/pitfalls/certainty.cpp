@@ -368,6 +368,16 @@ bool is_started_alone(const Program& program) {
                       [&](const CallRef& init) { return runs_always(program, init.ref(), 0); });
 }
 
+// A script around Hugging Face's Trainer that asks the launcher for its rank in the job and on the
+// node, to tell its processes apart. The number of processes alone is asked for by scripts that are
+// mostly run as one.
+bool tells_processes_of_trainer_apart(const Program& program) {
+  const auto reads = [&](const std::string& name) {
+    return program.mentions("\"" + name + "\"") || program.mentions("'" + name + "'");
+  };
+  return program.uses(Api::hf_trainer) && reads("RANK") && reads("LOCAL_RANK");
+}
+
 }  // namespace
 
 Certainty certainty_of_reach(const Program& program, Ref node) { return reach(program, node, 0); }
@@ -385,6 +395,7 @@ Certainty certainty_of_ranks(const Program& program) {
   if ((program.framework_distributes() || is_handed_accelerator(program)) && horovod.empty())
     return Certainty::certain;
   if (is_started_alone(program)) return Certainty::perhaps;
+  if (tells_processes_of_trainer_apart(program)) return Certainty::certain;
   Certainty best = Certainty::perhaps;
   bool alone = false;
   for (const CallRef& init : program.calls(Api::init_process_group)) {

@@ -93,19 +93,33 @@ bool others_pass_too(const Program& program, const diagnose::ForwardCall& forwar
   });
 }
 
+// The other ranks call the function in the other branch, whatever they hand over.
+bool is_answered(const Program& program, const CallRef& site, const std::vector<CallRef>& sites) {
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& other) {
+    return other.call != site.call && (facts::exclusive(site.ref(), other.ref()) ||
+                                       program.guarded_by_rank(other.ref()) == RankTest::not_main);
+  });
+}
+
 // Calls by which one rank enters, with the wrapper, a function that all ranks run as well.
 std::vector<CallRef> entries_of_one_rank(const Program& program, const CallRef& forward) {
   std::vector<CallRef> out;
   const Ref callee{forward.module, forward.call->function};
-  if (callee.kind() != diagnose::Kind::identifier) return out;
-  const auto function = given_to(program, callee);
+  // The model of the whole file, or of the object, is the wrapper whoever calls the function.
+  const auto taker = callee.kind() == diagnose::Kind::identifier ? given_to(program, callee)
+                                                                 : diagnose::FunctionRef{};
+  const auto function = taker ? taker : program.enclosing_function(forward.ref());
   if (!function) return out;
+  const auto is_entered_with = [&](const CallRef& site) {
+    return taker ? is_given_wrapper(program, site) : program.is_wrapped(callee, Wrapper::ddp);
+  };
   const auto& sites = program.call_sites(function);
   if (sites.size() < 2) return out;
   std::copy_if(sites.begin(), sites.end(), std::back_inserter(out), [&](const CallRef& site) {
-    return is_given_wrapper(program, site) && !is_for_one_process(program, site.ref()) &&
-           program.guarded_by_rank(site.ref()) == RankTest::main_only &&
-           !others_call_too(program, site, sites);
+    if (!is_entered_with(site) || is_for_one_process(program, site.ref()) ||
+        program.guarded_by_rank(site.ref()) != RankTest::main_only)
+      return false;
+    return taker ? !others_call_too(program, site, sites) : !is_answered(program, site, sites);
   });
   return out;
 }
@@ -141,6 +155,22 @@ bool is_quantized(const Program& program, const Wrap& wrap) {
     return model && wrap.module && model.text() == wrap.module.text() &&
            program.runs_before(call.ref(), wrap.call.ref());
   });
+}
+
+// BNMomentumScheduler(net), convert_bn(model): what is done to the model names its BatchNorm.
+bool is_handled_for_batch_norm(const Program& program, const Wrap& wrap) {
+  const std::string_view name = program.assigned_name(wrap.call.ref());
+  const auto is_model = [&](Ref argument) {
+    return argument && (argument.text() == name || argument.text() == wrap.module.text());
+  };
+  return std::any_of(wrap.call.module->calls().begin(), wrap.call.module->calls().end(),
+                     [&](const auto& each) {
+                       const CallRef call{wrap.call.module, &each};
+                       return (each.name.starts_with("BN") || facts::contains(each.name, "_bn") ||
+                               facts::contains(facts::lowered(each.name), "batchnorm") ||
+                               facts::contains(each.name, "batch_norm")) &&
+                              (is_model(call.positional(0)) || is_model(call.positional(1)));
+                     });
 }
 
 // Resnet50(...) of a file that is not there: these architectures have BatchNorm, and so buffers.
@@ -212,7 +242,8 @@ void report_forward(const Program& program, const diagnose::ForwardCall& forward
   const Wrap& wrap = *forward.wrap;
   const bool buffers = facts::has_batch_norm(program, wrap) || registers_buffer(program, wrap) ||
                        is_quantized(program, wrap);
-  const bool likely_buffers = buffers || is_named_after_batch_norm(program, wrap) ||
+  const bool likely_buffers = buffers || is_handled_for_batch_norm(program, wrap) ||
+                              is_named_after_batch_norm(program, wrap) ||
                               refreshes_statistics(program, forward.call);
   Finding& finding = report.at(
       where, buffers ? Confidence::certain : Confidence::likely,

@@ -102,11 +102,14 @@ bool is_left_before(const Program& program, const CallRef& collective, const Cal
          });
 }
 
-// One of several calls of such a helper stands under a test of the rank, and none answers it.
-std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collective) {
+// One of several calls of such a helper stands under a test of the rank, and none answers it; or of
+// a helper around that one: reduce_all(losses), which calls reduce_mean(loss) for each.
+std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collective,
+                                  int depth = 0) {
+  constexpr int kHelpers = 3;
   std::vector<CallRef> out;
   const auto helper = program.enclosing_function(collective.ref());
-  if (!helper || !always_calls(program, collective)) return out;
+  if (!helper || depth == kHelpers || !always_calls(program, collective)) return out;
   const auto& sites = program.call_sites(helper);
   // meter.all_reduce(): of objects of that class only, not of whatever has such a method.
   const diagnose::ClassRef owner = helper.function->owner_class == diagnose::kNoNode
@@ -129,6 +132,9 @@ std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collect
     });
     if (!answered && sites.size() > 1) out.push_back(site);
   }
+  if (sites.size() == 1 && !owner)
+    for (const CallRef& outer : lonely_calls(program, sites.front(), depth + 1))
+      out.push_back(outer);
   return out;
 }
 
@@ -283,6 +289,8 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
   for (const CallRef& call : reads_of_shuffled_loaders(program))
     flag(call,
          "reading a prepared loader that shuffles, which broadcasts the state of its generator,");
+  for (const CallRef& call : passes_of_trainers(program))
+    flag(call, std::string(call.call->name) + "() of the Trainer, in which all processes meet,");
   check_states_below_shards(program, report);
   check_turns(program, report);
   if (program.imports("accelerate"))

@@ -2,7 +2,9 @@
 
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/trainer.hpp"
 
 #include <algorithm>
 
@@ -55,7 +57,32 @@ Ref turn_around(const Program& program, Ref node) {
   return {};
 }
 
+// pl.Trainer(devices=1), made for the tests of one process.
+bool is_of_one_process(const Program& program, const CallRef& pass) {
+  const CallRef made = program.origin(pass.receiver(), Api::lightning_trainer);
+  const auto uses = trainer::uses(program);
+  return std::none_of(uses.begin(), uses.end(), [&](const trainer::Use& use) {
+    return use.call.call == made.call && !trainer::is_one(use.find("devices")) &&
+           !trainer::is_one(use.find("gpus"));
+  });
+}
+
 }  // namespace
+
+std::vector<CallRef> passes_of_trainers(const Program& program) {
+  std::vector<CallRef> out;
+  for (const char* name : {"train", "evaluate", "predict"})
+    for (const CallRef& call : program.calls_named(name))
+      if (call.receiver() && program.comes_from(call.receiver(), Api::hf_trainer))
+        out.push_back(call);
+  if (!program.uses(Api::lightning_trainer) || !has_lightning_ranks(program)) return out;
+  for (const char* name : {"fit", "validate", "test", "predict"})
+    for (const CallRef& call : program.calls_named(name))
+      if (call.receiver() && program.comes_from(call.receiver(), Api::lightning_trainer) &&
+          !is_of_one_process(program, call))
+        out.push_back(call);
+  return out;
+}
 
 std::vector<CallRef> gathers_of_shards(const Program& program) {
   std::vector<CallRef> out;

@@ -18,6 +18,10 @@ std::vector<CallRef> barriers_by_name(const Program& program);
 // prepared: with each pass the ranks are told the state of the first one's generator.
 std::vector<CallRef> reads_of_shuffled_loaders(const Program& program);
 
+// trainer.evaluate(...) of Hugging Face's Trainer, trainer.fit(...) of a Lightning Trainer with
+// several processes: all of them gather, or reduce gradients, within.
+std::vector<CallRef> passes_of_trainers(const Program& program);
+
 // The items of `with accelerator.main_process_first():` around training: the main process reduces
 // gradients while the others wait at the entrance.
 std::vector<Ref> turns_around_training(const Program& program);
