@@ -123,6 +123,20 @@ bool agrees_between_ranks(const Program& program, Ref statement, Ref round) {
   return false;
 }
 
+// if time.time() - start > limit: the clock is read in the condition itself, below whatever the
+// ranks have told each other.
+bool under_own_clock(const Program& program, Ref statement, Ref round) {
+  const auto guards = program.guards(statement);
+  return std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+    const auto calls = facts::calls_in(guard.condition);
+    return guard.condition.kind() == Kind::comparison && !program.mentions_rank(guard.condition) &&
+           round.module->tree().contains(round.node, guard.condition.node) &&
+           std::none_of(calls.begin(), calls.end(), is_collective) &&
+           std::any_of(calls.begin(), calls.end(),
+                       [](const CallRef& call) { return call.call->api == Api::time_now; });
+  });
+}
+
 bool catches_out_of_memory(Ref statement) {
   const auto& tree = statement.module->tree();
   const NodeId handler = tree.ancestor(statement.node, Kind::except_clause);
@@ -187,15 +201,34 @@ bool counts_epochs_of(const Program& program, const TrainingLoop& loop, Ref arou
          });
 }
 
+// What Accelerate has prepared, by its name.
+bool is_prepared(const Program& program, Ref model) {
+  const auto prepares = program.calls_named("prepare");
+  return std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& prepare) {
+    if (!is_of_accelerator(prepare) ||
+        program.enclosing_function(prepare.ref()) != program.enclosing_function(model))
+      return false;
+    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+      if (argument.text() == model.text()) return true;
+    return false;
+  });
+}
+
+// train(accelerator, model, loader): one of the arguments is the wrapped model.
+bool is_handed_wrapped(const Program& program, const CallRef& call) {
+  for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
+    if (program.is_wrapped(argument, diagnose::Wrapper::ddp) || is_prepared(program, argument))
+      return true;
+  return false;
+}
+
 // Every rank hands the wrapped model to a function of a file that is not here, whose name says that
 // it trains.
 bool trains_elsewhere(const Program& program, Ref round) {
   const auto calls = facts::calls_in(round);
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     const std::string name = facts::lowered(call.call->name);
-    const Ref model = call.positional(0);
-    return name.starts_with("train") && !call.receiver() && model &&
-           program.is_wrapped(model, diagnose::Wrapper::ddp) &&
+    return name.starts_with("train") && !call.receiver() && is_handed_wrapped(program, call) &&
            program.guarded_by_rank(call.ref()) == RankTest::none;
   });
 }
@@ -416,7 +449,8 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
           }
           if (some_ranks) why = "under a test of the rank";
           // What a collective above has told all ranks says nothing of an error below it.
-          const bool in_handler = swallows || catches_out_of_memory(statement);
+          const bool in_handler = swallows || catches_out_of_memory(statement) ||
+                                  under_own_clock(program, statement, around);
           if (why.empty() ||
               (!some_ranks && !in_handler && agrees_between_ranks(program, statement, around)))
             continue;

@@ -89,9 +89,15 @@ CallRef reading_after(const Program& program, const CallRef& start) {
 // kNoNode where no backward pass stands between the two readings.
 NodeId last_step(const Program& program, const CallRef& start, const CallRef& end) {
   NodeId from = diagnose::kNoNode;
-  for (const CallRef& backward : program.calls_named("backward")) {
-    if (backward.module != start.module || backward.call->node < start.call->node ||
-        backward.call->node > end.call->node)
+  const auto is_backward = [](const CallRef& call) { return call.call->name == "backward"; };
+  for (const diagnose::Call& made : start.module->calls()) {
+    const CallRef backward{start.module, &made};
+    if (made.node < start.call->node || made.node > end.call->node ||
+        program.enclosing_function(backward.ref()) != program.enclosing_function(start.ref()))
+      continue;
+    // run_backward(loss) of the program
+    if (!is_backward(backward) &&
+        !(program.callee(backward) && program.subtree_calls(backward.ref(), is_backward)))
       continue;
     const Ref loop = program.innermost_loop(backward.ref());
     from = loop && loop.node > start.call->node ? loop.node : backward.call->node;
@@ -154,9 +160,23 @@ bool is_now_and_then(const Program& program, Ref wait) {
   return false;
 }
 
+// elapsed / steps, after elapsed = end - start: it is this reading that the mean is taken from, and
+// not that of the whole run beside it.
+bool is_divided(const Program& program, const CallRef& end) {
+  const Ref difference = end.ref().with(end.module->tree()[end.call->node].parent);
+  const std::string_view name = program.assigned_name(difference);
+  const auto& binaries = end.module->nodes_of(Kind::binary);
+  return !name.empty() && std::any_of(binaries.begin(), binaries.end(), [&](NodeId node) {
+    const Ref quotient{end.module, node};
+    return end.module->tree()[node].op == Op::divide &&
+           quotient.child(diagnose::Field::left).text() == name;
+  });
+}
+
 // Total time behind a training loop that waits for the GPU in some steps at most, and the mean of
 // a step from it.
 void check_mean_of_steps(const Program& program, Report& report) {
+  CallRef found;
   for (const CallRef& clock : program.calls(Api::time_now)) {
     const FunctionRef function = program.enclosing_function(clock.ref());
     const CallRef end = function ? reading_after(program, clock) : CallRef{};
@@ -174,16 +194,17 @@ void check_mean_of_steps(const Program& program, Report& report) {
     });
     if (waits || holds_any(function.module->text(function.function->node), {"warmup", "warm_up"}))
       continue;
+    if (!found || (!is_divided(program, found) && is_divided(program, end))) found = end;
+  }
+  if (found)
     report
-        .at(end.ref(), Confidence::likely,
+        .at(found.ref(), Confidence::likely,
             "the mean time of a step is taken without waiting for the GPU, and with the first "
             "steps in it: DDP's first step uses one bucket, and NCCL, cuDNN and the allocator "
             "start up in it")
         .help =
         "Skip ten steps, then call torch.cuda.synchronize() before each reading, or use CUDA "
         "events.";
-    return;
-  }
 }
 
 // What stands between start = time.time() and the reading that is taken off it.
