@@ -214,6 +214,12 @@ bool is_counted_between(const Program& program, const CallRef& prepare, const Ca
   });
 }
 
+constexpr std::string_view kCountsOne =
+    "the schedule counts the batches of one process and is then prepared: its step() advances once "
+    "for every process, so it decays too fast";
+constexpr const char* kCountBefore =
+    "Count with the loader as it was before prepare(), or do not prepare the scheduler.";
+
 // The scheduler is made for as many steps as a loader has batches that prepare() is passed above.
 bool counts_prepared_batches(const Program& program, const CallRef& prepare,
                              const CallRef& scheduler, Ref loader) {
@@ -225,10 +231,36 @@ bool counts_prepared_batches(const Program& program, const CallRef& prepare,
          (!steps_once(program) && is_counted_between(program, prepare, scheduler, length));
 }
 
+// optimizer, scheduler = make(config, model, total_steps) of a file that is not at hand, where the
+// steps are counted with the length of a loader that is prepared by then.
+void check_schedulers_out_of_sight(const Program& program, Report& report) {
+  if (steps_once(program)) return;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Def& def : module->defs()) {
+      const CallRef maker = program.as_call({module, def.value});
+      if (def.kind != diagnose::DefKind::assign || !says_any(def.name, {"sched"}) || !maker ||
+          maker.call->api != Api::none || maker.call->name == "prepare" || program.callee(maker) ||
+          program.class_of_call(maker) || !is_prepared(program, maker, def.name) ||
+          !says_any(maker.ref().child(diagnose::Field::arguments).text(), {"step"}))
+        continue;
+      for (const CallRef& prepare : program.calls_named("prepare")) {
+        bool counts = false;
+        for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+          counts = counts || (prepare.module == module &&
+                              program.enclosing_function(prepare.ref()) ==
+                                  program.enclosing_function(maker.ref()) &&
+                              counts_prepared_batches(program, prepare, maker, argument));
+        if (counts)
+          report.at(maker.ref(), Confidence::likely, std::string(kCountsOne)).help = kCountBefore;
+      }
+    }
+}
+
 }  // namespace
 
 void check_accelerate_scheduler_steps(const Program& program, Report& report) {
   if (!program.uses(Api::accelerator)) return;
+  check_schedulers_out_of_sight(program, report);
   if (!is_told_to_step_once(program)) check_schedulers_of_epochs(program, report);
   if (!steps_once(program)) check_schedulers_of_steps(program, report);
   const auto prepares = program.calls_named("prepare");
@@ -250,12 +282,7 @@ void check_accelerate_scheduler_steps(const Program& program, Report& report) {
       }
     }
     if (!prepared || !after) continue;
-    report
-        .at(scheduler.ref(), Confidence::likely,
-            "the schedule counts the batches of one process and is then prepared: its step() "
-            "advances once for every process, so it decays too fast")
-        .help =
-        "Count with the loader as it was before prepare(), or do not prepare the scheduler.";
+    report.at(scheduler.ref(), Confidence::likely, std::string(kCountsOne)).help = kCountBefore;
   }
 }
 

@@ -31,6 +31,10 @@ Finding& flag_entry(Report& report, const ConfigEntry& entry, std::string messag
 bool is_written_for_several(const Program& program) {
   for (const char* word : {"LOCAL_RANK", "process_index", "ddp_find_unused_parameters"})
     if (program.mentions(word)) return true;
+  // An Accelerator beside the Trainer tells the processes apart, and has them wait for each other.
+  if (program.uses(Api::accelerator))
+    for (const char* word : {"is_main_process", "wait_for_everyone", "main_process_first"})
+      if (program.mentions(word)) return true;
   for (const CallRef& arguments : program.calls_named("TrainingArguments"))
     if (const Ref engine = arguments.keyword("deepspeed");
         engine && engine.kind() != diagnose::Kind::none_literal)

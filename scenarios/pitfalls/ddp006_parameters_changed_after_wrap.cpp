@@ -231,6 +231,44 @@ CallRef unwrapping_of(const Program& program, Ref base) {
   return {};
 }
 
+// accelerator.unwrap_model(model).encoder.parameters(), or the same by a name.
+CallRef unwrapping_in(const Program& program, Ref expression) {
+  for (const CallRef& call : facts::calls_in(expression))
+    if (call.call->name == "unwrap_model" && call.positional(0)) return call;
+  return unwrapping_of(program, base_of(expression));
+}
+
+// What gets another requires_grad: p in p.requires_grad = flag and p.requires_grad_(flag).
+std::vector<Ref> changed_parameters(const Program& program) {
+  std::vector<Ref> out;
+  for (const Module* module : program.modules())
+    for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
+      const Def& def = module->defs()[index];
+      if (def.value != kNoNode && !is_switch(program, def, *module))
+        out.push_back({module, module->tree().child(def.target, Field::object)});
+    }
+  for (const CallRef& call : program.calls_named("requires_grad_")) {
+    const Ref flag = call.argument(0, "requires_grad");
+    if (call.receiver() && !(flag && facts::is_parameter(program, flag)))
+      out.push_back(call.receiver());
+  }
+  return out;
+}
+
+// The unwrap_model() call behind a parameter of a loop, or behind a part of the model.
+std::vector<CallRef> unwrappings_of(const Program& program, Ref parameter) {
+  std::vector<CallRef> out;
+  const auto add = [&](Ref expression) {
+    if (const CallRef found = unwrapping_in(program, expression)) out.push_back(found);
+  };
+  if (parameter.kind() != Kind::identifier) add(parameter);
+  for (const Source& source : program.sources(base_of(parameter)))
+    if (const CallRef list = program.as_call(source.ref);
+        source.how == Source::How::loop_item && list && list.receiver())
+      add(list.receiver());
+  return out;
+}
+
 bool trains_after(const Program& program, Ref change) {
   const auto& loops = program.training_loops();
   return std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
@@ -245,31 +283,23 @@ bool trains_after(const Program& program, Ref change) {
 void check_prepared_parameters(const Program& program, Report& report) {
   if (program.mentions("find_unused_parameters")) return;
   std::vector<Ref> told;
-  for (const Module* module : program.modules())
-    for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
-      const Def& def = module->defs()[index];
-      if (def.value == kNoNode || is_switch(program, def, *module)) continue;
-      const Ref parameter{module, module->tree().child(def.target, Field::object)};
-      for (const Source& source : program.sources(base_of(parameter))) {
-        const CallRef list = program.as_call(source.ref);
-        if (source.how != Source::How::loop_item || !list || !list.receiver()) continue;
-        const CallRef unwrap = unwrapping_of(program, base_of(list.receiver()));
-        if (!unwrap || std::find(told.begin(), told.end(), unwrap.ref()) != told.end()) continue;
-        const CallRef prepare = preparation_gone_below(program, unwrap.positional(0));
-        if (!prepare || !is_of_accelerator(prepare) ||
-            !only_runs_before(program, prepare.ref(), unwrap.ref()) ||
-            facts::training_loop_of(program, unwrap.ref()) != nullptr ||
-            program.is_evaluation(unwrap.ref()) || !trains_after(program, unwrap.ref()) ||
-            is_left_to_no_optimizer(program, unwrap.positional(0)))
-          continue;
-        told.push_back(unwrap.ref());
-        Finding& finding =
-            report.at(unwrap.ref(), Confidence::likely,
-                      "requires_grad changes after accelerator.prepare(): DDP keeps the list it "
-                      "saw when it was built, so unfrozen parameters are never synchronised");
-        finding.severity = Severity::warning;  // it may run as one process
-        finding.help = "Change parameters before prepare(), and prepare again after each change.";
-      }
+  for (const Ref parameter : changed_parameters(program))
+    for (const CallRef& unwrap : unwrappings_of(program, parameter)) {
+      if (std::find(told.begin(), told.end(), unwrap.ref()) != told.end()) continue;
+      const CallRef prepare = preparation_gone_below(program, unwrap.positional(0));
+      if (!prepare || !is_of_accelerator(prepare) ||
+          !only_runs_before(program, prepare.ref(), unwrap.ref()) ||
+          facts::training_loop_of(program, unwrap.ref()) != nullptr ||
+          program.is_evaluation(unwrap.ref()) || !trains_after(program, unwrap.ref()) ||
+          is_left_to_no_optimizer(program, unwrap.positional(0)))
+        continue;
+      told.push_back(unwrap.ref());
+      Finding& finding =
+          report.at(unwrap.ref(), Confidence::likely,
+                    "requires_grad changes after accelerator.prepare(): DDP keeps the list it saw "
+                    "when it was built, so unfrozen parameters are never synchronised");
+      finding.severity = Severity::warning;  // it may run as one process
+      finding.help = "Change parameters before prepare(), and prepare again after each change.";
     }
 }
 

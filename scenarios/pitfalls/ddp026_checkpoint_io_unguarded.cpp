@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/paths.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/read_too_early.hpp"
 #include "scenarios/pitfalls/shared_removals.hpp"
 
 #include <algorithm>
@@ -162,29 +163,28 @@ void find_downloads_of_one_rank(const Program& program, Report& report) {
     }
 }
 
-void find_loads_without_barrier(const Program& program, Report& report) {
-  for (const CallRef& load : program.calls(Api::torch_load)) {
-    if (program.guarded_by_rank(load.ref()) != RankTest::none) continue;
-    const Ref path = load.argument(0, "f");
-    for (const CallRef& save : program.calls(Api::torch_save)) {
-      const Ref saved = save.argument(1, "f");
-      if (!path || !saved || saved.text() != path.text() || save.module != load.module) continue;
-      if (program.guarded_by_rank(save.ref()) != RankTest::main_only ||
-          !program.runs_before(save.ref(), load.ref()))
-        continue;
-      bool waits = false;
-      for (const CallRef& barrier : program.calls(Api::barrier))
-        waits = waits || (program.runs_before(save.ref(), barrier.ref()) &&
-                          program.runs_before(barrier.ref(), load.ref()));
-      if (waits || program.enclosing_function(save.ref()) != program.enclosing_function(load.ref()))
+// urlretrieve(url, path) of every rank, and the helpers of torchvision around it: they write where
+// the others look.
+void find_fetches(const Program& program, Report& report) {
+  if (is_process_a_node(program)) return;
+  for (const char* name : {"urlretrieve", "download_url", "download_and_extract_archive"})
+    for (const CallRef& fetch : program.calls_named(name)) {
+      const std::string path = fetch.module->qualified(fetch.call->function);
+      const Ref node = fetch.ref();
+      if ((path != "urllib.request.urlretrieve" &&
+           !path.starts_with("torchvision.datasets.utils.")) ||
+          !fetch.argument(1, "filename") || program.enclosing_class(node) ||
+          program.comes_from_rank(fetch.argument(1, "filename")) ||
+          program.guarded_by_rank(node) != RankTest::none || under_lock(program, node) ||
+          facts::rank_goes_first(program, node) || facts::only_before_ranks(program, node) ||
+          others_wait(program, node) || facts::only_without_distribution(program, node) ||
+          !facts::is_reachable(program, node))
         continue;
       report
-          .at(load.ref(), Confidence::likely,
-              "the file that rank 0 saves is loaded by all ranks without a barrier: they may read "
-              "half of it")
-          .help = "Call dist.barrier() between saving and loading.";
+          .at(node, Confidence::likely,
+              "every rank downloads the same file: ranks may read half of one")
+          .help = "Download on rank 0, call dist.barrier(), then read on every rank.";
     }
-  }
 }
 
 void find_directories(const Program& program, Report& report) {
@@ -225,11 +225,12 @@ void find_directories(const Program& program, Report& report) {
 
 void check_checkpoint_io_unguarded(const Program& program, Report& report) {
   const bool own = has_ranks_of_its_own(program);
-  if (own) find_loads_without_barrier(program, report);
+  if (own || program.uses(Api::accelerator)) find_loads_without_barrier(program, report);
   if (own) check_shared_removals(program, report);
   // Accelerate leaves files to the script, which every process runs from its first line.
   if (!own && !accelerate_wraps(program)) return;
   find_downloads(program, report);
+  find_fetches(program, report);
   find_downloads_of_one_rank(program, report);
   find_directories(program, report);
 }

@@ -182,6 +182,13 @@ bool without_gpu(const Program& program, Ref node) {
   });
 }
 
+// accelerator.prepare(model) for whatever engine the config names: each process has a GPU.
+bool prepares_for_engine(const Program& program) {
+  const auto prepares = program.calls_named("prepare");
+  return program.uses(Api::accelerator) && program.wraps().empty() &&
+         std::any_of(prepares.begin(), prepares.end(), is_of_accelerator);
+}
+
 }  // namespace
 
 void check_load_without_map_location(const Program& program, Report& report) {
@@ -189,7 +196,7 @@ void check_load_without_map_location(const Program& program, Report& report) {
   if (loads.empty()) return;
   // Accelerate takes the GPUs that there are, without a word in the script.
   const bool lightning = has_lightning_ranks(program);
-  const bool prepared = accelerate_wraps(program) || lightning;
+  const bool prepared = accelerate_wraps(program) || prepares_for_engine(program) || lightning;
   if (!prepared && !has_ranks_of_its_own(program)) return;
   if (!prepared && !works_on_gpus(program)) return;
   for (const CallRef& load : loads) {

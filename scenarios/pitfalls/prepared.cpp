@@ -238,6 +238,30 @@ bool accelerate_wraps(const Program& program) {
 
 namespace {
 
+// if train_encoder: ... = accelerator.prepare(model, encoder, ...) else: ... = prepare(model, ...):
+// whichever branch runs, the model is prepared.
+bool is_prepared_in_either(const Program& program, const CallRef& prepare, Ref name, Ref object) {
+  const auto around = program.guards(object);
+  std::vector<diagnose::Guard> more;
+  for (const diagnose::Guard& guard : program.guards(prepare.ref()))
+    if (std::none_of(around.begin(), around.end(), [&](const diagnose::Guard& each) {
+          return each.condition.text() == guard.condition.text() && each.holds == guard.holds;
+        }))
+      more.push_back(guard);
+  if (more.size() != 1) return false;
+  const auto prepares = program.calls_named("prepare");
+  return std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& other) {
+    const auto guards = program.guards(other.ref());
+    const bool otherwise =
+        std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& each) {
+          return each.condition == more.front().condition && each.holds != more.front().holds;
+        });
+    for (std::size_t i = 0; const Ref argument = other.positional(i); ++i)
+      if (otherwise && argument.text() == name.text()) return true;
+    return false;
+  });
+}
+
 CallRef wrapping_preparation(const Program& program, Ref object) {
   if (is_unwrapped_into(program, object.text())) return {};
   const auto [prepare, name] = preparation_behind(program, object, Callers::one);
@@ -246,7 +270,10 @@ CallRef wrapping_preparation(const Program& program, Ref object) {
     return {};
   // Accelerate leaves a model alone that has nothing to train.
   if (is_frozen(program, object) || is_frozen(program, name)) return {};
-  return runs_wherever(program, prepare.ref(), object) ? prepare : CallRef{};
+  return runs_wherever(program, prepare.ref(), object) ||
+                 is_prepared_in_either(program, prepare, name, object)
+             ? prepare
+             : CallRef{};
 }
 
 }  // namespace

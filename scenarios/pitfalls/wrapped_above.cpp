@@ -42,6 +42,13 @@ bool makes(const Program& program, Ref value, const Wrap& wrap) {
   return helper && helper == program.enclosing_function(made);
 }
 
+// model = model.to(device), below the wrapper: it is the same object.
+bool is_moved(Ref object, Ref value) {
+  const auto* call = value.kind() == Kind::call ? value.module->call_at(value.node) : nullptr;
+  return call != nullptr && (call->name == "to" || call->name == "cuda") &&
+         CallRef{value.module, call}.receiver().text() == object.text();
+}
+
 }  // namespace
 
 bool is_wrapped_above(const Program& program, Ref use, Ref object) {
@@ -50,6 +57,7 @@ bool is_wrapped_above(const Program& program, Ref use, Ref object) {
   if (wrap == nullptr) return false;
   // The else that does not wrap says nothing here.
   const Def* def = last_value_above(object, [&](const Def& each) {
+    if (is_moved(object, use.with(each.value))) return false;
     return wrap->call.module != use.module ||
            !facts::exclusive(use.with(each.target), wrap->call.ref());
   });
