@@ -12,10 +12,9 @@ using diagnose::Value;
 
 namespace {
 
-// mp.spawn(worker, nprocs=gpus * nodes), where the worker adds its index to node * gpus: every node
-// starts the processes of all.
+// mp.spawn(worker, nprocs=gpus * nodes): every node starts the processes of all.
 void check_spawn_for_all_nodes(const Program& program, Report& report) {
-  if (!facts::computes_global_rank(program) || facts::launches_tell_nodes(program)) return;
+  if (facts::launches_tell_nodes(program)) return;
   for (const CallRef& spawn : program.calls(Api::spawn)) {
     const Ref count = spawn.argument(2, "nprocs");
     if (!facts::counts_nodes(program, count)) continue;
