@@ -6,6 +6,7 @@
 #include "diagnose/driver/directory.hpp"
 #include "diagnose/driver/finisher.hpp"
 #include "diagnose/driver/launch_table.hpp"
+#include "diagnose/driver/notebook.hpp"
 #include "diagnose/driver/package_pages.hpp"
 #include "diagnose/driver/project_configs.hpp"
 #include "diagnose/driver/project_requirements.hpp"
@@ -215,9 +216,12 @@ class Session {
   }
 
   // Cells of a notebook are parsed as one text, whose lines are not the file's.
-  static std::string error_place(const Module& module) {
-    if (module.path().ends_with(".ipynb")) return "";
+  std::string error_place(const Module& module) const {
     const Position at = module.tree().first_error();
+    if (module.path().ends_with(".ipynb")) {
+      const auto json = cache_.read(module.path());
+      return json ? place_in_notebook(notebook_source(*json).line(at.line)) + " " : "";
+    }
     return "line " + std::to_string(at.line) + ", column " + std::to_string(at.column) + " ";
   }
 

@@ -93,11 +93,10 @@ void Finisher::map_notebook(Finding& finding) const {
   const auto json = cache_.read(finding.file);
   if (!json) return;
   const NotebookSource source = notebook_source(*json);
-  const auto line = [&](std::uint32_t at) {
-    return at >= 1 && at <= source.file_lines.size() ? source.file_lines[at - 1] : at;
-  };
-  finding.line = line(finding.line);
-  finding.end_line = line(finding.end_line);
+  const NotebookLine begin = source.line(finding.line);
+  finding.evidence.emplace_back("place", place_in_notebook(begin));
+  finding.line = begin.in_file;
+  finding.end_line = source.line(finding.end_line).in_file;
   finding.region = {finding.line, 0, finding.end_line, 0};
   finding.fix.reset();
 }

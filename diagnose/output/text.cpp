@@ -148,6 +148,7 @@ std::string render_text(const std::vector<Finding>& findings, const RenderContex
     add_excerpt(out, finding, palette);
     if (!finding.help.empty()) out += "  = help: " + printable(finding.help) + "\n";
     for (const auto& [key, value] : finding.evidence) {
+      if (key == "place") out += "  = in " + printable(value) + "\n";
       if (key == "cost") out += "  = cost: " + printable(value) + "\n";
       if (key == "cost_not_predicted") out += "  = cost: not predicted: " + printable(value) + "\n";
     }
