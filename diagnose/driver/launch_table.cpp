@@ -33,7 +33,7 @@ void LaunchTable::note_files(const std::vector<SourceFile>& files) {
 // since the file itself is checked as well.
 void LaunchTable::note_commands(const SourceFile& file) {
   const auto text = cache_.read(file.path);
-  if (!text || !may_hold_launches(*text)) return;
+  if (!text || !may_hold_commands(*text)) return;
   std::vector<LaunchLine> launches;
   const std::string name = file.path + "#commands";
   if (file.type == FileType::notebook)

@@ -14,13 +14,16 @@ namespace {
 
 constexpr std::size_t kLongestCommand = 8000;
 
-// What starts more than one process; without these words nothing here is worth a look.
+}  // namespace
+
 bool may_hold_commands(std::string_view text) {
   constexpr std::string_view kWords[] = {"torchrun",  "torch.distributed.", "accelerate",
                                          "deepspeed", "horovodrun",         "mpirun"};
   const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
   return std::any_of(std::begin(kWords), std::end(kWords), has);
 }
+
+namespace {
 
 struct Literal {
   std::string text;
@@ -82,10 +85,14 @@ std::size_t end_of_item(std::string_view text, std::size_t at) {
   return end;
 }
 
-// A list that may be a command: its first item is a string or the interpreter.
+// A list that may be a command: its first item is a launcher's name or the interpreter.
 bool may_be_command(std::string_view text, std::size_t at) {
-  const std::string_view item = text.substr(skip_blanks(text, at + 1));
-  return item.starts_with('"') || item.starts_with('\'') || item.starts_with("sys.executable");
+  const std::size_t first = skip_blanks(text, at + 1);
+  if (first >= text.size()) return false;
+  if (text[first] != '"' && text[first] != '\'')
+    return text.substr(first).starts_with("sys.executable");
+  const auto string = string_at(text, first);
+  return string && begins_launch(string->text);
 }
 
 // ["torchrun", "--nproc_per_node", str(n), "train.py"] at its bracket.
@@ -145,8 +152,7 @@ std::vector<LaunchLine> commands_in_python(const std::string& file, std::string_
       at = std::min(text.find('\n', at), text.size());
     } else if (text[at] == '[' && may_be_command(text, at)) {
       const auto words = words_of_list(text, at);
-      if (!words.empty() && begins_launch(words.front().text))
-        if (auto launch = parse_launch(words)) keep(std::move(*launch));
+      if (auto launch = parse_launch(words)) keep(std::move(*launch));
     } else if (text[at] == '"' || text[at] == '\'') {
       const auto string = string_at(text, at);
       if (!string) {

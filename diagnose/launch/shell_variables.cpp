@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::size_t kLongestText = 16384;  // of one value, however often it is appended to
 
+constexpr std::size_t kMostElements = 500;  // of an array, likewise
+
 bool is_name_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // Flags whose values are not all known still say which flags there are: "--nproc_per_node $N".
@@ -66,6 +68,8 @@ void ShellVariables::assign_array(const std::string& name, std::vector<LaunchWor
   if (appends && !arrays_.contains(name)) return;
   std::vector<LaunchWord>& array = arrays_[name];
   if (!appends) array.clear();
+  const std::size_t room = kMostElements - std::min(kMostElements, array.size());
+  elements.resize(std::min(elements.size(), room));
   array.insert(array.end(), elements.begin(), elements.end());
   scalars_.erase(name);
 }

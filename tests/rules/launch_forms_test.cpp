@@ -107,6 +107,12 @@ TEST(LaunchForms, OfAShellVariableThatIsNotExported) {
     EXPECT_TRUE(only_line(text)->not_exported.empty()) << text;
 }
 
+TEST(LaunchForms, StaySmall) {
+  std::string doubled = "A=(x y)\nB=\"x y\"\n";
+  for (int i = 0; i < 40; ++i) doubled += "A+=(\"${A[@]}\")\nB+=\"$B\"\n";
+  EXPECT_TRUE(read_shell_script("run.sh", doubled + "torchrun $B ${A[@]}").size() <= 1);
+}
+
 TEST(LaunchForms, InAProgram) {
   const auto lines =
       commands_in_python("start.py",
