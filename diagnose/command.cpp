@@ -143,7 +143,8 @@ int run_fixes(Flags& flags) {
   }
   print_notices(result, flags.options);
   std::fprintf(stderr, "%s %s; %s left\n", counted(applied, "fix").c_str(),
-               flags.diff ? "shown" : "applied", counted(result.findings.size(), "finding").c_str());
+               flags.diff ? "shown" : "applied",
+               counted(result.findings.size(), "finding").c_str());
   if (elsewhere > 0)
     std::fprintf(stderr, "%s in files that were not given; name them or their folder\n",
                  counted(elsewhere, "fix").c_str());

@@ -89,7 +89,8 @@ void apply_settings(const std::optional<std::string>& file, DiagnoseOptions& opt
       if (entry.parent() == table || (file && entry.parent() == kProjectTable)) {
         apply_entry(entry, options);
         found = true;
-      } else if (!is_project && !entry.path.starts_with(kTable) && !entry.path.starts_with("tool")) {
+      } else if (!is_project && !entry.path.starts_with(kTable) &&
+                 !entry.path.starts_with("tool")) {
         refuse(entry, entry.path + ": expected settings below [" + std::string(table) + "]");
       }
     }

@@ -30,9 +30,7 @@ bool is_skipped_directory(const std::string& name) {
 
 namespace {
 
-bool can_list(const fs::path& directory) {
-  return ::access(directory.c_str(), R_OK | X_OK) == 0;
-}
+bool can_list(const fs::path& directory) { return ::access(directory.c_str(), R_OK | X_OK) == 0; }
 
 void walk(const fs::path& top, std::vector<SourceFile>& out, std::vector<std::string>* unreadable) {
   std::error_code error;
@@ -66,7 +64,7 @@ FileType type_by_first_line(const std::string& path) {
   line.resize(static_cast<std::size_t>(in.gcount()));
   line = line.substr(0, line.find('\n'));
   return line.starts_with("#!") && line.find("sh") != std::string::npos ? FileType::shell
-                                                                       : FileType::python;
+                                                                        : FileType::python;
 }
 
 // By what the paths lead to: ., ./a.py and a.py are one file. The first stays.

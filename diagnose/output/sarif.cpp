@@ -180,14 +180,13 @@ Json invocation_of(const std::vector<Notice>& notices) {
 }
 
 Json result_of(const Finding& finding, std::size_t rule_index, const std::string& print) {
-  Json result = {
-      {"ruleId", finding.rule},
-      {"ruleIndex", rule_index},
-      {"level", level_of(finding.severity)},
-      {"message", {{"text", text_of(finding)}}},
-      {"locations", Json::array()},
-      {"partialFingerprints", {{"primaryLocationLineHash", print}}},
-      {"properties", {{"confidence", name_of(finding.confidence)}}}};
+  Json result = {{"ruleId", finding.rule},
+                 {"ruleIndex", rule_index},
+                 {"level", level_of(finding.severity)},
+                 {"message", {{"text", text_of(finding)}}},
+                 {"locations", Json::array()},
+                 {"partialFingerprints", {{"primaryLocationLineHash", print}}},
+                 {"properties", {{"confidence", name_of(finding.confidence)}}}};
   // A launch line that was given on the command line stands in no file.
   if (finding.file != kLaunchOption) result["locations"].push_back(location_of(finding));
   for (const auto& [key, value] : finding.evidence) result["properties"][key] = value;

@@ -171,7 +171,8 @@ std::string render_markdown(const std::vector<Finding>& findings, const RenderCo
     notices += "\n" + code_span(notice.file) + ": " + cell(notice.text) + "\n";
   const Checked checked = checked_of(context);
   if (findings.empty())
-    return "No pitfalls found in " + count(checked.files, "file") + checked.left_out + ".\n" + notices;
+    return "No pitfalls found in " + count(checked.files, "file") + checked.left_out + ".\n" +
+           notices;
   std::string out = "| Where | Severity | Rule | What | Fix |\n| --- | --- | --- | --- | --- |\n";
   for (const Finding& finding : findings)
     out += "| " + code_span(finding.file + ":" + std::to_string(finding.line)) + " | " +
@@ -214,14 +215,14 @@ std::string render_github(const std::vector<Finding>& findings, const RenderCont
                         : finding.severity == Severity::warning ? "warning"
                                                                 : "notice";
     // A launch line that was given on the command line stands in no file.
-    const std::string place =
-        finding.file == kLaunchOption
-            ? ""
-            : "file=" + escape(printable(finding.file), true) +
-                  ",line=" + std::to_string(finding.line) +
-                  ",col=" + std::to_string(finding.column) +
-                  ",endLine=" + std::to_string(finding.end_line) + ",";
-    out += std::string("::") + level + " " + place + "title=" + escape(finding.rule + " " + finding.name, true) +
+    const std::string place = finding.file == kLaunchOption
+                                  ? ""
+                                  : "file=" + escape(printable(finding.file), true) +
+                                        ",line=" + std::to_string(finding.line) +
+                                        ",col=" + std::to_string(finding.column) +
+                                        ",endLine=" + std::to_string(finding.end_line) + ",";
+    out += std::string("::") + level + " " + place +
+           "title=" + escape(finding.rule + " " + finding.name, true) +
            "::" + escape(printable(finding.message + cost_of(finding)), false) +
            (finding.help.empty() ? "" : "%0A" + escape(printable(finding.help), false)) + "\n";
   }

@@ -183,16 +183,16 @@ Ref switched_parameter(const Program& program, const Module& module, const Def& 
   const Ref parameter{&module, module.tree().child(def.target, Field::object)};
   for (const Source& source : program.sources(parameter)) {
     const CallRef list = program.as_call(source.ref);
-    if (source.how == Source::How::loop_item && list && list.receiver() &&
-        list.module == &module && facts::is_parameter(program, list.receiver()))
+    if (source.how == Source::How::loop_item && list && list.receiver() && list.module == &module &&
+        facts::is_parameter(program, list.receiver()))
       return list.receiver();
   }
   return {};
 }
 
-// freeze(ddp.module.encoder) and requires_grad(ddp.module.encoder, False), where the helper switches
-// what it is given: the calls that hand it a part of what stands inside a wrapper. A helper that is
-// told True here and False there makes phases of training.
+// freeze(ddp.module.encoder) and requires_grad(ddp.module.encoder, False), where the helper
+// switches what it is given: the calls that hand it a part of what stands inside a wrapper. A
+// helper that is told True here and False there makes phases of training.
 std::vector<CallRef> seen_switches(const Program& program) {
   std::vector<CallRef> out;
   for (const Module* module : program.modules())
@@ -208,7 +208,8 @@ std::vector<CallRef> seen_switches(const Program& program) {
       for (const CallRef& call : program.call_sites(program.enclosing_function(model))) {
         const Ref told = by_flag ? call.argument(1, value.text()) : value;
         (told && program.is_literal_false(told) ? off : on) = true;
-        if (facts::contains(call.argument(0, model.text()).text(), ".module")) calls.push_back(call);
+        if (facts::contains(call.argument(0, model.text()).text(), ".module"))
+          calls.push_back(call);
       }
       if (on != off) out.insert(out.end(), calls.begin(), calls.end());
     }
@@ -396,7 +397,7 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
       flag(call.ref(), call.positional(0), kReplaced);
   for (const CallRef& call : unseen_switches(program))
     flag(call.ref(), call.argument(0, "model"), kSwitched);
-  for (const CallRef& call : seen_switches(program)) 
+  for (const CallRef& call : seen_switches(program))
     flag(call.ref(), call.positional(0), kSwitched, true);
   for (const CallRef& call : program.calls_named("requires_grad_"))
     if (call.receiver() && !is_toggled(program, call))

@@ -237,7 +237,10 @@ void check_spawn_misuse(const Program& program, Report& report) {
           .at(spawn.ref(), Confidence::certain,
               "mp.spawn calls " + std::string(function->name) + " with " + std::to_string(given) +
                   " arguments, the rank first, but it takes " + std::to_string(least) +
-                  (open ? " or more" : most > least ? " to " + std::to_string(most) : std::string()) + ": TypeError")
+                  (open           ? " or more"
+                   : most > least ? " to " + std::to_string(most)
+                                  : std::string()) +
+                  ": TypeError")
           .help = "The first parameter is the rank; args must hold the rest.";
     }
   }
