@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <set>
 
 namespace bench::diagnose {
 namespace {
@@ -63,21 +64,49 @@ int exit_code_of(const std::vector<Finding>& findings) {
   return found ? kExitFindings : kExitClean;
 }
 
+bool names(const std::vector<std::string>& paths, const std::string& file) {
+  return std::any_of(paths.begin(), paths.end(),
+                     [&](const std::string& path) { return shown_path(path) == file; });
+}
+
 // To standard error; true when a file that was named, not met in a folder, could not be checked.
 bool print_notices(const DiagnoseResult& result, const DiagnoseOptions& options) {
   bool refused = false;
   for (const Notice& notice : result.notices) {
     std::fprintf(stderr, "bench: %s: %s\n", notice.unchecked ? "error" : "note",
                  notice_line(notice).c_str());
-    refused = refused || (notice.unchecked &&
-                          std::count(options.paths.begin(), options.paths.end(), notice.file) > 0);
+    refused = refused || (notice.unchecked && names(options.paths, notice.file));
   }
   return refused;
+}
+
+// A fix changes what the user named, or what lies in a folder that was named; a module that a named
+// script imports is left as it is. The number of fixes taken away.
+std::size_t keep_fixes_of_given_files(std::vector<Finding>& findings,
+                                      const std::set<std::string>& given) {
+  std::size_t left = 0;
+  for (Finding& finding : findings) {
+    if (!finding.fix) continue;
+    const auto& edits = finding.fix->edits;
+    if (std::all_of(edits.begin(), edits.end(),
+                    [&](const Edit& edit) { return given.contains(edit.file); }))
+      continue;
+    finding.fix.reset();
+    ++left;
+  }
+  return left;
+}
+
+std::string counted(std::size_t number, const std::string& noun) {
+  return std::to_string(number) + " " + noun + (number == 1 ? "" : noun == "fix" ? "es" : "s");
 }
 
 // Applies or shows fixes until none is left; a fix may make room for the next one.
 int run_fixes(Flags& flags) {
   constexpr int kRounds = 8;
+  std::set<std::string> given;
+  for (const SourceFile& file : find_sources(flags.options.paths)) given.insert(file.path);
+  std::size_t elsewhere = 0;
   std::map<std::string, std::string> original;
   std::map<std::string, std::string> current;
   std::size_t applied = 0;
@@ -93,6 +122,7 @@ int run_fixes(Flags& flags) {
   DiagnoseResult result;
   for (int round = 0; round < kRounds; ++round) {
     result = diagnose(flags.options, reader);
+    elsewhere = keep_fixes_of_given_files(result.findings, given);
     for (const Finding& finding : result.findings)
       if (finding.fix)
         for (const Edit& edit : finding.fix->edits) remember(edit.file);
@@ -112,9 +142,12 @@ int run_fixes(Flags& flags) {
     }
   }
   print_notices(result, flags.options);
-  std::fprintf(stderr, "%zu %s %s; %zu %s left\n", applied, applied == 1 ? "fix" : "fixes",
-               flags.diff ? "shown" : "applied", result.findings.size(),
-               result.findings.size() == 1 ? "finding" : "findings");
+  std::fprintf(stderr, "%s %s; %s left\n", counted(applied, "fix").c_str(),
+               flags.diff ? "shown" : "applied",
+               counted(result.findings.size(), "finding").c_str());
+  if (elsewhere > 0)
+    std::fprintf(stderr, "%s in files that were not given; name them or their folder\n",
+                 counted(elsewhere, "fix").c_str());
   return flags.diff && applied > 0 ? kExitFindings : exit_code_of(result.findings);
 }
 
@@ -172,8 +205,13 @@ void add_options(CLI::App& app, Flags& flags) {
   app.add_option("--launch", flags.options.launch, "the command that launches the script");
   app.add_option("--gpus", flags.options.gpus, "number of GPUs it runs on");
   app.add_option("--format", flags.format, "text, json, sarif, github or markdown");
-  app.add_option("--select", flags.options.selection.select, "only these rules")->delimiter(',');
-  app.add_option("--ignore", flags.options.selection.ignore, "not these rules")->delimiter(',');
+  // One value a flag, with commas within: what follows it are paths.
+  app.add_option("--select", flags.options.selection.select, "only these rules")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--ignore", flags.options.selection.ignore, "not these rules")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--severity", flags.severity, "least severity shown: info, warning or error");
   app.add_option("--config", flags.config, "settings; default: bench.toml or pyproject.toml here");
   app.add_option("--parse-limit", flags.parse_limit_seconds,
@@ -187,6 +225,23 @@ void add_options(CLI::App& app, Flags& flags) {
   app.add_flag("--to-ddp", flags.to_ddp, "the steps from DataParallel to DDP");
   app.add_flag("--explain-trainer", flags.explain_trainer,
                "what a Lightning Trainer's arguments mean, by version");
+}
+
+// One action a run: what another flag asks for would not be done.
+void check_combination(const CLI::App& app, const Flags& flags) {
+  const char* action = flags.explain_trainer ? "--explain-trainer"
+                       : flags.to_ddp        ? "--to-ddp"
+                       : flags.fix           ? "--fix"
+                       : flags.diff          ? "--diff"
+                                             : nullptr;
+  if (action == nullptr) return;
+  const auto refuse = [&](const std::string& flag) {
+    throw UsageError(flag + ": cannot be combined with " + action);
+  };
+  if (app.count("--format") > 0) refuse("--format");
+  if (flags.cost || !flags.machine.empty()) refuse(flags.cost ? "--cost" : "--machine");
+  if (flags.explain_trainer && flags.to_ddp) refuse("--to-ddp");
+  if (flags.explain_trainer && (flags.fix || flags.diff)) refuse(flags.fix ? "--fix" : "--diff");
 }
 
 }  // namespace
@@ -206,6 +261,9 @@ int diagnose_command(const std::vector<std::string>& arguments,
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string("bench diagnose: ") + error.what());
   }
+  check_combination(app, flags);
+  for (auto* words : {&flags.options.selection.select, &flags.options.selection.ignore})
+    for (std::string& word : *words) word = CLI::detail::trim_copy(word);
   const Format* format = find_format(flags.format);
   if (format == nullptr) {
     const auto known = format_names();

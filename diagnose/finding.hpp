@@ -52,6 +52,9 @@ struct Fix {
 // For mistakes that none of the rule's trials in the laboratory makes.
 inline constexpr std::string_view kNoTrial = "none";
 
+// The file of findings on the command that --launch gives, which stands in none.
+inline constexpr std::string_view kLaunchOption = "<launch>";
+
 struct Finding {
   std::string rule;  // id
   std::string name;

@@ -3,12 +3,27 @@
 #include "bench/cli/dispatch.hpp"
 #include "bench/core/error.hpp"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+
+namespace {
+
+// What the command has printed is its result: where that cannot be written (a full disk), the
+// command has failed, whatever it found.
+int with_output_written(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fprintf(stderr, "bench: error: standard output cannot be written: %s\n",
+               std::strerror(errno));
+  return bench::kExitMachine;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   try {
-    return bench::cli::dispatch({argv + 1, argv + argc});
+    return with_output_written(bench::cli::dispatch({argv + 1, argv + argc}));
   } catch (const bench::Error& error) {
     std::fflush(stdout);
     std::fprintf(stderr, "bench: error: %s\n", error.what());

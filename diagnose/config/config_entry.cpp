@@ -193,6 +193,16 @@ std::vector<ConfigEntry> read_yaml(const std::string& file, const std::string& t
   return out;
 }
 
+std::string yaml_mistake(const std::string& text) {
+  if (nests_too_deep(text)) return "nests too deep";
+  try {
+    for (const std::string& document : documents_of(text)) (void)YAML::Load(document);
+  } catch (const YAML::Exception& error) {
+    return "line " + std::to_string(error.mark.line + 1) + ": " + error.msg;
+  }
+  return {};
+}
+
 std::vector<ConfigEntry> read_toml(const std::string& file, const std::string& text) {
   std::vector<ConfigEntry> out;
   try {

@@ -30,6 +30,8 @@ struct ConfigEntry {
 Value value_of_scalar(const std::string& text);
 
 std::vector<ConfigEntry> read_yaml(const std::string& file, const std::string& text);  // and JSON
+// Why it is no YAML (or JSON), with the line; empty when it is.
+std::string yaml_mistake(const std::string& text);
 std::vector<ConfigEntry> read_toml(const std::string& file, const std::string& text);
 
 }  // namespace bench::diagnose

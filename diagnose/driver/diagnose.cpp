@@ -6,11 +6,13 @@
 #include "diagnose/driver/directory.hpp"
 #include "diagnose/driver/finisher.hpp"
 #include "diagnose/driver/launch_table.hpp"
+#include "diagnose/driver/notebook.hpp"
 #include "diagnose/driver/package_pages.hpp"
 #include "diagnose/driver/project_configs.hpp"
 #include "diagnose/driver/project_requirements.hpp"
 #include "diagnose/driver/source_files.hpp"
 #include "diagnose/driver/task_plan.hpp"
+#include "diagnose/driver/unread.hpp"
 #include "diagnose/launch/launch_documents.hpp"
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/registry.hpp"
@@ -40,6 +42,18 @@ bool is_relevant(std::string_view text) {
 // A script of few lines may leave the training to the files that it imports.
 bool may_train(std::string_view text) {
   return is_relevant(text) || text.find("__main__") != std::string_view::npos;
+}
+
+bool is_large(const std::string& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  return !error && size > kMaxFileBytes;
+}
+
+// Of JSON files in a folder the larger ones are data, often of one object a line.
+bool is_data(const SourceFile& file, const std::string& text) {
+  constexpr std::size_t kMostOfConfig = 64 << 10;
+  return file.type == FileType::json && text.size() > kMostOfConfig;
 }
 
 // Of one finding in several programs the one that is surest comes first, and so is kept.
@@ -137,6 +151,11 @@ class Session {
 
   ModuleCache& cache() { return cache_; }
 
+  void note_unreadable(const std::vector<std::string>& directories) {
+    for (const std::string& directory : directories)
+      note(directory, "cannot be read: what it holds is not checked", true);
+  }
+
   std::vector<Notice> notices() const {
     std::vector<Notice> out;
     for (const auto& [file, notice] : notices_) out.push_back(notice);
@@ -156,7 +175,9 @@ class Session {
   std::optional<std::string> read(const SourceFile& file, bool (*is_wanted)(std::string_view)) {
     auto source = cache_.source(file.path);
     if (!source) {
-      if (file.type != FileType::json && file.type != FileType::yaml)
+      // Large JSON and YAML files are data.
+      const bool is_config = file.type == FileType::json || file.type == FileType::yaml;
+      if (!is_config || !is_large(file.path))
         note(file.path, "cannot be read, or is larger than 10 MiB: not checked", true);
       return std::nullopt;
     }
@@ -164,6 +185,12 @@ class Session {
       note(file.path, std::move(source->problem), true);
       return std::nullopt;
     }
+    if (!is_wanted(source->text) && !file.is_named) return std::nullopt;
+    if (file.is_named || (!is_data(file, source->text) && may_configure_training(source->text)))
+      if (std::string why = why_unread(file.type, file.path, source->text); !why.empty()) {
+        note(file.path, why + ": not checked", true);
+        return std::nullopt;
+      }
     if (!is_wanted(source->text)) return std::nullopt;
     if (!source->problem.empty()) note(file.path, std::move(source->problem), false);
     return std::move(source->text);
@@ -189,9 +216,12 @@ class Session {
   }
 
   // Cells of a notebook are parsed as one text, whose lines are not the file's.
-  static std::string error_place(const Module& module) {
-    if (module.path().ends_with(".ipynb")) return "";
+  std::string error_place(const Module& module) const {
     const Position at = module.tree().first_error();
+    if (module.path().ends_with(".ipynb")) {
+      const auto json = cache_.read(module.path());
+      return json ? place_in_notebook(notebook_source(*json).line(at.line)) + " " : "";
+    }
     return "line " + std::to_string(at.line) + ", column " + std::to_string(at.column) + " ";
   }
 
@@ -351,9 +381,11 @@ DiagnoseResult diagnose(const DiagnoseOptions& options) { return diagnose(option
 
 DiagnoseResult diagnose(const DiagnoseOptions& options, const Reader& reader) {
   check_selection(options.selection);
-  const std::vector<SourceFile> files = find_sources(options.paths);
+  std::vector<std::string> unreadable;
+  const std::vector<SourceFile> files = find_sources(options.paths, &unreadable);
   Session session(options, reader, list_directory);
   session.note_files(files);
+  session.note_unreadable(unreadable);
   const TaskPlan plan(files, session.cache());
   DiagnoseResult result;
   const auto run = [&](const SourceFile& file) { return session.run_file(file); };

@@ -33,16 +33,31 @@ std::vector<Finding> Finisher::finish(const Program& program, std::vector<Findin
     const Module* module = module_at(program, finding.file);
     if (module != nullptr && module->tree().size() > 1) {
       finding.excerpt = module->tree().line_text(finding.line);
-    } else if (finding.file != "<launch>") {
+    } else if (finding.file != kLaunchOption) {
       finding.excerpt = line_of_file(finding.file, finding.line);
     }
-    if (is_silenced(finding.excerpt, finding)) continue;
+    if (is_silenced(finding.excerpt, finding) || is_silenced_beside(finding)) continue;
     locate(program, finding);
     if (finding.file.ends_with(".ipynb")) map_notebook(finding);
     kept.push_back(std::move(finding));
   }
   attach_costs(program, kept);
   return kept;
+}
+
+// A shell command that goes on over several lines has no room for a comment but behind its last
+// line, and above its first.
+bool Finisher::is_silenced_beside(const Finding& finding) const {
+  if (type_of(finding.file) != FileType::shell) return false;
+  const auto goes_on = [&](std::uint32_t line) {
+    return line > 0 && line_of_file(finding.file, line).ends_with('\\');
+  };
+  std::uint32_t first = finding.line;
+  std::uint32_t last = finding.line;
+  while (goes_on(first - 1)) --first;
+  while (goes_on(last)) ++last;
+  return is_silenced(line_of_file(finding.file, last), finding) ||
+         (first > 1 && is_silenced(line_of_file(finding.file, first - 1), finding));
 }
 
 std::string Finisher::line_of_file(const std::string& file, std::uint32_t line) const {
@@ -78,11 +93,10 @@ void Finisher::map_notebook(Finding& finding) const {
   const auto json = cache_.read(finding.file);
   if (!json) return;
   const NotebookSource source = notebook_source(*json);
-  const auto line = [&](std::uint32_t at) {
-    return at >= 1 && at <= source.file_lines.size() ? source.file_lines[at - 1] : at;
-  };
-  finding.line = line(finding.line);
-  finding.end_line = line(finding.end_line);
+  const NotebookLine begin = source.line(finding.line);
+  finding.evidence.emplace_back("place", place_in_notebook(begin));
+  finding.line = begin.in_file;
+  finding.end_line = source.line(finding.end_line).in_file;
   finding.region = {finding.line, 0, finding.end_line, 0};
   finding.fix.reset();
 }

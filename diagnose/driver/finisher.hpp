@@ -20,6 +20,7 @@ class Finisher {
   std::vector<Finding> finish(const Program& program, std::vector<Finding> found) const;
 
  private:
+  bool is_silenced_beside(const Finding& finding) const;
   std::string line_of_file(const std::string& file, std::uint32_t line) const;
   void locate(const Program& program, Finding& finding) const;
   void map_notebook(Finding& finding) const;

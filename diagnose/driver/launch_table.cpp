@@ -1,6 +1,9 @@
 #include "diagnose/driver/launch_table.hpp"
 
+#include "diagnose/driver/notebook.hpp"
 #include "diagnose/launch/launch_documents.hpp"
+#include "diagnose/launch/python_commands.hpp"
+#include "diagnose/launch/shell_script.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -26,7 +29,30 @@ void LaunchTable::note_files(const std::vector<SourceFile>& files) {
   for (const SourceFile& file : files) note_file(file);
 }
 
+// What cells of a notebook and commands in other programs start: evidence under a name of its own,
+// since the file itself is checked as well.
+void LaunchTable::note_commands(const SourceFile& file) {
+  const auto text = cache_.read(file.path);
+  if (!text || !may_hold_commands(*text)) return;
+  std::vector<LaunchLine> launches;
+  const std::string name = file.path + "#commands";
+  if (file.type == FileType::notebook)
+    launches = read_shell_script(name, notebook_source(*text).commands);
+  else
+    launches = commands_in_python(name, *text);
+  const std::string own = file_name(file.path);
+  for (LaunchLine& launch : launches) {
+    const std::string script = launch.script_name();
+    // How a program starts itself is for the rules, which see the condition.
+    if (script == own) continue;
+    launch.is_example = true;
+    documents_.insert(name);
+    launches_[script].push_back(std::move(launch));
+  }
+}
+
 void LaunchTable::note_file(const SourceFile& file) {
+  if (file.type == FileType::notebook || file.type == FileType::python) return note_commands(file);
   const bool is_document = file.type == FileType::other;
   if (!is_document && file.type != FileType::shell) return;
   const auto text = cache_.read(file.path);

@@ -34,6 +34,7 @@ class LaunchTable {
 
  private:
   void note_file(const SourceFile& file);
+  void note_commands(const SourceFile& file);
   bool is_only_one(const std::string& path) const;  // of its file name
   bool may_start(const LaunchLine& launch, const SourceFile& script) const;
   void start_by_srun(std::vector<LaunchLine>& lines) const;

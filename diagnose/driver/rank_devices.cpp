@@ -18,9 +18,14 @@ bool is_numbered(std::string_view text) {
                      [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
 }
 
-// 0, device_ids[0], args.gpu_ids[0]: the first of several GPUs.
-bool is_first_gpu(Ref device) {
+// 0, also by a name, device_ids[0], args.gpu_ids[0]: the first of several GPUs.
+bool is_first_gpu(const Program& program, Ref device) {
   if (device.kind() == Kind::integer) return true;
+  if (device.kind() == Kind::identifier) {
+    const auto sources = program.sources(device);
+    return sources.size() == 1 && sources.front().how == Source::How::value &&
+           sources.front().ref.kind() == Kind::integer;
+  }
   const std::string text = lowered(device.text());
   return device.kind() == Kind::subscript && text.ends_with("[0]") &&
          (contains(text, "gpu") || contains(text, "device"));
@@ -66,7 +71,7 @@ std::vector<FixedDevice> fixed_devices(const Program& program) {
     const bool places = ((made.name == "to" || made.name == "cuda") && call.receiver()) ||
                         made.api == Api::set_device;
     const Ref device = call.argument(0, "device");
-    if (places && device && is_first_gpu(device))
+    if (places && device && is_first_gpu(program, device))
       out.push_back({device, FixedDevice::Form::index, true});
   }
   const auto& tree = root.tree();

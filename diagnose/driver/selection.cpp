@@ -46,21 +46,59 @@ void check_selection(const Selection& selection) {
     }
 }
 
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+// Where the line's comment begins: the first # that stands in no string. npos without one.
+std::size_t comment_of(std::string_view line) {
+  char quote = 0;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const char c = line[at];
+    if (c == '\\')
+      ++at;
+    else if (quote != 0)
+      quote = c == quote ? char{0} : quote;
+    else if (c == '"' || c == '\'')
+      quote = c;
+    else if (c == '#')
+      return at;
+  }
+  return quote != 0 ? line.find('#') : std::string_view::npos;  // an apostrophe: it's
+}
+
+bool lists(std::string_view words, const Finding& finding) {
+  while (!words.empty()) {
+    const std::string_view word = words.substr(0, words.find(','));
+    words.remove_prefix(std::min(word.size() + 1, words.size()));
+    if (trimmed(word) == finding.rule || trimmed(word) == finding.name) return true;
+  }
+  return false;
+}
+
+// What follows `bench: ignore`: nothing or a reason for all rules, [A, B] for these. Another word
+// that begins like it (ignored, ignore-next-line) is no mark.
+bool mark_holds(std::string_view rest, const Finding& finding) {
+  if (!rest.empty() && rest.front() != ' ' && rest.front() != '[') return false;
+  rest = trimmed(rest);
+  if (!rest.starts_with('[')) return true;
+  return lists(rest.substr(1, rest.find(']') - 1), finding);
+}
+
+}  // namespace
+
 bool is_silenced(std::string_view line, const Finding& finding) {
   constexpr std::string_view kMark = "bench: ignore";
-  const std::size_t hash = line.find('#');
-  if (hash == std::string_view::npos) return false;
-  const std::size_t mark = line.find(kMark, hash);
-  if (mark == std::string_view::npos) return false;
-  std::string_view rest = line.substr(mark + kMark.size());
-  if (!rest.starts_with('[')) return true;
-  rest = rest.substr(1, rest.find(']') - 1);
-  while (!rest.empty()) {
-    std::string_view word = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
-    while (!word.empty() && word.front() == ' ') word.remove_prefix(1);
-    while (!word.empty() && word.back() == ' ') word.remove_suffix(1);
-    if (word == finding.rule || word == finding.name) return true;
+  std::size_t hash = comment_of(line);
+  while (hash != std::string_view::npos) {
+    const std::string_view comment = trimmed(line.substr(hash + 1));
+    if (comment.starts_with(kMark) && mark_holds(comment.substr(kMark.size()), finding))
+      return true;
+    hash = line.find('#', hash + 1);
   }
   return false;
 }

@@ -11,6 +11,10 @@
 namespace bench::diagnose {
 namespace {
 
+constexpr std::string_view kTable = "diagnose";
+constexpr std::string_view kProjectTable = "tool.bench.diagnose";
+constexpr std::int64_t kMostGpus = 1'000'000;  // more is a slip of the pen
+
 const std::vector<std::string> kKeys{"select", "ignore", "launch", "gpus", "severity"};
 
 [[noreturn]] void refuse(const ConfigEntry& entry, const std::string& what) {
@@ -22,6 +26,15 @@ void add_words(const ConfigEntry& entry, std::vector<std::string>& words) {
     refuse(entry, entry.path + ": expected a list of rules");
   for (const Value& item : entry.value.items) {
     if (!item.is_string()) refuse(entry, entry.path + ": expected a list of strings");
+    // Named here, where the file and line are known.
+    Selection alone;
+    alone.select = {item.string};
+    try {
+      check_selection(alone);
+    } catch (const UsageError& error) {
+      const std::string_view what = error.what();
+      refuse(entry, entry.path + std::string(what.substr(what.find(": "))));
+    }
     words.push_back(item.string);
   }
 }
@@ -45,7 +58,7 @@ void apply_entry(const ConfigEntry& entry, DiagnoseOptions& options) {
     if (!entry.value.is_string()) refuse(entry, "launch: expected a command as a string");
     if (!options.launch) options.launch = entry.value.string;
   } else if (key == "gpus") {
-    if (!entry.value.is_integer() || entry.value.integer < 1)
+    if (!entry.value.is_integer() || entry.value.integer < 1 || entry.value.integer > kMostGpus)
       refuse(entry, "gpus: expected a positive number");
     if (!options.gpus) options.gpus = static_cast<int>(entry.value.integer);
   } else if (key == "severity") {
@@ -67,16 +80,23 @@ void apply_settings(const std::optional<std::string>& file, DiagnoseOptions& opt
       continue;
     }
     const bool is_project = std::filesystem::path(candidate).filename() == "pyproject.toml";
-    const std::string_view table = is_project ? "tool.bench.diagnose" : "diagnose";
+    const std::string_view table = is_project ? kProjectTable : kTable;
     if (const std::string mistake = toml_mistake(candidate, *text); !mistake.empty())
       throw UsageError(mistake);
     bool found = false;
     for (const ConfigEntry& entry : read_toml(candidate, *text)) {
-      if (entry.parent() != table) continue;
-      apply_entry(entry, options);
-      found = true;
+      // A file that was named may be a copy of a pyproject.toml.
+      if (entry.parent() == table || (file && entry.parent() == kProjectTable)) {
+        apply_entry(entry, options);
+        found = true;
+      } else if (!is_project && !entry.path.starts_with(kTable) &&
+                 !entry.path.starts_with("tool")) {
+        refuse(entry, entry.path + ": expected settings below [" + std::string(table) + "]");
+      }
     }
     if (found) return;
+    if (file)
+      throw UsageError("--config " + candidate + ": has no table [" + std::string(table) + "]");
   }
 }
 

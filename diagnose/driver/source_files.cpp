@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <system_error>
 
 namespace bench::diagnose {
@@ -28,34 +30,67 @@ bool is_skipped_directory(const std::string& name) {
 
 namespace {
 
-void walk(const fs::path& top, std::vector<SourceFile>& out) {
+bool can_list(const fs::path& directory) { return ::access(directory.c_str(), R_OK | X_OK) == 0; }
+
+void walk(const fs::path& top, std::vector<SourceFile>& out, std::vector<std::string>* unreadable) {
   std::error_code error;
+  if (!can_list(top)) throw UsageError(top.string() + ": cannot be read: permission denied");
   fs::recursive_directory_iterator at(top, fs::directory_options::skip_permission_denied, error);
   if (error) throw UsageError(top.string() + ": cannot be read: " + error.message());
   for (; at != fs::recursive_directory_iterator(); at.increment(error)) {
     if (error) break;
     const auto status = at->symlink_status(error);
     if (error) continue;
+    const std::string path = shown_path(at->path().string());
     if (fs::is_directory(status)) {
-      if (is_skipped_directory(at->path().filename().string())) at.disable_recursion_pending();
+      if (is_skipped_directory(at->path().filename().string()))
+        at.disable_recursion_pending();
+      else if (unreadable != nullptr && !can_list(at->path()))
+        unreadable->push_back(path);
       continue;
     }
     if (!fs::is_regular_file(status)) continue;
-    const std::string path = at->path().lexically_normal().string();
     const FileType type = type_of(path);
     if (type != FileType::other || launch_document(path) != LaunchDocument::none)
       out.push_back({path, type, top.string()});
   }
 }
 
+// The first line of a script without a telling name: #!/bin/bash, #!/usr/bin/env zsh.
+FileType type_by_first_line(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string line(128, '\0');
+  in.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<std::size_t>(in.gcount()));
+  line = line.substr(0, line.find('\n'));
+  return line.starts_with("#!") && line.find("sh") != std::string::npos ? FileType::shell
+                                                                        : FileType::python;
+}
+
+// By what the paths lead to: ., ./a.py and a.py are one file. The first stays.
+void drop_repeated(std::vector<SourceFile>& files) {
+  std::set<std::string> seen;
+  std::error_code error;
+  std::erase_if(files, [&](const SourceFile& file) {
+    const fs::path real = fs::weakly_canonical(file.path, error);
+    return !seen.insert(error ? file.path : real.string()).second;
+  });
+}
+
 }  // namespace
 
+std::string shown_path(const std::string& path) {
+  return fs::path(path).lexically_normal().string();
+}
+
 FileType type_of(const std::string& path) {
-  const std::string extension = fs::path(path).extension().string();
+  std::string extension = fs::path(path).extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   if (extension == ".py" || extension == ".pyw") return FileType::python;
   if (extension == ".ipynb") return FileType::notebook;
   if (extension == ".sh" || extension == ".bash" || extension == ".slurm" ||
-      extension == ".sbatch" || extension == ".slm")
+      extension == ".sbatch" || extension == ".slm" || extension == ".zsh" || extension == ".ksh")
     return FileType::shell;
   if (extension == ".yaml" || extension == ".yml") return FileType::yaml;
   if (extension == ".toml") return FileType::toml;
@@ -63,7 +98,8 @@ FileType type_of(const std::string& path) {
   return FileType::other;
 }
 
-std::vector<SourceFile> find_sources(const std::vector<std::string>& paths) {
+std::vector<SourceFile> find_sources(const std::vector<std::string>& paths,
+                                     std::vector<std::string>* unreadable) {
   std::vector<SourceFile> out;
   for (const std::string& path : paths) {
     std::error_code error;
@@ -73,7 +109,7 @@ std::vector<SourceFile> find_sources(const std::vector<std::string>& paths) {
                        ": no such file or directory; expected a script, a notebook, a shell "
                        "script, a config file or a directory of them");
     if (fs::is_directory(status)) {
-      walk(path, out);
+      walk(path, out, unreadable);
       continue;
     }
     if (!fs::is_regular_file(status))
@@ -82,15 +118,17 @@ std::vector<SourceFile> find_sources(const std::vector<std::string>& paths) {
       throw UsageError(path + ": larger than 10 MiB; expected a training script or its config");
     if (::access(path.c_str(), R_OK) != 0) throw UsageError(path + ": cannot be read");
     FileType type = type_of(path);
-    if (type == FileType::other) type = FileType::python;  // named on purpose, as in scripts/train
-    std::string top = fs::path(path).parent_path().string();
-    out.push_back({path, type, top.empty() ? "." : top, true});
+    if (type == FileType::other) type = type_by_first_line(path);  // named, as in scripts/train
+    const std::string shown = shown_path(path);
+    std::string top = fs::path(shown).parent_path().string();
+    out.push_back({shown, type, top.empty() ? "." : top, true});
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
   out.erase(std::unique(out.begin(), out.end(),
                         [](const SourceFile& a, const SourceFile& b) { return a.path == b.path; }),
             out.end());
+  if (paths.size() > 1) drop_repeated(out);
   const auto is_source = [](const SourceFile& file) { return file.type != FileType::other; };
   if (std::none_of(out.begin(), out.end(), is_source))
     throw UsageError((paths.empty() ? std::string("bench diagnose") : paths.front()) +
@@ -120,16 +158,27 @@ std::optional<std::string> read_source(const std::string& path) {
 }
 
 void write_source(const std::string& path, const std::string& text) {
-  const std::string beside = path + ".bench-fix";
-  {
-    std::ofstream out(beside, std::ios::binary | std::ios::trunc);
-    out << text;
-    if (!out.flush()) throw UsageError(path + ": cannot be written");
-  }
   std::error_code error;
-  fs::permissions(beside, fs::status(path).permissions(), error);
-  fs::rename(beside, path, error);
-  if (error) throw UsageError(path + ": cannot be written: " + error.message());
+  // A link stays one: the file behind it is written.
+  fs::path target = fs::canonical(path, error);
+  if (error) target = path;
+  std::string beside = target.string() + ".bench-fix";
+  for (int i = 1; fs::exists(beside, error); ++i)
+    beside = target.string() + ".bench-fix" + std::to_string(i);
+  std::ofstream out(beside, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  if (!out) {
+    fs::remove(beside, error);
+    throw UsageError(path + ": cannot be written");
+  }
+  fs::permissions(beside, fs::status(target).permissions(), error);
+  fs::rename(beside, target, error);
+  if (error) {
+    const std::string why = error.message();
+    fs::remove(beside, error);
+    throw UsageError(path + ": cannot be written: " + why);
+  }
 }
 
 }  // namespace bench::diagnose

@@ -26,9 +26,15 @@ struct SourceFile {
   bool is_named = false;  // itself on the command line, not found in a directory
 };
 
+// The path as findings show it: ./a//b.py is a/b.py.
+std::string shown_path(const std::string& path);
+
 // Throws UsageError for a path that does not exist or cannot be read. Of a directory also what may
-// hold launch lines (a README, a Makefile), as FileType::other.
-std::vector<SourceFile> find_sources(const std::vector<std::string>& paths);
+// hold launch lines (a README, a Makefile), as FileType::other. A file that several of the paths
+// lead to stands once. Directories below the given ones that cannot be read are put into
+// `unreadable`.
+std::vector<SourceFile> find_sources(const std::vector<std::string>& paths,
+                                     std::vector<std::string>* unreadable = nullptr);
 
 // Nothing when the file is too large, unreadable or not a regular file.
 std::optional<std::string> read_source(const std::string& path);

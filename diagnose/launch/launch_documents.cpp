@@ -101,7 +101,8 @@ std::vector<LaunchLine> read_readme(const std::string& file, std::string_view te
       return;
     }
     const bool indented = line.starts_with("    ") || line.starts_with("\t");
-    if (!fence.empty() || continues || indented || begins_a_command(bare)) {
+    const bool is_prompt = bare.starts_with("$ ") && begins_a_command(without_prompt(bare));
+    if (!fence.empty() || continues || indented || is_prompt || begins_a_command(bare)) {
       block.add(without_prompt(line), number);
       continues = fence.empty() && bare.ends_with('\\');
       return;

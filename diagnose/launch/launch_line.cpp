@@ -1,75 +1,13 @@
 #include "diagnose/launch/launch_line.hpp"
 
+#include "diagnose/launch/slurm_job.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 
 namespace bench::diagnose {
 namespace {
-
-std::optional<std::int64_t> to_integer(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-bool is_assignment(std::string_view word) {
-  const std::size_t equals = word.find('=');
-  if (equals == 0 || equals == std::string_view::npos) return false;
-  return std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals),
-                     [](unsigned char c) { return std::isalnum(c) || c == '_'; });
-}
-
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
-bool is_python(std::string_view word) {
-  const std::string_view name = base_name(word);
-  return name.starts_with("python") || name == "ipython" || name == "$PYTHON" ||
-         name == "${PYTHON}" || name == "$(PYTHON)";
-}
-
-// Launcher flags that stand alone; every other flag takes the next word when it has no '='.
-bool is_switch(std::string_view flag) {
-  static constexpr std::string_view kSwitches[] = {"standalone",
-                                                   "use-env",
-                                                   "no-python",
-                                                   "module",
-                                                   "m",
-                                                   "multi-gpu",
-                                                   "cpu",
-                                                   "virtual-local-rank",
-                                                   "run-path",
-                                                   "u",
-                                                   "verbose",
-                                                   "exclusive",
-                                                   "unbuffered",
-                                                   "allow-run-as-root",
-                                                   "oversubscribe"};
-  return std::find(std::begin(kSwitches), std::end(kSwitches), flag) != std::end(kSwitches);
-}
-
-// Modules that are launchers themselves, wherever -m names them.
-std::optional<Launcher> launcher_module(std::string_view module) {
-  if (module == "torch.distributed.launch") return Launcher::launch_module;
-  if (module == "torch.distributed.run" || module == "torch.distributed.torchrun")
-    return Launcher::torchrun;
-  if (module == "accelerate.commands.launch") return Launcher::accelerate;
-  return std::nullopt;
-}
-
-// The same by their files: python /env/lib/python3.7/site-packages/torch/distributed/launch.py.
-std::optional<Launcher> launcher_file(std::string_view path) {
-  if (path.ends_with("torch/distributed/launch.py")) return Launcher::launch_module;
-  if (path.ends_with("torch/distributed/run.py")) return Launcher::torchrun;
-  return std::nullopt;
-}
-
-std::string spelt_with_dashes(std::string_view flag) {
-  std::string out(flag.substr(std::min(flag.find_first_not_of('-'), flag.size())));
-  std::replace(out.begin(), out.end(), '_', '-');
-  return out;
-}
 
 // A script that starts its own processes is told of other nodes by its arguments.
 bool speaks_of_nodes(const std::vector<LaunchWord>& arguments) {
@@ -89,162 +27,20 @@ bool speaks_of_nodes(const std::vector<LaunchWord>& arguments) {
   return has_rank && has_size;
 }
 
-class LaunchParser {
- public:
-  explicit LaunchParser(const std::vector<LaunchWord>& words) : words_(words) {}
-
-  std::optional<LaunchLine> parse() {
-    skip_prefixes();
-    skip_profiler();
-    if (at_ >= words_.size()) return std::nullopt;
-    line_.command = words_[at_];
-    if (!read_launcher()) return std::nullopt;
-    if (line_.launcher != Launcher::python) read_flags();
-    read_launcher_within_srun();
-    read_launcher_as_module();
-    if (!read_script()) return std::nullopt;
-    for (; at_ < words_.size(); ++at_) line_.script_arguments.push_back(words_[at_]);
-    if (line_.launcher == Launcher::launch_module && line_.flags.contains("use-env"))
-      line_.launcher = Launcher::torchrun;
-    return line_;
-  }
-
- private:
-  std::string_view word() const {
-    return at_ < words_.size() ? std::string_view(words_[at_].text) : std::string_view{};
-  }
-
-  // nsys profile --output report python train.py: a profiler's own words end at the command.
-  void skip_profiler() {
-    const std::string_view name = base_name(word());
-    if (name != "nsys" && name != "ncu") return;
-    std::size_t at = at_ + 1;
-    while (at < words_.size() && !is_python(words_[at].text) &&
-           base_name(words_[at].text) != "torchrun")
-      ++at;
-    if (at < words_.size()) at_ = at;
-  }
-
-  void skip_prefixes() {
-    for (; at_ < words_.size(); ++at_) {
-      if (is_assignment(word())) {
-        LaunchWord value = words_[at_];
-        const std::size_t equals = value.text.find('=');
-        const std::string name = value.text.substr(0, equals);
-        value.text.erase(0, equals + 1);
-        value.column += static_cast<std::uint32_t>(equals) + 1;
-        line_.environment[name] = value;
-        continue;
-      }
-      static constexpr std::string_view kPrefixes[] = {"env",  "nohup", "time",
-                                                       "exec", "sudo",  "export"};
-      if (std::find(std::begin(kPrefixes), std::end(kPrefixes), word()) == std::end(kPrefixes))
-        return;
-    }
-  }
-
-  bool read_launcher() {
-    if (at_ >= words_.size()) return false;
-    const std::string_view name = base_name(word());
-    ++at_;
-    if (name == "torchrun") return launcher(Launcher::torchrun);
-    if (name == "horovodrun" || name == "mpirun" || name == "mpiexec")
-      return launcher(Launcher::horovodrun);
-    if (name == "deepspeed") return launcher(Launcher::deepspeed);
-    if (name == "srun") return launcher(Launcher::srun);
-    if (name == "accelerate" && word() == "launch") {
-      ++at_;
-      return launcher(Launcher::accelerate);
-    }
-    if (!is_python(words_[at_ - 1].text)) return false;
-    while (word() == "-u" || word() == "-O" || word() == "-W") ++at_;
-    if (const auto kind = launcher_file(word())) return ++at_, launcher(*kind);
-    if (word() != "-m") return launcher(Launcher::python);
-    ++at_;
-    if (const auto kind = launcher_module(word())) return ++at_, launcher(*kind);
-    line_.is_module = true;
-    return launcher(Launcher::python);  // python -m package.train
-  }
-
-  // torchrun -m torch.distributed.launch ...: the launcher that is started last starts the ranks.
-  void read_launcher_as_module() {
-    if (!line_.flags.contains("m") && !line_.flags.contains("module")) return;
-    const auto kind = launcher_module(word());
-    if (!kind) return;
-    ++at_;
-    line_.launcher = *kind;
-    line_.flags.clear();
-    read_flags();
-  }
-
-  // srun torchrun ... starts torchrun on every node, and that one's flags decide.
-  void read_launcher_within_srun() {
-    if (line_.launcher != Launcher::srun) return;
-    const std::size_t start = at_;
-    while (is_assignment(word())) ++at_;
-    if (!read_launcher() || line_.launcher == Launcher::python) {
-      line_.launcher = Launcher::srun;
-      at_ = start;
-      return;
-    }
-    line_.command = words_[start];
-    line_.flags.clear();
-    read_flags();
-  }
-
-  bool launcher(Launcher kind) {
-    line_.launcher = kind;
-    return true;
-  }
-
-  void read_flags() {
-    while (at_ < words_.size() && word().starts_with("-") && word() != "-") {
-      LaunchWord flag = words_[at_++];
-      const std::size_t equals = flag.text.find('=');
-      std::string name = spelt_with_dashes(std::string_view(flag.text).substr(0, equals));
-      LaunchWord value = flag;
-      if (equals != std::string::npos) {
-        value.text = flag.text.substr(equals + 1);
-        value.column += static_cast<std::uint32_t>(equals) + 1;
-      } else if (is_switch(name) || at_ >= words_.size()) {
-        value.text = "true";
-      } else {
-        value = words_[at_++];
-      }
-      line_.flags[name] = value;
-    }
-  }
-
-  bool read_script() {
-    // srun and mpirun start python, which starts the script.
-    while (at_ < words_.size()) {
-      if (is_assignment(word())) {
-        ++at_;
-      } else if (is_python(word())) {
-        ++at_;
-        while (word() == "-u" || word() == "-O") ++at_;
-        if (word() != "-m") continue;
-        ++at_;
-        line_.is_module = true;
-      } else {
-        break;
-      }
-    }
-    if (at_ >= words_.size()) return false;
-    line_.script = words_[at_++];
-    line_.is_module =
-        line_.is_module || line_.flags.contains("m") || line_.flags.contains("module");
-    const std::string_view script = line_.script.text;
-    return script.ends_with(".py") || script.ends_with(".sh") || line_.launcher != Launcher::srun ||
-           line_.is_module;
-  }
-
-  const std::vector<LaunchWord>& words_;
-  std::size_t at_ = 0;
-  LaunchLine line_;
-};
-
 }  // namespace
+
+std::optional<std::int64_t> to_integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string spelt_with_dashes(std::string_view flag) {
+  std::string out(flag.substr(std::min(flag.find_first_not_of('-'), flag.size())));
+  std::replace(out.begin(), out.end(), '_', '-');
+  return out;
+}
 
 std::string LaunchLine::script_path() const {
   std::string path = script.text;
@@ -289,7 +85,7 @@ std::optional<std::int64_t> LaunchLine::processes_per_node() const {
     if (count && machines > 0) return *count / machines;
   }
   const bool torch = launcher == Launcher::torchrun || launcher == Launcher::launch_module;
-  if (torch && !flags.contains("nproc-per-node")) return 1;
+  if (torch && !flags.contains("nproc-per-node") && !has_unknown_flags) return 1;
   if (launcher == Launcher::python) return 1;
   return std::nullopt;
 }
@@ -319,18 +115,6 @@ bool meets_on_this_host(const LaunchLine& line) {
          !line.environment.contains("PET_RDZV_ENDPOINT");
 }
 
-// --gres=gpu:a100:1, --gpus=1 of the batch job that the line stands in.
-std::optional<std::int64_t> devices_of_job(const LaunchLine& line) {
-  for (const char* name : {"gres", "gpus-per-node", "gpus"}) {
-    const auto text = line.flag(name);
-    if (!text || text->find(',') != std::string::npos) continue;
-    if (*text == "gpu") return 1;
-    if (std::string_view(name) == "gres" && !text->starts_with("gpu:")) continue;
-    return to_integer(std::string_view(*text).substr(text->rfind(':') + 1));
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::optional<std::int64_t> LaunchLine::nodes() const {
@@ -351,6 +135,7 @@ std::optional<std::int64_t> LaunchLine::nodes() const {
       return 1;
   }
   const bool torch = launcher == Launcher::torchrun || launcher == Launcher::launch_module;
+  if (has_unknown_flags) return std::nullopt;
   return torch || launcher == Launcher::accelerate ? std::optional<std::int64_t>(1) : std::nullopt;
 }
 
@@ -358,86 +143,25 @@ std::optional<std::int64_t> LaunchLine::visible_devices() const {
   const auto text = variable("CUDA_VISIBLE_DEVICES");
   if (!text)
     return launcher == Launcher::python && !environment.contains("CUDA_VISIBLE_DEVICES")
-               ? devices_of_job(*this)
+               ? gpus_of_job(flags)
                : std::nullopt;
   if (text->find("GPU-") != std::string::npos || text->find("MIG-") != std::string::npos)
     return std::count(text->begin(), text->end(), ',') + 1;
   return static_cast<std::int64_t>(parse_visible_devices(*text).ids.size());
 }
 
-namespace {
-
-// Behind what a command substitution takes: $(dirname "$0") or `hostname`; one character else.
-std::size_t end_of_substitution(std::string_view line, std::size_t at) {
-  if (line[at] == '`') {
-    const std::size_t close = line.find('`', at + 1);
-    return close == std::string_view::npos ? at + 1 : close + 1;
-  }
-  if (at + 1 >= line.size() || line[at + 1] != '(') return at + 1;
-  int open = 0;
-  for (std::size_t i = at + 1; i < line.size(); ++i) {
-    if (line[i] == '(') ++open;
-    if (line[i] == ')' && --open == 0) return i + 1;
-  }
-  return at + 1;
-}
-
-}  // namespace
-
-std::vector<LaunchWord> split_words(std::string_view line, std::uint32_t line_number) {
-  std::vector<LaunchWord> words;
-  LaunchWord current;
-  bool open = false;
-  char quote = 0;
-  const auto close = [&] {
-    if (open) words.push_back(std::move(current));
-    current = {};
-    open = false;
-  };
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quote == 0 && (c == ' ' || c == '\t' || c == '\n' || c == '\r')) {
-      close();
-      continue;
+std::string LaunchLine::port() const {
+  for (const char* name : {"master-port", "main-process-port"})
+    if (flags.contains(name)) {
+      const auto given = flag(name);
+      return given && *given != "0" ? *given : std::string();
     }
-    if (quote == 0 && !open && c == '#') break;
-    if (!open) {
-      current.line = line_number;
-      current.column = static_cast<std::uint32_t>(i) + 1;
-      open = true;
-    }
-    if (quote != 0) {
-      if (c == quote) {
-        quote = 0;
-        continue;
-      }
-    } else if (c == '"' || c == '\'') {
-      quote = c;
-      continue;
-    }
-    if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
-      current.text += line[++i];
-      continue;
-    }
-    if ((c == '$' || c == '`') && quote != '\'') {
-      current.literal = false;
-      const std::size_t end = end_of_substitution(line, i);
-      current.text += line.substr(i, end - i);
-      i = end - 1;
-      continue;
-    }
-    current.text += c;
-  }
-  close();
-  return words;
-}
-
-std::optional<LaunchLine> parse_launch(const std::vector<LaunchWord>& words) {
-  return LaunchParser(words).parse();
-}
-
-std::optional<LaunchLine> parse_launch(std::string_view line) {
-  return parse_launch(split_words(line));
+  const bool torch = launcher == Launcher::torchrun || launcher == Launcher::launch_module;
+  if (!torch || has_unknown_flags || environment.contains("PET_MASTER_PORT")) return {};
+  for (const char* name : {"standalone", "rdzv-backend", "rdzv-endpoint", "rdzv-conf", "nnodes"})
+    if (flags.contains(name)) return {};
+  constexpr const char* kDefaultPort = "29500";  // of torch.distributed.run
+  return kDefaultPort;
 }
 
 VisibleDevices parse_visible_devices(std::string_view text) {

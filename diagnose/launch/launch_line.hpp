@@ -2,6 +2,8 @@
 // and the script's own arguments. Nothing is executed; only literal words count.
 #pragma once
 
+#include "diagnose/launch/shell_words.hpp"
+
 #include <map>
 #include <optional>
 #include <string>
@@ -21,13 +23,6 @@ enum class Launcher {
   other,
 };
 
-struct LaunchWord {
-  std::string text;
-  std::uint32_t line = 1;  // within the file, or 1 for --launch
-  std::uint32_t column = 1;
-  bool literal = true;  // false when it holds $VARIABLES or substitutions
-};
-
 struct LaunchLine {
   std::string file = "<launch>";  // where it stands
   Launcher launcher = Launcher::other;
@@ -40,6 +35,15 @@ struct LaunchLine {
   bool is_module = false;          // the script is named as a module: python -m package.train
   std::string folder;  // where a `cd` above the command went, relative; empty without one
   std::vector<LaunchWord> script_arguments;
+  bool has_unknown_flags = false;  // $FLAGS before the script, whose value is not written out
+  bool in_background = false;      // `&` behind it
+  bool is_elsewhere = false;       // ssh host ...: another machine runs it
+  std::uint32_t stretch = 0;       // of the file: commands between two `wait`, of one branch
+  // Options of the Slurm job or job step that it runs in, in their long spelling.
+  std::map<std::string, LaunchWord> job;
+  bool is_job_step = false;  // srun starts it, once for each task
+  // CUDA_VISIBLE_DEVICES=0 on a line of its own above it, which no child sees.
+  std::map<std::string, LaunchWord> not_exported;
 
   // The script as a path: package/train.py for -m package.train.
   std::string script_path() const;
@@ -51,11 +55,14 @@ struct LaunchLine {
   std::optional<std::int64_t> nodes() const;
   // Number of devices CUDA_VISIBLE_DEVICES leaves, when it is set to a literal.
   std::optional<std::int64_t> visible_devices() const;
+  // The port that its ranks meet at; empty where it is free to choose or not written out.
+  std::string port() const;
 };
 
-// Splits a line into words as a shell would (quotes, backslashes, # comments); what stands in
-// $(...) or between backquotes is part of one word.
-std::vector<LaunchWord> split_words(std::string_view line, std::uint32_t line_number = 1);
+// nproc-per-node for --nproc_per_node.
+std::string spelt_with_dashes(std::string_view flag);
+
+std::optional<std::int64_t> to_integer(std::string_view text);
 
 // Understands one command; nothing when it does not start a Python training script.
 std::optional<LaunchLine> parse_launch(const std::vector<LaunchWord>& words);

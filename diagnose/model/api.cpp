@@ -133,6 +133,8 @@ constexpr Entry kExact[] = {
     {"time.perf_counter", Api::time_now},
     {"time.monotonic", Api::time_now},
     {"timeit.default_timer", Api::time_now},
+    {"datetime.datetime.now", Api::time_now},
+    {"datetime.datetime.utcnow", Api::time_now},
     {"os.environ", Api::environ},
     {"os.getenv", Api::getenv},
     {"os.environ.get", Api::getenv},

@@ -21,8 +21,13 @@ bool tells_its_class(std::string_view name) {
              std::end(kOfLibraries);
 }
 
-// C(...) of a class of the program that derives from DistributedSampler or DataLoader.
+// C(...) of a class of the program that derives from DistributedSampler, DataLoader or Accelerator.
 bool makes_kind_of(const Program& program, CallRef call, Api api) {
+  if (api == Api::accelerator && call.call->api == Api::none) {
+    const auto made = program.calls(api);
+    return std::any_of(made.begin(), made.end(),
+                       [&](const CallRef& each) { return each.ref() == call.ref(); });
+  }
   const bool is_asked = api == Api::distributed_sampler || api == Api::data_loader;
   if (!is_asked || call.call->api != Api::none) return false;
   const ClassRef cls = program.class_of_call(call);

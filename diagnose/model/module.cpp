@@ -21,11 +21,17 @@ constexpr std::pair<std::string_view, std::string_view> kStarNames[] = {
     {"DataLoader", "torch.utils.data.DataLoader"},
     {"init_process_group", "torch.distributed.init_process_group"},
     {"torch", "torch"},
-    {"nn", "torch.nn"},
+    {"F", "torch.nn.functional"},
     {"optim", "torch.optim"},
     {"dist", "torch.distributed"},
     {"mp", "torch.multiprocessing"},
     {"os", "os"},
+    {"time", "time"},
+    {"pl", "pytorch_lightning"},
+    {"LightningModule", "pytorch_lightning.LightningModule"},
+    {"LightningDataModule", "pytorch_lightning.LightningDataModule"},
+    {"hvd", "horovod.torch"},
+    {"Accelerator", "accelerate.Accelerator"},
 };
 
 // An argument that stands in the call itself.

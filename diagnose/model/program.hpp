@@ -244,6 +244,7 @@ class Program {
  private:
   friend class Resolver;
   void index_calls();
+  void index_accelerators();
   void index_derived() const;
   void find_wraps();
   void find_training_loops();

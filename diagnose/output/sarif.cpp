@@ -28,7 +28,7 @@ const char* level_of(Severity severity) {
 }
 
 // FNV-1a over the rule, the file and the text of the line without blanks: stable when lines move.
-std::string fingerprint(const Finding& finding, int occurrence) {
+std::string fingerprint(const Finding& finding) {
   FnvHash hash;
   const auto mix = [&](std::string_view text) {
     for (const char c : text) {
@@ -38,7 +38,7 @@ std::string fingerprint(const Finding& finding, int occurrence) {
   mix(finding.rule);
   mix(finding.file);
   mix(finding.excerpt);
-  return hash.hex() + ":" + std::to_string(occurrence);
+  return hash.hex();
 }
 
 std::string uri_of(std::string_view path) {
@@ -179,15 +179,16 @@ Json invocation_of(const std::vector<Notice>& notices) {
   return out;
 }
 
-Json result_of(const Finding& finding, std::size_t rule_index, int occurrence) {
-  Json result = {
-      {"ruleId", finding.rule},
-      {"ruleIndex", rule_index},
-      {"level", level_of(finding.severity)},
-      {"message", {{"text", text_of(finding)}}},
-      {"locations", Json::array({location_of(finding)})},
-      {"partialFingerprints", {{"primaryLocationLineHash", fingerprint(finding, occurrence)}}},
-      {"properties", {{"confidence", name_of(finding.confidence)}}}};
+Json result_of(const Finding& finding, std::size_t rule_index, const std::string& print) {
+  Json result = {{"ruleId", finding.rule},
+                 {"ruleIndex", rule_index},
+                 {"level", level_of(finding.severity)},
+                 {"message", {{"text", text_of(finding)}}},
+                 {"locations", Json::array()},
+                 {"partialFingerprints", {{"primaryLocationLineHash", print}}},
+                 {"properties", {{"confidence", name_of(finding.confidence)}}}};
+  // A launch line that was given on the command line stands in no file.
+  if (finding.file != kLaunchOption) result["locations"].push_back(location_of(finding));
   for (const auto& [key, value] : finding.evidence) result["properties"][key] = value;
   if (finding.fix) result["fixes"] = Json::array({fix_of(*finding.fix)});
   return result;
@@ -208,8 +209,10 @@ Json sarif_of(const std::vector<Finding>& findings, const std::vector<Notice>& n
   Json results = Json::array();
   std::map<std::string, int> seen;
   for (const Finding& finding : findings) {
-    const int occurrence = ++seen[finding.rule + finding.file + finding.excerpt];
-    results.push_back(result_of(finding, index[finding.rule], occurrence));
+    // Of equal lines each has its number, as the hash alone would be one alert.
+    std::string print = fingerprint(finding);
+    print += ":" + std::to_string(++seen[print]);
+    results.push_back(result_of(finding, index[finding.rule], print));
   }
   const Json driver = {
       {"name", "bench diagnose"}, {"semanticVersion", BENCH_VERSION}, {"rules", rules}};

@@ -38,15 +38,31 @@ void cut_to_columns(std::string& line, std::size_t most) {
     if (begins_character(line[at]) && ++columns > most) return line.resize(at);
 }
 
+// Takes the beginning of a long line away where the finding would not be seen otherwise; the number
+// of columns that went.
+std::size_t begin_at(std::string& line, std::size_t start) {
+  constexpr std::size_t kBefore = 20;  // columns shown to the left of the finding
+  constexpr std::string_view kCut = "...";
+  if (start + kBefore < kExcerptColumns || start >= columns_of(line)) return 0;
+  const std::size_t away = start - kBefore;
+  std::size_t at = 0;
+  for (std::size_t columns = 0; at < line.size(); ++at)
+    if (begins_character(line[at]) && columns++ == away) break;
+  line = std::string(kCut) + line.substr(at);
+  return away - kCut.size();
+}
+
 void add_excerpt(std::string& out, const Finding& finding, const Palette& palette) {
   std::string line = printable(finding.excerpt);
   if (line.find_first_not_of(' ') == std::string::npos) return;
-  cut_to_columns(line, kExcerptColumns);
   const std::string number = std::to_string(finding.line);
   const std::string gutter(number.size() + 1, ' ');
-  const std::size_t start = finding.column - 1;
+  const std::size_t away = begin_at(line, finding.column - 1);
+  const std::size_t start = finding.column - 1 - away;
+  cut_to_columns(line, kExcerptColumns);
   const std::size_t columns = columns_of(line);
-  const std::size_t end = finding.end_line == finding.line ? finding.end_column - 1 : columns;
+  const std::size_t end =
+      finding.end_line == finding.line ? finding.end_column - 1 - away : columns;
   out += gutter + "|\n" + number + " | " + line + "\n" + gutter + "| ";
   if (start < columns) {
     const std::size_t shown = std::min(end, columns);
@@ -85,6 +101,23 @@ std::string code_span(std::string_view text) {
   return fence + gap + body + gap + fence;
 }
 
+std::string count(std::size_t n, std::string_view noun) {
+  return std::to_string(n) + " " + std::string(noun) + (n == 1 ? "" : "s");
+}
+
+struct Checked {
+  std::size_t files;     // that rules have seen
+  std::string left_out;  // "; 2 files could not be checked", or empty
+};
+
+Checked checked_of(const RenderContext& context) {
+  const auto unchecked = static_cast<std::size_t>(
+      std::count_if(context.notices.begin(), context.notices.end(),
+                    [](const Notice& notice) { return notice.unchecked; }));
+  return {context.files - std::min(unchecked, context.files),
+          unchecked > 0 ? "; " + count(unchecked, "file") + " could not be checked" : ""};
+}
+
 // ". Cost, predicted ...", where it is known.
 std::string cost_of(const Finding& finding) {
   for (const auto& [key, value] : finding.evidence)
@@ -115,26 +148,19 @@ std::string render_text(const std::vector<Finding>& findings, const RenderContex
     add_excerpt(out, finding, palette);
     if (!finding.help.empty()) out += "  = help: " + printable(finding.help) + "\n";
     for (const auto& [key, value] : finding.evidence) {
+      if (key == "place") out += "  = in " + printable(value) + "\n";
       if (key == "cost") out += "  = cost: " + printable(value) + "\n";
       if (key == "cost_not_predicted") out += "  = cost: not predicted: " + printable(value) + "\n";
     }
     if (finding.fix) out += "  = fix: " + finding.fix->title + " (--fix applies it)\n";
     out += "\n";
   }
-  const auto count = [](std::size_t n, std::string_view noun) {
-    return std::to_string(n) + " " + std::string(noun) + (n == 1 ? "" : "s");
-  };
-  const auto unchecked = static_cast<std::size_t>(
-      std::count_if(context.notices.begin(), context.notices.end(),
-                    [](const Notice& notice) { return notice.unchecked; }));
-  const std::string left_out =
-      unchecked > 0 ? "; " + count(unchecked, "file") + " could not be checked" : "";
+  const Checked checked = checked_of(context);
   if (findings.empty())
-    return "no pitfalls found in " +
-           count(context.files - std::min(unchecked, context.files), "file") + left_out + "\n";
+    return "no pitfalls found in " + count(checked.files, "file") + checked.left_out + "\n";
   out += count(counts[2], "error") + ", " + count(counts[1], "warning") + ", " +
          std::to_string(counts[0]) + " info in " + count(context.files, "file");
-  out += left_out;
+  out += checked.left_out;
   if (fixable > 0) out += "; --fix can apply " + std::to_string(fixable);
   return out + "\n";
 }
@@ -143,9 +169,10 @@ std::string render_markdown(const std::vector<Finding>& findings, const RenderCo
   std::string notices;
   for (const Notice& notice : context.notices)
     notices += "\n" + code_span(notice.file) + ": " + cell(notice.text) + "\n";
+  const Checked checked = checked_of(context);
   if (findings.empty())
-    return "No pitfalls found in " + std::to_string(context.files) +
-           (context.files == 1 ? " file.\n" : " files.\n") + notices;
+    return "No pitfalls found in " + count(checked.files, "file") + checked.left_out + ".\n" +
+           notices;
   std::string out = "| Where | Severity | Rule | What | Fix |\n| --- | --- | --- | --- | --- |\n";
   for (const Finding& finding : findings)
     out += "| " + code_span(finding.file + ":" + std::to_string(finding.line)) + " | " +
@@ -187,10 +214,15 @@ std::string render_github(const std::vector<Finding>& findings, const RenderCont
     const char* level = finding.severity == Severity::error     ? "error"
                         : finding.severity == Severity::warning ? "warning"
                                                                 : "notice";
-    out += std::string("::") + level + " file=" + escape(printable(finding.file), true) +
-           ",line=" + std::to_string(finding.line) + ",col=" + std::to_string(finding.column) +
-           ",endLine=" + std::to_string(finding.end_line) +
-           ",title=" + escape(finding.rule + " " + finding.name, true) +
+    // A launch line that was given on the command line stands in no file.
+    const std::string place = finding.file == kLaunchOption
+                                  ? ""
+                                  : "file=" + escape(printable(finding.file), true) +
+                                        ",line=" + std::to_string(finding.line) +
+                                        ",col=" + std::to_string(finding.column) +
+                                        ",endLine=" + std::to_string(finding.end_line) + ",";
+    out += std::string("::") + level + " " + place +
+           "title=" + escape(finding.rule + " " + finding.name, true) +
            "::" + escape(printable(finding.message + cost_of(finding)), false) +
            (finding.help.empty() ? "" : "%0A" + escape(printable(finding.help), false)) + "\n";
   }

@@ -163,7 +163,8 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
     if (tree[parent].kind == diagnose::Kind::subscript) continue;
     // predictions[: len(loader.dataset) - seen] cuts the repeated ones off by hand.
     const auto& module = *gather.module;
-    if (facts::contains(module.text(module.function_of(gather.call->node)), ".dataset)")) continue;
+    const std::string_view around = module.text(module.function_of(gather.call->node));
+    if (facts::contains(around, ".dataset)") && facts::contains(around, "[:")) continue;
     Finding& finding = report.at(
         gather.ref(), Confidence::likely,
         "gather keeps the samples that were repeated to make the last batches equal: they "

@@ -203,6 +203,31 @@ void check_schedulers_of_steps(const Program& program, Report& report) {
   }
 }
 
+struct NamedScheduler {
+  CallRef made;
+  std::string_view name;
+};
+
+// Schedulers of PyTorch and of libraries; and optimizer, scheduler = build(model, total) of a file
+// that is not at hand, by the name that the result is given.
+std::vector<NamedScheduler> named_schedulers(const Program& program) {
+  std::vector<NamedScheduler> out;
+  for (const CallRef& scheduler : program.calls(Api::scheduler))
+    if (const std::string_view name = program.assigned_name(scheduler.ref()); !name.empty())
+      out.push_back({scheduler, name});
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Def& def : module->defs()) {
+      if (def.kind != diagnose::DefKind::assign || def.value == diagnose::kNoNode) continue;
+      const CallRef made = program.as_call({module, def.value});
+      if (!made || made.call->api != Api::none || made.call->name == "prepare" ||
+          !says_any(module->text(def.target), {"sched"}) || !made.positional(0) ||
+          program.callee(made) || program.class_of_call(made))
+        continue;
+      out.push_back({made, module->text(def.target)});
+    }
+  return out;
+}
+
 // total = len(loader) * epochs, between prepare() and the scheduler that is made for it.
 bool is_counted_between(const Program& program, const CallRef& prepare, const CallRef& scheduler,
                         const std::string& length) {
@@ -232,9 +257,7 @@ void check_accelerate_scheduler_steps(const Program& program, Report& report) {
   if (!is_told_to_step_once(program)) check_schedulers_of_epochs(program, report);
   if (!steps_once(program)) check_schedulers_of_steps(program, report);
   const auto prepares = program.calls_named("prepare");
-  for (const CallRef& scheduler : program.calls(Api::scheduler)) {
-    const std::string_view name = program.assigned_name(scheduler.ref());
-    if (name.empty()) continue;
+  for (const auto& [scheduler, name] : named_schedulers(program)) {
     bool after = false;
     bool prepared = false;
     for (const CallRef& prepare : prepares) {

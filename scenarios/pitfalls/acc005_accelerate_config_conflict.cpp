@@ -31,6 +31,9 @@ Finding& flag_entry(Report& report, const ConfigEntry& entry, std::string messag
 bool is_written_for_several(const Program& program) {
   for (const char* word : {"LOCAL_RANK", "process_index", "ddp_find_unused_parameters"})
     if (program.mentions(word)) return true;
+  if (program.uses(Api::accelerator))
+    for (const char* word : {"is_main_process", "wait_for_everyone"})
+      if (program.mentions(word)) return true;
   for (const CallRef& arguments : program.calls_named("TrainingArguments"))
     if (const Ref engine = arguments.keyword("deepspeed");
         engine && engine.kind() != diagnose::Kind::none_literal)
@@ -94,13 +97,15 @@ void check_accelerate_config_conflict(const Program& program, Report& report) {
   const ConfigEntry* processes = top_level(program, "num_processes");
   if (type != nullptr && processes != nullptr && processes->value.is_integer()) {
     const auto count = processes->value.integer;
-    if ((type->value.string == "NO" || type->value.is_false()) && count > 1)
+    const bool is_single = type->value.string == "NO" || type->value.is_false();
+    if (is_single && count > 1)
       flag_entry(report, *type,
                  "distributed_type is NO but num_processes is " + std::to_string(count) +
                      ": one GPU is used, silently")
           .help = "Set distributed_type: MULTI_GPU.";
     const ConfigEntry* ids = top_level(program, "gpu_ids");
-    if (ids != nullptr && ids->value.is_string() && facts::contains(ids->value.string, ",")) {
+    if (!is_single && ids != nullptr && ids->value.is_string() &&
+        facts::contains(ids->value.string, ",")) {
       const auto gpus = std::count(ids->value.string.begin(), ids->value.string.end(), ',') + 1;
       const ConfigEntry* machines = top_level(program, "num_machines");
       if (count > gpus && (machines == nullptr || machines->value.integer == 1))

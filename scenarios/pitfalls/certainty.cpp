@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/horovod_alone.hpp"
 #include "scenarios/pitfalls/other_names.hpp"
 #include "scenarios/pitfalls/overridden.hpp"
+#include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/switches.hpp"
 #include "scenarios/pitfalls/trainer_hooks.hpp"
@@ -385,6 +386,7 @@ Certainty certainty_of_ranks(const Program& program) {
   if ((program.framework_distributes() || is_handed_accelerator(program)) && horovod.empty())
     return Certainty::certain;
   if (is_started_alone(program)) return Certainty::perhaps;
+  if (has_trainer_ranks(program)) return Certainty::certain;
   Certainty best = Certainty::perhaps;
   bool alone = false;
   for (const CallRef& init : program.calls(Api::init_process_group)) {

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/cpu_tensors.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -38,25 +39,108 @@ bool holds_number(const Program& program, Ref name, int depth) {
   return any;
 }
 
+// What is put into the list of that name in the function: losses.append(loss.item()).
+enum class Contents : std::uint8_t { nothing, numbers, others };
+Contents appended_to(const Program& program, Ref here, std::string_view list, int depth) {
+  Contents found = Contents::nothing;
+  for (const std::string_view name : {"append", "extend", "insert"})
+    for (const CallRef& call : program.calls_named(name)) {
+      if (call.module != here.module || call.receiver().text() != list ||
+          program.enclosing_function(call.ref()) != program.enclosing_function(here))
+        continue;
+      if (name != "append" || !is_number(program, call.positional(0), depth + 1))
+        return Contents::others;
+      found = Contents::numbers;
+    }
+  return found;
+}
+
+// [] and [loss.item()]
+bool is_list_of_numbers(const Program& program, Ref value, int depth) {
+  if (value.kind() != Kind::list) return false;
+  const auto& tree = value.module->tree();
+  for (NodeId at = tree[value.node].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (!is_number(program, value.with(at), depth + 1)) return false;
+  return true;
+}
+
+// The loop that goes over what stands there.
+Ref round_over(Ref iterable) {
+  return iterable.with(iterable.module->tree().ancestor(iterable.node, Kind::for_statement));
+}
+
+// history = {} above, in the same round of the same loop: what is put into it below is gone then.
+bool is_made_each_round(const Program& program, Ref table) {
+  const diagnose::Def* made = last_value_above(table);
+  return made != nullptr && made->kind == DefKind::assign &&
+         table.module->text(made->value) == "{}" &&
+         program.innermost_loop(table.with(made->target)) ==
+             program.innermost_loop(round_over(table));
+}
+
+// for key, losses in history.items(), where history[key] = [] and history[key].append(loss.item())
+// are all that the function puts into it.
+bool holds_lists_of_numbers(const Program& program, Ref table, int depth) {
+  const bool fresh = is_made_each_round(program, table);
+  bool any = false;
+  for (const std::uint32_t index : table.module->item_defs_of(table.text())) {
+    const diagnose::Def& def = table.module->defs()[index];
+    const Ref target = table.with(def.target);
+    if (program.enclosing_function(target) != program.enclosing_function(table)) continue;
+    // The mean that takes the place of the list which the round has read.
+    if (def.target > table.node && (program.innermost_loop(target) == round_over(table) || fresh))
+      continue;
+    const Contents more = appended_to(program, table, target.text(), depth);
+    if (more == Contents::others || def.kind != DefKind::assign ||
+        !is_list_of_numbers(program, table.with(def.value), depth))
+      return false;
+    any = true;
+  }
+  return any;
+}
+
+// history, where the name is an item of it: for losses in history.values().
+Ref table_around(const Program& program, Ref list) {
+  const diagnose::Def* last = last_value_above(list);
+  if (last == nullptr || last->kind != DefKind::loop) return {};
+  const CallRef items = program.as_call(list.with(last->value));
+  const bool is_list = items && ((items.call->name == "items" && last->element == 1) ||
+                                 (items.call->name == "values" && last->element < 0));
+  return is_list ? items.receiver() : Ref{};
+}
+
 // losses = [] and losses.append(loss.item()), and nothing else goes into it in the function.
 bool holds_numbers(const Program& program, Ref list, int depth) {
   if (list.kind() != Kind::identifier) return false;
+  if (const Ref table = table_around(program, list))
+    return holds_lists_of_numbers(program, table, depth);
   const auto here = program.enclosing_function(list);
   for (const std::uint32_t index : list.module->defs_of(list.text(), false)) {
     const diagnose::Def& def = list.module->defs()[index];
     if (program.enclosing_function(list.with(def.target)) != here) continue;
     if (def.kind != DefKind::assign || list.module->text(def.value) != "[]") return false;
   }
-  bool any = false;
-  for (const std::string_view name : {"append", "extend", "insert"})
-    for (const CallRef& call : program.calls_named(name)) {
-      if (call.module != list.module || call.receiver().text() != list.text() ||
-          program.enclosing_function(call.ref()) != here)
-        continue;
-      if (name != "append" || !is_number(program, call.positional(0), depth + 1)) return false;
-      any = true;
-    }
-  return any;
+  return appended_to(program, list, list.text(), depth) == Contents::numbers;
+}
+
+// np.mean(losses), statistics.mean(losses)
+bool makes_number_of_list(const CallRef& call) {
+  const std::string path = call ? call.module->qualified(call.call->function) : std::string();
+  for (const char* name : {"numpy.mean", "numpy.sum", "numpy.average", "statistics.mean",
+                           "statistics.fmean", "math.fsum"})
+    if (path == name) return true;
+  return false;
+}
+
+// value of `for name, value in metrics.items()`, which callers hand on: torch.tensor() is for
+// numbers, and PyTorch warns where it is given a tensor.
+bool is_item_of_metrics(const Program& program, Ref name) {
+  const auto sources = program.sources(name);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef items = program.as_call(source.ref);
+    return items && source.how != Source::How::value &&
+           (items.call->name == "items" || items.call->name == "values");
+  });
 }
 
 bool is_number(const Program& program, Ref value, int depth) {
@@ -66,7 +150,7 @@ bool is_number(const Program& program, Ref value, int depth) {
     case Kind::floating:
       return true;
     case Kind::identifier:
-      return holds_number(program, value, depth);
+      return holds_number(program, value, depth) || is_item_of_metrics(program, value);
     case Kind::binary:
       return is_number(program, value.child(Field::left), depth + 1) &&
              is_number(program, value.child(Field::right), depth + 1);
@@ -75,10 +159,11 @@ bool is_number(const Program& program, Ref value, int depth) {
     case Kind::call: {
       const CallRef call = program.as_call(value);
       const std::string_view name = call ? call.call->name : std::string_view();
-      if ((name == "sum" || name == "max" || name == "min") && !call.receiver())
+      if (((name == "sum" || name == "max" || name == "min") && !call.receiver()) ||
+          makes_number_of_list(call))
         return holds_numbers(program, call.positional(0), depth);
       return name == "item" || name == "len" || name == "float" || name == "int" ||
-             (name == "size" && call.positional(0));
+             (name == "size" && call.positional(0)) || program.is_world_size(value);
     }
     default:
       return false;

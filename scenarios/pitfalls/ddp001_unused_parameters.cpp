@@ -24,6 +24,13 @@ bool holds_parameters(const Program& program, Ref value) {
   const CallRef call = program.as_call(value);
   if (!call) return false;
   const std::string name = program.qualified({call.module, call.call->function});
+  for (const std::string_view several : {"ModuleList", "ModuleDict", "Sequential"})
+    if (name == "torch.nn." + std::string(several)) {
+      const auto inside = facts::calls_in(value);
+      return std::any_of(inside.begin(), inside.end(), [&](const CallRef& each) {
+        return each.call != call.call && holds_parameters(program, each.ref());
+      });
+    }
   for (const std::string_view layer :
        {"Linear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose2d", "Embedding", "LSTM", "GRU",
         "LayerNorm", "BatchNorm1d", "BatchNorm2d", "Parameter", "TransformerEncoderLayer"})
@@ -126,36 +133,63 @@ void check_manual_optimization(const Program& program, Report& report) {
   }
 }
 
+// Layers that __init__ gives the object, and whose names stand nowhere else.
+void check_layers_of(const Program& program, ClassRef cls, Report& report) {
+  const FunctionRef init = program.method(cls, "__init__");
+  if (!init) return;
+  for (const Def& def : init.module->defs()) {
+    if (!def.is_attribute || def.kind != DefKind::assign || def.value == kNoNode) continue;
+    if (!init.module->tree().contains(init.function->node, def.target)) continue;
+    const Ref target{init.module, def.target};
+    if (target.child(diagnose::Field::object).text() != "self" ||
+        !holds_parameters(program, target.with(def.value)))
+      continue;
+    if (!program.guards(target).empty()) continue;  // an option that may be off
+    if (is_mentioned_again(program, std::string(def.name), target)) continue;
+    report
+        .at(target, Confidence::likely,
+            "self." + std::string(def.name) +
+                " has parameters that no code uses: DDP raises "
+                "\"Expected to have finished reduction in the prior iteration\" in step 2")
+        .help =
+        "Remove the layer, or freeze it before wrapping; find_unused_parameters=True also "
+        "works and costs a search in every step.";
+  }
+}
+
+bool is_plain_module(const Program& program, ClassRef cls) {
+  return !cls.cls->bases.empty() &&
+         program.qualified({cls.module, cls.cls->bases.front()}) == "torch.nn.Module";
+}
+
+// class Net(pl.LightningModule), with no other class of the program between.
+bool is_lightning_module(const Program& program, ClassRef cls) {
+  return !cls.cls->bases.empty() &&
+         cls.module->api(cls.cls->bases.front()) == diagnose::Api::lightning_module &&
+         program.method(cls, "training_step") && program.derived_of(cls).empty();
+}
+
+// The Trainer wraps the module itself: strategy="ddp".
+void check_lightning_modules(const Program& program, Report& report) {
+  const auto uses = trainer::uses(program);
+  if (program.calls_named("fit").empty() || uses.empty() ||
+      !std::all_of(uses.begin(), uses.end(), wraps_without_search))
+    return;
+  for (const Module* module : program.modules())
+    for (const diagnose::Class& made : module->classes())
+      if (const ClassRef cls{module, &made}; is_lightning_module(program, cls))
+        check_layers_of(program, cls, report);
+}
+
 }  // namespace
 
 void check_unused_parameters(const Program& program, Report& report) {
   check_manual_optimization(program, report);
+  check_lightning_modules(program, report);
   if (!program.has_ddp() || searches_unused(program)) return;
-  for (const ClassRef& cls : facts::wrapped_classes(program, Wrapper::ddp)) {
-    const FunctionRef init = program.method(cls, "__init__");
-    if (!init || !program.method(cls, "forward")) continue;
-    for (const Def& def : init.module->defs()) {
-      if (!def.is_attribute || def.kind != DefKind::assign || def.value == kNoNode) continue;
-      if (!init.module->tree().contains(init.function->node, def.target)) continue;
-      const Ref target{init.module, def.target};
-      if (target.child(diagnose::Field::object).text() != "self" ||
-          !holds_parameters(program, target.with(def.value)))
-        continue;
-      if (!program.guards(target).empty()) continue;  // an option that may be off
-      const std::string text = program.qualified(
-          cls.cls->bases.empty() ? Ref{} : Ref{cls.module, cls.cls->bases.front()});
-      if (text != "torch.nn.Module" || is_mentioned_again(program, std::string(def.name), target))
-        continue;
-      report
-          .at(target, Confidence::likely,
-              "self." + std::string(def.name) +
-                  " has parameters that no code uses: DDP raises "
-                  "\"Expected to have finished reduction in the prior iteration\" in step 2")
-          .help =
-          "Remove the layer, or freeze it before wrapping; find_unused_parameters=True also "
-          "works and costs a search in every step.";
-    }
-  }
+  for (const ClassRef& cls : facts::wrapped_classes(program, Wrapper::ddp))
+    if (program.method(cls, "forward") && is_plain_module(program, cls))
+      check_layers_of(program, cls, report);
 }
 
 namespace {

@@ -35,9 +35,29 @@ bool is_made_static(const Program& program, const Wrap& wrap) {
   });
 }
 
+// DDPStrategy(find_unused_parameters=True, static_graph=True): options that a framework hands on to
+// DDP.
+void check_options_of_frameworks(const Program& program, Report& report) {
+  for (const char* name : {"DDPStrategy", "DDPPlugin", "DistributedDataParallelKwargs"})
+    for (const CallRef& options : program.calls_named(name)) {
+      const Ref flag = options.keyword("find_unused_parameters");
+      if (!flag || !program.is_literal_true(flag) || program.callee(options) ||
+          program.class_of_call(options) ||
+          !program.is_literal_true(options.keyword("static_graph")) ||
+          !facts::is_reachable(program, options.ref()))
+        continue;
+      report
+          .at(flag, Confidence::certain,
+              "find_unused_parameters=True is not needed with static_graph=True, which finds "
+              "unused parameters once")
+          .help = "Remove find_unused_parameters.";
+    }
+}
+
 }  // namespace
 
 void check_needless_unused_search(const Program& program, Report& report) {
+  check_options_of_frameworks(program, report);
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::ddp) continue;
     const Ref flag = wrap.call.keyword("find_unused_parameters");

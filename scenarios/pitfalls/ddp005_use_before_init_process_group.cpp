@@ -9,7 +9,6 @@ namespace bench::pitfalls {
 
 using diagnose::Api;
 using diagnose::Kind;
-using diagnose::Kind;
 using diagnose::kNoNode;
 
 namespace {
@@ -42,8 +41,8 @@ bool asks_for_mode(const diagnose::Guard& guard) {
   return guard.holds && facts::contains(guard.condition.text(), "distributed");
 }
 
-// if distributed: above, where the join itself stands under that test: it asks how the program runs,
-// and not whether there is a group.
+// if distributed: above, where the join itself stands under that test: it asks how the program
+// runs, and not whether there is a group.
 bool is_guarded_by_mode(const Program& program, const CallRef& init, Ref node) {
   if (node.module->tree().ancestor(node.node, Kind::try_statement) != kNoNode) return false;
   const auto modes = program.guards(init.ref());
@@ -361,8 +360,9 @@ void check_use_before_init_process_group(const Program& program, Report& report)
   for (const Api api : {Api::get_rank, Api::get_world_size, Api::barrier})
     for (const CallRef& use : program.calls(api))
       if (!is_guarded_by_state(program, use.ref()) ||
-          std::any_of(inits.begin(), inits.end(),
-                      [&](const CallRef& init) { return is_guarded_by_mode(program, init, use.ref()); }))
+          std::any_of(inits.begin(), inits.end(), [&](const CallRef& init) {
+            return is_guarded_by_mode(program, init, use.ref());
+          }))
         flag(use, "the process group is used");
   for (const CallRef& second : inits)
     for (const CallRef& first : inits)

@@ -183,16 +183,16 @@ Ref switched_parameter(const Program& program, const Module& module, const Def& 
   const Ref parameter{&module, module.tree().child(def.target, Field::object)};
   for (const Source& source : program.sources(parameter)) {
     const CallRef list = program.as_call(source.ref);
-    if (source.how == Source::How::loop_item && list && list.receiver() &&
-        list.module == &module && facts::is_parameter(program, list.receiver()))
+    if (source.how == Source::How::loop_item && list && list.receiver() && list.module == &module &&
+        facts::is_parameter(program, list.receiver()))
       return list.receiver();
   }
   return {};
 }
 
-// freeze(ddp.module.encoder) and requires_grad(ddp.module.encoder, False), where the helper switches
-// what it is given: the calls that hand it a part of what stands inside a wrapper. A helper that is
-// told True here and False there makes phases of training.
+// freeze(ddp.module.encoder) and requires_grad(ddp.module.encoder, False), where the helper
+// switches what it is given: the calls that hand it a part of what stands inside a wrapper. A
+// helper that is told True here and False there makes phases of training.
 std::vector<CallRef> seen_switches(const Program& program) {
   std::vector<CallRef> out;
   for (const Module* module : program.modules())
@@ -208,7 +208,8 @@ std::vector<CallRef> seen_switches(const Program& program) {
       for (const CallRef& call : program.call_sites(program.enclosing_function(model))) {
         const Ref told = by_flag ? call.argument(1, value.text()) : value;
         (told && program.is_literal_false(told) ? off : on) = true;
-        if (facts::contains(call.argument(0, model.text()).text(), ".module")) calls.push_back(call);
+        if (facts::contains(call.argument(0, model.text()).text(), ".module"))
+          calls.push_back(call);
       }
       if (on != off) out.insert(out.end(), calls.begin(), calls.end());
     }
@@ -275,6 +276,25 @@ CallRef unwrapping_of(const Program& program, Ref base) {
   return {};
 }
 
+// The same for what stands before .encoder.parameters(): unwrap_model(model) itself, or a name.
+CallRef unwrapping_in(const Program& program, Ref receiver) {
+  for (Ref at = receiver; at;) {
+    const CallRef call = program.as_call(at);
+    if (call) return call.call->name == "unwrap_model" && call.positional(0) ? call : CallRef{};
+    if (at.kind() == Kind::identifier) return unwrapping_of(program, at);
+    if (at.kind() != Kind::attribute) return {};
+    if (at.child(Field::object).text() == "self") return unwrapping_of(program, at);
+    at = at.child(Field::object);
+  }
+  return {};
+}
+
+bool is_in_batches(const Program& program, Ref node) {
+  const auto* loop = facts::training_loop_of(program, node);
+  return loop != nullptr && node.module == loop->batches.module &&
+         node.module->tree().contains(loop->batches.node, node.node);
+}
+
 bool trains_after(const Program& program, Ref change) {
   const auto& loops = program.training_loops();
   return std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
@@ -284,37 +304,54 @@ bool trains_after(const Program& program, Ref change) {
   });
 }
 
+struct ParameterChange {
+  Ref parameter;
+  Ref flag;
+};
+
+// The parameters whose requires_grad changes: p in p.requires_grad = flag, p.requires_grad_(flag).
+std::vector<ParameterChange> changed_parameters(const Program& program) {
+  std::vector<ParameterChange> out;
+  for (const Module* module : program.modules())
+    for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
+      const Def& def = module->defs()[index];
+      if (def.value != kNoNode && !is_switch(program, def, *module))
+        out.push_back({{module, module->tree().child(def.target, Field::object)},
+                       {module, def.value}});
+    }
+  for (const CallRef& call : program.calls_named("requires_grad_"))
+    if (const Ref flag = call.argument(0, "requires_grad");
+        call.receiver() && (!flag || !facts::is_parameter(program, flag)))
+      out.push_back({call.receiver(), flag});
+  return out;
+}
+
 // for p in accelerator.unwrap_model(model).parameters(): p.requires_grad = ..., below prepare(),
 // which wraps in DDP wherever several processes run.
 void check_prepared_parameters(const Program& program, Report& report) {
   if (program.mentions("find_unused_parameters")) return;
   std::vector<Ref> told;
-  for (const Module* module : program.modules())
-    for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
-      const Def& def = module->defs()[index];
-      if (def.value == kNoNode || is_switch(program, def, *module)) continue;
-      const Ref parameter{module, module->tree().child(def.target, Field::object)};
-      for (const Source& source : program.sources(base_of(parameter))) {
-        const CallRef list = program.as_call(source.ref);
-        if (source.how != Source::How::loop_item || !list || !list.receiver()) continue;
-        const CallRef unwrap = unwrapping_of(program, base_of(list.receiver()));
-        if (!unwrap || std::find(told.begin(), told.end(), unwrap.ref()) != told.end()) continue;
-        const CallRef prepare = preparation_gone_below(program, unwrap.positional(0));
-        if (!prepare || !is_of_accelerator(prepare) ||
-            !only_runs_before(program, prepare.ref(), unwrap.ref()) ||
-            facts::training_loop_of(program, unwrap.ref()) != nullptr ||
-            program.is_evaluation(unwrap.ref()) || !trains_after(program, unwrap.ref()) ||
-            is_left_to_no_optimizer(program, unwrap.positional(0)))
-          continue;
-        told.push_back(unwrap.ref());
-        Finding& finding =
-            report.at(unwrap.ref(), Confidence::likely,
-                      "requires_grad changes after accelerator.prepare(): DDP keeps the list it "
-                      "saw when it was built, so unfrozen parameters are never synchronised");
-        as_in_trial(finding, trial_of(program, {module, def.value}));
-        finding.severity = Severity::warning;  // it may run as one process
-        finding.help = "Change parameters before prepare(), and prepare again after each change.";
-      }
+  for (const auto& [parameter, value] : changed_parameters(program))
+    for (const Source& source : program.sources(base_of(parameter))) {
+      const CallRef list = program.as_call(source.ref);
+      if (source.how != Source::How::loop_item || !list || !list.receiver()) continue;
+      const CallRef unwrap = unwrapping_in(program, list.receiver());
+      if (!unwrap || std::find(told.begin(), told.end(), unwrap.ref()) != told.end()) continue;
+      const CallRef prepare = preparation_gone_below(program, unwrap.positional(0));
+      if (!prepare || !is_of_accelerator(prepare) ||
+          !only_runs_before(program, prepare.ref(), unwrap.ref()) ||
+          is_in_batches(program, unwrap.ref()) || program.is_evaluation(unwrap.ref()) ||
+          !trains_after(program, unwrap.ref()) ||
+          is_left_to_no_optimizer(program, unwrap.positional(0)))
+        continue;
+      told.push_back(unwrap.ref());
+      Finding& finding =
+          report.at(unwrap.ref(), Confidence::likely,
+                    "requires_grad changes after accelerator.prepare(): DDP keeps the list it "
+                    "saw when it was built, so unfrozen parameters are never synchronised");
+      as_in_trial(finding, trial_of(program, value));
+      finding.severity = Severity::warning;  // it may run as one process
+      finding.help = "Change parameters before prepare(), and prepare again after each change.";
     }
 }
 
@@ -340,10 +377,7 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
     if (freezes && bears_freezing(program, *wrap, where, value)) return;
     // A GAN switches the other network off and on in every step; DDP of that network is then
     // unused.
-    const auto* loop = facts::training_loop_of(program, where);
-    if (loop != nullptr && where.module == loop->batches.module &&
-        where.module->tree().contains(loop->batches.node, where.node))
-      return;
+    if (is_in_batches(program, where)) return;
     Finding& finding = report.at(where, Confidence::likely, std::move(message));
     if (freezes) as_in_trial(finding, trial_of(program, value));
     finding.help = "Change parameters before wrapping, and wrap again after each later change.";
@@ -378,7 +412,7 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
       flag(call.ref(), call.positional(0), kReplaced);
   for (const CallRef& call : unseen_switches(program))
     flag(call.ref(), call.argument(0, "model"), kSwitched);
-  for (const CallRef& call : seen_switches(program)) 
+  for (const CallRef& call : seen_switches(program))
     flag(call.ref(), call.positional(0), kSwitched, true);
   for (const CallRef& call : program.calls_named("requires_grad_"))
     if (call.receiver() && !is_toggled(program, call))

@@ -2,7 +2,9 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -10,6 +12,7 @@
 
 namespace bench::pitfalls {
 
+using diagnose::Api;
 using diagnose::RankTest;
 using diagnose::Wrap;
 using diagnose::Wrapper;
@@ -143,23 +146,39 @@ bool is_quantized(const Program& program, const Wrap& wrap) {
   });
 }
 
-// Resnet50(...) of a file that is not there: these architectures have BatchNorm, and so buffers.
-bool is_named_after_batch_norm(const Program& program, const Wrap& wrap) {
+// Resnet50(...) of a file that is not there: these architectures have BatchNorm, and so buffers, or
+// keep the indices of positions in one.
+bool is_named_after_buffers(const Program& program, Ref model) {
   const auto says_so = [](std::string_view name) {
-    const std::string plain = facts::lowered(name);
-    for (const std::string_view word :
-         {"resnet", "resnext", "densenet", "mobilenet", "efficientnet", "shufflenet", "fasterrcnn",
-          "inception", "googlenet", "deeplab", "regnet", "hrnet", "yolo", "tacotron"})
-      if (facts::contains(plain, word)) return true;
-    return false;
+    return says_any(name,
+                    {"resnet", "resnext", "densenet", "mobilenet", "efficientnet", "shufflenet",
+                     "fasterrcnn", "inception", "googlenet", "deeplab", "regnet", "hrnet", "yolo",
+                     "tacotron", "bert", "qformer", "gpt2", "llama"});
   };
-  const auto sources = program.module_sources(wrap.module);
-  return wrap.classes.empty() && !sources.empty() &&
+  const auto sources = program.module_sources(model);
+  return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef call = program.as_call(source.ref);
            return call && (says_so(call.call->name) ||
                            says_so(call.module->qualified(call.call->function)));
          });
+}
+
+bool is_named_after_buffers(const Program& program, const Wrap& wrap) {
+  return wrap.classes.empty() && is_named_after_buffers(program, wrap.module);
+}
+
+// The model behind a prepared name holds BatchNorm or other buffers, as far as it is seen or named.
+bool says_buffers(const Program& program, Ref model) {
+  const diagnose::ClassRef cls = program.class_of(model);
+  if (!cls) return is_named_after_buffers(program, model);
+  const auto inside = [&](const CallRef& call) {
+    return program.enclosing_class(call.ref()) == cls;
+  };
+  const auto norms = program.calls(Api::batch_norm);
+  const auto buffers = program.calls_named("register_buffer");
+  return std::any_of(norms.begin(), norms.end(), inside) ||
+         std::any_of(buffers.begin(), buffers.end(), inside);
 }
 
 // net(x) and _ = net(x)
@@ -212,7 +231,7 @@ void report_forward(const Program& program, const diagnose::ForwardCall& forward
   const Wrap& wrap = *forward.wrap;
   const bool buffers = facts::has_batch_norm(program, wrap) || registers_buffer(program, wrap) ||
                        is_quantized(program, wrap);
-  const bool likely_buffers = buffers || is_named_after_batch_norm(program, wrap) ||
+  const bool likely_buffers = buffers || is_named_after_buffers(program, wrap) ||
                               refreshes_statistics(program, forward.call);
   Finding& finding = report.at(
       where, buffers ? Confidence::certain : Confidence::likely,
@@ -223,9 +242,33 @@ void report_forward(const Program& program, const diagnose::ForwardCall& forward
   finding.help = "Evaluate with model.module, or on every rank.";
 }
 
+// if accelerator.is_main_process: model(batch), after model = accelerator.prepare(model).
+void check_prepared_on_one_rank(const Program& program, Report& report) {
+  if (!program.uses(Api::accelerator) || program.mentions("broadcast_buffers")) return;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      const Ref model{module, made.function};
+      if (made.api != Api::none || model.kind() != diagnose::Kind::identifier ||
+          program.guarded_by_rank(call.ref()) != RankTest::main_only || program.callee(call))
+        continue;
+      const CallRef prepare = preparation_gone_below(program, model);
+      if (!prepare || !is_of_accelerator(prepare) || !facts::is_reachable(program, call.ref()))
+        continue;
+      Finding& finding = report.at(
+          call.ref(), Confidence::likely,
+          "one process alone calls the model that accelerator.prepare() has wrapped: a forward "
+          "broadcasts the buffers, and the others do not take part");
+      if (!says_buffers(program, model)) finding.severity = Severity::info;
+      finding.help = "Evaluate with accelerator.unwrap_model(model), or on every process.";
+      return;
+    }
+}
+
 }  // namespace
 
 void check_rank0_forward_through_wrapper(const Program& program, Report& report) {
+  if (program.wraps().empty()) check_prepared_on_one_rank(program, report);
   std::vector<Ref> entries;  // of functions with several forward passes, each once
   for (const auto& forward : program.forward_calls()) {
     if (forward.wrap->kind != Wrapper::ddp) continue;

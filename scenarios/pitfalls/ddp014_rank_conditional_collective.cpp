@@ -1,12 +1,14 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/early_return.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/horovod_collectives.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/one_sided.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/torchmetrics.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
+#include "scenarios/pitfalls/trainer_collectives.hpp"
 
 #include <algorithm>
 
@@ -102,8 +104,11 @@ bool is_left_before(const Program& program, const CallRef& collective, const Cal
          });
 }
 
-// One of several calls of such a helper stands under a test of the rank, and none answers it.
-std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collective) {
+// One of several calls of such a helper, or of one that always calls it, stands under a test of the
+// rank, and none answers it.
+std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collective,
+                                  int depth = 0) {
+  constexpr int kHelpers = 3;
   std::vector<CallRef> out;
   const auto helper = program.enclosing_function(collective.ref());
   if (!helper || !always_calls(program, collective)) return out;
@@ -118,6 +123,8 @@ std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collect
     return out;
   for (const CallRef& site : sites) {
     const RankTest mine = program.guarded_by_rank(site.ref());
+    if (mine == RankTest::none && depth < kHelpers && program.enclosing_function(site.ref()))
+      for (const CallRef& further : lonely_calls(program, site, depth + 1)) out.push_back(further);
     if (mine == RankTest::none || !program.rank_guard(site.ref()) ||
         is_joined_later(program, collective, site) || is_left_before(program, collective, site) ||
         facts::only_without_distribution(program, site.ref()))
@@ -234,6 +241,17 @@ bool is_made_by_all_above(const Program& program, const Wrap& wrap) {
   });
 }
 
+// Of torch.distributed and of Horovod.
+std::vector<CallRef> collectives_of(const Program& program) {
+  std::vector<CallRef> out;
+  for (const Api api : {Api::barrier, Api::all_reduce, Api::all_gather, Api::gather, Api::broadcast,
+                        Api::reduce, Api::reduce_scatter, Api::scatter, Api::all_to_all})
+    out.insert(out.end(), program.calls(api).begin(), program.calls(api).end());
+  const auto of_horovod = horovod_collectives(program);
+  out.insert(out.end(), of_horovod.begin(), of_horovod.end());
+  return out;
+}
+
 // if rank == 0: torch.save(fsdp.module.state_dict(), path)
 void check_states_below_shards(const Program& program, Report& report) {
   for (const CallRef& call : states_below_shards(program))
@@ -264,14 +282,12 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
                 "time-out")
         .help = "Call it on every rank; keep only input and output under the test of the rank.";
   };
-  for (const Api api : {Api::barrier, Api::all_reduce, Api::all_gather, Api::gather, Api::broadcast,
-                        Api::reduce, Api::reduce_scatter, Api::scatter, Api::all_to_all})
-    for (const CallRef& call : program.calls(api)) {
-      flag(call, std::string(call.call->name));
-      for (const CallRef& site : lonely_calls(program, call))
-        flag(site,
-             std::string(site.call->name) + ", which calls " + std::string(call.call->name) + ",");
-    }
+  for (const CallRef& call : collectives_of(program)) {
+    flag(call, std::string(call.call->name));
+    for (const CallRef& site : lonely_calls(program, call))
+      flag(site,
+           std::string(site.call->name) + ", which calls " + std::string(call.call->name) + ",");
+  }
   for (const Wrap& wrap : program.wraps())
     if (wrap.kind == Wrapper::ddp && !is_made_by_all_above(program, wrap))
       flag(wrap.call, "building DistributedDataParallel (a collective)");
@@ -285,6 +301,8 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
   for (const CallRef& call : reads_of_shuffled_loaders(program))
     flag(call,
          "reading a prepared loader that shuffles, which broadcasts the state of its generator,");
+  for (const CallRef& call : trainer_collectives(program))
+    flag(call, std::string(call.call->name) + "() of the Trainer, in which all processes meet,");
   check_states_below_shards(program, report);
   check_turns(program, report);
   if (program.imports("accelerate"))

@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/rank_partings.hpp"
+#include "scenarios/pitfalls/rounds_elsewhere.hpp"
 #include "scenarios/pitfalls/stand_in_loss.hpp"
 #include "scenarios/pitfalls/torchmetrics.hpp"
 #include "scenarios/pitfalls/words.hpp"
@@ -27,9 +28,20 @@ namespace {
 
 constexpr std::string_view kOnMetric = "on a metric of this rank";
 
+// time.time(), datetime.now()
+bool tells_time(const CallRef& call) {
+  if (call.call->api == Api::time_now) return true;
+  const std::string path = call.module->qualified(call.call->function);
+  return path == "datetime.datetime.now" || path == "datetime.datetime.utcnow";
+}
+
+bool has_clock(Ref condition) {
+  const auto calls = facts::calls_in(condition);
+  return std::any_of(calls.begin(), calls.end(), tells_time);
+}
+
 bool holds_a_time(Ref value) {
   const auto calls = facts::calls_in(value);
-  const auto tells_time = [](const CallRef& call) { return call.call->api == Api::time_now; };
   return !calls.empty() && std::all_of(calls.begin(), calls.end(), tells_time);
 }
 
@@ -38,9 +50,7 @@ bool holds_a_time(Ref value) {
 bool reads_the_clock(const Program& program, Ref condition) {
   if (program.mentions_rank(condition)) return false;
   const auto calls = facts::calls_in(condition);
-  if (std::any_of(calls.begin(), calls.end(),
-                  [](const CallRef& call) { return call.call->api == Api::time_now; }))
-    return true;
+  if (has_clock(condition)) return true;
   if (!calls.empty() || condition.kind() != Kind::comparison) return false;
   std::vector<Assigned> assigned = assignments_in(body_around(program, condition));
   // By arithmetic alone: what a helper makes of a time is no time.
@@ -185,35 +195,6 @@ bool counts_epochs_of(const Program& program, const TrainingLoop& loop, Ref arou
            return program.innermost_loop(call.ref()) == around &&
                   program.callee(call) == loop.function;
          });
-}
-
-// Every rank hands the wrapped model to a function of a file that is not here, whose name says that
-// it trains.
-bool trains_elsewhere(const Program& program, Ref round) {
-  const auto calls = facts::calls_in(round);
-  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-    const std::string name = facts::lowered(call.call->name);
-    const Ref model = call.positional(0);
-    return name.starts_with("train") && !call.receiver() && model &&
-           program.is_wrapped(model, diagnose::Wrapper::ddp) &&
-           program.guarded_by_rank(call.ref()) == RankTest::none;
-  });
-}
-
-// Every rank meets the others in each round, and no way out of it is open to those that the break
-// leaves behind.
-bool meets_in_each(const Program& program, Ref round, Ref leaving) {
-  for (const NodeId node : round.module->nodes_of(Kind::return_statement))
-    if (program.innermost_loop(round.with(node)) == round) return false;
-  for (const NodeId node : round.module->nodes_of(Kind::break_statement))
-    if (node != leaving.node && program.innermost_loop(round.with(node)) == round) return false;
-  const auto calls = facts::calls_in(round);
-  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-    return (call.call->api == Api::barrier || call.call->api == Api::all_reduce ||
-            call.call->api == Api::all_gather) &&
-           !call.keyword("group") && program.innermost_loop(call.ref()) == round &&
-           program.guarded_by_rank(call.ref()) == RankTest::none;
-  });
 }
 
 // Rounds whose steps are in a file that is not here, or in which the ranks meet though no DDP is
@@ -399,6 +380,7 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
           if (!of_epochs && !steps_in(loop, around) && !swallows) continue;
           std::string why;
           bool some_ranks = false;
+          bool by_clock = false;
           if (swallows) why = "after an error that only this rank may meet";
           if (catches_out_of_memory(statement)) why = "after running out of memory";
           for (const Guard& guard : program.guards(statement)) {
@@ -410,15 +392,18 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
               if (const auto said = reason(program, decision, {loop, statement, around, of_epochs});
                   !said.empty())
                 why = said;
+            by_clock = by_clock ||
+                       (has_clock(guard.condition) && reads_the_clock(program, guard.condition));
             if (leaves_on_some_ranks(program, guard, statement, around) &&
                 skips_a_meeting(program, loop, statement, around))
               some_ranks = true;
           }
           if (some_ranks) why = "under a test of the rank";
-          // What a collective above has told all ranks says nothing of an error below it.
+          // What a collective above has told all ranks says nothing of an error below it, nor of a
+          // clock that is read below it.
           const bool in_handler = swallows || catches_out_of_memory(statement);
-          if (why.empty() ||
-              (!some_ranks && !in_handler && agrees_between_ranks(program, statement, around)))
+          if (why.empty() || (!some_ranks && !in_handler && !by_clock &&
+                              agrees_between_ranks(program, statement, around)))
             continue;
           Finding& finding = tell(statement, why, report);
           if (by_accelerate) finding.severity = Severity::warning;  // it may run as one process

@@ -93,6 +93,17 @@ bool feeds_training(const Program& program, Ref share) {
   return false;
 }
 
+// The loader of a training loop, without a sampler, reads what is made of it.
+bool is_read_in_training(const Program& program, const CallRef& made) {
+  for (const diagnose::TrainingLoop& loop : program.training_loops())
+    for (const CallRef& loader : loaders_of(program, loop.iterable)) {
+      if (has_some_sampler(program, loader) || is_evaluation_loader(program, loader)) continue;
+      const auto calls = facts::calls_behind(program, loader.argument(0, "dataset"));
+      if (std::find(calls.begin(), calls.end(), made.ref()) != calls.end()) return true;
+    }
+  return false;
+}
+
 void check_rest_of_division(const Program& program, Report& report) {
   std::vector<diagnose::FunctionRef> told;
   for (const Module* module : program.modules())
@@ -205,6 +216,38 @@ void check_turns_by_index(const Program& program, Report& report) {
     }
 }
 
+// Its length is made a multiple of the number of ranks: len(data) // world_size * world_size.
+bool is_cut_to_multiple(const Program& program, Ref length) {
+  const auto sources = program.sources(length);
+  return says_any(length.text(), {"total_size", "num_samples", "//", "%"}) ||
+         std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+           return holds_any(source.ref.text(), {"//", "%"});
+         });
+}
+
+// Subset(data, range(rank, len(data), world_size)), which the training loop's loader reads.
+void check_turns_of_subset(const Program& program, Report& report) {
+  std::vector<CallRef> all;  // range(...), np.arange(...) and torch.arange(...)
+  for (const std::string_view name : {"range", "arange"})
+    for (const CallRef& call : program.calls_named(name)) all.push_back(call);
+  for (const CallRef& turns : all) {
+    const Ref start = turns.positional(0);
+    const Ref step = turns.positional(2);
+    if (!step || program.enclosing_class(turns.ref()) || !program.is_world_size(step) ||
+        !(program.is_rank(start) || program.is_local_rank(start)) ||
+        is_cut_to_multiple(program, turns.positional(1)) || program.is_evaluation(turns.ref()) ||
+        !is_read_in_training(program, turns))
+      continue;
+    report
+        .at(turns.ref(), Confidence::likely,
+            "data is dealt out in turn: ranks get one sample more or less, and the last collective "
+            "of the epoch waits for a rank that is done")
+        .help =
+        "Truncate to the smallest share, pad as DistributedSampler does, or train under "
+        "`with model.join():`.";
+  }
+}
+
 bool is_padded(std::string_view owner) {
   return facts::contains(owner, "total_size") || facts::contains(owner, "num_samples") ||
          facts::contains(owner, "total_samples");
@@ -284,6 +327,7 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
   check_rest_of_division(program, report);
   check_turns_by_index(program, report);
   check_turns_of_sampler(program, report);
+  check_turns_of_subset(program, report);
   check_shards_by_node(program, report);
   for (const Module* module : program.modules())
     for (const NodeId node : module->nodes_of(Kind::subscript)) {

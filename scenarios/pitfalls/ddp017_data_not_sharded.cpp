@@ -31,8 +31,8 @@ bool shards_elsewhere(const Program& program) {
 
 // device=device, download=rank == 0: what a rank says of itself, and no share of the samples.
 bool shares_nothing(std::string_view argument) {
-  static constexpr std::string_view kNames[] = {"device=",  "download=", "force_download=",
-                                                "verbose=", "progress=", "disable_tqdm="};
+  static constexpr std::string_view kNames[] = {
+      "device=", "download=", "force_download=", "verbose=", "progress=", "disable_tqdm="};
   return std::any_of(std::begin(kNames), std::end(kNames),
                      [&](std::string_view name) { return argument.starts_with(name); });
 }

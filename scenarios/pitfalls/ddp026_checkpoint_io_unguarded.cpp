@@ -2,12 +2,14 @@
 #include "scenarios/pitfalls/directories.hpp"
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/fetches.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/own_disks.hpp"
 #include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/paths.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/shared_removals.hpp"
+#include "scenarios/pitfalls/unwaited_reads.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -163,35 +165,66 @@ void find_downloads_of_one_rank(const Program& program, Report& report) {
 }
 
 void find_loads_without_barrier(const Program& program, Report& report) {
-  for (const CallRef& load : program.calls(Api::torch_load)) {
-    if (program.guarded_by_rank(load.ref()) != RankTest::none) continue;
-    const Ref path = load.argument(0, "f");
-    for (const CallRef& save : program.calls(Api::torch_save)) {
-      const Ref saved = save.argument(1, "f");
-      if (!path || !saved || saved.text() != path.text() || save.module != load.module) continue;
-      if (program.guarded_by_rank(save.ref()) != RankTest::main_only ||
-          !program.runs_before(save.ref(), load.ref()))
-        continue;
-      bool waits = false;
-      for (const CallRef& barrier : program.calls(Api::barrier))
-        waits = waits || (program.runs_before(save.ref(), barrier.ref()) &&
-                          program.runs_before(barrier.ref(), load.ref()));
-      if (waits || program.enclosing_function(save.ref()) != program.enclosing_function(load.ref()))
-        continue;
-      report
-          .at(load.ref(), Confidence::likely,
-              "the file that rank 0 saves is loaded by all ranks without a barrier: they may read "
-              "half of it")
-          .help = "Call dist.barrier() between saving and loading.";
-    }
+  for (const CallRef& read : unwaited_reads(program))
+    report
+        .at(read.ref(), Confidence::likely,
+            read.call->api == Api::torch_load
+                ? "the file that rank 0 saves is loaded by all ranks without a barrier: they may "
+                  "read half of it"
+                : "what rank 0 writes is read by all ranks without a barrier: they may find none "
+                  "of it, or half of it")
+        .help = "Call dist.barrier() (accelerator.wait_for_everyone()) between the two.";
+}
+
+// if download: self.fetch() of a data set, which is told where it is made.
+bool is_asked_for(const Program& program, Ref node) {
+  return program.under(node, [&](Ref condition, bool holds) {
+    return holds && (facts::contains(condition.text(), "download") ||
+                     program.evaluate(condition).is_false());
+  });
+}
+
+// urlretrieve(url, path), also where the ranks ask first whether the file is there: all of them
+// find that it is not.
+void find_fetches(const Program& program, Report& report) {
+  if (is_process_a_node(program)) return;
+  for (const auto& [call, path] : fetches_of(program)) {
+    const Ref node = call.ref();
+    if (program.guarded_by_rank(node) != RankTest::none || under_lock(program, node) ||
+        is_asked_for(program, node) || (path && program.comes_from_rank(path)) ||
+        facts::rank_goes_first(program, node) || facts::only_before_ranks(program, node) ||
+        !facts::is_reachable(program, node) || others_wait(program, node) ||
+        facts::only_without_distribution(program, node))
+      continue;
+    report
+        .at(node, Confidence::likely,
+            "every rank fetches the same file: ranks write it over each other, and may read half "
+            "of it")
+        .help = "Fetch it on rank 0, let the others wait at a barrier, then read on every rank.";
   }
 }
 
-void find_directories(const Program& program, Report& report) {
+// on_train_start() of a Lightning module or callback, which every process of the Trainer runs.
+bool is_in_hook(const Program& program, Ref node) {
+  const auto method = program.enclosing_function(node);
+  const auto cls = program.enclosing_class(node);
+  if (!method || !cls ||
+      !(method.function->name.starts_with("on_") || method.function->name == "setup" ||
+        method.function->name.ends_with("_step")))
+    return false;
+  return program.derives_from(cls, Api::lightning_module) ||
+         program.derives_from(cls, Api::lightning_data_module) ||
+         std::any_of(cls.cls->bases.begin(), cls.cls->bases.end(), [&](diagnose::NodeId base) {
+           return facts::contains(cls.module->text(base), "Callback");
+         });
+}
+
+template <typename Accepts>
+void find_directories(const Program& program, const Accepts& accepts, Report& report) {
   for (const std::string_view name : {"mkdir", "makedirs"})
     for (const CallRef& make : program.calls_named(name)) {
       const Ref directory = directory_made(program, make);
-      if (!directory) continue;
+      if (!directory || !accepts(program, make.ref())) continue;
       const Ref exist_ok = make.argument(2, "exist_ok");
       if ((exist_ok && !program.is_literal_false(exist_ok)) ||
           program.guarded_by_rank(make.ref()) != RankTest::none)
@@ -225,13 +258,16 @@ void find_directories(const Program& program, Report& report) {
 
 void check_checkpoint_io_unguarded(const Program& program, Report& report) {
   const bool own = has_ranks_of_its_own(program);
-  if (own) find_loads_without_barrier(program, report);
+  if (own || program.uses(Api::accelerator)) find_loads_without_barrier(program, report);
   if (own) check_shared_removals(program, report);
   // Accelerate leaves files to the script, which every process runs from its first line.
-  if (!own && !accelerate_wraps(program)) return;
+  if (!own && has_lightning_ranks(program)) find_directories(program, is_in_hook, report);
+  if (!own && !accelerate_wraps(program) && !has_trainer_ranks(program)) return;
   find_downloads(program, report);
   find_downloads_of_one_rank(program, report);
-  find_directories(program, report);
+  find_fetches(program, report);
+  find_directories(
+      program, [](const Program&, Ref) { return true; }, report);
 }
 
 }  // namespace bench::pitfalls

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/horovod_models.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/one_rank_optimizer.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
@@ -180,6 +181,37 @@ void check_steps_of_one_rank(const Program& program, Report& report) {
   }
 }
 
+// The model that the call makes known to the other ranks:
+// hvd.broadcast_parameters(net.state_dict()).
+bool sends(const Program& program, const CallRef& broadcast, Ref model) {
+  const CallRef given = program.as_call(broadcast.argument(0, "params"));
+  return given && given.receiver() &&
+         (given.receiver().text() == model.text() || same_model(program, given.receiver(), model));
+}
+
+// if hvd.rank() == 0: net.load_state_dict(...) below the broadcast, which is not made again.
+void check_loads_below_broadcast(const Program& program, Report& report) {
+  const auto broadcasts = program.calls(Api::hvd_broadcast_parameters);
+  for (const CallRef& load : program.calls_named("load_state_dict")) {
+    const Ref node = load.ref();
+    if (!load.receiver() || program.guarded_by_rank(node) != RankTest::main_only ||
+        !facts::is_reachable(program, node) || program.mentions("broadcast_object"))
+      continue;
+    const bool sent = std::any_of(broadcasts.begin(), broadcasts.end(), [&](const CallRef& each) {
+      return sends(program, each, load.receiver()) && program.runs_before(each.ref(), node);
+    });
+    const bool again = std::any_of(broadcasts.begin(), broadcasts.end(), [&](const CallRef& each) {
+      return program.runs_before(node, each.ref());
+    });
+    if (!sent || again) continue;
+    report
+        .at(node, Confidence::likely,
+            "one rank alone loads weights below the broadcast of the parameters: the others keep "
+            "theirs, and stay different")
+        .help = "Load above hvd.broadcast_parameters, or on every rank.";
+  }
+}
+
 }  // namespace
 
 void check_one_rank_state_change(const Program& program, Report& report) {
@@ -187,6 +219,7 @@ void check_one_rank_state_change(const Program& program, Report& report) {
     check_steps_of_one_rank(program, report);
     check_copies_on_one_rank(program, report);
   }
+  if (program.uses(Api::hvd_init)) check_loads_below_broadcast(program, report);
   if (!program.has_ddp()) return;
   check_weights_of_one_rank(program, report);
   check_optimizer_of_one_rank(program, report);

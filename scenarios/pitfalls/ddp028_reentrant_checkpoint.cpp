@@ -180,11 +180,33 @@ void check_checkpoint(const Program& program, const std::vector<ClassRef>& wrapp
     add_argument(call, "use_reentrant=False", "Checkpoint without re-entering autograd", finding);
 }
 
+// gradient_checkpointing_kwargs={"use_reentrant": True}, or none: until Transformers 5 that is the
+// default.
+bool re_enters(const Program& program, const CallRef& arguments) {
+  const Ref options = arguments.keyword("gradient_checkpointing_kwargs");
+  if (!options) return true;
+  const auto sources = program.sources(options);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [](const Source& source) {
+    return source.ref.kind() == Kind::dictionary &&
+           facts::contains(source.ref.text(), "use_reentrant") &&
+           facts::contains(source.ref.text(), "True") &&
+           !facts::contains(source.ref.text(), "False");
+  });
+}
+
+// True if ddp else None: set in the runs that count.
+bool may_be_true(const Program& program, Ref value) {
+  const auto sources = value ? program.sources(value) : std::vector<Source>{};
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    return source.how == Source::How::value && program.is_literal_true(source.ref);
+  });
+}
+
 void check_trainer_arguments(const Program& program, Report& report) {
   for (const CallRef& arguments : program.calls(Api::hf_training_arguments))
     if (program.is_literal_true(arguments.keyword("gradient_checkpointing")) &&
-        program.is_literal_true(arguments.keyword("ddp_find_unused_parameters")) &&
-        !arguments.keyword("gradient_checkpointing_kwargs"))
+        may_be_true(program, arguments.keyword("ddp_find_unused_parameters")) &&
+        re_enters(program, arguments))
       report
           .at(arguments.keyword("gradient_checkpointing"), Confidence::likely,
               "gradient_checkpointing with ddp_find_unused_parameters=True: parameters are marked "

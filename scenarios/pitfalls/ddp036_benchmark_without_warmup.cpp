@@ -84,15 +84,27 @@ CallRef reading_after(const Program& program, const CallRef& start) {
   return last;
 }
 
+// loss.backward(), and step(loss) of the program, which leads to one.
+std::vector<CallRef> backwards_in(const Program& program, const CallRef& start,
+                                  const CallRef& end) {
+  std::vector<CallRef> out;
+  const auto passes_back = [](const CallRef& each) { return each.call->name == "backward"; };
+  for (const diagnose::Call& made : start.module->calls()) {
+    const CallRef call{start.module, &made};
+    if (made.node < start.call->node || made.node > end.call->node) continue;
+    if (passes_back(call) ||
+        (program.callee(call) && program.subtree_calls(call.ref(), passes_back)))
+      out.push_back(call);
+  }
+  return out;
+}
+
 // The part of a measured span in which a wait for the GPU waits for the last step: from the
 // innermost loop around the last backward pass, or from that pass where the loop is around it all.
 // kNoNode where no backward pass stands between the two readings.
 NodeId last_step(const Program& program, const CallRef& start, const CallRef& end) {
   NodeId from = diagnose::kNoNode;
-  for (const CallRef& backward : program.calls_named("backward")) {
-    if (backward.module != start.module || backward.call->node < start.call->node ||
-        backward.call->node > end.call->node)
-      continue;
+  for (const CallRef& backward : backwards_in(program, start, end)) {
     const Ref loop = program.innermost_loop(backward.ref());
     from = loop && loop.node > start.call->node ? loop.node : backward.call->node;
   }
@@ -157,7 +169,10 @@ bool is_now_and_then(const Program& program, Ref wait) {
 // Total time behind a training loop that waits for the GPU in some steps at most, and the mean of
 // a step from it.
 void check_mean_of_steps(const Program& program, Report& report) {
-  for (const CallRef& clock : program.calls(Api::time_now)) {
+  const auto clocks = program.calls(Api::time_now);
+  // The nearest to the loop first: one at the top takes the time of the whole run.
+  for (auto at = clocks.rbegin(); at != clocks.rend(); ++at) {
+    const CallRef& clock = *at;
     const FunctionRef function = program.enclosing_function(clock.ref());
     const CallRef end = function ? reading_after(program, clock) : CallRef{};
     if (!end || !tells_mean_of_steps(end, function)) continue;

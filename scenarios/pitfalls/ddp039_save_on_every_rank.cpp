@@ -212,9 +212,11 @@ bool is_told_to(const Program& program, Ref save) {
 }
 
 // model.save_pretrained(path) below trainer.train() of Hugging Face's Trainer, in a script that
-// asks for its rank: trainer.save_model() writes on one process, this on every one.
+// asks for its rank, or for that of an Accelerator beside the Trainer: trainer.save_model() writes
+// on one process, this on every one.
 void check_saves_beside_trainer(const Program& program, Report& report) {
-  const bool for_several = program.mentions("WORLD_SIZE") && program.mentions("LOCAL_RANK");
+  const bool for_several = (program.mentions("WORLD_SIZE") && program.mentions("LOCAL_RANK")) ||
+                           (program.uses(Api::accelerator) && program.mentions("is_main_process"));
   if (!program.uses(Api::hf_trainer) || !for_several || program.mentions("deepspeed")) return;
   for (const CallRef& save : program.calls_named("save_pretrained")) {
     if (!saves_pretrained_model(program, save) || is_file_of_its_own(program, save) ||

@@ -174,6 +174,15 @@ bool works_on_gpus(const Program& program) {
          names_devices(program) || (program.has_ddp() && !program.mentions("gloo"));
 }
 
+// Accelerate starts the processes, whatever engine stands behind it: each of them loads.
+bool is_trained_by_accelerate(const Program& program) {
+  const auto prepares = program.calls_named("prepare");
+  return program.uses(Api::accelerator) && program.wraps().empty() &&
+         std::any_of(prepares.begin(), prepares.end(), [](const CallRef& prepare) {
+           return is_of_accelerator(prepare) && prepare.positional(1);
+         });
+}
+
 // `if args.gpu is None`: the branch of a script that is not bound to a GPU.
 bool without_gpu(const Program& program, Ref node) {
   return program.under(node, [&](Ref condition, bool holds) {
@@ -189,7 +198,7 @@ void check_load_without_map_location(const Program& program, Report& report) {
   if (loads.empty()) return;
   // Accelerate takes the GPUs that there are, without a word in the script.
   const bool lightning = has_lightning_ranks(program);
-  const bool prepared = accelerate_wraps(program) || lightning;
+  const bool prepared = accelerate_wraps(program) || is_trained_by_accelerate(program) || lightning;
   if (!prepared && !has_ranks_of_its_own(program)) return;
   if (!prepared && !works_on_gpus(program)) return;
   for (const CallRef& load : loads) {

@@ -29,13 +29,24 @@ std::vector<CallRef> placements_with(const Program& program, const Wrap& wrap) {
   return out;
 }
 
+// "cuda:1", or a name for torch.device("cuda:1") and nothing else.
+bool is_written(const Program& program, Ref device) {
+  if (device.kind() == diagnose::Kind::string || device.kind() == diagnose::Kind::integer)
+    return true;
+  const auto sources = program.sources(device);
+  if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value) return false;
+  const Ref made = sources.front().ref;
+  const CallRef call = program.as_call(made);
+  return made.kind() == diagnose::Kind::string ||
+         (call && call.call->api == Api::torch_device &&
+          call.positional(0).kind() == diagnose::Kind::string);
+}
+
 // .to("cuda:1"), the only placement: a second GPU is expected, and the model is on it.
 bool names_later_gpu(const Program& program, const std::vector<CallRef>& placements) {
   if (placements.size() != 1) return false;
   const Ref device = placements.front().argument(0, "device");
-  const bool is_written =
-      device.kind() == diagnose::Kind::string || device.kind() == diagnose::Kind::integer;
-  return is_written && facts::cuda_index(program, device).value_or(0) > 0;
+  return is_written(program, device) && facts::cuda_index(program, device).value_or(0) > 0;
 }
 
 // Every run with GPUs comes by: no condition but that there are some.

@@ -1,6 +1,9 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
+#include <algorithm>
+#include <vector>
+
 namespace bench::pitfalls {
 
 using diagnose::Kind;
@@ -17,6 +20,21 @@ void report_invisible(Ref where, std::int64_t index, std::int64_t visible, Repor
       .help = "Use ids 0 to " + std::to_string(visible - 1) + ", or leave the ids out.";
 }
 
+// "cuda:2", 2, and "cuda:2" if torch.cuda.is_available() else "cpu"; of a name, what is written
+// above it in the same place.
+Ref written_device(const Program& program, Ref device) {
+  const Kind kind = device.kind();
+  if (kind == Kind::string || kind == Kind::integer || kind == Kind::conditional) return device;
+  if (kind != Kind::identifier) return {};
+  const auto sources = program.sources(device);
+  if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value) return {};
+  const Ref value = sources.front().ref;
+  return (value.kind() == Kind::string || value.kind() == Kind::integer) &&
+                 program.enclosing_function(value) == program.enclosing_function(device)
+             ? value
+             : Ref{};
+}
+
 }  // namespace
 
 void check_device_id_not_visible(const Program& program, Report& report) {
@@ -28,13 +46,15 @@ void check_device_id_not_visible(const Program& program, Report& report) {
     if (highest != ids.end() && *highest >= *visible)
       report_invisible(wrap.call.argument(1, "device_ids"), *highest, *visible, report);
   }
+  std::vector<Ref> told;  // "cuda:2" by a name, which several calls take
   for (const std::string_view method : {"to", "cuda", "device", "set_device"})
     for (const CallRef& call : program.calls_named(method)) {
-      const Ref device = call.argument(0, "device");
-      if (!device) continue;
-      const bool own = device.kind() == Kind::string || device.kind() == Kind::integer;
-      const auto index = own ? facts::cuda_index(program, device) : std::nullopt;
-      if (index && *index >= *visible) report_invisible(device, *index, *visible, report);
+      const Ref device = written_device(program, call.argument(0, "device"));
+      const auto index = device ? facts::cuda_index(program, device) : std::nullopt;
+      if (!index || *index < *visible || std::find(told.begin(), told.end(), device) != told.end())
+        continue;
+      told.push_back(device);
+      report_invisible(device, *index, *visible, report);
     }
 }
 

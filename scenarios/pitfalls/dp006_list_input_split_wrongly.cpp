@@ -40,6 +40,7 @@ bool makes_items(const Program& program, Ref comprehension) {
   const auto& tree = comprehension.module->tree();
   const NodeId element = tree.child_at(comprehension.node, 0);
   if (element == kNoNode) return false;
+  if (tree[element].kind == Kind::dictionary) return true;  // one for each sample
   const CallRef call = program.as_call(comprehension.with(element));
   if (call && (call.call->name == "len" || call.call->name == "int" || call.call->name == "float" ||
                call.call->name == "str" || call.call->name == "item"))

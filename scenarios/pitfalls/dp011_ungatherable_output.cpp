@@ -16,12 +16,34 @@ using diagnose::Wrapper;
 
 namespace {
 
+// 3, -x.item(), total.item() / n and round(x.item(), 2).
+bool is_number(const Program& program, Ref value, int depth = 0) {
+  constexpr int kParts = 4;
+  const auto part = [&](Field field) {
+    const Ref at = value.child(field);
+    return at && depth < kParts && is_number(program, at, depth + 1);
+  };
+  switch (value.kind()) {
+    case Kind::integer:
+    case Kind::floating:
+      return true;
+    case Kind::unary:
+      return part(Field::argument);
+    case Kind::binary:
+      return part(Field::left) && part(Field::right);
+    default:
+      break;
+  }
+  const CallRef call = program.as_call(value);
+  if (!call) return false;
+  const std::string_view name = call.call->name;
+  if (name == "item") return call.receiver() && !call.positional(0);
+  return (name == "float" || name == "int" || name == "len" || name == "round") &&
+         !call.receiver() && call.positional(0) && !program.callee(call);
+}
+
 bool is_number(const Program& program, const Source& source) {
-  if (source.how != Source::How::value) return false;
-  const Kind kind = source.ref.kind();
-  if (kind == Kind::integer || kind == Kind::floating) return true;
-  const CallRef call = program.as_call(source.ref);
-  return call && call.call->name == "item" && call.receiver() && !call.positional(0);
+  return source.how == Source::How::value && is_number(program, source.ref);
 }
 
 bool is_surely_number(const Program& program, Ref value) {

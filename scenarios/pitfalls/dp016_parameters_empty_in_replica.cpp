@@ -15,8 +15,11 @@ using diagnose::Wrapper;
 namespace {
 
 bool asks_for_own_parameters(const CallRef& call) {
+  // self.backbone.parameters(): the parts of a replica are replicas too.
   const Ref receiver = call.receiver();
-  if (!receiver || receiver.text() != "self") return false;
+  if (!receiver || (receiver.text() != "self" && !receiver.text().starts_with("self.")) ||
+      (receiver.kind() != Kind::identifier && receiver.kind() != Kind::attribute))
+    return false;
   return call.call->name == "parameters" || call.call->name == "state_dict" ||
          call.call->name == "named_parameters";
 }
@@ -69,7 +72,7 @@ void check_parameters_empty_in_replica(const Program& program, Report& report) {
         if (asks_for_own_parameters(call) && !is_handed_on(program, call) && !is_fallback(call))
           report
               .at(call.ref(), Confidence::certain,
-                  "self." + std::string(call.call->name) +
+                  std::string(call.receiver().text()) + "." + std::string(call.call->name) +
                       "() is empty in DataParallel's replicas: next(...) raises StopIteration")
               .help = "Use x.device and x.dtype of an input, or a buffer.";
   }

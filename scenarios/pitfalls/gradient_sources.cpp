@@ -12,6 +12,7 @@ using diagnose::ClassRef;
 using diagnose::FunctionRef;
 using diagnose::Kind;
 using diagnose::kNoNode;
+using diagnose::NodeId;
 using diagnose::Source;
 
 namespace {
@@ -105,8 +106,7 @@ bool is_entered(const FunctionRef& function, const std::vector<Ref>& calls) {
 // A function of the program gives what its own calls give, which are among `calls`.
 bool is_harmless_function(const Program& program, const CallRef& call, const FunctionRef& function,
                           const std::vector<Ref>& calls) {
-  return program.under_no_grad({function.module, function.function->body}) ||
-         !takes_model(program, call) || is_entered(function, calls);
+  return !takes_model(program, call) || is_entered(function, calls);
 }
 
 bool is_harmless(const Program& program, const CallRef& call, const std::vector<Ref>& calls) {
@@ -130,10 +130,23 @@ bool is_harmless(const Program& program, const CallRef& call, const std::vector<
   return function.kind() == Kind::identifier && (is_among(kBuiltins, name) || is_named_loss(name));
 }
 
+// @torch.no_grad() above the function, or `with torch.no_grad():` around all it returns.
+bool gives_no_gradients(const Program& program, const FunctionRef& function) {
+  const auto& returns = function.function->returns;
+  return program.under_no_grad({function.module, function.function->body}) ||
+         (!returns.empty() && std::all_of(returns.begin(), returns.end(), [&](NodeId value) {
+           return program.under_no_grad({function.module, value});
+         }));
+}
+
 }  // namespace
 
 bool may_have_gradients(const Program& program, Ref loss) {
-  const auto without = [&](Ref call) { return program.under_no_grad(call); };
+  // A call under no_grad, or of a function that is: what it is given leads back to nothing either.
+  const auto without = [&](Ref call) {
+    const FunctionRef known = program.callee(program.as_call(call));
+    return program.under_no_grad(call) || (known && gives_no_gradients(program, known));
+  };
   const std::vector<Ref> calls = calls_behind(program, loss, without);
   return std::any_of(calls.begin(), calls.end(), [&](const Ref& node) {
     return !without(node) && !is_harmless(program, program.as_call(node), calls);

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_models.hpp"
+#include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
 
@@ -71,6 +72,31 @@ void check_models_left_out(const Program& program, Report& report) {
         "hvd.broadcast_parameters(" + std::string(model.text()) + ".state_dict(), root_rank=0).";
 }
 
+// if hvd.rank() == 0: model.load_state_dict(...) below the broadcast, which comes too early for it.
+void check_loads_after_broadcast(const Program& program, Report& report) {
+  const auto broadcasts = program.calls(Api::hvd_broadcast_parameters);
+  for (const CallRef& load : program.calls_named("load_state_dict")) {
+    if (!load.receiver() || program.guarded_by_rank(load.ref()) != diagnose::RankTest::main_only)
+      continue;
+    const auto sends_it = [&](const CallRef& broadcast) {
+      const Ref model = broadcast_model(program, broadcast);
+      return model && (same_model(program, model, load.receiver()) ||
+                       is_part_of(model, load.receiver()) || is_part_of(load.receiver(), model));
+    };
+    const bool any = std::any_of(broadcasts.begin(), broadcasts.end(), sends_it);
+    const bool too_late =
+        std::all_of(broadcasts.begin(), broadcasts.end(), [&](const CallRef& broadcast) {
+          return only_runs_before(program, broadcast.ref(), load.ref());
+        });
+    if (!any || !too_late || !facts::is_reachable(program, load.ref())) continue;
+    report
+        .at(load.ref(), Confidence::likely,
+            "one rank alone loads weights after the parameters were broadcast: the others train "
+            "on from different ones, and the models stay different")
+        .help = "Load above hvd.broadcast_parameters(), or on every rank.";
+  }
+}
+
 }  // namespace
 
 void check_horovod_missing_broadcast(const Program& program, Report& report) {
@@ -86,6 +112,7 @@ void check_horovod_missing_broadcast(const Program& program, Report& report) {
     return;
   }
   check_models_left_out(program, report);
+  check_loads_after_broadcast(program, report);
   if (program.uses(Api::hvd_broadcast_optimizer_state) ||
       program.mentions("broadcast_optimizer_state"))
     return;

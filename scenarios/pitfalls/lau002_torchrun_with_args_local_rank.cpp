@@ -97,6 +97,20 @@ bool starts_one_process(const Program& program) {
   });
 }
 
+// Ranks on the CPU, where no test asks for the option: what it holds chooses nothing.
+bool only_shows_it(const Program& program) {
+  const auto joins = program.calls(diagnose::Api::init_process_group);
+  const bool is_gloo = std::all_of(joins.begin(), joins.end(), [&](const CallRef& join) {
+    return program.string(join.argument(0, "backend")).value_or("") == "gloo";
+  });
+  if (!is_gloo || joins.empty() || program.mentions("cuda") || program.mentions("device_ids"))
+    return false;
+  for (const Module* module : program.modules())
+    for (const NodeId test : module->nodes_of(Kind::comparison))
+      if (facts::contains(module->text(test), "local_rank")) return false;
+  return true;
+}
+
 // Runs without a launcher keep the default that they have, also none.
 void take_default_from_environment(const CallRef& option, Finding& finding) {
   constexpr std::string_view kTitle = "Take the default from LOCAL_RANK";
@@ -143,7 +157,7 @@ void check_torchrun_with_args_local_rank(const Program& program, Report& report)
                : Confidence::check,
       "torchrun passes no --local_rank: every rank keeps the default, and all use GPU 0 or none");
   if (!torchrun) finding.severity = shown ? Severity::warning : Severity::info;
-  if (torchrun && starts_one_process(program)) tell_as_note(finding);
+  if ((torchrun && starts_one_process(program)) || only_shows_it(program)) tell_as_note(finding);
   finding.help = "Read it from the environment: int(os.environ[\"LOCAL_RANK\"]).";
   take_default_from_environment(option, finding);
 }

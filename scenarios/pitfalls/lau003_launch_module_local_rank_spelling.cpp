@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/parsers.hpp"
 
 #include <algorithm>
 
@@ -87,18 +88,50 @@ void check_absl_flags(const Program& program, bool old_launcher, Report& report)
   }
 }
 
+struct Launchers {
+  bool old_launcher = false;  // torch.distributed.launch starts it
+  bool only_python = false;   // all lines do without a launcher
+};
+
+// Nothing where lines say that no launcher passes the option. A line of torchrun does not mend the
+// one of the old launcher that a shell script runs; where a README shows both, one is for older
+// versions.
+std::optional<Launchers> launchers_of(const Program& program) {
+  Launchers out;
+  out.only_python = !program.launches().empty();
+  bool shown_only = true;
+  bool torchrun = false;
+  for (const LaunchLine& launch : program.launches()) {
+    if (launch.launcher == Launcher::deepspeed) return std::nullopt;
+    torchrun = torchrun || launch.launcher == Launcher::torchrun;
+    out.only_python = out.only_python && launch.launcher == Launcher::python;
+    if (launch.launcher != Launcher::launch_module) continue;
+    out.old_launcher = true;
+    shown_only = shown_only && launch.is_example;
+  }
+  return torchrun && shown_only ? std::nullopt : std::optional(out);
+}
+
+// A parser without any such option, in every version of PyTorch.
+void check_missing_rank_option(const Program& program, Report& report) {
+  for (const CallRef& parse : facts::parsers_without_rank(program)) {
+    report
+        .at(parse.ref(), Confidence::certain,
+            "torch.distributed.launch passes --local-rank, and this parser has no such option: "
+            "every rank exits with unrecognized arguments")
+        .help = "Start it with torchrun, which passes nothing, and read LOCAL_RANK.";
+  }
+}
+
 }  // namespace
 
 void check_launch_module_local_rank_spelling(const Program& program, Report& report) {
-  if (!program.calls_named("parse_known_args").empty()) return;
-  bool old_launcher = false;
-  bool only_python = !program.launches().empty();
-  for (const LaunchLine& launch : program.launches()) {
-    if (launch.launcher == Launcher::launch_module) old_launcher = true;
-    only_python = only_python && launch.launcher == Launcher::python;
-    if (launch.launcher == Launcher::torchrun || launch.launcher == Launcher::deepspeed) return;
-  }
-  check_absl_flags(program, old_launcher, report);
+  const auto started = launchers_of(program);
+  if (!started) return;
+  const bool old_launcher = started->old_launcher;
+  if (old_launcher) check_missing_rank_option(program, report);
+  if (program.calls_named("parse_known_args").empty())
+    check_absl_flags(program, old_launcher, report);
   for (const CallRef& option : program.calls_named("add_argument")) {
     bool underscore = false;
     bool dash = false;
@@ -110,6 +143,7 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
       dash = dash || text == "--local-rank";
     }
     if (!underscore || dash || program.imports("deepspeed")) continue;
+    if (facts::may_leave_unknown_options(program, option)) continue;
     if (dash_is_accepted(program, option) || !facts::is_reachable(program, option.ref())) continue;
     // A default from the environment is meant for torchrun, or for launch --use_env.
     const bool reads_environment = facts::contains(option.keyword("default").text(), "LOCAL_RANK");
@@ -132,7 +166,7 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     // A comment says how the script is started.
     const bool says_torchrun = !old_launcher && facts::speaks_of(program, "torchrun --");
     // All lines that are known start it without a launcher, and no comment names one.
-    const bool without = only_python && !facts::speaks_of(program, "distributed.launch");
+    const bool without = started->only_python && !facts::speaks_of(program, "distributed.launch");
     if (program.newest().torch < kDashVersion || says_torchrun || without ||
         (!old_launcher && !is_read)) {  // nothing fails before the upgrade
       tell_as_note(finding);

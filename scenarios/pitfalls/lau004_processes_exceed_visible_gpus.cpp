@@ -1,6 +1,9 @@
+#include "diagnose/launch/slurm_job.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/nodes_of_job.hpp"
+
+#include <algorithm>
 
 namespace bench::pitfalls {
 
@@ -12,10 +15,9 @@ using diagnose::Value;
 
 namespace {
 
-// mp.spawn(worker, nprocs=gpus * nodes), where the worker adds its index to node * gpus: every node
-// starts the processes of all.
+// mp.spawn(worker, nprocs=gpus * nodes): every node starts the processes of all.
 void check_spawn_for_all_nodes(const Program& program, Report& report) {
-  if (!facts::computes_global_rank(program) || facts::launches_tell_nodes(program)) return;
+  if (facts::launches_tell_nodes(program)) return;
   for (const CallRef& spawn : program.calls(Api::spawn)) {
     const Ref count = spawn.argument(2, "nprocs");
     if (!facts::counts_nodes(program, count)) continue;
@@ -27,34 +29,107 @@ void check_spawn_for_all_nodes(const Program& program, Report& report) {
   }
 }
 
+bool is_torch(const LaunchLine& launch) {
+  return launch.launcher == Launcher::torchrun || launch.launcher == Launcher::launch_module;
+}
+
+// accelerate launch --gpu_ids 0,1
+std::optional<std::int64_t> listed_gpus(const LaunchLine& launch) {
+  const auto ids = launch.launcher == Launcher::accelerate ? launch.flag("gpu-ids") : std::nullopt;
+  if (!ids || ids->empty() || *ids == "all") return std::nullopt;
+  return std::count(ids->begin(), ids->end(), ',') + 1;
+}
+
+// GPUs that a line leaves to one node: of the variable, the launcher's list, or the Slurm job.
+std::optional<std::int64_t> gpus_of(const LaunchLine& launch) {
+  if (const auto visible = launch.visible_devices()) return visible;
+  if (launch.environment.contains("CUDA_VISIBLE_DEVICES") || launch.is_elsewhere)
+    return std::nullopt;
+  if (const auto listed = listed_gpus(launch)) return listed;
+  const bool starts_here = is_torch(launch) || launch.launcher == Launcher::accelerate;
+  return starts_here && !launch.job.contains("gpus-per-task") ? diagnose::gpus_of_job(launch.job)
+                                                              : std::nullopt;
+}
+
+const LaunchWord& count_word(const LaunchLine& launch) {
+  for (const char* name : {"nproc-per-node", "num-processes"})
+    if (const auto flag = launch.flags.find(name); flag != launch.flags.end()) return flag->second;
+  return launch.command;
+}
+
+void check_line(const Program& program, const LaunchLine& launch, Report& report) {
+  const auto ranks = launch.processes_per_node();
+  auto visible = gpus_of(launch);
+  if (!visible && program.gpus()) visible = *program.gpus();
+  if (!ranks || !visible || *visible <= 0 || *ranks <= *visible ||
+      launch.launcher == Launcher::python)
+    return;
+  report
+      .at_word(launch.file, count_word(launch), Confidence::certain,
+               std::to_string(*ranks) + " processes for " + std::to_string(*visible) +
+                   (*visible == 1 ? " visible GPU" : " visible GPUs") +
+                   ": CUDA error, invalid device ordinal")
+      .help = "Make them equal: --nproc-per-node=gpu counts the visible GPUs.";
+}
+
+// srun torchrun --nproc-per-node 4 with four tasks on a node: each task starts four.
+void check_tasks_of_step(const LaunchLine& launch, Report& report) {
+  const auto ranks = launch.processes_per_node().value_or(1);
+  const auto tasks = diagnose::tasks_per_node(launch.job).value_or(1);
+  if (!launch.is_job_step || !is_torch(launch) || ranks < 2 || tasks < 2 ||
+      launch.job.contains("gpus-per-task") || launch.job.contains("gpu-bind"))
+    return;
+  const auto gpus = gpus_of(launch);
+  if (gpus && ranks * tasks <= *gpus) return;
+  Finding& finding = report.at_word(
+      launch.file, launch.command, gpus ? Confidence::certain : Confidence::likely,
+      "srun starts this once for each of " + std::to_string(tasks) + " tasks on a node, with " +
+          std::to_string(ranks) + " processes each: more than one process for a GPU");
+  if (!gpus) finding.severity = Severity::warning;
+  finding.help = "One task for each node: --ntasks-per-node=1.";
+}
+
+// torchrun train.py in a job of several GPUs: one process is the default, and not asked for.
+void check_forgotten_count(const Program& program, const LaunchLine& launch, Report& report) {
+  if (!is_torch(launch) || launch.flags.contains("nproc-per-node") || launch.has_unknown_flags ||
+      launch.is_job_step || launch.nodes() != 1 || launch.flags.contains("nnodes") ||
+      launch.environment.contains("PET_NPROC_PER_NODE") || program.uses(Api::data_parallel))
+    return;
+  const auto gpus = gpus_of(launch);
+  if (!gpus || *gpus < 2) return;
+  Finding& finding = report.at_word(launch.file, launch.command, Confidence::likely,
+                                    "without --nproc-per-node one process is started, and " +
+                                        std::to_string(*gpus) + " GPUs are visible");
+  finding.severity = Severity::warning;
+  finding.help = "Add --nproc-per-node=" + std::to_string(*gpus) + ".";
+}
+
+// torchrun train.py --nproc_per_node=4: what the launcher was given before as well is an option of
+// the script that has the same name.
+void check_flags_behind_script(const LaunchLine& launch, Report& report) {
+  if (!is_torch(launch) || launch.has_unknown_flags) return;
+  for (const LaunchWord& word : launch.script_arguments) {
+    const std::string name =
+        diagnose::spelt_with_dashes(std::string_view(word.text).substr(0, word.text.find('=')));
+    if (!word.text.starts_with("--") || (name != "nproc-per-node" && name != "nnodes") ||
+        launch.flags.contains(name))
+      continue;
+    report
+        .at_word(launch.file, word, Confidence::certain,
+                 "a flag of the launcher after the script's name goes to the script: one "
+                 "process runs")
+        .help = "Put it before " + launch.script.text + ".";
+  }
+}
+
 }  // namespace
 
 void check_processes_exceed_visible_gpus(const Program& program, Report& report) {
   for (const LaunchLine& launch : program.launches()) {
-    const auto ranks = launch.processes_per_node();
-    auto visible = launch.visible_devices();
-    if (!visible && program.gpus()) visible = *program.gpus();
-    if (ranks && visible && *visible > 0 && *ranks > *visible &&
-        launch.launcher != Launcher::python) {
-      const auto flag = launch.flags.find("nproc-per-node");
-      report
-          .at_word(launch.file, flag == launch.flags.end() ? launch.command : flag->second,
-                   Confidence::certain,
-                   std::to_string(*ranks) + " processes for " + std::to_string(*visible) +
-                       (*visible == 1 ? " visible GPU" : " visible GPUs") +
-                       ": CUDA error, invalid device ordinal")
-          .help = "Make them equal: --nproc-per-node=gpu counts the visible GPUs.";
-    }
-    const bool torch =
-        launch.launcher == Launcher::torchrun || launch.launcher == Launcher::launch_module;
-    for (const LaunchWord& word : launch.script_arguments)
-      if (torch && (word.text.starts_with("--nproc_per_node") ||
-                    word.text.starts_with("--nproc-per-node") || word.text.starts_with("--nnodes")))
-        report
-            .at_word(launch.file, word, Confidence::certain,
-                     "a flag of the launcher after the script's name goes to the script: one "
-                     "process runs")
-            .help = "Put it before " + launch.script.text + ".";
+    check_line(program, launch, report);
+    check_tasks_of_step(launch, report);
+    check_forgotten_count(program, launch, report);
+    check_flags_behind_script(launch, report);
   }
   for (const CallRef& spawn : program.calls(Api::spawn)) {
     const Ref count = spawn.argument(2, "nprocs");

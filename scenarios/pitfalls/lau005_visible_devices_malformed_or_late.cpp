@@ -59,6 +59,12 @@ bool starts_cuda(const Program& program, const CallRef& call) {
   if (call.call->name == "is_available" &&
       call.module->qualified(call.call->function) == "torch.cuda.is_available")
     return true;
+  // What asks a GPU for its properties initialises CUDA; counting GPUs does not.
+  static constexpr std::string_view kAsk[] = {
+      "torch.cuda.get_device_name", "torch.cuda.get_device_properties",
+      "torch.cuda.get_device_capability", "torch.cuda.mem_get_info", "torch.cuda.init"};
+  const std::string path = call.module->qualified(call.call->function);
+  if (std::find(std::begin(kAsk), std::end(kAsk), path) != std::end(kAsk)) return true;
   if (call.call->name == "cuda" && call.receiver()) return true;
   // net.to("cuda"), net.to(device)
   const Ref device =
@@ -193,10 +199,35 @@ void check_name_of_variable(const Program& program, Report& report) {
     }
 }
 
+// CUDA_VISIBLE_DEVICES=0,1 on a line of its own: a variable of the shell, which no command sees.
+void check_not_exported(const Program& program, Report& report) {
+  for (const LaunchLine& launch : program.launches()) {
+    const auto found = launch.not_exported.find(std::string(kVariable));
+    if (found == launch.not_exported.end() || found->second.text.empty() || launch.is_elsewhere ||
+        launch.environment.contains(std::string(kVariable)))
+      continue;
+    Finding& finding =
+        report.at_word(launch.file, found->second, Confidence::likely,
+                       std::string(kVariable) +
+                           " is not exported: the commands below do not see it, and every GPU "
+                           "stays visible");
+    finding.severity = Severity::warning;
+    // The first GPUs are those that the ranks take anyway.
+    const auto listed = diagnose::parse_visible_devices(found->second.text).ids;
+    const auto ranks = launch.processes_per_node().value_or(0);
+    if (launch.launcher != diagnose::Launcher::python && ranks > 0 &&
+        ranks == static_cast<std::int64_t>(listed.size()) &&
+        std::is_sorted(listed.begin(), listed.end()) && listed.back() + 1 == ranks)
+      tell_as_note(finding);
+    finding.help = "Write export in front of it, or put it on the line of the command.";
+  }
+}
+
 }  // namespace
 
 void check_visible_devices_malformed_or_late(const Program& program, Report& report) {
   check_name_of_variable(program, report);
+  check_not_exported(program, report);
   for (const LaunchLine& launch : program.launches()) {
     const auto found = launch.environment.find("CUDA_VISIBLE_DEVICES");
     if (found == launch.environment.end() || !found->second.literal) continue;

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/nodes_of_job.hpp"
+#include "scenarios/pitfalls/own_ranks.hpp"
 
 #include <algorithm>
 
@@ -127,7 +128,9 @@ Ref global_rank_in_map(const Program& program, Ref map) {
 }  // namespace
 
 void check_wrong_rank_as_device_index(const Program& program, Report& report) {
-  if (!facts::is_distributed(program)) return;
+  // horovodrun starts the ranks of several hosts as readily as those of one.
+  const bool by_horovod = program.uses(Api::hvd_init);
+  if (!by_horovod && !facts::is_distributed(program) && !has_trainer_ranks(program)) return;
   const auto flag = [&](Ref where) {
     if (!where) return false;
     Finding& finding = report.at(where, Confidence::likely,
@@ -136,11 +139,12 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
     if (facts::is_single_node(program) ||
         (names_its_cards(program) && !facts::expects_nodes(program) &&
          !facts::computes_global_rank(program)) ||
-        ((!facts::expects_nodes(program) || is_said_to_be_one_node(program)) &&
+        (!by_horovod && (!facts::expects_nodes(program) || is_said_to_be_one_node(program)) &&
          !tells_ranks_apart(program, where) && !facts::computes_global_rank(program)))
       finding.severity = Severity::info;
-    finding.help =
-        "Use the local rank: int(os.environ[\"LOCAL_RANK\"]), or rank % torch.cuda.device_count().";
+    finding.help = by_horovod ? "Use hvd.local_rank()."
+                              : "Use the local rank: int(os.environ[\"LOCAL_RANK\"]), or rank % "
+                                "torch.cuda.device_count().";
     return true;
   };
   for (const CallRef& call : program.calls(Api::set_device))
@@ -158,6 +162,12 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
     for (const CallRef& placed : facts::placements(program, wrap))
       if (flag(global_rank_in(program, placed.positional(0)))) return;
   }
+  // from_pretrained(name, device_map={"": rank})
+  for (const CallRef& load : program.calls_named("from_pretrained"))
+    if (const Ref map = load.keyword("device_map"))
+      for (const diagnose::Source& source : program.sources(map))
+        if (source.ref.kind() == Kind::dictionary && flag(global_rank_in_map(program, source.ref)))
+          return;
   // device = torch.device(f"cuda:{rank}") of a script that reads the local rank as well.
   for (const CallRef& device : program.calls(Api::torch_device))
     if (const Ref rank = global_rank_in(program, device.ref());

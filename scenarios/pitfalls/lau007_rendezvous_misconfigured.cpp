@@ -5,7 +5,6 @@
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
-#include <map>
 #include <vector>
 
 namespace bench::pitfalls {
@@ -165,6 +164,77 @@ void check_hashed_port(const Program& program, Report& report) {
     }
 }
 
+// Two jobs on one machine, the first of which still runs when the second starts. Lines of several
+// node ranks are one job.
+bool runs_beside(const LaunchLine& first, const LaunchLine& second) {
+  const auto rank = [](const LaunchLine& line) { return line.flag("node-rank").value_or(""); };
+  return first.in_background && first.file == second.file && first.stretch == second.stretch &&
+         first.command.line != second.command.line && !first.is_elsewhere && !second.is_elsewhere &&
+         !first.is_job_step && !second.is_job_step && rank(first) == rank(second);
+}
+
+void check_shared_ports(const Program& program, Report& report) {
+  const auto& launches = program.launches();
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const LaunchLine& launch = launches[i];
+    const std::string port = launch.port();
+    if (launch.file == "<launch>" || port.empty()) continue;
+    const bool taken =
+        std::any_of(launches.begin(), launches.begin() + static_cast<std::ptrdiff_t>(i),
+                    [&](const LaunchLine& first) {
+                      return runs_beside(first, launch) && first.port() == port;
+                    });
+    if (!taken) continue;
+    const auto flag = launch.flags.find("master-port");
+    as_in_trial(
+        report.at_word(launch.file, flag == launch.flags.end() ? launch.command : flag->second,
+                       Confidence::likely,
+                       "two jobs of this script use one port: the second cannot listen on it"),
+        "port-in-use")
+        .help = "Give each job a port of its own, or use --standalone.";
+  }
+}
+
+// The processes that every line starts, where all are known.
+std::int64_t fewest_processes(const Program& program) {
+  std::int64_t fewest = 0;
+  for (const LaunchLine& launch : program.launches()) {
+    const bool torch =
+        launch.launcher == Launcher::torchrun || launch.launcher == Launcher::launch_module;
+    const auto count = torch ? launch.processes_per_node() : std::nullopt;
+    if (!count) return 0;
+    fewest = fewest == 0 ? *count : std::min(fewest, *count);
+  }
+  return fewest;
+}
+
+// os.environ["WORLD_SIZE"] = "1" over what the launcher set, for all of its ranks.
+void check_fixed_world_size(const Program& program, Report& report) {
+  const std::int64_t started = fewest_processes(program);
+  if (started < 2 || !program.calls(diagnose::Api::spawn).empty()) return;
+  const auto joins = program.calls(diagnose::Api::init_process_group);
+  const bool asks_environment = std::any_of(joins.begin(), joins.end(), [](const CallRef& join) {
+    const Ref size = join.argument(3, "world_size");
+    return !size || facts::contains(facts::lowered(size.text()), "world_size");
+  });
+  if (!asks_environment) return;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::NodeId node : module->nodes_of(diagnose::Kind::assignment)) {
+      const Ref assignment{module, node};
+      if (program.environment_name(assignment.child(diagnose::Field::left)) != "WORLD_SIZE" ||
+          !stands_alone(program, assignment) || !facts::is_reachable(program, assignment))
+        continue;
+      const auto size = program.string(assignment.child(diagnose::Field::right));
+      const auto fixed = size ? diagnose::to_integer(*size) : std::nullopt;
+      if (!fixed || *fixed < 1 || *fixed >= started) continue;
+      report
+          .at(assignment, Confidence::likely,
+              "the world size is set to " + *size + " over the launcher's, which starts " +
+                  std::to_string(started) + " processes: ranks that the group has no place for")
+          .help = "Leave WORLD_SIZE to the launcher.";
+    }
+}
+
 }  // namespace
 
 void check_rendezvous_misconfigured(const Program& program, Report& report) {
@@ -200,21 +270,8 @@ void check_rendezvous_misconfigured(const Program& program, Report& report) {
                    "--master-addr is ignored with --rdzv-backend=c10d")
           .help = "Use --rdzv-endpoint=HOST:PORT.";
   }
-  std::map<std::string, const LaunchLine*> ports;
-  for (const LaunchLine& launch : program.launches()) {
-    if (launch.file == "<launch>" || !launch.flag("master-port")) continue;
-    const std::string key = launch.file + ":" + *launch.flag("master-port");
-    const auto [known, fresh] = ports.emplace(key, &launch);
-    const bool background =
-        std::any_of(launch.script_arguments.begin(), launch.script_arguments.end(),
-                    [](const LaunchWord& each) { return each.text == "&"; });
-    if (!fresh && background)
-      as_in_trial(
-          report.at_word(launch.file, launch.flags.at("master-port"), Confidence::likely,
-                         "two jobs of this script use one port: the second cannot listen on it"),
-          "port-in-use")
-          .help = "Give each job a port of its own, or use --standalone.";
-  }
+  check_shared_ports(program, report);
+  check_fixed_world_size(program, report);
 }
 
 namespace {

@@ -161,6 +161,23 @@ void check_args_in_parentheses(const Program& program, Ref arguments, Report& re
       .help = "Write a tuple of one: args=(" + std::string(arguments.text()) + ",).";
 }
 
+// A child of spawn imports the worker by name from the parent's main module, which has no file.
+void check_worker_of_notebook(const Program& program, const CallRef& spawn, Report& report) {
+  if (!program.is_notebook() || spawn.call->name != "spawn" || spawn.module != &program.root() ||
+      spawn.keyword("start_method"))
+    return;
+  const auto workers = program.sources(spawn.argument(0, "fn"));
+  if (workers.size() != 1 || workers.front().ref.kind() != Kind::function ||
+      workers.front().ref.module != &program.root())
+    return;
+  const auto* function = workers.front().ref.module->function_at(workers.front().ref.node);
+  report
+      .at(spawn.ref(), Confidence::certain,
+          "the spawned processes cannot import " + std::string(function->name) +
+              ", which is defined in a cell: AttributeError, Can't get attribute")
+      .help = "Put the function into a file that the notebook imports, or run a script.";
+}
+
 }  // namespace
 
 void check_spawn_misuse(const Program& program, Report& report) {
@@ -170,6 +187,7 @@ void check_spawn_misuse(const Program& program, Report& report) {
     // def run(worker): mp.spawn(worker, ...) that nothing calls any more.
     const bool is_reached = facts::is_reachable(program, spawn.ref());
     const Module& module = *spawn.module;
+    if (is_reached) check_worker_of_notebook(program, spawn, report);
     if (module.function_of(spawn.call->node) == 0 && !module.under_main_guard(spawn.call->node) &&
         !program.is_notebook() && spawn.call->name == "spawn")
       report
@@ -219,7 +237,10 @@ void check_spawn_misuse(const Program& program, Report& report) {
           .at(spawn.ref(), Confidence::certain,
               "mp.spawn calls " + std::string(function->name) + " with " + std::to_string(given) +
                   " arguments, the rank first, but it takes " + std::to_string(least) +
-                  (open ? " or more" : most > least ? " to " + std::to_string(most) : std::string()) + ": TypeError")
+                  (open           ? " or more"
+                   : most > least ? " to " + std::to_string(most)
+                                  : std::string()) +
+                  ": TypeError")
           .help = "The first parameter is the rank; args must hold the rest.";
     }
   }

@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/trainer.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -150,6 +152,23 @@ bool is_explained(Ref assignment) {
                   {"deadlock", "hang", "workaround", "work around", "not support", "crash"});
 }
 
+// Trainer(detect_anomaly=True), where it trains on several GPUs.
+void check_trainers_that_detect(const Program& program, Report& report) {
+  if (program.calls_named("fit").empty() ||
+      !(has_lightning_ranks(program) || trains_by_lightning(program)))
+    return;
+  for (const trainer::Use& use : trainer::uses(program)) {
+    const trainer::Argument* detects = use.find("detect_anomaly");
+    if (!use.call || detects == nullptr || !detects->value.is_true() || detects->value.is_default ||
+        use.find("fast_dev_run") || !facts::is_reachable(program, use.call.ref()))
+      continue;
+    trainer::flag(report, *detects, Confidence::likely,
+                  "anomaly detection is left on: every backward pass records its stack and checks "
+                  "for NaN")
+        .help = "Remove it after debugging.";
+  }
+}
+
 // os.environ.setdefault("TORCH_DISTRIBUTED_DEBUG", "DETAIL"); a default that switches a part of
 // NCCL off is a workaround for those who need no other.
 void check_defaults(const Program& program, Report& report) {
@@ -218,6 +237,7 @@ void check_performance_environment_left_on(const Program& program, Report& repor
             *variable);
     }
   check_defaults(program, report);
+  check_trainers_that_detect(program, report);
   for (const CallRef& call : program.calls(Api::detect_anomaly)) {
     const Ref mode = call.positional(0);
     if (call.call->name == "set_detect_anomaly" && !program.is_literal_true(mode)) continue;

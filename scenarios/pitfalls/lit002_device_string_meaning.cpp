@@ -15,6 +15,45 @@ bool all_digits(std::string_view text) {
                                       [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
+// --gpus without a type, or with type=str. Where the default is a word ("auto") or a list ("0,1"),
+// the option is meant to be a string.
+bool gives_string(const Program& program, const CallRef& option) {
+  const Ref type = option.keyword("type");
+  if (!type) return true;
+  const auto standard = program.string(option.keyword("default"));
+  return type.text() == "str" && !option.keyword("choices") && (!standard || all_digits(*standard));
+}
+
+// devices=str(n): a count that becomes a string on the way; os.environ.get("GPUS", "2") is one.
+bool is_count_as_string(const Program& program, Ref value) {
+  const CallRef made = program.as_call(value);
+  if (made && made.call->api == Api::getenv) {
+    const auto standard = program.string(made.positional(1));
+    return standard && all_digits(*standard);
+  }
+  const Ref inner = made ? made.positional(0) : Ref{};
+  return inner && made.ref().child(diagnose::Field::function).text() == "str" &&
+         !made.positional(1) && inner.kind() != diagnose::Kind::list && !program.string(inner);
+}
+
+void check_counts_as_strings(const Program& program, Report& report) {
+  for (const trainer::Use& use : trainer::uses(program))
+    for (const std::string_view name : {"gpus", "devices"}) {
+      const trainer::Argument* argument = use.find(name);
+      if (argument == nullptr || !argument->node) continue;
+      for (const Source& source : program.sources(argument->node))
+        if (is_count_as_string(program, source.ref)) {
+          report
+              .at(source.ref, Confidence::likely,
+                  std::string(name) +
+                      " is a string here: \"3\" means the first 3 GPUs since Lightning 1.5 "
+                      "and GPU 3 before")
+              .help = "Pass the number.";
+          break;
+        }
+    }
+}
+
 }  // namespace
 
 void check_device_string_meaning(const Program& program, Report& report) {
@@ -34,9 +73,10 @@ void check_device_string_meaning(const Program& program, Report& report) {
       finding.help =
           "Write a number for a count (" + text + ") and a list for an index ([" + text + "]).";
     }
+  check_counts_as_strings(program, report);
   for (const CallRef& option : program.calls_named("add_argument")) {
     const std::string name = program.string(option.positional(0)).value_or("");
-    if ((name != "--gpus" && name != "--devices") || option.keyword("type") ||
+    if ((name != "--gpus" && name != "--devices") || !gives_string(program, option) ||
         option.keyword("action") || option.keyword("nargs"))
       continue;
     if (!program.uses(Api::lightning_trainer)) continue;
@@ -49,8 +89,8 @@ void check_device_string_meaning(const Program& program, Report& report) {
     if (used)
       report
           .at(option.ref(), Confidence::certain,
-              name +
-                  " has no type: \"3\" is a string, which means the first 3 GPUs since Lightning "
+              name + (option.keyword("type") ? " has the type of a string" : " has no type") +
+                  ": \"3\" is a string, which means the first 3 GPUs since Lightning "
                   "1.5 and GPU 3 before")
           .help = "Add type=int for a count.";
   }

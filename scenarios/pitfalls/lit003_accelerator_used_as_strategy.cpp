@@ -18,6 +18,14 @@ bool is_strategy_name(std::string_view name) {
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
+// The first of the argument's values that is a strategy.
+std::string strategy_among(const Program& program, const trainer::Argument* accelerator) {
+  if (accelerator == nullptr) return {};
+  for (const diagnose::Value& value : trainer::choices(program, *accelerator))
+    if (value.is_string() && is_strategy_name(value.string)) return value.string;
+  return {};
+}
+
 }  // namespace
 
 void check_accelerator_used_as_strategy(const Program& program, Report& report) {
@@ -37,21 +45,20 @@ void check_accelerator_used_as_strategy(const Program& program, Report& report) 
                      "Write strategy", finding);
     }
     const auto* accelerator = use.find("accelerator");
-    if (accelerator == nullptr || !accelerator->value.is_string() ||
-        !is_strategy_name(accelerator->value.string))
-      continue;
-    const std::string& name = accelerator->value.string;
+    const std::string name = strategy_among(program, accelerator);
+    if (name.empty()) continue;
+    const bool is_choice = !accelerator->value.known();
     Finding& finding = trainer::flag(
-        report, *accelerator, Confidence::certain,
-        "accelerator=\"" + name +
-            "\" is a strategy: ValueError, invalid accelerator name, since Lightning 1.7");
+        report, *accelerator, is_choice ? Confidence::likely : Confidence::certain,
+        "accelerator=\"" + name + "\"" + (is_choice ? ", one of the choices," : "") +
+            " is a strategy: ValueError, invalid accelerator name, since Lightning 1.7");
     const std::string modern = name == "ddp_cpu" ? "strategy=\"ddp_spawn\", accelerator=\"cpu\""
                                                  : "strategy=\"" + (name == "dp" ? "ddp" : name) +
                                                        "\", accelerator=\"gpu\"";
     finding.help =
         "Write " + modern + (name == "dp" ? " (the batch size is then per device)." : ".");
     trainer::weigh_by_requirements(program, kNameRefused, finding);
-    if (name != "dp" && use.find("strategy") == nullptr)
+    if (name != "dp" && !is_choice && use.find("strategy") == nullptr)
       trainer::fix(use, *accelerator, modern, "Write strategy and accelerator", finding);
   }
 }

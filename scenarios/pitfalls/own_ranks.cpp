@@ -41,11 +41,13 @@ bool takes_ddp_by_itself(const Program& program, const trainer::Use& use) {
                           "progress_bar_refresh_rate", "weights_summary", "checkpoint_callback",
                           "amp_backend", "replace_sampler_ddp", "distributed_backend"})
     if (use.find(old)) return false;
-  if (accelerator == nullptr || !accelerator->node) return false;
-  const std::string kind = facts::lowered(accelerator->node.text());
+  // The package `lightning` came with Lightning 2, whose accelerator is "auto" where none is named.
+  if (accelerator == nullptr ? !program.imports("lightning") : !accelerator->node) return false;
+  const std::string kind =
+      accelerator == nullptr ? std::string() : facts::lowered(accelerator->node.text());
   for (const char* other : {"cpu", "tpu", "mps", "hpu"})
     if (facts::contains(kind, other)) return false;
-  if (devices->value.is_integer()) return devices->value.integer != 1;
+  if (devices->value.is_integer() && !devices->value.is_default) return devices->value.integer != 1;
   using diagnose::Kind;
   const Kind written = devices->node.kind();
   return written == Kind::list ? facts::contains(devices->node.text(), ",")
@@ -79,6 +81,14 @@ bool has_ranks_of_its_own(const Program& program) {
   for (const std::string_view package : {"pytorch_lightning", "lightning", "accelerate"})
     if (program.imports(package)) return false;
   return program.uses(diagnose::Api::ddp) || !program.imports("ray");
+}
+
+bool has_trainer_ranks(const Program& program) {
+  if (!program.uses(diagnose::Api::hf_trainer)) return false;
+  for (const char* word : {"WORLD_SIZE", "LOCAL_RANK", "is_world_process_zero",
+                           "ddp_find_unused_parameters", "is_main_process"})
+    if (program.mentions(word)) return true;
+  return false;
 }
 
 bool has_lightning_ranks(const Program& program) {

@@ -238,6 +238,25 @@ bool accelerate_wraps(const Program& program) {
 
 namespace {
 
+// if train_encoder: unet, encoder = prepare(unet, encoder), else: unet = prepare(unet): both ways
+// lead through a prepare() that gives the name back.
+bool is_prepared_both_ways(const Program& program, const CallRef& prepare, Ref name) {
+  const auto here = program.guards(prepare.ref());
+  if (here.empty() || (here.size() > 1 && !runs_wherever(program, here.front().condition, name)))
+    return false;
+  const auto prepares = program.calls_named("prepare");
+  return std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& other) {
+    const auto there = program.guards(other.ref());
+    if (other.module != prepare.module || there.empty() ||
+        there.front().condition != here.front().condition ||
+        there.front().holds == here.front().holds)
+      return false;
+    for (std::size_t i = 0; const Ref argument = other.positional(i); ++i)
+      if (argument.text() == name.text()) return true;
+    return false;
+  });
+}
+
 CallRef wrapping_preparation(const Program& program, Ref object) {
   if (is_unwrapped_into(program, object.text())) return {};
   const auto [prepare, name] = preparation_behind(program, object, Callers::one);
@@ -246,7 +265,10 @@ CallRef wrapping_preparation(const Program& program, Ref object) {
     return {};
   // Accelerate leaves a model alone that has nothing to train.
   if (is_frozen(program, object) || is_frozen(program, name)) return {};
-  return runs_wherever(program, prepare.ref(), object) ? prepare : CallRef{};
+  return runs_wherever(program, prepare.ref(), object) ||
+                 is_prepared_both_ways(program, prepare, name)
+             ? prepare
+             : CallRef{};
 }
 
 }  // namespace

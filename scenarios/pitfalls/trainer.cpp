@@ -30,6 +30,25 @@ void add_pairs(const Program& program, Ref dictionary, Use& use) {
   }
 }
 
+bool is_for_one_version(const Program& program, Ref node);
+
+// options["strategy"] = "dp" above **options, in the function that makes the Trainer.
+void add_items(const Program& program, Ref dictionary, Use& use) {
+  const Module& module = *dictionary.module;
+  if (dictionary.kind() != Kind::identifier) return;
+  for (const std::uint32_t index : module.item_defs_of(dictionary.text())) {
+    const auto& def = module.defs()[index];
+    const auto key = module.tree().string_value(module.tree().child(def.target, Field::subscript));
+    if (!key || def.kind != diagnose::DefKind::assign || def.value == kNoNode || def.element >= 0 ||
+        def.target > dictionary.node ||
+        module.function_of(def.target) != module.function_of(dictionary.node) ||
+        is_for_one_version(program, dictionary.with(def.target)))
+      continue;
+    const Ref value{&module, def.value};
+    use.arguments.push_back({*key, program.evaluate(value), value, nullptr});
+  }
+}
+
 Use use_of(const Program& program, const CallRef& call) {
   Use use;
   use.call = call;
@@ -42,6 +61,7 @@ Use use_of(const Program& program, const CallRef& call) {
       use.arguments.push_back({std::string(tree.text(tree.child(at, Field::name))),
                                program.evaluate(value), value, nullptr});
     } else if (tree[at].kind == Kind::dictionary_splat) {
+      add_items(program, {call.module, tree[at].first_child}, use);
       bool seen = false;
       for (const Source& source : program.sources({call.module, tree[at].first_child}))
         if (source.ref.kind() == Kind::dictionary) {
@@ -94,8 +114,8 @@ bool names_version(std::string_view text) {
 }
 
 // if LIGHTNING_VERSION < 2: the script knows that versions differ.
-bool is_for_one_version(const Program& program, const CallRef& call) {
-  return program.under(call.ref(), [](Ref condition, bool) {
+bool is_for_one_version(const Program& program, Ref node) {
+  return program.under(node, [](Ref condition, bool) {
     const std::string text = facts::lowered(condition.text());
     return facts::contains(text, "version") ||
            (facts::contains(text, "lightning") && names_version(text));
@@ -107,7 +127,7 @@ bool is_for_one_version(const Program& program, const CallRef& call) {
 std::vector<Use> uses(const Program& program) {
   std::vector<Use> out;
   for (const CallRef& call : program.calls(Api::lightning_trainer))
-    if (!is_for_one_version(program, call)) out.push_back(use_of(program, call));
+    if (!is_for_one_version(program, call.ref())) out.push_back(use_of(program, call));
   for (const CallRef& call : program.calls_named("from_argparse_args")) {
     const Ref receiver = call.receiver();
     if (receiver && receiver.module->api(receiver.node) == Api::lightning_trainer) {
@@ -122,6 +142,18 @@ std::vector<Use> uses(const Program& program) {
     if (out.empty() || entry.parent() != parent) out.emplace_back();
     parent = entry.parent();
     out.back().arguments.push_back({std::string(entry.key()), entry.value, {}, &entry});
+  }
+  return out;
+}
+
+std::vector<Value> choices(const Program& program, const Argument& argument) {
+  if (argument.value.known()) return {argument.value};
+  std::vector<Value> out;
+  if (argument.entry != nullptr) return out;
+  for (const Source& source : program.sources(argument.node)) {
+    if (source.how != Source::How::value) continue;
+    if (is_for_one_version(program, source.ref)) return {};
+    if (Value value = program.evaluate(source.ref); value.known()) out.push_back(std::move(value));
   }
   return out;
 }

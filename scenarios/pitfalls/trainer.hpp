@@ -27,6 +27,10 @@ struct Use {
 
 std::vector<Use> uses(const Program& program);
 
+// The values that the argument can have, as far as they are written: "dp" and "auto" for
+// `"dp" if gpus > 1 else "auto"`. None where the version of Lightning decides.
+std::vector<diagnose::Value> choices(const Program& program, const Argument& argument);
+
 // devices=1, [0] or "0,", as it is written, and no option's default.
 bool is_one(const Argument* count);
 

@@ -72,12 +72,29 @@ bool is_below_wrapper(const CallRef& call, Ref model) {
                          std::string(model.text()) + ".module");
 }
 
+// The call stands in another function than prepare(), which has a variable of its own under the
+// name; what is handed to it there is seen where it is called.
+bool is_of_another_variable(const Program& program, const CallRef& call, const CallRef& prepare,
+                            std::string_view name) {
+  const FunctionRef here = program.enclosing_function(call.ref());
+  const FunctionRef maker = program.enclosing_function(prepare.ref());
+  if (!here || !maker || here == maker ||
+      maker.module->tree().contains(maker.function->node, here.function->node))
+    return false;
+  const auto& defs = here.module->defs_of(name, false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    return here.module->tree().contains(here.function->node, here.module->defs()[index].target);
+  });
+}
+
 // The prepared model is called for training somewhere, or handed to something that may call it.
 bool may_train_through(const Program& program, const CallRef& prepare, Ref model) {
   for (const diagnose::Module* module : program.modules())
     for (const auto& each : module->calls()) {
       const CallRef call{module, &each};
-      if (each.node <= prepare.call->node && module == prepare.module) continue;
+      if ((each.node <= prepare.call->node && module == prepare.module) ||
+          is_of_another_variable(program, call, prepare, model.text()))
+        continue;
       const Ref function{module, each.function};
       if (function.text() == model.text() && !program.under_no_grad(call.ref())) return true;
       if (unwrapped_by(program, call) || each.name == "unwrap_model" || each.name == "accumulate" ||

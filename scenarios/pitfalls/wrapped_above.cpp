@@ -42,6 +42,16 @@ bool makes(const Program& program, Ref value, const Wrap& wrap) {
   return helper && helper == program.enclosing_function(made);
 }
 
+// The receiver of model.to(device), model.cuda(), model.train(), which give the model back.
+Ref moved(const Program& program, Ref value) {
+  const CallRef call = program.as_call(value);
+  if (!call || !call.receiver() || !program.qualified(call.ref().child(Field::function)).empty())
+    return {};
+  for (const std::string_view name : {"to", "cuda", "train", "eval", "half", "float"})
+    if (call.call->name == name) return call.receiver();
+  return {};
+}
+
 }  // namespace
 
 bool is_wrapped_above(const Program& program, Ref use, Ref object) {
@@ -49,10 +59,19 @@ bool is_wrapped_above(const Program& program, Ref use, Ref object) {
   const Wrap* wrap = program.wrap_of(object);
   if (wrap == nullptr) return false;
   // The else that does not wrap says nothing here.
-  const Def* def = last_value_above(object, [&](const Def& each) {
+  const auto counts = [&](const Def& each) {
     return wrap->call.module != use.module ||
            !facts::exclusive(use.with(each.target), wrap->call.ref());
-  });
+  };
+  const Def* def = last_value_above(object, counts);
+  // model = model.to(device) below the wrapping.
+  constexpr int kMoves = 3;
+  for (int depth = 0; def != nullptr && depth < kMoves; ++depth) {
+    const Ref below = moved(program, use.with(def->value));
+    if (!below || below.text() != object.text() || !program.guards(use.with(def->target)).empty())
+      break;
+    def = last_value_above(use.with(def->target), counts);
+  }
   if (def == nullptr || !makes(program, use.with(def->value), *wrap) ||
       facts::exclusive(use, use.with(def->target)))
     return false;

@@ -297,6 +297,22 @@ TEST(Input, ReadsNotebooksBySourceLine) {
   EXPECT_EQ(found[0].line, 6U);
 }
 
+TEST(Input, NamesTheCellOfANotebook) {
+  const std::string notebook =
+      "{\"cells\": [{\"cell_type\": \"markdown\", \"source\": \"\"},\n{\"cell_type\": \"code\", "
+      "\"source\": [\"!pip install x \\\\\\n\",\n\"  y\\n\",\n\"import torch.multiprocessing as "
+      "mp\\n\",\n"
+      "\"def work(rank): pass\\n\",\n\"mp.spawn(work, nprocs=2)\"]}]}";
+  DiagnoseOptions options;
+  options.selection.select = {"LAU008"};
+  const auto found = diagnose_texts({{"n.ipynb", notebook}}, "n.ipynb", options);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NE(found[0].message.find("cannot import work"), std::string::npos);
+  EXPECT_EQ(found[0].line, 6U);
+  ASSERT_FALSE(found[0].evidence.empty());
+  EXPECT_EQ(found[0].evidence[0].second, "cell 2, line 5");
+}
+
 TEST(RulesIndex, IsFresh) {
   std::ifstream file(std::string(BENCH_DOCS) + "/rules.md");
   std::stringstream stored;

@@ -75,7 +75,8 @@ TEST(ModelOfNames, NestedBranchesThatAllAssignHideWhatStandsAbove) {
 
 TEST(ModelOfNames, ABranchThatDoesNotAssignLetsWhatStandsAboveBy) {
   EXPECT_EQ(2U, values_shown("if a:\n    value = one()\n"));
-  EXPECT_EQ(3U, values_shown("if a:\n    if b:\n        value = one()\nelse:\n    value = two()\n"));
+  EXPECT_EQ(3U,
+            values_shown("if a:\n    if b:\n        value = one()\nelse:\n    value = two()\n"));
   EXPECT_EQ(2U, values_shown("for i in a:\n    value = one()\n"));
   EXPECT_EQ(2U, values_shown("try:\n    value = one()\nexcept KeyError:\n    pass\n"));
 }
@@ -387,14 +388,12 @@ TEST(RankTests, AMemberOfAnObjectMadeElsewhere) {
       "    def writes(self):\n        return self.rank == 0\n"
       "    def leads(self):\n        return self.rank == 0\n";
   EXPECT_EQ(test_of(members + "if find('context').writes:\n    mark()\n"), RankTest::main_only);
-  EXPECT_EQ(test_of(members + "if not find('context').leads():\n    mark()\n"),
-            RankTest::not_main);
+  EXPECT_EQ(test_of(members + "if not find('context').leads():\n    mark()\n"), RankTest::not_main);
   // A method that is not called is no test, and another class may mean something else.
   EXPECT_EQ(test_of(members + "if find('context').leads:\n    mark()\n"), RankTest::none);
-  EXPECT_EQ(test_of(members +
-                    "class File:\n    @property\n"
-                    "    def writes(self):\n        return self.mode == 'w'\n"
-                    "if find('context').writes:\n    mark()\n"),
+  EXPECT_EQ(test_of(members + "class File:\n    @property\n"
+                              "    def writes(self):\n        return self.mode == 'w'\n"
+                              "if find('context').writes:\n    mark()\n"),
             RankTest::none);
 }
 

@@ -20,7 +20,7 @@ class Trainer:
 
     def wrap(self, model):
         local_rank = 0  # of a launcher that is gone
-        self.model = DistributedDataParallel(model.cuda(local_rank).to(ddp_local_rank), device_ids=[ddp_local_rank])
+        self.model = DistributedDataParallel(model.cuda(ddp_local_rank).to(ddp_local_rank), device_ids=[ddp_local_rank])
 
     def epoch(self):
         for inputs, labels in self.loader:

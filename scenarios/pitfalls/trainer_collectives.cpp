@@ -1,0 +1,44 @@
+#include "scenarios/pitfalls/trainer_collectives.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/trainer.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::RankTest;
+
+namespace {
+
+// One rank makes a Trainer of its own, or it is made for one device: Trainer(devices=1) for a test.
+bool is_of_one_process(const Program& program, const CallRef& made) {
+  if (program.guarded_by_rank(made.ref()) != RankTest::none) return true;
+  const auto uses = trainer::uses(program);
+  return std::any_of(uses.begin(), uses.end(), [&](const trainer::Use& use) {
+    return use.call.call == made.call &&
+           (trainer::is_one(use.find("devices")) || trainer::is_one(use.find("gpus")));
+  });
+}
+
+void add_methods(const Program& program, Api api, std::initializer_list<const char*> methods,
+                 std::vector<CallRef>& out) {
+  if (!program.uses(api)) return;
+  for (const char* method : methods)
+    for (const CallRef& call : program.calls_named(method)) {
+      const CallRef made = call.receiver() ? program.origin(call.receiver(), api) : CallRef{};
+      if (made && !is_of_one_process(program, made)) out.push_back(call);
+    }
+}
+
+}  // namespace
+
+std::vector<CallRef> trainer_collectives(const Program& program) {
+  std::vector<CallRef> out;
+  add_methods(program, Api::hf_trainer, {"evaluate", "predict", "train"}, out);
+  add_methods(program, Api::lightning_trainer, {"fit", "validate", "test", "predict"}, out);
+  return out;
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,14 @@
+// Methods of a Trainer in which all of its processes take part.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <vector>
+
+namespace bench::pitfalls {
+
+// trainer.evaluate() and its kin, of Hugging Face's Trainer or of a Lightning Trainer that is made
+// for several processes.
+std::vector<CallRef> trainer_collectives(const Program& program);
+
+}  // namespace bench::pitfalls
