@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/forgotten_meters.hpp"
 #include "scenarios/pitfalls/forgotten_number.hpp"
 #include "scenarios/pitfalls/left_out_sampler.hpp"
+#include "scenarios/pitfalls/loader_trails.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/own_copy.hpp"
 #include "scenarios/pitfalls/plateau_step.hpp"
@@ -464,6 +465,7 @@ void check_metric_not_reduced(const Program& program, Report& report) {
       for (const CallRef& loader : loaders_of(program, loop.child(Field::right)))
         if (const CallRef sampler = sampler_of(program, loader);
             sampler && !is_sampler_left_out(program, loop, sampler) &&
+            !is_left_out_on_every_trail(program, loop, loader, sampler) &&
             tells_sharded(program, loop, loader, sum, reductions, report))
           break;
     }

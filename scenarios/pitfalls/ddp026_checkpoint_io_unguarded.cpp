@@ -205,7 +205,7 @@ void find_directories(const Program& program, Report& report) {
           facts::only_before_ranks(program, make.ref()) ||
           facts::only_without_distribution(program, make.ref()) || is_made_above(program, make) ||
           holds_a_file_loaded_below(program, make) || is_made_by_parent(program, make) ||
-          is_behind_a_race(program, make))
+          is_behind_a_race(program, make) || is_made_under_a_lock(program, make))
         continue;
       if (!facts::is_reachable(program, make.ref()) || program.comes_from_rank(directory) ||
           is_drawn_by_each(program, directory))
