@@ -158,6 +158,8 @@ class LaunchParser {
     if (!is_python(words_[at_ - 1].text)) return false;
     while (word() == "-u" || word() == "-O" || word() == "-W") ++at_;
     if (const auto kind = launcher_file(word())) return ++at_, launcher(*kind);
+    if (base_name(word()) == "torchrun")  // python `which torchrun`, python /env/bin/torchrun
+      return ++at_, launcher(Launcher::torchrun);
     if (word() != "-m") return launcher(Launcher::python);
     ++at_;
     if (const auto kind = launcher_module(word())) return ++at_, launcher(*kind);

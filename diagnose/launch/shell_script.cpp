@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
+#include <utility>
 
 namespace bench::diagnose {
 namespace {
@@ -49,6 +50,7 @@ class ShellReader {
       }
       const bool ends = word.text.size() > 1 && word.text.ends_with(";");
       if (ends) word.text.pop_back();
+      find_program(word);
       substitute(word);
       if (words_.size() < kMaxWords) words_.push_back(std::move(word));
       if (ends) finish();
@@ -69,7 +71,23 @@ class ShellReader {
         word = words[++i];  // --gres gpu:1
       word.column += 7;
       batch_[name] = word;
+      note_job_variable(name, word);
     }
+  }
+
+  // $SLURM_JOB_NUM_NODES of a job that asks for #SBATCH --nodes=1: Slurm sets it.
+  void note_job_variable(std::string_view option, LaunchWord word) {
+    static constexpr std::pair<std::string_view, std::string_view> kVariables[] = {
+        {"nodes", "SLURM_JOB_NUM_NODES"},
+        {"nodes", "SLURM_NNODES"},
+        {"ntasks", "SLURM_NTASKS"},
+        {"ntasks-per-node", "SLURM_NTASKS_PER_NODE"},
+        {"gpus-per-node", "SLURM_GPUS_PER_NODE"}};
+    const bool is_number =
+        !word.text.empty() && word.text.find_first_not_of("0123456789") == std::string::npos;
+    if (!word.literal || !is_number) return;
+    for (const auto& [name, variable] : kVariables)
+      if (name == option) variables_[std::string(variable)] = word;
   }
 
   // What the job has is what a script sees that is started in it: srun's own options, and for plain
@@ -80,6 +98,20 @@ class ShellReader {
           (launch.launcher == Launcher::python &&
            (name == "gres" || name == "gpus" || name == "gpus-per-node")))
         launch.flags.try_emplace(name, value);
+  }
+
+  // `which torchrun` and $(which torchrun) are torchrun.
+  static void find_program(LaunchWord& word) {
+    for (const auto& [begin, end] :
+         {std::pair<std::string_view, std::string_view>("`which ", "`"),
+          std::pair<std::string_view, std::string_view>("$(which ", ")")})
+      if (word.text.starts_with(begin) && word.text.ends_with(end)) {
+        const std::string name =
+            word.text.substr(begin.size(), word.text.size() - begin.size() - end.size());
+        if (!is_name(name)) continue;
+        word.text = name;
+        word.literal = true;
+      }
   }
 
   // $NAME and ${NAME} of variables set to literals above.

@@ -161,8 +161,8 @@ void check_copies_on_one_rank(const Program& program, Report& report) {
   }
 }
 
-// if rank == 0: serve() else: work(), where work() makes the optimizer: the first rank has none, and
-// no weights that could fall behind.
+// if rank == 0: serve() else: work(), where work() makes the optimizer: the first rank has none,
+// and no weights that could fall behind.
 bool is_made_on_these_ranks(const Program& program, const CallRef& step, Api api) {
   const CallRef made = program.origin(step.receiver(), api);
   return made && program.guarded_by_rank(step.ref()) == RankTest::not_main &&

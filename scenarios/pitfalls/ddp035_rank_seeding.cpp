@@ -91,13 +91,12 @@ std::vector<CallRef> splits_of_datasets(const Program& program) {
   return out;
 }
 
-// seed + get_rank() above init_process_group: there is no rank yet. A helper that asks whether there
-// is a group says 0 in every process, and without one the call raises.
+// seed + get_rank() above init_process_group: there is no rank yet. A helper that asks whether
+// there is a group says 0 in every process, and without one the call raises.
 bool is_above_the_group(const Program& program, const CallRef& seed) {
   const Ref value = seed.positional(0);
   const auto joins = program.calls(Api::init_process_group);
-  if (!value || joins.empty() ||
-      !std::all_of(joins.begin(), joins.end(), [&](const CallRef& join) {
+  if (!value || joins.empty() || !std::all_of(joins.begin(), joins.end(), [&](const CallRef& join) {
         return program.runs_before(seed.ref(), join.ref()) &&
                !program.runs_before(join.ref(), seed.ref());
       }))

@@ -186,8 +186,7 @@ bool without_gpu(const Program& program, Ref node) {
 // the ranks come by only when that has failed.
 bool is_after_a_mapped_attempt(const Program& program, const CallRef& load) {
   const auto& tree = load.module->tree();
-  const diagnose::NodeId handler =
-      tree.ancestor(load.call->node, diagnose::Kind::except_clause);
+  const diagnose::NodeId handler = tree.ancestor(load.call->node, diagnose::Kind::except_clause);
   if (handler == diagnose::kNoNode) return false;
   const diagnose::NodeId attempt = tree[handler].parent;
   const auto loads = program.calls(Api::torch_load);

@@ -1,4 +1,5 @@
-// Data sets that draw at random for ever: there is no pass over the data that ranks could share out.
+// Data sets that draw at random for ever: there is no pass over the data that ranks could share
+// out.
 #pragma once
 
 #include "scenarios/pitfalls/rule.hpp"

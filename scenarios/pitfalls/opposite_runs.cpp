@@ -52,10 +52,10 @@ class OppositeRuns {
     const FunctionRef function = program_.enclosing_function(node);
     if (!function || depth > kCalls || !seen_.insert(function.function).second) return false;
     const auto& sites = program_.call_sites(function);
-    const bool all =
-        !sites.empty() && program_.handed_on(function).empty() &&
-        std::all_of(sites.begin(), sites.end(),
-                    [&](const CallRef& site) { return lead_to(site.ref(), depth + 1); });
+    const bool all = !sites.empty() && program_.handed_on(function).empty() &&
+                     std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+                       return lead_to(site.ref(), depth + 1);
+                     });
     seen_.erase(function.function);
     return all;
   }

@@ -122,9 +122,9 @@ bool runs_a_model(FunctionRef function) {
   const auto calls = facts::calls_in({function.module, function.function->body});
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     return call.call->name == "backward" ||
-           (!call.receiver() && std::any_of(parameters.begin(), parameters.end(), [&](const auto& p) {
-              return p.name == call.call->name;
-            }));
+           (!call.receiver() &&
+            std::any_of(parameters.begin(), parameters.end(),
+                        [&](const auto& p) { return p.name == call.call->name; }));
   });
 }
 
@@ -159,7 +159,8 @@ bool serves_within(const Program& program, const Reduction& reduction, FunctionR
   const bool of_object = here.function->owner_class != diagnose::kNoNode &&
                          !is_of_training_step(program, reduction, here);
   const bool of_caller =
-      of_object || is_given(reduction.value) || is_made_of_first(here, reduction.value) ||
+      of_object || is_given(reduction.value) ||
+      (!enters(program, here, evaluation) && is_made_of_first(here, reduction.value)) ||
       std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
         return program.enclosing_function(source.ref) == here && is_given(source.ref);
       });
