@@ -80,6 +80,19 @@ std::optional<int> fetched_version(std::string_view text) {
   return version && version->parts > 1 ? std::optional(version->number) : std::nullopt;
 }
 
+// git+https://github.com/someone/pytorch-lightning.git without a tag: a fork, of whatever version
+// it was taken from. The framework's own owners are none.
+bool is_fork(std::string_view line, std::size_t at, std::size_t end) {
+  const std::string_view rest = line.substr(end);
+  if (line.find("git+") >= at || line[at - 1] != '/' || rest.find('@') != std::string_view::npos ||
+      !(rest.empty() || rest.starts_with(".git") || rest.starts_with(' ') || rest.starts_with('#')))
+    return false;
+  for (const std::string_view owner : {"/Lightning-AI/", "/PyTorchLightning/", "/lightning-ai/",
+                                       "/pytorchlightning/", "/williamFalcon/"})
+    if (line.substr(0, at).ends_with(owner)) return false;
+  return true;
+}
+
 bool is_install(std::string_view line) {
   const auto has = [&](std::string_view word) { return line.find(word) != std::string_view::npos; };
   const bool conda = has("conda") || has("mamba");
@@ -109,6 +122,11 @@ void read_line(std::string_view line, NewestVersions& newest) {
     for (std::size_t at = line.find(name.written); at != std::string_view::npos;
          at = line.find(name.written, at + 1)) {
       const std::size_t end = at + name.written.size();
+      if (name.package == &NewestVersions::lightning && is_fork(line, at, end)) {
+        constexpr int kOfItsOwn = 100;  // older than all that was removed
+        note(name.package, kOfItsOwn, newest);
+        continue;
+      }
       if ((at > 0 && in_name(line[at - 1])) || (end < line.size() && in_name(line[end]))) continue;
       if (name.package == &NewestVersions::python && !is_entry(line, at)) continue;
       const auto tag = fetched_version(line.substr(end));

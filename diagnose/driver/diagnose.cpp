@@ -281,7 +281,10 @@ class Session {
 
   std::vector<Finding> checked(const Program& program) {
     std::vector<Finding> found = run_rules(program, options_.selection);
-    std::erase_if(found, [&](const Finding& each) { return launches_.is_evidence(each.file); });
+    std::erase_if(found, [&](const Finding& each) {
+      return launches_.is_evidence(each.file) &&
+             !(each.is_for_readers && launches_.is_given(each.file));
+    });
     return Finisher(cache_, options_.selection).finish(program, std::move(found));
   }
 

@@ -29,6 +29,8 @@ class LaunchTable {
                                        const std::string& file) const;
   // The file is evidence only: no finding about it is wanted.
   bool is_evidence(const std::string& file) const;
+  // It was named to the command, or lies in a directory that was.
+  bool is_given(const std::string& file) const { return paths_.contains(file); }
   // Directories of the project around a script that was given alone, above its own.
   std::vector<std::string> directories_above_given(const std::string& script);
 

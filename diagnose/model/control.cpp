@@ -285,6 +285,7 @@ bool Program::rank_zero_decorated(FunctionRef function) const {
 
 // `not (A and rank == 0)` is a test of the rank only where A says that the job is distributed.
 bool Program::negation_tells(Ref condition) const {
+  if (condition.kind() == Kind::identifier) return absence_tells(condition, 0);
   if (condition.kind() != Kind::boolean ||
       condition.module->tree()[condition.node].op != Op::logical_and)
     return true;

@@ -256,6 +256,7 @@ class Program {
   RankTest rank_test(Ref condition, int depth) const;
   RankTest comparison_rank_test(Ref comparison) const;
   RankTest presence_test(Ref value) const;
+  bool absence_tells(Ref value, int depth) const;
   RankTest member_test(Ref at, int depth) const;
   RankTest guarded_by_rank(Ref node, int depth) const;
   RankTest callers_rank_test(FunctionRef function, int depth) const;

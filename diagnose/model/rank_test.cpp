@@ -134,22 +134,46 @@ RankTest Program::presence_test(Ref value) const {
   bool only_main = true;
   for (const Source& source : sources(value)) {
     if (source.how == Source::How::value && is_nothing(source.ref)) {
-      elsewhere_nothing = true;
+      // Where one rank alone runs all of it, its own None says nothing about the others.
+      if (guarded_by_rank(source.ref) != RankTest::main_only) elsewhere_nothing = true;
       continue;
     }
     only_main = source.how == Source::How::value && source.ref != value &&
                 guarded_by_rank(source.ref) == RankTest::main_only;
     if (!only_main) break;
     somewhere = true;
-    // A function that returns under the test alone gives None elsewhere.
+    // A function that returns under the test alone gives None elsewhere; one that is called under
+    // it gives whatever it likes.
     const Module& module = *source.ref.module;
     const bool returned = module[module[source.ref.node].parent].kind == Kind::return_statement;
-    if (returned && enclosing_function(source.ref) != enclosing_function(value))
+    if (returned && enclosing_function(source.ref) != enclosing_function(value) &&
+        rank_guard(source.ref))
       elsewhere_nothing = true;
   }
   --testing_presence_;
   const bool tells = somewhere && only_main && elsewhere_nothing;
   return presence_[value] = tells ? RankTest::main_only : RankTest::none;
+}
+
+// def run(loader, is_eval=False), which all ranks call, and one of them again with True: where it
+// does not hold there is every rank, so that `not is_eval` says nothing.
+bool Program::absence_tells(Ref value, int depth) const {
+  const FunctionRef function = enclosing_function(value);
+  if (value.kind() != Kind::identifier || !function || depth > kDepth) return true;
+  const auto& parameters = function.function->parameters;
+  const auto parameter = std::find_if(parameters.begin(), parameters.end(),
+                                      [&](const auto& each) { return each.name == value.text(); });
+  if (parameter == parameters.end()) return true;
+  const auto& sites = call_sites(function);
+  const std::size_t first = function.function->owner_class != kNoNode ? 1 : 0;
+  const auto index = static_cast<std::size_t>(parameter - parameters.begin());
+  if (index < first) return true;
+  return std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    Ref given = site.argument(index - first, parameter->name);
+    if (!given && !site.has_splat()) given = {function.module, parameter->default_value};
+    if (is_nothing(given)) return sites.size() < 2 || guarded_by_rank(site.ref()) != RankTest::none;
+    return !given || absence_tells(given, depth + 1);
+  });
 }
 
 RankTest Program::comparison_rank_test(Ref at) const {
@@ -161,7 +185,8 @@ RankTest Program::comparison_rank_test(Ref at) const {
   if (right.kind() == Kind::none_literal) {
     const bool absent = op == Op::is || op == Op::equal;
     const RankTest present = presence_test(left);
-    return absent ? flip(present) : present;
+    if (!absent || present == RankTest::none) return present;
+    return absence_tells(left, 0) ? flip(present) : RankTest::none;
   }
   const auto ranked = [&](Ref expression) {
     if (is_written_out(*this, expression)) return false;
@@ -250,7 +275,8 @@ RankTest Program::rank_test(Ref at, int depth) const {
     case Kind::not_expression: {
       const Ref inner = at.child(Field::argument);
       if ((roles(inner, 0) & (kRank | kLocalRank)) != 0) return RankTest::main_only;  // not rank
-      return flip(rank_test(inner, depth + 1));
+      const RankTest test = rank_test(inner, depth + 1);
+      return test == RankTest::none || absence_tells(inner, 0) ? flip(test) : RankTest::none;
     }
     case Kind::binary:  // (loss < best) & (rank == 0)
       if (at.module->tree()[at.node].op != Op::bit_and) return RankTest::none;

@@ -183,6 +183,64 @@ bool makes_cpu_tensor(const Program& program, Ref value) {
   return data.kind() == Kind::list || is_number(program, data);
 }
 
+// The method gives a tensor that lies where its object does.
+bool stays_in_place(std::string_view method) {
+  static constexpr std::string_view kMethods[] = {
+      "mean",    "sum",     "std",   "max",  "min",    "unsqueeze", "squeeze", "view",
+      "reshape", "flatten", "float", "long", "double", "detach",    "clone",   "contiguous"};
+  return std::find(std::begin(kMethods), std::end(kMethods), method) != std::end(kMethods);
+}
+
+bool lies_on_cpu(const Program& program, Ref value, int depth);
+
+// parts = [] and parts.append(x.cpu()), and nothing else goes into it in the function.
+bool holds_cpu_tensors(const Program& program, Ref list, int depth) {
+  if (list.kind() == Kind::comprehension)
+    return lies_on_cpu(program, list.child(Field::body), depth + 1);
+  if (list.kind() != Kind::identifier) return false;
+  const auto here = program.enclosing_function(list);
+  for (const std::uint32_t index : list.module->defs_of(list.text(), false)) {
+    const diagnose::Def& def = list.module->defs()[index];
+    if (program.enclosing_function(list.with(def.target)) == here &&
+        (def.kind != DefKind::assign || list.module->text(def.value) != "[]"))
+      return false;
+  }
+  bool any = false;
+  for (const std::string_view name : {"append", "extend", "insert"})
+    for (const CallRef& call : program.calls_named(name)) {
+      if (call.module != list.module || call.receiver().text() != list.text() ||
+          program.enclosing_function(call.ref()) != here)
+        continue;
+      if (name != "append" || !lies_on_cpu(program, call.positional(0), depth + 1)) return false;
+      any = true;
+    }
+  return any;
+}
+
+// x.cpu(), torch.cat(parts) of such, and what their methods give: x.cpu().mean().unsqueeze(0).
+bool lies_on_cpu(const Program& program, Ref value, int depth) {
+  constexpr int kSteps = 8;
+  if (!value || depth > kSteps) return false;
+  if (value.kind() == Kind::identifier) {
+    const auto sources = program.sources(value);
+    return !sources.empty() &&
+           std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+             return source.how == Source::How::value && source.ref != value &&
+                    program.enclosing_function(source.ref) == program.enclosing_function(value) &&
+                    lies_on_cpu(program, source.ref, depth + 1);
+           });
+  }
+  if (makes_cpu_tensor(program, value)) return true;
+  const CallRef call = program.as_call(value);
+  if (!call || program.callee(call)) return false;
+  const std::string name = call.module->qualified(call.call->function);
+  if (name == "torch.cat" || name == "torch.stack")
+    return holds_cpu_tensors(program, call.positional(0), depth);
+  if (!name.empty() || !call.receiver()) return false;
+  return call.call->name == "cpu" ||
+         (stays_in_place(call.call->name) && lies_on_cpu(program, call.receiver(), depth + 1));
+}
+
 // Every group is joined with "nccl", written in the script.
 bool joins_nccl_only(const Program& program) {
   const auto inits = program.calls(Api::init_process_group);
@@ -237,7 +295,7 @@ Ref sent_from_cpu(const Program& program, const CallRef& collective) {
         return source.how == Source::How::value &&
                program.enclosing_function(source.ref) ==
                    program.enclosing_function(collective.ref()) &&
-               makes_cpu_tensor(program, source.ref);
+               lies_on_cpu(program, source.ref, 0);
       });
   return on_cpu ? sent : Ref{};
 }

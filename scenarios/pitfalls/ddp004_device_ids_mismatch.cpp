@@ -1,3 +1,4 @@
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/device_as_word.hpp"
 #include "scenarios/pitfalls/facts.hpp"
@@ -99,6 +100,18 @@ Origin pretrained_origin(const Program& program, Ref value, int depth = 0) {
              : Origin::on_cpu;
 }
 
+// LossWrapper(model) after model = Net().to(rank): what it holds is on the GPU.
+bool is_given_moved(const Program& program, const CallRef& made) {
+  const auto given = facts::arguments_of(made);
+  return std::any_of(given.begin(), given.end(), [&](Ref argument) {
+    const auto sources = program.sources(argument);
+    return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+      const CallRef call = program.as_call(source.ref);
+      return is_moved_within(source.ref.text()) || (call && is_moved_below(program, call));
+    });
+  });
+}
+
 // Every module it can be is built here, from a class of this program or of a library. Where the
 // branch that does not wrap moves the model, so is what a class of another file gives: it does not
 // move itself.
@@ -111,9 +124,26 @@ bool is_built_here(const Program& program, const Wrap& wrap, bool moved_elsewher
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef call = program.as_call(source.ref);
     if (any_on_cpu && pretrained_origin(program, source.ref) != Origin::unknown) return true;
-    if (!call || is_moved_within(call.ref().text())) return false;
+    if (!call || is_moved_within(call.ref().text()) || is_given_moved(program, call)) return false;
     return program.class_of_call(call) || is_on_cpu(call.module->qualified(call.call->function)) ||
            (moved_elsewhere && is_named_class(program, call));
+  });
+}
+
+// self.cuda() or Linear(8, 8).to(rank) in its code. x.to(torch.long) changes the type, and what
+// forward() does with a batch moves no parameter.
+bool moves_itself(const Program& program, ClassRef cls) {
+  const auto calls = facts::calls_in({cls.module, cls.cls->node});
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    const auto method = program.enclosing_function(call.ref());
+    const Ref device = call.argument(0, "device");
+    const bool is_type = device && device.kind() == Kind::attribute && !call.keyword("device") &&
+                         device.module->qualified(device.node).starts_with("torch.");
+    const bool on_batch =
+        method && method.function->name == "forward" && !call.receiver().text().starts_with("self");
+    const bool moves =
+        call.call->name == "cuda" || call.call->name == "to" || call.keyword("device");
+    return moves && !is_type && !on_batch;
   });
 }
 
@@ -131,7 +161,7 @@ bool is_never_placed(const Program& program, const Wrap& wrap) {
       program.mentions("device_map"))
     return false;
   for (const ClassRef& cls : wrap.classes)
-    if (is_moved_within(cls.module->text(cls.cls->node))) return false;
+    if (moves_itself(program, cls)) return false;
   return wrap.module.kind() == Kind::identifier || wrap.module.kind() == Kind::call;
 }
 

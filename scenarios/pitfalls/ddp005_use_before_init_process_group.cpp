@@ -22,9 +22,15 @@ bool asks_for_group(const Program& program, Ref condition, int depth = 0) {
   if (condition.kind() == Kind::boolean)
     return asks_for_group(program, condition.child(diagnose::Field::left), depth + 1) ||
            asks_for_group(program, condition.child(diagnose::Field::right), depth + 1);
+  const auto asks = [](Ref at) { return facts::contains(at.text(), "is_initialized"); };
   const auto sources = program.sources(condition);
-  return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
-    return facts::contains(source.ref.text(), "is_initialized");
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    if (asks(source.ref)) return true;
+    // if not dist.is_initialized(): return False, and return True below it
+    const auto guards = program.guards(source.ref);
+    return program.as_call(condition) && source.how == diagnose::Source::How::value &&
+           std::any_of(guards.begin(), guards.end(),
+                       [&](const diagnose::Guard& guard) { return asks(guard.condition); });
   });
 }
 

@@ -76,8 +76,13 @@ Ref handed_to_library(const Program& program, const CallRef& call) {
   return {};
 }
 
-// A method of that name is decorated with no_grad.
+// A method of that name is decorated with no_grad. Every module has a forward(): that of one of
+// them says nothing about another.
 bool runs_without_grad(const Program& program, const CallRef& call) {
+  if (call.call->name == "forward") {
+    const auto callee = program.callee(call);
+    return callee && program.under_no_grad({callee.module, callee.function->body});
+  }
   for (const auto& function : program.functions())
     if (function.function->name == call.call->name &&
         program.under_no_grad({function.module, function.function->body}))

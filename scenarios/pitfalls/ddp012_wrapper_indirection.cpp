@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/pickled.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/wrapped_above.hpp"
 #include "scenarios/pitfalls/wrapper_names.hpp"
@@ -269,8 +270,8 @@ void check_prepared_pickles(const Program& program, Report& report) {
 }
 
 // DataParallel comes back without a group, but with the ids of its GPUs and around the model.
-void tell_of_pickle(const Program& program, const CallRef& save, Report& report) {
-  const bool ddp = program.is_wrapped(save.positional(0), Wrapper::ddp);
+void tell_of_pickle(const Program& program, const CallRef& save, Ref wrapper, Report& report) {
+  const bool ddp = program.is_wrapped(wrapper, Wrapper::ddp);
   Finding& finding = report.at(
       save.ref(), Confidence::certain,
       ddp ? "the wrapper itself is pickled: loading it needs a process group and the same "
@@ -278,7 +279,20 @@ void tell_of_pickle(const Program& program, const CallRef& save, Report& report)
           : "DataParallel itself is pickled: what loads it gets the wrapper back, bound to "
             "the GPUs of this run");
   if (!ddp) finding.severity = Severity::warning;
-  finding.help = "Save model.module.state_dict().";
+  const bool is_model = wrapper == save.argument(0, "obj");
+  finding.help =
+      "Save " + (is_model ? "model" : std::string(wrapper.text())) + ".module.state_dict().";
+}
+
+// Each save is told of once, for the first wrapper that it pickles.
+void check_pickles(const Program& program, Report& report) {
+  for (const CallRef& save : program.calls(Api::torch_save))
+    for (const Ref object : pickled_by(program, save))
+      if (facts::is_surely_wrapped(program, object) ||
+          is_wrapped_above(program, save.ref(), object)) {
+        tell_of_pickle(program, save, object, report);
+        break;
+      }
 }
 
 // model, self.model, state.nets["model"]: a name, or what an object or a dictionary keeps.
@@ -367,11 +381,7 @@ void check_wrapper_indirection(const Program& program, Report& report) {
           "Use " + std::string(object.text()) + ".module." + std::string(attribute.text()) + ".";
     }
   }
-  for (const CallRef& save : program.calls(Api::torch_save))
-    if (save.positional(0) && save.positional(0).kind() != Kind::call &&
-        (facts::is_surely_wrapped(program, save.positional(0)) ||
-         is_wrapped_above(program, save.ref(), save.positional(0))))
-      tell_of_pickle(program, save, report);
+  check_pickles(program, report);
 }
 
 }  // namespace bench::pitfalls

@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/one_sided.hpp"
 #include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/own_figures.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/torchmetrics.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
@@ -212,6 +213,17 @@ void check_early_returns(const Program& program, Report& report) {
       if (is_of_accelerator(call)) flag(call, "prepare(), which builds DistributedDataParallel");
 }
 
+// if val_loss < best: ...; dist.barrier(), by the loss on each rank's own part of the data.
+void check_own_decisions(const Program& program, Report& report) {
+  for (const OwnDecision& each : collectives_on_own_figures(program))
+    report
+        .at(each.collective.ref(), Confidence::likely,
+            std::string(each.collective.call->name) + " runs where '" + each.figure +
+                "' says so, which each rank has from its own part of the data: ranks decide apart, "
+                "and those that call it wait for the others until the time-out")
+        .help = "All-reduce '" + each.figure + "' first, or call it on every rank.";
+}
+
 // with accelerator.main_process_first(): around the epochs.
 void check_turns(const Program& program, Report& report) {
   for (const Ref& item : turns_around_training(program))
@@ -332,6 +344,7 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
         flag(call, std::string(name) + " with sync_dist=True");
     }
   check_early_returns(program, report);
+  check_own_decisions(program, report);
 }
 
 namespace {

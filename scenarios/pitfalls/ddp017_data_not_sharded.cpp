@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/endless_draws.hpp"
 #include "scenarios/pitfalls/engine_states.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -270,6 +271,7 @@ void check_data_not_sharded(const Program& program, Report& report) {
         trains_wrapped = trains_wrapped || forward.wrap->kind == Wrapper::ddp;
       if (!trains_wrapped || trains_unwrapped(program, loop)) continue;
       const bool iterable = reads_iterable_dataset(program, loader);
+      if (iterable && draws_its_own_samples(program, loader.argument(0, "dataset"))) continue;
       Finding& finding = report.at(
           loader.ref(), iterable ? Confidence::likely : Confidence::certain,
           iterable

@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/forgotten_meters.hpp"
 #include "scenarios/pitfalls/forgotten_number.hpp"
 #include "scenarios/pitfalls/left_out_sampler.hpp"
+#include "scenarios/pitfalls/loader_trails.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/own_copy.hpp"
 #include "scenarios/pitfalls/plateau_step.hpp"
@@ -167,7 +168,20 @@ void tell_one_rank(Ref evaluation, Report& report) {
       "rank and all-reduce the sum and the count.";
 }
 
-void tell_nothing_reduced(const MetricSum& sum, Report& report) {
+void tell_plateau(Ref step, const std::string& figure, Report& report) {
+  as_in_trial(
+      report.at(step, Confidence::likely,
+                "each rank steps its ReduceLROnPlateau with " + figure +
+                    " of its own batches: the learning rates drift apart, and the weights with them"),
+      "plateau")
+      .help = "All-reduce the mean loss before scheduler.step.";
+}
+
+void tell_nothing_reduced(const Program& program, const MetricSum& sum, Report& report) {
+  const FunctionRef evaluation = program.enclosing_function(sum.at);
+  for (const CallRef& step : steps_on_result_of(program, evaluation))
+    tell_plateau(step.ref(), "what " + std::string(evaluation.function->name) + "() makes", report);
+
   as_in_trial(report.at(sum.at, Confidence::likely,
                         "each rank evaluates its own shard and nothing is reduced: '" + sum.name +
                             "' is that of one rank's part of the data"),
@@ -254,13 +268,7 @@ void check_unsummed_mean(const Program& program, Ref loop, Report& report) {
 void check_plateau_steps(const Program& program, const std::vector<Reduction>& reductions,
                          Report& report) {
   for (const PlateauStep& found : steps_on_own_loss(program, reductions))
-    as_in_trial(
-        report.at(
-            found.step, Confidence::likely,
-            "each rank steps its ReduceLROnPlateau with '" + found.name +
-                "' of its own batches: the learning rates drift apart, and the weights with them"),
-        "plateau")
-        .help = "All-reduce the mean loss before scheduler.step.";
+    tell_plateau(found.step, "'" + found.name + "'", report);
 }
 
 // Some call of the function is made by every rank.
@@ -361,7 +369,7 @@ void check_unseen_loader(const Program& program, Ref loop, const MetricSum& sum,
        (is_asked_to_shard(program, loop) && !trains(program, loop) &&
         program.guarded_by_rank(loop) != diagnose::RankTest::main_only)) &&
       !is_reduced(program, loop, reductions) && !goes_through_files(program, loop))
-    tell_nothing_reduced(sum, report);
+    tell_nothing_reduced(program, sum, report);
 }
 
 // correct / len(train_set), where correct was counted over one rank's part of it.
@@ -421,7 +429,7 @@ bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, cons
   if (program.guarded_by_rank(loop) == diagnose::RankTest::main_only)
     tell_one_rank(loop, report);
   else
-    tell_nothing_reduced(sum, report);
+    tell_nothing_reduced(program, sum, report);
   return true;
 }
 
@@ -471,6 +479,7 @@ void check_metric_not_reduced(const Program& program, Report& report) {
       for (const CallRef& loader : loaders_of(program, loop.child(Field::right)))
         if (const CallRef sampler = sampler_of(program, loader);
             sampler && !is_sampler_left_out(program, loop, sampler) &&
+            !is_left_out_on_every_trail(program, loop, loader, sampler) &&
             tells_sharded(program, loop, loader, sum, reductions, report))
           break;
     }

@@ -30,7 +30,14 @@ bool binds_device(const Program& program) {
   if (program.uses(Api::set_device) || program.uses(Api::device_context)) return true;
   for (const std::string_view word : {"set_device", "virtual-local-rank", "torch.cuda.device("})
     if (program.mentions(word)) return true;
-  const std::vector<Ref> visible = visible_devices(program);
+  std::vector<Ref> visible = visible_devices(program);
+  // What the script sets itself takes the place of what the files do that it imports above.
+  const auto is_of_script = [&](Ref devices) {
+    return devices.module == &program.root() && !program.enclosing_function(devices) &&
+           program.guards(devices).empty();
+  };
+  if (std::any_of(visible.begin(), visible.end(), is_of_script))
+    std::erase_if(visible, [&](Ref devices) { return !is_of_script(devices); });
   const bool all_several = std::all_of(
       visible.begin(), visible.end(), [&](Ref devices) { return names_several(program, devices); });
   if (program.mentions("CUDA_VISIBLE_DEVICES") && (visible.empty() || !all_several)) return true;

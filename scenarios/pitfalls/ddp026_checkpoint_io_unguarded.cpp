@@ -77,13 +77,17 @@ bool is_in_one_archive(std::string_view name) {
   return false;
 }
 
-// An evaluation in each epoch, and CIFAR10(root, train=True, download=True) above the loop: this
-// process has the files by then, and the race is told there.
+// An evaluation in each epoch, and CIFAR10(root, train=True, download=True) above the loop, or in a
+// function, and above it on the file's own level: this process has the files by then, and the race
+// is told there.
 bool is_fetched_above(const Program& program, const CallRef& load) {
-  if (!is_in_one_archive(load.call->name) || program.loops_around(load.ref()).empty()) return false;
+  if (!is_in_one_archive(load.call->name)) return false;
+  const bool in_loop = !program.loops_around(load.ref()).empty();
   const auto same = program.calls_named(load.call->name);
   return std::any_of(same.begin(), same.end(), [&](const CallRef& other) {
     return other.call != load.call &&
+           (in_loop ||
+            (program.enclosing_function(load.ref()) && !program.enclosing_function(other.ref()))) &&
            other.argument(0, "root").text() == load.argument(0, "root").text() &&
            program.is_literal_true(other.keyword("download")) &&
            program.guards(other.ref()).empty() && program.loops_around(other.ref()).empty() &&
@@ -238,7 +242,7 @@ void find_directories(const Program& program, const Accepts& accepts, Report& re
           facts::only_before_ranks(program, make.ref()) ||
           facts::only_without_distribution(program, make.ref()) || is_made_above(program, make) ||
           holds_a_file_loaded_below(program, make) || is_made_by_parent(program, make) ||
-          is_behind_a_race(program, make))
+          is_behind_a_race(program, make) || is_made_under_a_lock(program, make))
         continue;
       if (!facts::is_reachable(program, make.ref()) || program.comes_from_rank(directory) ||
           is_drawn_by_each(program, directory))

@@ -162,21 +162,40 @@ void check_copies_on_one_rank(const Program& program, Report& report) {
   }
 }
 
+// if rank == 0: serve() else: work(), where work() makes the optimizer: the first rank has none,
+// and no weights that could fall behind.
+bool is_made_on_these_ranks(const Program& program, const CallRef& step, Api api) {
+  const CallRef made = program.origin(step.receiver(), api);
+  return made && program.guarded_by_rank(step.ref()) == RankTest::not_main &&
+         program.guarded_by_rank(made.ref()) == RankTest::not_main;
+}
+
+// Which ranks step, where not all of them do.
+std::string who_steps(const Program& program, const CallRef& step) {
+  return program.guarded_by_rank(step.ref()) == RankTest::main_only
+             ? "one rank alone steps "
+             : "every rank but the first steps ";
+}
+
 void check_steps_of_one_rank(const Program& program, Report& report) {
   for (const CallRef& step : program.calls_named("step")) {
     if (!step.receiver() || program.guarded_by_rank(step.ref()) == RankTest::none) continue;
-    if (steps_in_other_branch(program, step)) continue;
+    if (steps_in_other_branch(program, step) ||
+        is_made_on_these_ranks(program, step, Api::optimizer) ||
+        is_made_on_these_ranks(program, step, Api::scheduler))
+      continue;
     if (program.comes_from(step.receiver(), Api::optimizer))
       report
           .at(step.ref(), Confidence::certain,
-              "one rank alone steps its optimizer: the replicas drift apart from here")
+              who_steps(program, step) + "its optimizer: the replicas drift apart from here")
           .help = "Step on every rank.";
     else if (program.comes_from(step.receiver(), Api::scheduler) && !others_step(program, step) &&
              !program.loops_around(step.ref()).empty() && !hands_learning_rate_on(program))
       report
           .at(step.ref(), Confidence::certain,
-              "one rank alone steps the scheduler: the others keep their learning rate, and the "
-              "replicas drift apart from here")
+              who_steps(program, step) +
+                  "the scheduler: the others keep their learning rate, and the replicas drift "
+                  "apart from here")
           .help = "Step the scheduler on every rank.";
   }
 }

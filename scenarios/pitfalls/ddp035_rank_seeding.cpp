@@ -92,6 +92,33 @@ std::vector<CallRef> splits_of_datasets(const Program& program) {
   return out;
 }
 
+// seed + get_rank() above init_process_group: there is no rank yet. A helper that asks whether
+// there is a group says 0 in every process, and without one the call raises.
+bool is_above_the_group(const Program& program, const CallRef& seed) {
+  const Ref value = seed.positional(0);
+  const auto joins = program.calls(Api::init_process_group);
+  if (!value || joins.empty() || !std::all_of(joins.begin(), joins.end(), [&](const CallRef& join) {
+        return program.runs_before(seed.ref(), join.ref()) &&
+               !program.runs_before(join.ref(), seed.ref());
+      }))
+    return false;
+  std::string words;
+  for (const diagnose::Source& source : program.sources(value))
+    words += facts::lowered(source.ref.text()) + " ";
+  bool asks = false;
+  for (std::size_t at = words.find("get_rank"); at != std::string::npos;
+       at = words.find("get_rank")) {
+    words.erase(at, std::string_view("get_rank").size());
+    asks = true;
+  }
+  return asks && !facts::contains(words, "rank");
+}
+
+bool differs_between_ranks(const Program& program, const CallRef& seed) {
+  const Ref value = seed.positional(0);
+  return value && program.comes_from_rank(value) && !is_above_the_group(program, seed);
+}
+
 }  // namespace
 
 void check_rank_seeding(const Program& program, Report& report) {
@@ -104,13 +131,11 @@ void check_rank_seeding(const Program& program, Report& report) {
   bool differs = false;
   for (const Api api : {Api::manual_seed})
     for (const CallRef& seed : program.calls(api))
-      (program.comes_from_rank(seed.positional(0)) ? differs : common) = true;
+      (differs_between_ranks(program, seed) ? differs : common) = true;
   for (const std::string_view name : {"seed_everything", "set_seed", "seed", "fix_seed",
                                       "setup_seed", "init_seeds", "set_random_seed", "seed_all"})
-    for (const CallRef& seed : program.calls_named(name)) {
-      const Ref value = seed.positional(0);
-      (value && program.comes_from_rank(value) ? differs : common) = true;
-    }
+    for (const CallRef& seed : program.calls_named(name))
+      (differs_between_ranks(program, seed) ? differs : common) = true;
   const auto flag = [&](const CallRef& split, std::string_view argument, bool seeded) {
     if (split.keyword(argument) || program.is_literal_false(split.keyword("shuffle")) ||
         (seeded && !differs) || program.guarded_by_rank(split.ref()) != RankTest::none ||

@@ -191,6 +191,21 @@ bool without_gpu(const Program& program, Ref node) {
   });
 }
 
+// except: state = torch.load(path), where the try has loaded the same file to a device of its own:
+// the ranks come by only when that has failed.
+bool is_after_a_mapped_attempt(const Program& program, const CallRef& load) {
+  const auto& tree = load.module->tree();
+  const diagnose::NodeId handler = tree.ancestor(load.call->node, diagnose::Kind::except_clause);
+  if (handler == diagnose::kNoNode) return false;
+  const diagnose::NodeId attempt = tree[handler].parent;
+  const auto loads = program.calls(Api::torch_load);
+  return std::any_of(loads.begin(), loads.end(), [&](const CallRef& other) {
+    return other.module == load.module && other.call->node < handler &&
+           tree.contains(attempt, other.call->node) && other.argument(1, "map_location") &&
+           other.argument(0, "f").text() == load.argument(0, "f").text();
+  });
+}
+
 }  // namespace
 
 void check_load_without_map_location(const Program& program, Report& report) {
@@ -210,6 +225,7 @@ void check_load_without_map_location(const Program& program, Report& report) {
       continue;
     // f"state_{rank}.pt": each rank reads what it wrote itself, from its own GPU.
     if (program.comes_from_rank(load.argument(0, "f"))) continue;
+    if (is_after_a_mapped_attempt(program, load)) continue;
     if (facts::only_without_distribution(program, load.ref()) ||
         !facts::is_reachable(program, load.ref()))
       continue;

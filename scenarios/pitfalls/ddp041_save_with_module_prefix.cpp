@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/engine_states.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/opposite_runs.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/saved_states.hpp"
@@ -196,6 +197,12 @@ bool is_saved_below_otherwise(const Program& program, const CallRef& state) {
   });
 }
 
+// save() is called in the branch of the runs that do not wrap, by whatever name they are known.
+bool is_of_runs_without(const Program& program, const CallRef& state) {
+  const Wrap* wrap = program.wrap_of(state.receiver());
+  return wrap != nullptr && only_in_runs_without(program, state.ref(), wrap->call.ref());
+}
+
 // torch.quantization.convert(model): a copy, unless it is asked for the model itself.
 bool converts_a_copy(const CallRef& call) {
   const Ref inplace = call.argument(2, "inplace");
@@ -373,7 +380,7 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
       const bool always = facts::is_surely_wrapped(program, state.receiver()) ||
                           is_copy_of_wrapper(program, state.receiver());
       if ((!always && !is_wrapped_in_some_runs(program, state)) ||
-          is_saved_below_otherwise(program, state))
+          is_saved_below_otherwise(program, state) || is_of_runs_without(program, state))
         continue;
       Finding& finding = report.at(
           state.ref(), Confidence::likely,

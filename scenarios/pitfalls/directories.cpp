@@ -124,6 +124,45 @@ bool is_made_above(const Program& program, const CallRef& make) {
   return false;
 }
 
+namespace {
+
+// with FileLock("runs.lock"), or flock(file, LOCK_EX) above in the function.
+bool is_locked(const Program& program, const CallRef& make) {
+  if (program.enclosing_with(make.ref(), [](Ref item) {
+        return facts::contains(facts::lowered(item.text()), "lock(");
+      }))
+    return true;
+  for (const std::string_view name : {"flock", "lockf", "acquire"})
+    for (const CallRef& lock : program.calls_named(name))
+      if (lock.module == make.module && lock.call->node < make.call->node &&
+          !facts::contains(lock.ref().text(), "LOCK_UN") &&
+          !facts::contains(lock.ref().text(), "LOCK_SH") &&
+          program.enclosing_function(lock.ref()) == program.enclosing_function(make.ref()))
+        return true;
+  return false;
+}
+
+// while path.exists(): path = next_one(), above what makes it: the name is a new one.
+bool looks_for_a_new_name(const Program& program, const CallRef& make) {
+  const std::string_view path = directory_made(program, make).text();
+  const auto& tree = make.module->tree();
+  const auto& loops = make.module->loops();
+  return std::any_of(loops.begin(), loops.end(), [&](diagnose::NodeId loop) {
+    const Ref condition = make.ref().with(loop).child(Field::condition);
+    return tree[loop].kind == Kind::while_statement && loop < make.call->node && condition &&
+           facts::contains(condition.text(), "exists(") &&
+           facts::contains(condition.text(), path) &&
+           program.enclosing_function(condition) == program.enclosing_function(make.ref());
+  });
+}
+
+}  // namespace
+
+bool is_made_under_a_lock(const Program& program, const CallRef& make) {
+  return (asks_whether_it_is_there(program, make.ref()) || looks_for_a_new_name(program, make)) &&
+         is_locked(program, make);
+}
+
 bool is_behind_a_race(const Program& program, const CallRef& make) {
   const auto& tree = make.module->tree();
   const diagnose::NodeId mine = statement_of(make.ref()).node;

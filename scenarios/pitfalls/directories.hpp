@@ -16,6 +16,10 @@ bool is_made_above(const Program& program, const CallRef& make);
 // that wins comes by alone, the others have raised.
 bool is_behind_a_race(const Program& program, const CallRef& make);
 
+// Under a lock that one process holds at a time, after it has asked whether the directory is there:
+// with FileLock(...), or below fcntl.flock(file, fcntl.LOCK_EX).
+bool is_made_under_a_lock(const Program& program, const CallRef& make);
+
 // The directory of a file that the same function loads further down and nothing writes before: the
 // directory of a run that works is there.
 bool holds_a_file_loaded_below(const Program& program, const CallRef& make);

@@ -42,6 +42,25 @@ bool is_given_rank_later(const Program& program) {
   return false;
 }
 
+// if args.local_rank == 0: print(...): the line is printed by all, and nothing else comes of it.
+bool only_prints(Ref test) {
+  const auto& tree = test.module->tree();
+  const NodeId statement = tree[test.node].parent;
+  if (tree[statement].kind != Kind::if_statement ||
+      tree.child(statement, Field::alternative) != diagnose::kNoNode)
+    return false;
+  const NodeId block = tree.child(statement, Field::consequence);
+  if (block == diagnose::kNoNode) return false;
+  for (NodeId at = tree[block].first_child; at != diagnose::kNoNode; at = tree[at].next_sibling) {
+    const std::string_view text = tree.text(at);
+    if (tree[at].kind != Kind::expression_statement ||
+        !(text.starts_with("print(") || text.starts_with("logging.") ||
+          text.starts_with("logger.")))
+      return false;
+  }
+  return true;
+}
+
 // if args.local_rank in [-1, 0]: accelerate launch fills the environment alone, so the option keeps
 // its default in every process.
 void check_beside_accelerate(const Program& program, Report& report) {
@@ -59,7 +78,7 @@ void check_beside_accelerate(const Program& program, Report& report) {
       if (left.kind() != Kind::attribute || left.child(Field::attribute).text() != "local_rank" ||
           left.child(Field::object).kind() != Kind::identifier ||
           program.rank_test(test) == diagnose::RankTest::none ||
-          !facts::is_reachable(program, test))
+          !facts::is_reachable(program, test) || only_prints(test))
         continue;
       Finding& finding =
           report.at(test, Confidence::likely,

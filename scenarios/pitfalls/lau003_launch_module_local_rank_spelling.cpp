@@ -65,6 +65,35 @@ bool says_launch_module(const Program& program) {
          !facts::speaks_of(program, "use_env");
 }
 
+// local_rank = args.local_rank, a name that nothing reads.
+bool is_put_aside(Ref option) {
+  const auto& module = *option.module;
+  const auto& tree = module.tree();
+  const diagnose::NodeId line = tree[option.node].parent;
+  const Ref name = option.with(line).child(diagnose::Field::left);
+  if (tree[line].kind != diagnose::Kind::assignment || name.kind() != diagnose::Kind::identifier ||
+      name == option)
+    return false;
+  for (diagnose::NodeId id = 0; id < tree.size(); ++id)
+    if (tree[id].kind == diagnose::Kind::identifier && id != name.node &&
+        tree[id].field != diagnose::Field::attribute && tree[id].field != diagnose::Field::name &&
+        tree.text(id) == name.text() && module.function_of(id) == module.function_of(name.node))
+      return false;
+  return true;
+}
+
+// args.local_rank of the option is asked for somewhere, for more than a name.
+bool is_asked_for(const Program& program) {
+  for (const diagnose::Module* module : program.modules())
+    for (diagnose::NodeId id = 0; id < module->tree().size(); ++id) {
+      const Ref use{module, id};
+      if (use.kind() == diagnose::Kind::attribute &&
+          use.child(diagnose::Field::attribute).text() == "local_rank" && !is_put_aside(use))
+        return true;
+    }
+  return false;
+}
+
 // A sampler for ranks that a framework out of sight joins; accelerate launch passes no option.
 bool has_ranks_of_a_framework(const Program& program) {
   return program.uses(diagnose::Api::distributed_sampler) && !program.imports("accelerate") &&
@@ -157,7 +186,7 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
                                  "PyTorch 2.0: this parser exits with unrecognized arguments");
     if (!old_launcher) finding.severity = Severity::warning;
     // An option that is never read is a leftover: torchrun starts such scripts, and passes nothing.
-    const bool is_read = (program.mentions(".local_rank") &&
+    const bool is_read = (program.mentions(".local_rank") && is_asked_for(program) &&
                           !program.mentions("JobEnvironment")) ||  // submitit's has one too
                          program.mentions("[\"local_rank\"]") ||
                          program.mentions("['local_rank']") ||

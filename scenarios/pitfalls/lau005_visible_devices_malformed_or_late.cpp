@@ -183,9 +183,13 @@ void check_name_of_variable(const Program& program, Report& report) {
   };
   for (const LaunchLine& launch : program.launches())
     for (const auto& [name, value] : launch.environment)
-      if (is_misspelt(name) && !launch.environment.contains(std::string(kVariable)))
-        report.at_word(launch.file, value, Confidence::certain, told(name)).help =
-            "Spell it " + std::string(kVariable) + ".";
+      if (is_misspelt(name) && !launch.environment.contains(std::string(kVariable))) {
+        Finding& finding = report.at_word(launch.file, value, Confidence::certain, told(name));
+        finding.help = "Spell it " + std::string(kVariable) + ".";
+        // Whoever copies the line from a README copies the slip.
+        finding.is_for_readers = launch.is_example;
+        if (launch.is_example) finding.severity = Severity::warning;
+      }
   const auto in_use = names_in_use(program);
   if (in_use.sets_variable) return;
   for (const Module* module : program.modules())

@@ -96,6 +96,20 @@ Ref global_rank_in(const Program& program, Ref device, int depth = 0) {
   return global_rank_in(program, sources.front().ref, depth + 1);
 }
 
+// def demo(rank): of a function that nothing here calls: what calls it may give it the local one.
+bool is_given_out_of_sight(const Program& program, Ref device) {
+  const auto function = program.enclosing_function(device);
+  if (!function || !program.call_sites(function).empty() || program.is_spawned(function) ||
+      !program.handed_on(function).empty())
+    return false;
+  const auto& tree = device.module->tree();
+  for (auto id = device.node; id < tree[device.node].last; ++id)
+    if (const Ref name = device.with(id);
+        facts::is_parameter(program, name) && program.is_rank(name))
+      return true;
+  return false;
+}
+
 // A comment shows how the script is started: torchrun --standalone, --nnodes=1.
 bool is_said_to_be_one_node(const Program& program) {
   if (!program.launches().empty()) return false;
@@ -136,7 +150,7 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
     Finding& finding = report.at(where, Confidence::likely,
                                  "the global rank is used as a device index: on the second node "
                                  "there is no such GPU (invalid device ordinal)");
-    if (facts::is_single_node(program) ||
+    if (facts::is_single_node(program) || is_given_out_of_sight(program, where) ||
         (names_its_cards(program) && !facts::expects_nodes(program) &&
          !facts::computes_global_rank(program)) ||
         (!by_horovod && (!facts::expects_nodes(program) || is_said_to_be_one_node(program)) &&

@@ -114,14 +114,45 @@ bool trains_by_lightning(const Program& program) {
          });
 }
 
+// optimizer.step(), trainer.fit(), train(model): neither the step of a metric nor the mode of a
+// module, model.train(). What a file out of sight does by such a name may train too.
+bool may_train(const Program& program, const CallRef& call) {
+  const std::string_view name = call.call->name;
+  if (name == "fit" || name == "backward" || facts::contains(name, "Trainer")) return true;
+  const Ref object = call.receiver();
+  if (name == "step")
+    return object && (program.comes_from(object, Api::optimizer) ||
+                      program.comes_from(object, Api::scheduler) ||
+                      says_any(object.text(), {"opt", "sched", "scaler", "engine", "self"}));
+  const Ref given = call.positional(0);
+  const bool is_mode =
+      object && name == "train" &&
+      (!given || given.kind() == Kind::true_literal || given.kind() == Kind::false_literal);
+  const bool out_of_sight = !program.callee(call) && !program.class_of_call(call) && !object;
+  return (says_any(name, {"train"}) && !is_mode && !says_any(name, {"train_test", "pretrain"})) ||
+         (out_of_sight && says_any(name, {"main", "launch", "run", "optimi"}));
+}
+
+// with torch.no_grad(), model.eval(): what the script does with its model is in sight.
+bool is_for_evaluation(const Program& program) {
+  if (program.uses(Api::no_grad)) return true;
+  const auto evals = program.calls_named("eval");
+  return std::any_of(evals.begin(), evals.end(),
+                     [](const CallRef& call) { return call.receiver() && !call.positional(0); });
+}
+
 // A script that generates or tests with one process: there is no training to slow down.
 bool only_infers(const Program& program) {
-  if (!facts::only_evaluates(program) || program.framework_distributes() ||
-      !program.wraps().empty() || program.uses(Api::init_process_group))
+  if (!is_for_evaluation(program) || program.framework_distributes() || !program.wraps().empty() ||
+      program.uses(Api::init_process_group))
     return false;
-  for (const char* trains : {"train", "fit", "step", "Trainer"})
-    if (!program.calls_named(trains).empty()) return false;
-  return true;
+  const auto& modules = program.modules();
+  return std::none_of(modules.begin(), modules.end(), [&](const Module* module) {
+    return std::any_of(module->calls().begin(), module->calls().end(),
+                       [&](const diagnose::Call& call) {
+                         return may_train(program, {module, &call});
+                       });
+  });
 }
 
 // A pass back, and neither a loop of them nor something that trains: a map of the gradients for one

@@ -215,6 +215,34 @@ bool is_metric(const Assigned& addition, const std::vector<Assigned>& in_loop) {
   });
 }
 
+namespace {
+
+// x for x.cuda(), x.to(device, non_blocking=True), x.detach().cpu().
+Ref moved(const Program& program, Ref value) {
+  constexpr int kMoves = 4;
+  for (int depth = 0; depth < kMoves; ++depth) {
+    const CallRef call = program.as_call(value);
+    if (!call || !call.receiver()) break;
+    const std::string_view name = call.call->name;
+    if (name != "cuda" && name != "to" && name != "cpu" && name != "detach" && name != "clone" &&
+        name != "float" && name != "half" && name != "long" && name != "numpy")
+      break;
+    value = call.receiver();
+  }
+  return value;
+}
+
+// for x, y in loader: kept.append(x.cuda()): the batches themselves, kept for later.
+bool keeps_a_batch(const Program& program, Ref loop, const Assigned& addition) {
+  if (!addition.value) return false;
+  const Ref kept = moved(program, addition.value);
+  const Ref targets = loop.child(Field::left);
+  return kept.kind() == Kind::identifier && targets &&
+         variables_in(targets).contains(std::string(kept.text()));
+}
+
+}  // namespace
+
 MetricSum first_sum(const Program& program, Ref loop) {
   std::vector<Assigned> sums = sums_of(program, loop);
   const std::vector<Assigned> in_loop = assignments_in(loop);
@@ -223,6 +251,10 @@ MetricSum first_sum(const Program& program, Ref loop) {
   };
   for (const Assigned& each : perhaps_sums_of(program, loop))
     if (is_sum_of_metrics(each)) sums.push_back(each);
+  if (!sums.empty() && std::all_of(sums.begin(), sums.end(), [&](const Assigned& each) {
+        return keeps_a_batch(program, loop, each);
+      }))
+    return {};
   std::set<std::string> written;
   for (const Assigned& each : sums)
     if (!written.contains(each.name) && is_written_one_by_one(loop, each.name))

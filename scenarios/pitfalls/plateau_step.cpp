@@ -24,10 +24,11 @@ bool is_plateau(const Program& program, const CallRef& step) {
 }
 
 // sum(losses) / len(loader), np.mean(losses), loss.item(): the figure stays that of its rank. A
-// helper with another name may ask the other ranks.
+// helper with another name may ask the other ranks; the options of the command line do not.
 bool is_arithmetic(Ref value) {
-  constexpr std::string_view kPlain[] = {"sum",    "len", "mean",  "average", "item",   "float",
-                                         "detach", "cpu", "numpy", "array",   "tensor", "round"};
+  constexpr std::string_view kPlain[] = {"sum",   "len",   "mean",   "average",   "item",
+                                         "float", "int",   "detach", "cpu",       "numpy",
+                                         "array", "round", "tensor", "parse_args"};
   const auto calls = facts::calls_in(value);
   return std::all_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     return std::find(std::begin(kPlain), std::end(kPlain), call.call->name) != std::end(kPlain);
@@ -89,16 +90,34 @@ std::string own_sum(const CallRef& step, Ref body, Ref batches) {
   return {};
 }
 
+bool all_ranks_step(const Program& program, const CallRef& step) {
+  return step.positional(0) && is_plateau(program, step) &&
+         program.guarded_by_rank(step.ref()) == diagnose::RankTest::none;
+}
+
 }  // namespace
+
+std::vector<CallRef> steps_on_result_of(const Program& program, FunctionRef evaluation) {
+  std::vector<CallRef> out;
+  if (!evaluation) return out;
+  for (const CallRef& step : program.calls_named("step")) {
+    if (!all_ranks_step(program, step) || program.enclosing_function(step.ref()) == evaluation)
+      continue;
+    const auto sources = program.sources(step.positional(0));
+    if (!sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const auto& source) {
+          return program.enclosing_function(source.ref) == evaluation;
+        }))
+      out.push_back(step);
+  }
+  return out;
+}
 
 std::vector<PlateauStep> steps_on_own_loss(const Program& program,
                                            const std::vector<Reduction>& reductions) {
   std::vector<PlateauStep> out;
   if (program.mentions("torchmetrics")) return out;
   for (const CallRef& step : program.calls_named("step")) {
-    if (!step.positional(0) || !is_plateau(program, step) ||
-        program.guarded_by_rank(step.ref()) != diagnose::RankTest::none)
-      continue;
+    if (!all_ranks_step(program, step)) continue;
     const Ref body = body_around(program, step.ref());
     const FunctionRef function = program.enclosing_function(step.ref());
     const bool agrees = std::any_of(

@@ -1,4 +1,4 @@
-// A plateau schedule that each rank steps with a training loss of its own.
+// A plateau schedule that each rank steps with a loss of its own.
 #pragma once
 
 #include "scenarios/pitfalls/reductions.hpp"
@@ -18,5 +18,9 @@ struct PlateauStep {
 // and comes to the step by arithmetic alone.
 std::vector<PlateauStep> steps_on_own_loss(const Program& program,
                                            const std::vector<Reduction>& reductions);
+
+// Steps by every rank with what this function gives back: the figure of an evaluation of one rank's
+// part of the data.
+std::vector<CallRef> steps_on_result_of(const Program& program, diagnose::FunctionRef evaluation);
 
 }  // namespace bench::pitfalls

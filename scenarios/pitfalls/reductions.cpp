@@ -125,6 +125,30 @@ bool is_of_training_step(const Program& program, const Reduction& reduction, Fun
   });
 }
 
+// model(x) or loss.backward(): it computes figures of its own from what it is given.
+bool runs_a_model(FunctionRef function) {
+  const auto& parameters = function.function->parameters;
+  const auto calls = facts::calls_in({function.module, function.function->body});
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.call->name == "backward" ||
+           (!call.receiver() &&
+            std::any_of(parameters.begin(), parameters.end(),
+                        [&](const auto& p) { return p.name == call.call->name; }));
+  });
+}
+
+// values = []; for name, value in results.items(): values.append(value); dist.reduce(
+// torch.stack(values), 0): made of what the helper is given first.
+bool is_made_of_first(FunctionRef helper, Ref value) {
+  const auto& parameters = helper.function->parameters;
+  if (parameters.empty() || helper.function->owner_class != diagnose::kNoNode ||
+      runs_a_model(helper))
+    return false;
+  const Ref body{helper.module, helper.function->body};
+  return behind(variables_in(value), assignments_in(body))
+      .contains(std::string(parameters.front().name));
+}
+
 bool serves_within(const Program& program, const Reduction& reduction, FunctionRef evaluation,
                    int depth) {
   constexpr int kFollowedHelpers = 3;
@@ -145,6 +169,7 @@ bool serves_within(const Program& program, const Reduction& reduction, FunctionR
                          !is_of_training_step(program, reduction, here);
   const bool of_caller =
       of_object || is_given(reduction.value) ||
+      (!enters(program, here, evaluation) && is_made_of_first(here, reduction.value)) ||
       std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
         return program.enclosing_function(source.ref) == here && is_given(source.ref);
       });
