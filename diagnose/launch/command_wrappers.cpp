@@ -94,7 +94,9 @@ bool is_several_words(std::string_view text) {
 std::optional<LaunchWord> assignment_value(const LaunchWord& word) {
   if (!is_assignment(word.text)) return std::nullopt;
   LaunchWord value = word;
-  value.text.erase(0, word.text.find('=') + 1);
+  const std::size_t name_end = word.text.find('=') + 1;
+  value.text.erase(0, name_end);
+  value.column += static_cast<std::uint32_t>(name_end);
   return value;
 }
 

@@ -184,7 +184,10 @@ void check_name_of_variable(const Program& program, Report& report) {
   for (const LaunchLine& launch : program.launches())
     for (const auto& [name, value] : launch.environment)
       if (is_misspelt(name) && !launch.environment.contains(std::string(kVariable))) {
-        Finding& finding = report.at_word(launch.file, value, Confidence::certain, told(name));
+        LaunchWord word = value;  // the mistake is in the name in front of it
+        const auto width = static_cast<std::uint32_t>(name.size() + 1);
+        if (word.column > width) word.column -= width;
+        Finding& finding = report.at_word(launch.file, word, Confidence::certain, told(name));
         finding.help = "Spell it " + std::string(kVariable) + ".";
         // Whoever copies the line from a README copies the slip.
         finding.is_for_readers = launch.is_example;
