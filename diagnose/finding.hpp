@@ -67,6 +67,7 @@ struct Finding {
   std::uint32_t column = 1;
   std::uint32_t end_line = 1;
   std::uint32_t end_column = 1;
+  std::uint32_t cell_line = 0;  // in the text that a notebook's cells make together; 0 elsewhere
   Utf16Region region;  // the same for editors, filled in by the driver
   std::string message;
   std::string help;

@@ -58,12 +58,13 @@ bool is_data(const SourceFile& file, const std::string& text) {
 
 // Of one finding in several programs the one that is surest comes first, and so is kept.
 bool before(const Finding& a, const Finding& b) {
-  return std::tie(a.file, a.line, a.column, a.rule, b.severity, a.message) <
-         std::tie(b.file, b.line, b.column, b.rule, a.severity, b.message);
+  return std::tie(a.file, a.line, a.cell_line, a.column, a.rule, b.severity, a.message) <
+         std::tie(b.file, b.line, b.cell_line, b.column, b.rule, a.severity, b.message);
 }
 
 bool same_place(const Finding& a, const Finding& b) {
-  return a.file == b.file && a.line == b.line && a.column == b.column && a.rule == b.rule;
+  return a.file == b.file && a.line == b.line && a.cell_line == b.cell_line &&
+         a.column == b.column && a.rule == b.rule;
 }
 
 void sort_and_merge(std::vector<Finding>& findings) {

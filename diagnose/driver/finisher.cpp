@@ -4,6 +4,7 @@
 #include "diagnose/driver/notebook.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 namespace bench::diagnose {
 namespace {
@@ -22,6 +23,17 @@ Utf16Region region_of(const SyntaxTree& tree, const Edit& edit) {
   const Position begin = place(edit.begin);
   const Position end = place(edit.end);
   return {begin.line, begin.column, end.line, end.column};
+}
+
+bool has_evidence(const Finding& finding, std::string_view name) {
+  return std::any_of(finding.evidence.begin(), finding.evidence.end(),
+                     [&](const auto& each) { return each.first == name; });
+}
+
+std::uint32_t number_of(std::string_view text) {
+  std::uint32_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
 }
 
 }  // namespace
@@ -94,7 +106,11 @@ void Finisher::map_notebook(Finding& finding) const {
   if (!json) return;
   const NotebookSource source = notebook_source(*json);
   const NotebookLine begin = source.line(finding.line);
+  for (auto& [name, value] : finding.evidence)
+    if (name == "sampler_line" && !has_evidence(finding, "sampler_file"))
+      value = std::to_string(source.line(number_of(value)).in_file);
   finding.evidence.emplace_back("place", place_in_notebook(begin));
+  finding.cell_line = finding.line;
   finding.line = begin.in_file;
   finding.end_line = source.line(finding.end_line).in_file;
   finding.region = {finding.line, 0, finding.end_line, 0};

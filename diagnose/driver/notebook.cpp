@@ -1,6 +1,6 @@
 #include "diagnose/driver/notebook.hpp"
 
-#include <nlohmann/json.hpp>
+#include "diagnose/driver/notebook_cells.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -8,29 +8,6 @@
 
 namespace bench::diagnose {
 namespace {
-
-using Json = nlohmann::json;
-
-// The lines of a cell: a list of strings, or one string.
-std::vector<std::string> cell_lines(const Json& cell) {
-  std::string joined;
-  const auto source = cell.find("source");
-  if (source == cell.end()) return {};
-  if (source->is_string()) {
-    joined = source->get<std::string>();
-  } else if (source->is_array()) {
-    for (const auto& part : *source)
-      if (part.is_string()) joined += part.get<std::string>();
-  }
-  std::vector<std::string> lines;
-  std::size_t start = 0;
-  while (start < joined.size()) {
-    const std::size_t end = std::min(joined.find('\n', start), joined.size());
-    lines.push_back(joined.substr(start, end - start));
-    start = end + 1;
-  }
-  return lines;
-}
 
 // gdown.download? asks for help.
 bool asks_for_help(std::string_view line) {
@@ -99,8 +76,8 @@ std::string command_of(std::string_view line) {
 // What a cell is for: Python, a shell, or something else that is named in its first line.
 enum class CellKind : std::uint8_t { python, shell, foreign };
 
-CellKind kind_of(const std::vector<std::string>& lines) {
-  const auto begins = [&](std::string_view word) { return lines.front().starts_with(word); };
+CellKind kind_of(const std::vector<CellLine>& lines) {
+  const auto begins = [&](std::string_view word) { return lines.front().text.starts_with(word); };
   if (lines.empty() || !begins("%%") || begins("%%time") || begins("%%capture"))
     return CellKind::python;
   return begins("%%bash") || begins("%%sh") || begins("%%script bash") || begins("%%cmd")
@@ -145,49 +122,19 @@ class CellReader {
   bool continues_ = false;
 };
 
-// Finds where the lines stand in the file, by searching for their JSON spelling in order.
-class LineFinder {
- public:
-  explicit LineFinder(std::string_view json) : json_(json) {}
-
-  std::uint32_t find(const std::string& line) {
-    std::string spelling = Json(line).dump(-1, ' ', false, Json::error_handler_t::replace);
-    spelling.pop_back();  // the closing quote may follow a \n
-    const std::size_t at = line.empty() ? std::string_view::npos : json_.find(spelling, from_);
-    if (at != std::string_view::npos) {
-      line_ += static_cast<std::uint32_t>(
-          std::count(json_.begin() + static_cast<std::ptrdiff_t>(from_),
-                     json_.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
-      from_ = at;
-    }
-    return line_;
-  }
-
- private:
-  std::string_view json_;
-  std::size_t from_ = 0;
-  std::uint32_t line_ = 1;
-};
-
 }  // namespace
 
 NotebookSource notebook_source(std::string_view json) {
   NotebookSource out;
-  const Json notebook = Json::parse(json, nullptr, false);
-  if (!notebook.is_object()) return out;
-  const auto cells = notebook.find("cells");
-  if (cells == notebook.end() || !cells->is_array()) return out;
-  LineFinder finder(json);
   std::uint32_t number = 0;
-  for (const auto& cell : *cells) {
+  for (const NotebookCell& cell : notebook_cells(json)) {
     ++number;
-    if (!cell.is_object() || cell.value("cell_type", Json()) != "code") continue;
-    const std::vector<std::string> lines = cell_lines(cell);
-    CellReader reader(kind_of(lines), out);
+    if (!cell.is_code) continue;
+    CellReader reader(kind_of(cell.lines), out);
     std::uint32_t in_cell = 0;
-    for (const std::string& line : lines) {
-      out.lines.push_back({finder.find(line), number, ++in_cell});
-      reader.add(line);
+    for (const CellLine& line : cell.lines) {
+      out.lines.push_back({line.in_file, number, ++in_cell});
+      reader.add(line.text);
     }
   }
   return out;
