@@ -71,8 +71,8 @@ TEST(Notebook, EscapedLettersAndPartsOfLines) {
 // What only looks like a cell: in the notebook's metadata, in an output, in a list in a list.
 TEST(Notebook, OnlyCellsAreRead) {
   EXPECT_TRUE(notebook_source(R"({"metadata": {"cells": [{"cell_type": "code", "source": "a"}]},
-    "cells": [[{"cell_type": "code", "source": "b"}],
-              {"cell_type": "code", "outputs": [{"source": "c"}], "source": {"source": "d"}}]})")
+    "cells": [[{"cell_type": "code", "source": "b"}], {"cell_type": "code",
+               "outputs": [{"source": "c"}], "source": {"source": "d"}}]})")
                   .text.empty());
   EXPECT_TRUE(notebook_cells("[]").empty());
   EXPECT_TRUE(notebook_cells("{\"cells\": [{\"cell_type\": \"code\"").empty());
@@ -83,11 +83,11 @@ TEST(Notebook, FindingsOfAFileOnOneLine) {
   const std::string cell =
       R"({"cell_type": "code", "source": ["torch.save(net.state_dict(), 'a.pt')\n"]})";
   const auto findings = diagnose_texts(
-      {{"train.ipynb",
-        R"({"cells": [{"cell_type": "code", "source": "import torch\nfrom torch import distributed\n)"
-        R"(distributed.init_process_group('nccl')\nnet = )"
-        R"(torch.nn.parallel.DistributedDataParallel(Net())\n"}, )" +
-            cell + ", " + cell + "]}"}},
+      {{"train.ipynb", R"({"cells": [{"cell_type": "code", "source": "import torch\n)"
+                       R"(from torch import distributed\n)"
+                       R"(distributed.init_process_group('nccl')\nnet = )"
+                       R"(torch.nn.parallel.DistributedDataParallel(Net())\n"}, )" +
+                           cell + ", " + cell + "]}"}},
       "train.ipynb", {});
   Lines cells;
   for (const Finding& finding : findings)
