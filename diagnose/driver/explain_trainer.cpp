@@ -149,7 +149,10 @@ std::string explain(const Program& program, const trainer::Use& written) {
              " of the machine; all are " + listed(ids) + ")";
     out += "\n";
   }
-  if (use.has_more) out += "  it has ** arguments that cannot be seen\n";
+  if (use.has_more)
+    out += use.call
+               ? "  it has ** arguments that cannot be seen\n"
+               : "  its defaults may bring arguments of other files, which are not read here\n";
   out += "  devices and processes\n";
   out += by_version([&](LightningVersion version) { return full(use, version); });
   if (const auto* precision = use.find("precision")) {

@@ -2,14 +2,16 @@
 
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/trainer_configs.hpp"
 #include "scenarios/pitfalls/trainer_signature.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace bench::pitfalls::trainer {
 
 using diagnose::Api;
-using diagnose::ConfigEntry;
 using diagnose::Field;
 using diagnose::Kind;
 using diagnose::kNoNode;
@@ -88,12 +90,6 @@ void add_command_lines(const Program& program, std::vector<Use>& out) {
   }
 }
 
-bool is_trainer_key(std::string_view parent) {
-  const std::string last = facts::lowered(parent.substr(parent.rfind('.') + 1));
-  return last == "trainer" || last == "pl_trainer" || last == "trainer_args" ||
-         last == "trainer_kwargs" || last == "trainer_params" || last == "lightning_trainer";
-}
-
 }  // namespace
 
 const Argument* Use::find(std::string_view name) const {
@@ -136,13 +132,8 @@ std::vector<Use> uses(const Program& program) {
     }
   }
   add_command_lines(program, out);
-  std::string_view parent;
-  for (const ConfigEntry& entry : program.configs()) {
-    if (!is_trainer_key(entry.parent())) continue;
-    if (out.empty() || entry.parent() != parent) out.emplace_back();
-    parent = entry.parent();
-    out.back().arguments.push_back({std::string(entry.key()), entry.value, {}, &entry});
-  }
+  std::vector<Use> configured = uses_in_configs(program);
+  std::move(configured.begin(), configured.end(), std::back_inserter(out));
   return out;
 }
 

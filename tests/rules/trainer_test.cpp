@@ -305,6 +305,27 @@ TEST(ExplainTrainer, KeepsOptionsByTheirNames) {
       << text;
 }
 
+// Hydra's own keys are no arguments, and other files may hold more of them.
+TEST(ExplainTrainer, ReadsHydrasTarget) {
+  std::vector<ConfigEntry> entries = read_yaml("ddp.yaml",
+                                               "defaults:\n"
+                                               "  - default.yaml\n"
+                                               "_target_: lightning.pytorch.trainer.Trainer\n"
+                                               "_convert_: all\n"
+                                               "strategy: ddp\n"
+                                               "devices: 2\n"
+                                               "accelerator: gpu\n");
+  ProgramInput input;
+  input.configs = std::move(entries);
+  const Program program(std::move(input));
+  EXPECT_EQ(explain_trainer(program),
+            "ddp.yaml:5: Trainer\n"
+            "  its defaults may bring arguments of other files, which are not read here\n"
+            "  devices and processes\n"
+            "    Lightning 1.0 to 1.4: TypeError: unexpected keyword argument 'strategy'\n"
+            "    Lightning 1.5 to 2.x: GPUs 0, 1; 2 processes (ddp)\n");
+}
+
 TEST(ExplainTrainer, PrintsDevicesBatchAndReplacements) {
   const Script script("Trainer(gpus=2, strategy='dp')\n",
                       "import os\n"
