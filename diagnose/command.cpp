@@ -281,9 +281,10 @@ int diagnose_command(const std::vector<std::string>& arguments,
   if (flags.explain_trainer) return run_explain_trainer(flags);
   if (flags.to_ddp) return run_to_ddp(flags);
   if (flags.fix || flags.diff) return run_fixes(flags);
+  CostPredictor predict;
+  if (flags.cost || !flags.machine.empty()) predict = cost_predictor(flags.machine);
   DiagnoseResult result = diagnose(flags.options);
-  if (flags.cost || !flags.machine.empty())
-    predict_costs(result.findings, cost_predictor(flags.machine));
+  if (predict) predict_costs(result.findings, predict);
   const std::string text =
       format->render(result.findings, {result.files, wants_color(), result.notices});
   std::fwrite(text.data(), 1, text.size(), stdout);

@@ -4,6 +4,7 @@
 #include "bench/cli/worker_lookup.hpp"
 #include "bench/core/error.hpp"
 #include "bench/plan/devices.hpp"
+#include "bench/plan/machine_flag.hpp"
 #include "bench/predict/prediction.hpp"
 
 #include <array>
@@ -128,6 +129,7 @@ class Pricer {
 }  // namespace
 
 diagnose::CostPredictor pitfall_cost_predictor(const std::string& machine) {
+  if (!machine.empty()) machine_of_flag(machine);  // a wrong name is told unasked
   const auto pricer = std::make_shared<Pricer>(machine);
   return [pricer](const std::vector<CostQuestion>& questions) { return pricer->answer(questions); };
 }

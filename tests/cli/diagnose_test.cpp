@@ -81,6 +81,8 @@ TEST(Diagnose, KeepsItsFindingsWhereNothingCanBePredicted) {
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_NE(unknown.err.find("unknown machine 'v1000'; did you mean v100"), std::string::npos)
       << unknown.err;
+  here.write("empty.py", "import torch\n");  // nothing to predict is no reason to accept it
+  EXPECT_EQ(here.bench({"diagnose", "empty.py", "--machine", "4xv1000"}).exit_code, 2);
 }
 
 TEST(Diagnose, DoesNotFollowImportsThroughLinksOutOfTheTree) {
