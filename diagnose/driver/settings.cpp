@@ -7,6 +7,7 @@
 #include "diagnose/driver/source_files.hpp"
 
 #include <filesystem>
+#include <system_error>
 
 namespace bench::diagnose {
 namespace {
@@ -68,11 +69,33 @@ void apply_entry(const ConfigEntry& entry, DiagnoseOptions& options) {
   }
 }
 
+// The current directory and those above it in the same repository, as prefixes: "", "../". Outside
+// of a repository only the current one: what lies above is somebody else's.
+std::vector<std::string> folders_of_settings() {
+  std::error_code error;
+  std::vector<std::string> folders;
+  std::string up;
+  for (std::filesystem::path at = std::filesystem::current_path(error); at.has_relative_path();
+       at = at.parent_path()) {
+    folders.push_back(up);
+    if (std::filesystem::exists(at / ".git", error)) return folders;
+    up += "../";
+  }
+  return {""};
+}
+
+std::vector<std::string> settings_files() {
+  std::vector<std::string> files;
+  for (const std::string& folder : folders_of_settings())
+    for (const char* name : {"bench.toml", "pyproject.toml"}) files.push_back(folder + name);
+  return files;
+}
+
 }  // namespace
 
 void apply_settings(const std::optional<std::string>& file, DiagnoseOptions& options) {
-  std::vector<std::string> candidates{"bench.toml", "pyproject.toml"};
-  if (file) candidates = {*file};
+  const std::vector<std::string> candidates =
+      file ? std::vector<std::string>{*file} : settings_files();
   for (const std::string& candidate : candidates) {
     const auto text = read_source(candidate);
     if (!text) {

@@ -1,5 +1,6 @@
 // A project's settings: the table [tool.bench.diagnose] of pyproject.toml, or [diagnose] of
-// bench.toml, in the current directory. Flags add to what a file says and win where both speak.
+// bench.toml, in the current directory or the nearest above it up to the repository's root. Flags
+// add to what a file says and win where both speak.
 #pragma once
 
 #include "diagnose/driver/diagnose.hpp"
@@ -9,7 +10,7 @@
 
 namespace bench::diagnose {
 
-// Reads `file`, or what the current directory has when it is empty. Throws UsageError with file and
+// Reads `file`, or the nearest file with such a table when it is empty. Throws UsageError with file and
 // line for keys and values that do not exist.
 void apply_settings(const std::optional<std::string>& file, DiagnoseOptions& options);
 

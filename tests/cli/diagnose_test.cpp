@@ -85,6 +85,21 @@ TEST(Diagnose, KeepsItsFindingsWhereNothingCanBePredicted) {
   EXPECT_EQ(here.bench({"diagnose", "empty.py", "--machine", "4xv1000"}).exit_code, 2);
 }
 
+// In a folder of a repository its settings count; those above the repository never do.
+TEST(Diagnose, TakesTheSettingsOfTheRepository) {
+  const Workspace here;
+  std::filesystem::create_directories(here.path() / "repository/scripts");
+  here.write("bench.toml", "[diagnose]\nnonsense = 1\n");
+  here.write("repository/pyproject.toml", "[tool.bench.diagnose]\nselect = [\"LIT001\"]\n");
+  here.write("repository/scripts/train.py", kScript);
+  const auto run = [&] {
+    return here.bench({"diagnose", "train.py"}, {{"PWD", "repository/scripts"}});
+  };
+  EXPECT_EQ(run().exit_code, 1);
+  std::filesystem::create_directory(here.path() / "repository/.git");
+  EXPECT_EQ(run().exit_code, 0);
+}
+
 TEST(Diagnose, DoesNotFollowImportsThroughLinksOutOfTheTree) {
   const Workspace here;
   for (const char* folder : {"outside", "tree", "tree/inside"})

@@ -37,6 +37,7 @@ void redirect(int target, const fs::path& path) {
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
   for (const auto& [name, value] : extra) {
     value == "(unset)" ? unsetenv(name.c_str()) : setenv(name.c_str(), value.c_str(), 1);
+    if (name == "PWD" && chdir(value.c_str()) != 0) _exit(126);
   }
   std::vector<char*> argv{const_cast<char*>(BENCH_PROGRAM)};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));

@@ -28,6 +28,7 @@ class Workspace {
   std::string read(const std::string& name) const;
   bool has(const std::string& name) const;
 
+  // PWD among `extra` is the folder below the workspace's own in which it starts.
   Answer bench(const std::vector<std::string>& arguments, const Environment& extra = {}) const;
   // Presses Ctrl-C once the program has printed `progress` to standard error.
   Answer bench_interrupted_at(const std::string& progress,
