@@ -1,4 +1,5 @@
 #include "diagnose/output/render.hpp"
+#include "diagnose/output/terminal_cells.hpp"
 
 #include <algorithm>
 
@@ -66,10 +67,9 @@ void add_excerpt(std::string& out, const Finding& finding, const Palette& palett
   out += gutter + "|\n" + number + " | " + line + "\n" + gutter + "| ";
   if (start < columns) {
     const std::size_t shown = std::min(end, columns);
-    const std::size_t width = shown > start ? shown - start : 1;
-    out += std::string(start, ' ');
+    out += std::string(cells_of(line, 0, start), ' ');
     out += color_of(finding.severity, palette);
-    out += std::string(width, '^');
+    out += std::string(std::max<std::size_t>(cells_of(line, start, shown), 1), '^');
     out += palette.reset;
   }
   out += "\n";

@@ -56,6 +56,19 @@ void expect_at(const std::string& bytes, std::uint32_t line, std::uint32_t colum
   EXPECT_EQ(found[0].excerpt.find('\r'), std::string::npos) << bytes;
 }
 
+// A terminal gives 日 two cells and a combining accent none; the mark stands below the finding.
+TEST(Encoding, TheMarkStandsBelowWideLetters) {
+  for (const auto& [text, cells] : {std::pair<std::string, std::size_t>{"'ab'; ", 15},
+                                    {"'\u65E5\u672C'; ", 17},
+                                    {"'e\u0301'; ", 14},
+                                    {"'\U0001F600'; ", 15}}) {
+    const auto found = unsharded(replaced(kScript, "loader =", text + "loader ="));
+    ASSERT_EQ(found.size(), 1U) << text;
+    const std::string shown = render_text(found, {});
+    EXPECT_NE(shown.find("\n  | " + std::string(cells, ' ') + "^^^^"), std::string::npos) << shown;
+  }
+}
+
 TEST(Encoding, LineEndsTabsAndMarksLeaveThePlaceRight) {
   expect_at(kScript, 4, 10);
   expect_at("\xEF\xBB\xBF" + kScript, 4, 10);
