@@ -264,6 +264,15 @@ bool guards_on_rank(const Program& program, FunctionRef decorator) {
 
 }  // namespace
 
+namespace {
+
+bool is_conjunction(Ref condition) {
+  return condition.kind() == Kind::boolean &&
+         condition.module->tree()[condition.node].op == Op::logical_and;
+}
+
+}  // namespace
+
 // @rank_zero_only, @on_main_process and their kin.
 bool Program::rank_zero_decorated(FunctionRef function) const {
   const SyntaxTree& tree = function.module->tree();
@@ -286,13 +295,18 @@ bool Program::rank_zero_decorated(FunctionRef function) const {
 // `not (A and rank == 0)` is a test of the rank only where A says that the job is distributed.
 bool Program::negation_tells(Ref condition) const {
   if (condition.kind() == Kind::identifier) return absence_tells(condition, 0);
-  if (condition.kind() != Kind::boolean ||
-      condition.module->tree()[condition.node].op != Op::logical_and)
-    return true;
+  return !is_conjunction(condition) || conjuncts_tell(condition);
+}
+
+bool Program::conjuncts_tell(Ref conjunction) const {
   for (const Field side : {Field::left, Field::right}) {
-    const Ref part = condition.child(side);
+    const Ref part = conjunction.child(side);
+    if (is_conjunction(part)) {
+      if (!conjuncts_tell(part)) return false;
+      continue;
+    }
     if (rank_test(part) != RankTest::none) continue;
-    const Op op = condition.module->tree()[part.node].op;
+    const Op op = part.module->tree()[part.node].op;
     // `num_gpus == 1` and `not distributed` say the opposite.
     const bool negative = part.kind() == Kind::not_expression || op == Op::equal ||
                           op == Op::less || op == Op::less_equal || op == Op::is;

@@ -270,6 +270,7 @@ class Program {
   unsigned roles(Ref expression, int depth) const;
   unsigned source_roles(const Source& source, int depth) const;
   bool negation_tells(Ref condition) const;
+  bool conjuncts_tell(Ref conjunction) const;
   bool rank_zero_decorated(FunctionRef function) const;
 
   ProgramInput input_;

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/horovod_collectives.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/one_sided.hpp"
+#include "scenarios/pitfalls/opposite_runs.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/own_figures.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
@@ -181,13 +182,14 @@ bool is_of_lightning_one(const Program& program) {
 // if args.eval: if rank == 0: evaluate(); return, above building DDP: the others build it.
 void check_early_returns(const Program& program, Report& report) {
   std::vector<Ref> told;
-  const auto flag = [&](const CallRef& call, std::string_view what) {
+  const auto flag = [&](const CallRef& call, std::string_view what, Ref meeting = {}) {
     if (program.guarded_by_rank(call.ref()) != RankTest::none) return;
     Ref leaving = return_of_some_ranks(program, call.ref());
     const std::string how = leaving ? "return" : "exit";
     if (!leaving) leaving = exit_of_some_ranks(program, call.ref());
     if (!leaving || std::find(told.begin(), told.end(), leaving) != told.end() ||
-        !facts::is_reachable(program, leaving))
+        !facts::is_reachable(program, leaving) ||
+        only_in_runs_without(program, leaving, meeting ? meeting : call.ref()))
       return;
     told.push_back(leaving);
     report
@@ -205,7 +207,8 @@ void check_early_returns(const Program& program, Report& report) {
     if (forward.wrap->kind == Wrapper::ddp && !program.under_no_grad(forward.call.ref()) &&
         !program.is_evaluation(forward.call.ref()) &&
         facts::training_loop_of(program, forward.call.ref()) != nullptr)
-      flag(forward.call, "train, whose gradients are reduced over all ranks");
+      flag(forward.call, "train, whose gradients are reduced over all ranks",
+           forward.wrap->call.ref());
   for (const CallRef& call : training_out_of_sight(program))
     flag(call, "train, whose gradients are reduced over all ranks");
   if (accelerate_wraps(program))

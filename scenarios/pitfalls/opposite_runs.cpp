@@ -10,6 +10,7 @@ using diagnose::Field;
 using diagnose::FunctionRef;
 using diagnose::Guard;
 using diagnose::Kind;
+using diagnose::Op;
 using diagnose::Source;
 
 namespace {
@@ -48,7 +49,7 @@ class OppositeRuns {
 
   bool lead_to(Ref node, int depth = 0) {
     for (const Guard& guard : program_.guards(node))
-      if (contradicts(without_not(guard))) return true;
+      if (contradicts(guard)) return true;
     const FunctionRef function = program_.enclosing_function(node);
     if (!function || depth > kCalls || !seen_.insert(function.function).second) return false;
     const auto& sites = program_.call_sites(function);
@@ -61,7 +62,14 @@ class OppositeRuns {
   }
 
  private:
-  bool contradicts(const Guard& guard) const {
+  // Of `not several and rank != 0`, where it holds, each part does.
+  bool contradicts(const Guard& given) const {
+    const Guard guard = without_not(given);
+    const Ref condition = guard.condition;
+    if (guard.holds && condition.kind() == Kind::boolean &&
+        condition.module->tree()[condition.node].op == Op::logical_and)
+      return contradicts({condition.child(Field::left), true}) ||
+             contradicts({condition.child(Field::right), true});
     return std::any_of(tests_.begin(), tests_.end(), [&](const Guard& test) {
       return test.holds != guard.holds && is_same_option(program_, test.condition, guard.condition);
     });
