@@ -51,8 +51,15 @@ class _FromModule(ast.NodeTransformer):
         return ast.Attribute(value=load(self.module), attr=node.id, ctx=ast.Load())
 
 
+def _imported_modules(tree: ast.Module) -> set[str]:
+    """The outermost packages that the script imports."""
+    modules = [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+    modules += [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
+    return {module.split(".")[0] for module in modules}
+
+
 def _split(tree: ast.Module, by_name: bool) -> dict[str, ast.Module] | None:
-    if "helpers" in identifiers(tree):
+    if "helpers" in identifiers(tree) or "helpers" in _imported_modules(tree):
         return None
     moved = _movable(tree)
     names = {d.name for d in moved}

@@ -14,6 +14,7 @@ import functions
 import guards
 import imports
 import spelling
+from names import DEFINITIONS
 from pages import SCRIPT
 from scopes import looks_around
 
@@ -66,13 +67,22 @@ def _has_star(tree: ast.Module) -> bool:
                for n in ast.walk(tree))
 
 
+def _has_free_text(tree: ast.Module) -> bool:
+    """Whether a string stands alone below the first line: a comment that is printed otherwise."""
+    strings = [n for n in ast.walk(tree) if isinstance(n, ast.Expr)
+               and isinstance(n.value, ast.Constant) and isinstance(n.value.value, str)]
+    with_docstring = [n for n in ast.walk(tree) if isinstance(n, (ast.Module, *DEFINITIONS))
+                      and ast.get_docstring(n) is not None]
+    return len(strings) > len(with_docstring)
+
+
 def is_plain(text: str) -> bool:
-    """Whether a script can be rewritten: it parses, and its names are all to be seen."""
+    """Whether a script can be rewritten: it parses, and its names and words are all to be seen."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return False
-    return not looks_around(tree) and not _has_star(tree)
+    return not (looks_around(tree) or _has_star(tree) or _has_free_text(tree))
 
 
 def _print(tree: ast.Module) -> str:
