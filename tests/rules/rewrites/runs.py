@@ -3,7 +3,7 @@
 Each program has a folder of its own, and each folder is a path of its own on the command line. That
 keeps them apart: below one common path, the folder above them all is the project of every program
 that has no root of its own, so that README files and settings of one were evidence for the others
-(18 of 612 programs had another finding than alone). As paths of their own, all 612 had the findings
+(12 of 612 programs had another finding than alone). As paths of their own, all 612 had the findings
 that they have alone, message by message; the test compares some of its cases again each time.
 """
 import json
