@@ -10,6 +10,14 @@ bool only_runs_before(const Program& program, Ref first, Ref second) {
   return program.runs_before(first, second) && !program.runs_before(second, first);
 }
 
+bool runs_in(const Program& program, Ref loop, Ref node) {
+  if (node.module == loop.module && node.module->tree().contains(loop.node, node.node)) return true;
+  const auto function = program.enclosing_function(node);
+  if (!function || function == program.enclosing_function(loop)) return false;
+  const auto reached = program.reached(loop);
+  return std::find(reached.begin(), reached.end(), function) != reached.end();
+}
+
 bool runs_wherever(const Program& program, Ref node, Ref other) {
   const auto around_node = program.guards(node);
   const auto around_other = program.guards(other);
