@@ -5,7 +5,7 @@
 namespace bench::diagnose {
 namespace {
 
-constexpr int kMostFunctions = 4;  // that hand a value back in turn
+constexpr std::size_t kMostFunctions = 4;  // that hand a value back in turn
 
 // return DDP(net), and net = DDP(net); return net, where the function returns nothing else.
 bool is_handed_back(const Function& function, const CallRef& call) {
@@ -30,7 +30,15 @@ bool is_handed_back(const Function& function, const CallRef& call) {
 CallRef caller_of(const Program& program, const FunctionRef& function) {
   if (!function || function.function->name == "__init__") return {};
   const auto& sites = program.call_sites(function);
-  return sites.size() == 1 ? sites.front() : CallRef{};
+  if (sites.size() != 1 || program.enclosing_function(sites.front().ref()) == function) return {};
+  return sites.front();
+}
+
+// The only call of the function that hands the result of this one back.
+CallRef receiver_of_result(const Program& program, const CallRef& call) {
+  const FunctionRef function = call ? program.enclosing_function(call.ref()) : FunctionRef{};
+  if (!function || !is_handed_back(*function.function, call)) return {};
+  return caller_of(program, function);
 }
 
 // What the call passes for the parameter of that name; empty where the function gives it another
@@ -53,18 +61,35 @@ Ref argument_of(const CallRef& site, const FunctionRef& function, Ref name) {
 }  // namespace
 
 CallRef made_at(const Program& program, CallRef call) {
-  for (int depth = 0; call && depth < kMostFunctions; ++depth) {
-    const FunctionRef function = program.enclosing_function(call.ref());
-    if (!function || !is_handed_back(*function.function, call)) break;
-    const CallRef site = caller_of(program, function);
-    if (!site || program.enclosing_function(site.ref()) == function) break;
+  for (std::size_t depth = 0; depth < kMostFunctions; ++depth) {
+    const CallRef site = receiver_of_result(program, call);
+    if (!site) break;
     call = site;
   }
   return call;
 }
 
+std::vector<Guard> guards_where_made(const Program& program, CallRef call) {
+  std::vector<Guard> out;
+  for (std::size_t depth = 0; call && depth < kMostFunctions; ++depth) {
+    for (const Guard& guard : program.guards(call.ref())) out.push_back(guard);
+    call = receiver_of_result(program, call);
+  }
+  return out;
+}
+
+std::vector<Ref> places_of(const Program& program, Ref node) {
+  std::vector<Ref> out{node};
+  while (out.size() < kMostFunctions) {
+    const CallRef site = caller_of(program, program.enclosing_function(out.back()));
+    if (!site) break;
+    out.push_back(site.ref());
+  }
+  return out;
+}
+
 Ref seen_in(const Program& program, Ref name, FunctionRef caller) {
-  for (int depth = 0; name && depth <= kMostFunctions; ++depth) {
+  for (std::size_t depth = 0; name && depth <= kMostFunctions; ++depth) {
     const FunctionRef function = program.enclosing_function(name);
     if (function == caller) return name;
     const CallRef site = caller_of(program, function);

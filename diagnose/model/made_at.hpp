@@ -10,6 +10,12 @@ namespace bench::diagnose {
 // where its function does something else with it, or is called in several places.
 CallRef made_at(const Program& program, CallRef call);
 
+// The conditions around the call, and around those of made_at() that lead to it.
+std::vector<Guard> guards_where_made(const Program& program, CallRef call);
+
+// The node, and the calls that lead to its function where there is only one each.
+std::vector<Ref> places_of(const Program& program, Ref node);
+
 // What the name stands for in a function that leads to its own, each by its only call: the argument
 // for a parameter, and the name itself in its own function. Empty for what is not handed down.
 Ref seen_in(const Program& program, Ref name, FunctionRef caller);

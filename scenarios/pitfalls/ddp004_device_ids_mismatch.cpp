@@ -1,8 +1,10 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/device_as_word.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/handed_out.hpp"
+#include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -151,7 +153,7 @@ bool moves_itself(const Program& program, ClassRef cls) {
 bool is_never_placed(const Program& program, const Wrap& wrap) {
   const auto placements = facts::placements(program, wrap);
   if (!std::all_of(placements.begin(), placements.end(), [&](const CallRef& call) {
-        return facts::exclusive(call.ref(), wrap.call.ref());
+        return never_both(program, call.ref(), wrap.call.ref());
       }))
     return false;
   if (!is_built_here(program, wrap, !placements.empty())) return false;
@@ -226,8 +228,10 @@ bool holds_every_gpu(const Program& program, Ref ids) {
 
 // The function that wraps the module makes it too; a parameter may be moved by any caller.
 bool is_made_beside(const Program& program, const Wrap& wrap) {
+  const auto here = program.enclosing_function(diagnose::made_at(program, wrap.call).ref());
   for (const Source& source : program.module_sources(wrap.module))
-    if (program.enclosing_function(source.ref) != program.enclosing_function(wrap.call.ref()) &&
+    if (program.enclosing_function(source.ref) != here &&
+        program.enclosing_function(source.ref) != program.enclosing_function(wrap.call.ref()) &&
         !program.is_spawned(program.enclosing_function(source.ref)))
       return false;
   return true;

@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
 
@@ -53,7 +54,7 @@ bool is_count_of_other_branch(const Program& program, const Wrap& wrap) {
     for (const diagnose::NodeId node : module->nodes_of(diagnose::Kind::assignment)) {
       const Ref set{module, node};
       if (program.environment_name(set.child(diagnose::Field::left)) == "CUDA_VISIBLE_DEVICES")
-        return facts::exclusive(set, wrap.call.ref());
+        return never_both(program, set, wrap.call.ref());
     }
   return false;
 }

@@ -2,6 +2,7 @@
 
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
 #include <string>
@@ -13,12 +14,12 @@ using diagnose::Kind;
 
 namespace {
 
-// In the loop over epochs itself: what is set above it stays the same in all of them.
-bool is_round_of_training(const Program& program, Ref node) {
+// In the loop over epochs: what is set above it, and read anew in none, stays the same in all.
+bool is_round_of_training(const Program& program, Ref node, Ref value) {
   const auto around = program.loops_around(node);
   const Ref round = around.empty() ? Ref{} : around.front();
   const auto& loops = program.training_loops();
-  return round && std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
+  return round && !runs_in(program, round, value) && std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
            return loop.epochs == round && loop.epochs != loop.batches;
          });
 }
@@ -84,7 +85,7 @@ bool never_changes(const Program& program, Ref epoch) {
   if (epoch.kind() == Kind::integer || is_fixed_option(program, epoch)) return true;
   if (epoch.kind() != Kind::identifier) return false;
   const Ref value = only_value(program, epoch);
-  return value && (value.kind() == Kind::integer || is_round_of_training(program, epoch));
+  return value && (value.kind() == Kind::integer || is_round_of_training(program, epoch, value));
 }
 
 }  // namespace bench::pitfalls

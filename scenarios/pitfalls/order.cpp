@@ -1,5 +1,8 @@
 #include "scenarios/pitfalls/order.hpp"
 
+#include "diagnose/model/made_at.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
 #include <algorithm>
 
 namespace bench::pitfalls {
@@ -16,6 +19,15 @@ bool runs_in(const Program& program, Ref loop, Ref node) {
   if (!function || function == program.enclosing_function(loop)) return false;
   const auto reached = program.reached(loop);
   return std::find(reached.begin(), reached.end(), function) != reached.end();
+}
+
+bool never_both(const Program& program, Ref a, Ref b) {
+  if (facts::exclusive(a, b)) return true;
+  const auto others = diagnose::places_of(program, b);
+  for (const Ref one : diagnose::places_of(program, a))
+    for (const Ref other : others)
+      if (one.module == other.module && facts::exclusive(one, other)) return true;
+  return false;
 }
 
 bool runs_wherever(const Program& program, Ref node, Ref other) {
