@@ -222,8 +222,7 @@ namespace {
 
 // The call stands in the subtree, or in a function that the subtree calls.
 bool runs_under(const Program& program, Ref subtree, const CallRef& call) {
-  if (call.module == subtree.module &&
-      call.module->tree().contains(subtree.node, call.call->node))
+  if (call.module == subtree.module && call.module->tree().contains(subtree.node, call.call->node))
     return true;
   const FunctionRef function = program.enclosing_function(call.ref());
   if (!function || function == program.enclosing_function(subtree)) return false;

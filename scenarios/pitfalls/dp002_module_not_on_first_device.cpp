@@ -82,8 +82,8 @@ bool comes_after_first(const Program& program, const CallRef& first, const CallR
   const std::string_view name = wrapped.text();
   const auto& module = *wrapped.module;
   const bool is_field = wrapped.kind() == diagnose::Kind::attribute;
-  const auto& defs = module.defs_of(
-      is_field ? wrapped.child(diagnose::Field::attribute).text() : name, is_field);
+  const auto& defs =
+      module.defs_of(is_field ? wrapped.child(diagnose::Field::attribute).text() : name, is_field);
   // net = model.to(device), after model = DataParallel(model)
   const auto hands_first_on = [&](Ref value) {
     if (!value || facts::contains(value.text(), ".module")) return false;
@@ -112,8 +112,8 @@ bool is_wrapped_already(const Program& program, const Wrap& wrap) {
     const CallRef first = diagnose::made_at(program, inner->call);
     const Ref wrapped = diagnose::seen_in(program, wrap.module, around);
     if (wrapped && !facts::exclusive(first.ref(), second.ref()) &&
-        program.enclosing_function(first.ref()) == around &&
-        first.call->node < second.call->node && comes_after_first(program, first, second, wrapped))
+        program.enclosing_function(first.ref()) == around && first.call->node < second.call->node &&
+        comes_after_first(program, first, second, wrapped))
       return true;
   }
   return false;

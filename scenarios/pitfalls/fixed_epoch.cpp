@@ -19,7 +19,8 @@ bool is_round_of_training(const Program& program, Ref node, Ref value) {
   const auto around = program.loops_around(node);
   const Ref round = around.empty() ? Ref{} : around.front();
   const auto& loops = program.training_loops();
-  return round && !runs_in(program, round, value) && std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
+  return round && !runs_in(program, round, value) &&
+         std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
            return loop.epochs == round && loop.epochs != loop.batches;
          });
 }

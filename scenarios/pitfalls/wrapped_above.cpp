@@ -40,10 +40,10 @@ bool makes(const Program& program, Ref value, const Wrap& wrap) {
     return true;
   const CallRef call = program.as_call(value);
   const auto helper = call ? program.callee(call) : diagnose::FunctionRef{};
-  return helper && (helper == program.enclosing_function(made) ||
-                    diagnose::made_at(program, wrap.call).ref() == value ||
-                    helper == program.enclosing_function(
-                                  diagnose::made_at(program, wrap.call).ref()));
+  return helper &&
+         (helper == program.enclosing_function(made) ||
+          diagnose::made_at(program, wrap.call).ref() == value ||
+          helper == program.enclosing_function(diagnose::made_at(program, wrap.call).ref()));
 }
 
 // The receiver of model.to(device), model.cuda(), model.train(), which give the model back.
