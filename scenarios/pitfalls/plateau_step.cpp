@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/plateau_step.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/step_sums.hpp"
 
 #include <algorithm>
 
@@ -80,13 +81,16 @@ bool passes_a_helper(const VariableNames& names, const std::vector<Assigned>& as
 }
 
 // The name of a metric that the loop over batches adds up and the step's value is made of.
-std::string own_sum(const CallRef& step, Ref body, Ref batches) {
-  const std::vector<Assigned> assigned = assignments_in(body);
+std::string own_sum(const Program& program, const CallRef& step, Ref body, Ref batches) {
+  std::vector<Assigned> assigned = assignments_in(body);
+  // On a script's own level the body is all of it: variables of functions are others.
+  std::erase_if(assigned, [&](const Assigned& each) {
+    return body.node == 0 && body.module->function_of(each.target) != 0;
+  });
   const VariableNames names = made_of(step.positional(0), assigned, step.call->node);
   if (names.empty() || passes_a_helper(names, assigned, batches)) return {};
-  const std::vector<Assigned> in_loop = assignments_in(batches);
-  for (const Assigned& each : additions_in(batches))
-    if (names.contains(each.name) && is_metric(each, in_loop)) return each.name;
+  for (const std::string& name : metrics_added_in(program, batches))
+    if (names.contains(name)) return name;
   return {};
 }
 
@@ -130,7 +134,7 @@ std::vector<PlateauStep> steps_on_own_loss(const Program& program,
           program.enclosing_function(loop.batches) != function ||
           tree.contains(loop.batches.node, step.call->node))
         continue;
-      const std::string name = own_sum(step, body, loop.batches);
+      const std::string name = own_sum(program, step, body, loop.batches);
       if (name.empty()) continue;
       out.push_back({step.ref(), name});
       break;
