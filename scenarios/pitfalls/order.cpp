@@ -21,6 +21,13 @@ bool runs_in(const Program& program, Ref loop, Ref node) {
   return std::find(reached.begin(), reached.end(), function) != reached.end();
 }
 
+Ref place_in(const Program& program, Ref subtree, Ref node) {
+  for (const Ref place : diagnose::places_of(program, node))
+    if (place.module == subtree.module && subtree.module->tree().contains(subtree.node, place.node))
+      return place;
+  return {};
+}
+
 bool never_both(const Program& program, Ref a, Ref b) {
   if (facts::exclusive(a, b)) return true;
   const auto others = diagnose::places_of(program, b);

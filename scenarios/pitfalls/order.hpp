@@ -13,6 +13,9 @@ bool only_runs_before(const Program& program, Ref first, Ref second);
 // The loop runs the node: it stands in the loop, or in a function that the loop calls.
 bool runs_in(const Program& program, Ref loop, Ref node);
 
+// The node, or the call in the subtree that leads to its function; empty where none is known.
+Ref place_in(const Program& program, Ref subtree, Ref node);
+
 // facts::exclusive(), also where functions that are called once stand between the two.
 bool never_both(const Program& program, Ref a, Ref b);
 
