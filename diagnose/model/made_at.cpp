@@ -88,6 +88,17 @@ std::vector<Ref> places_of(const Program& program, Ref node) {
   return out;
 }
 
+Ref seen_above(const Program& program, Ref name) {
+  for (std::size_t depth = 0; depth < kMostFunctions; ++depth) {
+    const FunctionRef function = program.enclosing_function(name);
+    const CallRef site = caller_of(program, function);
+    const Ref above = site ? argument_of(site, function, name) : Ref{};
+    if (name.kind() != Kind::identifier || above.kind() != Kind::identifier) break;
+    name = above;
+  }
+  return name;
+}
+
 Ref seen_in(const Program& program, Ref name, FunctionRef caller) {
   for (std::size_t depth = 0; name && depth <= kMostFunctions; ++depth) {
     const FunctionRef function = program.enclosing_function(name);
