@@ -160,11 +160,20 @@ bool waits_in_each_call(const Program& program, FunctionRef function) {
          });
 }
 
+// The loop around the reading, or the function that a loop calls for each step.
+Ref round_of(const Program& program, const CallRef& start) {
+  if (const Ref loop = program.innermost_loop(start.ref())) return loop;
+  const FunctionRef function = program.enclosing_function(start.ref());
+  return program.loops_around(start.ref()).empty() || !function
+             ? Ref{}
+             : Ref{function.module, function.function->body};
+}
+
 // loss, parts = criterion(x, y), where the function reads parts["mse"] = mse.item(): with a wait in
 // each step, and none outside the reading, the clock of the step waits for the step before, and
 // shows the pace.
 bool callee_waits(const Program& program, const CallRef& start, const CallRef& end, NodeId last) {
-  const Ref loop = program.innermost_loop(start.ref());
+  const Ref loop = round_of(program, start);
   const bool spans_steps =
       last != diagnose::kNoNode && start.module->tree()[last].kind != Kind::call;
   if (!spans_steps && (!loop || waits_behind(loop, end))) return false;
@@ -282,6 +291,15 @@ bool leaves_out_first(Ref function) {
   });
 }
 
+// The same in the function of the clock, or in one that calls it.
+bool leaves_out_first(const Program& program, const CallRef& clock) {
+  for (const Ref place : diagnose::places_of(program, clock.ref()))
+    if (const FunctionRef function = program.enclosing_function(place);
+        function && leaves_out_first({function.module, function.function->node}))
+      return true;
+  return false;
+}
+
 }  // namespace
 
 void check_benchmark_without_warmup(const Program& program, Report& report) {
@@ -302,8 +320,7 @@ void check_benchmark_without_warmup(const Program& program, Report& report) {
     const NodeId last = end ? last_step(program, clock, end) : diagnose::kNoNode;
     const std::string_view tail = end ? behind(end, last) : "";
     if ((!is_benchmark && !measures) || holds_any(text, {"warmup", "warm_up"}) ||
-        (function && leaves_out_first({function.module, function.function->node})) ||
-        waits_for_gpu(tail.empty() ? text : tail) ||
+        leaves_out_first(program, clock) || waits_for_gpu(tail.empty() ? text : tail) ||
         (end && callee_waits(program, clock, end, last)))
       continue;
     Ref loop;
