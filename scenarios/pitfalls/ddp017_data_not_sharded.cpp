@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/endless_draws.hpp"
@@ -196,7 +197,8 @@ void check_forgotten_samplers(const Program& program, Report& report) {
       for (const CallRef& loader : loaders_of(program, loop.iterable)) {
         if (loader.module != sampler.module ||
             loader.argument(0, "dataset").text() != dataset.text() ||
-            program.enclosing_function(loader.ref()) != program.enclosing_function(sampler.ref()) ||
+            program.enclosing_function(diagnose::made_at(program, loader).ref()) !=
+                program.enclosing_function(diagnose::made_at(program, sampler).ref()) ||
             !gives_all_data(program, loader))
           continue;
         report
