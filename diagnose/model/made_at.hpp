@@ -16,8 +16,8 @@ std::vector<Guard> guards_where_made(const Program& program, CallRef call);
 // The node, and the calls that lead to its function where there is only one each.
 std::vector<Ref> places_of(const Program& program, Ref node);
 
-// The name that the only caller has for a parameter, as far up as that goes; the name itself where it
-// is none.
+// The name that the only caller has for a parameter, as far up as that goes; the name itself where
+// it is none.
 Ref seen_above(const Program& program, Ref name);
 
 // What the name stands for in a function that leads to its own, each by its only call: the argument

@@ -198,7 +198,8 @@ void check_early_returns(const Program& program, Report& report) {
         .help = "Let every rank " + how + ": move it out of the test of the rank.";
   };
   for (const Wrap& wrap : program.wraps())
-    if (wrap.kind == Wrapper::ddp) flag(diagnose::made_at(program, wrap.call), "build DistributedDataParallel");
+    if (wrap.kind == Wrapper::ddp)
+      flag(diagnose::made_at(program, wrap.call), "build DistributedDataParallel");
   for (const Api api : {Api::barrier, Api::all_reduce, Api::all_gather, Api::broadcast})
     for (const CallRef& call : program.calls(api))
       if (!in_sub_group(program, call)) flag(call, call.call->name);

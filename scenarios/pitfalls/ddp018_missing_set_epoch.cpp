@@ -127,8 +127,7 @@ bool begins_again(const Program& program, const diagnose::TrainingLoop& loop) {
       program.strip_iterable(loop.batches.child(Field::right)) == loop.iterable)
     return true;
   for (const CallRef& starts : program.calls_named("iter"))
-    if (starts.module == loop.epochs.module &&
-        runs_in(program, loop.epochs, starts.ref()) &&
+    if (starts.module == loop.epochs.module && runs_in(program, loop.epochs, starts.ref()) &&
         program.strip_iterable(starts.positional(0)).text() == loop.iterable.text())
       return true;
   return false;

@@ -163,7 +163,8 @@ std::vector<ClassRef> with_parts(const Program& program, std::vector<ClassRef> o
 std::vector<ClassRef> wrapped_classes(const Program& program, Wrapper kind) {
   std::vector<ClassRef> out;
   for (const Wrap& wrap : program.wraps())
-    if (wrap.kind == kind && !(kind == Wrapper::data_parallel && is_taken_off_at_once(program, wrap)))
+    if (wrap.kind == kind &&
+        !(kind == Wrapper::data_parallel && is_taken_off_at_once(program, wrap)))
       for (const ClassRef& cls : wrap.classes) add_class(out, cls);
   return with_parts(program, std::move(out));
 }

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/gradient_sources.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
@@ -142,10 +143,14 @@ bool gives_no_gradients(const Program& program, const FunctionRef& function) {
 }  // namespace
 
 bool may_have_gradients(const Program& program, Ref loss) {
-  // A call under no_grad, or of a function that is: what it is given leads back to nothing either.
+  // A call under no_grad, also in a function that is called so, or of a function that is: what it
+  // is given leads back to nothing either.
   const auto without = [&](Ref call) {
     const FunctionRef known = program.callee(program.as_call(call));
-    return program.under_no_grad(call) || (known && gives_no_gradients(program, known));
+    const auto places = diagnose::places_of(program, call);
+    return std::any_of(places.begin(), places.end(),
+                       [&](Ref place) { return program.under_no_grad(place); }) ||
+           (known && gives_no_gradients(program, known));
   };
   const std::vector<Ref> calls = calls_behind(program, loss, without);
   return std::any_of(calls.begin(), calls.end(), [&](const Ref& node) {

@@ -109,8 +109,9 @@ bool is_offered(const Program& program, FunctionRef function) {
       starts_beside(program, beside) || needs_ranks_beside(program, beside) ||
       std::any_of(reducers.begin(), reducers.end(),
                   [&](const CallRef& reducer) { return beside(reducer.ref()); }) ||
-      std::any_of(wraps.begin(), wraps.end(),
-                  [&](const Wrap& wrap) { return beside(diagnose::made_at(program, wrap.call).ref()); }) ||
+      std::any_of(
+          wraps.begin(), wraps.end(),
+          [&](const Wrap& wrap) { return beside(diagnose::made_at(program, wrap.call).ref()); }) ||
       std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& prepare) {
         return is_of_accelerator(prepare) && beside(prepare.ref());
       });
