@@ -1,4 +1,3 @@
-#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/gradient_sources.hpp"
@@ -34,13 +33,6 @@ std::vector<Ref> forwards_of(const Program& program, Ref loss) {
   return out;
 }
 
-// Also where the function of the pass is called under it.
-bool is_under_no_grad(const Program& program, Ref forward) {
-  const auto places = diagnose::places_of(program, forward);
-  return std::any_of(places.begin(), places.end(),
-                     [&](Ref place) { return program.under_no_grad(place); });
-}
-
 }  // namespace
 
 void check_no_grad_training_forward(const Program& program, Report& report) {
@@ -50,7 +42,8 @@ void check_no_grad_training_forward(const Program& program, Report& report) {
       const std::vector<Ref> forwards = forwards_of(program, loss);
       const bool all =
           !forwards.empty() && std::all_of(forwards.begin(), forwards.end(), [&](Ref at) {
-            return is_under_no_grad(program, at) && runs_in(program, loop.batches, at);
+            return facts::is_without_gradients(program, at, loss) &&
+                   runs_in(program, loop.batches, at);
           });
       if (!all || facts::may_have_gradients(program, loss)) continue;
       report

@@ -142,14 +142,21 @@ bool gives_no_gradients(const Program& program, const FunctionRef& function) {
 
 }  // namespace
 
+bool is_without_gradients(const Program& program, Ref node, Ref loss) {
+  const FunctionRef end = program.enclosing_function(loss);
+  for (const Ref place : diagnose::places_of(program, node)) {
+    if (program.under_no_grad(place)) return true;
+    if (program.enclosing_function(place) == end) break;
+  }
+  return false;
+}
+
 bool may_have_gradients(const Program& program, Ref loss) {
   // A call under no_grad, also in a function that is called so, or of a function that is: what it
   // is given leads back to nothing either.
   const auto without = [&](Ref call) {
     const FunctionRef known = program.callee(program.as_call(call));
-    const auto places = diagnose::places_of(program, call);
-    return std::any_of(places.begin(), places.end(),
-                       [&](Ref place) { return program.under_no_grad(place); }) ||
+    return is_without_gradients(program, call, loss) ||
            (known && gives_no_gradients(program, known));
   };
   const std::vector<Ref> calls = calls_behind(program, loss, without);
