@@ -229,8 +229,12 @@ bool holds_every_gpu(const Program& program, Ref ids) {
 // The function that wraps the module makes it too; a parameter may be moved by any caller.
 bool is_made_beside(const Program& program, const Wrap& wrap) {
   const auto here = program.enclosing_function(diagnose::made_at(program, wrap.call).ref());
+  const auto place_of = [&](const Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    return program.enclosing_function(made ? diagnose::made_at(program, made).ref() : source.ref);
+  };
   for (const Source& source : program.module_sources(wrap.module))
-    if (program.enclosing_function(source.ref) != here &&
+    if (place_of(source) != here &&
         program.enclosing_function(source.ref) != program.enclosing_function(wrap.call.ref()) &&
         !program.is_spawned(program.enclosing_function(source.ref)))
       return false;
