@@ -59,7 +59,8 @@ bool is_moved_below(const Program& program, const CallRef& made) {
 }
 
 // place(base, rank), with torch.device(rank): something out of sight, or around it, may move it.
-bool may_be_moved(const Program& program, const CallRef& made) {
+bool may_be_moved(const Program& program, const CallRef& call) {
+  const CallRef made = diagnose::made_at(program, call);
   if (program.enclosing_with(made.ref(), [](Ref item) {
         return facts::contains(item.text(), "device") || facts::contains(item.text(), "cuda");
       }))
@@ -68,10 +69,10 @@ bool may_be_moved(const Program& program, const CallRef& made) {
   const auto calls = calls_given(program, [&](Ref value) {
     return !name.empty() && value.module == made.module && value.text() == name;
   });
-  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-    return call.call->name != "get_peft_model" && call.call->name != "Trainer" &&
-           call.call->name != "prepare_model_for_kbit_training" &&
-           program.enclosing_function(call.ref()) == program.enclosing_function(made.ref());
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& given) {
+    return given.call->name != "get_peft_model" && given.call->name != "Trainer" &&
+           given.call->name != "prepare_model_for_kbit_training" &&
+           program.enclosing_function(given.ref()) == program.enclosing_function(made.ref());
   });
 }
 
@@ -135,7 +136,13 @@ bool is_built_here(const Program& program, const Wrap& wrap, bool moved_elsewher
 // self.cuda() or Linear(8, 8).to(rank) in its code. x.to(torch.long) changes the type, and what
 // forward() does with a batch moves no parameter.
 bool moves_itself(const Program& program, ClassRef cls) {
-  const auto calls = facts::calls_in({cls.module, cls.cls->node});
+  auto calls = facts::calls_in({cls.module, cls.cls->node});
+  // self.layer = place(Linear(8, 8)) of the program
+  if (const auto init = program.method(cls, "__init__"))
+    for (const auto& helper : program.reached({init.module, init.function->body}))
+      if (helper.function->owner_class == diagnose::kNoNode)
+        for (const CallRef& call : facts::calls_in({helper.module, helper.function->body}))
+          calls.push_back(call);
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     const auto method = program.enclosing_function(call.ref());
     const Ref device = call.argument(0, "device");
