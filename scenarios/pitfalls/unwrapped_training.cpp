@@ -128,8 +128,35 @@ bool may_train_in(const Program& program, const CallRef& call, std::string_view 
   return false;
 }
 
+// net = model, [model, head]: the function may go on under another name. `return model` does not.
+bool is_kept_under_another_name(FunctionRef function, std::string_view name) {
+  const auto& tree = function.module->tree();
+  const auto body = function.function->body;
+  for (diagnose::NodeId id = body; id < tree[body].last; ++id) {
+    if (tree[id].kind != Kind::identifier || tree.text(id) != name) continue;
+    const auto parent = tree[id].parent;
+    switch (tree[parent].kind) {
+      case Kind::assignment:
+        if (tree[id].field == Field::right) return true;
+        break;
+      case Kind::list:
+      case Kind::tuple:
+      case Kind::pair:
+      case Kind::conditional:
+        if (tree[tree[parent].parent].kind != Kind::return_statement &&
+            tree[parent].field != Field::left)
+          return true;
+        break;
+      default:
+        break;
+    }
+  }
+  return false;
+}
+
 bool trains_parameter(const Program& program, FunctionRef function, std::string_view name,
                       int depth) {
+  if (is_kept_under_another_name(function, name)) return true;
   const auto calls = facts::calls_in({function.module, function.function->body});
   return std::any_of(calls.begin(), calls.end(),
                      [&](const CallRef& call) { return may_train_in(program, call, name, depth); });
