@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/plateau_step.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/step_sums.hpp"
 
 #include <algorithm>
@@ -94,6 +95,13 @@ std::string own_sum(const Program& program, const CallRef& step, Ref body, Ref b
   return {};
 }
 
+// The function that the loop calls for each batch asks the other ranks.
+bool reduces_in(const Program& program, const std::vector<Reduction>& reductions, Ref batches) {
+  return std::any_of(reductions.begin(), reductions.end(), [&](const Reduction& reduction) {
+    return runs_in(program, batches, reduction.call);
+  });
+}
+
 bool all_ranks_step(const Program& program, const CallRef& step) {
   return step.positional(0) && is_plateau(program, step) &&
          program.guarded_by_rank(step.ref()) == diagnose::RankTest::none;
@@ -132,7 +140,8 @@ std::vector<PlateauStep> steps_on_own_loss(const Program& program,
       const auto& tree = body.module->tree();
       if (loop.batches.module != body.module ||
           program.enclosing_function(loop.batches) != function ||
-          tree.contains(loop.batches.node, step.call->node))
+          tree.contains(loop.batches.node, step.call->node) ||
+          reduces_in(program, reductions, loop.batches))
         continue;
       const std::string name = own_sum(program, step, body, loop.batches);
       if (name.empty()) continue;
