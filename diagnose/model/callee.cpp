@@ -1,6 +1,6 @@
 // Which local function or class a call means, and from where a local function is called.
 #include "diagnose/model/binding.hpp"
-#include "diagnose/model/program.hpp"
+#include "diagnose/model/made_at.hpp"
 
 #include <algorithm>
 
@@ -175,6 +175,10 @@ bool Program::comes_from(Ref expression, Api api) const {
 }
 
 std::string_view Program::assigned_name(Ref call) const {
+  // return DDP(net): the name that the caller gives it.
+  const NodeId statement = (*call.module)[call.node].parent;
+  if (statement != kNoNode && (*call.module)[statement].kind == Kind::return_statement)
+    if (const CallRef made = as_call(call)) call = made_at(*this, made).ref();
   const Module& module = *call.module;
   NodeId at = call.node;
   NodeId parent = module[at].parent;

@@ -218,15 +218,27 @@ Ref Program::strip_iterable(Ref iterable) const {
   return iterable;
 }
 
+namespace {
+
+// The call stands in the subtree, or in a function that the subtree calls.
+bool runs_under(const Program& program, Ref subtree, const CallRef& call) {
+  if (call.module == subtree.module && call.module->tree().contains(subtree.node, call.call->node))
+    return true;
+  const FunctionRef function = program.enclosing_function(call.ref());
+  if (!function || function == program.enclosing_function(subtree)) return false;
+  const auto reached = program.reached(subtree);
+  return std::find(reached.begin(), reached.end(), function) != reached.end();
+}
+
+}  // namespace
+
 // What next(it) or it.next() in the loop's body draws from; empty where it draws from nothing
 // known.
 Ref Program::drawn_in(Ref loop) const {
   const Ref body = loop.child(Field::body);
   for (const std::string_view name : {"next", "__next__"})
     for (const CallRef& call : calls_named(name)) {
-      if (call.module != loop.module || !body ||
-          !call.module->tree().contains(body.node, call.call->node))
-        continue;
+      if (!body || !runs_under(*this, body, call)) continue;
       const Ref it = call.receiver() ? call.receiver() : call.positional(0);
       const Ref items = it ? strip_iterable(it) : Ref{};
       if (items && comes_from(items, Api::data_loader)) return items;
@@ -238,9 +250,7 @@ Ref Program::drawn_in(Ref loop) const {
 // loop draws from: each round of it is an epoch.
 Ref Program::rounds_of_generator(Ref loop) const {
   for (const CallRef& call : calls_named("next")) {
-    if (call.module != loop.module || !call.positional(0) ||
-        !call.module->tree().contains(loop.node, call.call->node))
-      continue;
+    if (!call.positional(0) || !runs_under(*this, loop, call)) continue;
     for (const Source& source : sources(call.positional(0))) {
       const FunctionRef made = callee(as_call(source.ref));
       if (!made) continue;

@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/accelerate_accumulation.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
@@ -70,9 +71,8 @@ bool is_filled_here(const Program& program, const CallRef& loader) {
   for (const std::string_view method : {"append", "extend", "add", "push", "put", "store"})
     for (const CallRef& call : program.calls_named(method))
       if (call.module == loader.module && call.receiver().text() == dataset.text() &&
-          program.innermost_loop(call.ref()) &&
           program.enclosing_function(call.ref()) == program.enclosing_function(loader.ref()) &&
-          program.innermost_loop(loader.ref()))
+          !program.loops_around(call.ref()).empty() && !program.loops_around(loader.ref()).empty())
         return true;
   return false;
 }
@@ -86,15 +86,19 @@ Ref unprepared_model(const Program& program, const CallRef& prepare) {
           if (argument.kind() != Kind::identifier || argument.text() == name) return true;
     return false;
   };
+  const auto here = program.enclosing_function(prepare.ref());
   for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
     for (const Source& source : program.sources(argument)) {
       const CallRef optimizer = program.as_call(source.ref);
       const CallRef parameters = optimizer ? program.as_call(optimizer.positional(0)) : CallRef{};
       if (!parameters || parameters.call->name != "parameters" ||
-          parameters.receiver().kind() != Kind::identifier ||
-          program.enclosing_function(optimizer.ref()) != program.enclosing_function(prepare.ref()))
+          parameters.receiver().kind() != Kind::identifier)
         continue;
-      if (!is_given(parameters.receiver().text())) return argument;
+      const Ref model = diagnose::seen_in(program, parameters.receiver(), here);
+      if (model && diagnose::made_at(program, optimizer).module == prepare.module &&
+          program.enclosing_function(diagnose::made_at(program, optimizer).ref()) == here &&
+          !is_given(model.text()))
+        return argument;
     }
   return {};
 }
@@ -206,7 +210,8 @@ bool is_divided_and_counted(const Program& program, Ref given) {
 }
 
 // fire.Fire(main): the parameter is an option of the command line, whatever its default says.
-bool is_parameter_of_command(const Program& program, Ref given) {
+bool is_parameter_of_command(const Program& program, Ref number) {
+  const Ref given = diagnose::seen_above(program, number);
   const auto function = program.enclosing_function(given);
   if (!function || given.kind() != Kind::identifier) return false;
   const auto& parameters = function.function->parameters;

@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
@@ -61,10 +62,21 @@ bool counts_processes(const CallRef& scheduler) {
   return false;
 }
 
+// prepare(model, scheduler), and prepare(each) in a function that hands back what it gives.
+std::vector<Ref> given_to(const Program& program, const CallRef& prepare) {
+  const auto function = program.enclosing_function(diagnose::made_at(program, prepare).ref());
+  std::vector<Ref> out;
+  for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+    if (const Ref seen = diagnose::seen_in(program, argument, function)) out.push_back(seen);
+  return out;
+}
+
 bool is_prepared(const Program& program, const CallRef& scheduler, std::string_view name) {
+  const CallRef made = diagnose::made_at(program, scheduler);
   for (const CallRef& prepare : program.calls_named("prepare")) {
-    if (prepare.module != scheduler.module || prepare.call->node < scheduler.call->node) continue;
-    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+    const CallRef there = diagnose::made_at(program, prepare);
+    if (there.module != made.module || there.call->node < made.call->node) continue;
+    for (const Ref argument : given_to(program, prepare))
       if (argument.text() == name) return true;
   }
   return false;
@@ -88,11 +100,14 @@ bool is_behind_call_of_batches(const Program& program, const CallRef& step) {
 
 // scheduler.step() once an epoch: beside the batches of a training loop, in the loop around it.
 bool is_step_of_epoch(const Program& program, const CallRef& step) {
+  const auto around = program.loops_around(step.ref());
   const auto& loops = program.training_loops();
+  if (around.empty()) return false;
   return std::any_of(loops.begin(), loops.end(),
                      [&](const diagnose::TrainingLoop& loop) {
-                       return loop.epochs && program.innermost_loop(step.ref()) == loop.epochs &&
-                              loop.epochs != loop.batches;
+                       return loop.epochs && loop.epochs != loop.batches &&
+                              std::find(around.begin(), around.end(), loop.epochs) ==
+                                  around.begin();
                      }) ||
          is_behind_call_of_batches(program, step);
 }
@@ -242,12 +257,13 @@ bool is_counted_between(const Program& program, const CallRef& prepare, const Ca
 // The scheduler is made for as many steps as a loader has batches that prepare() is passed above.
 bool counts_prepared_batches(const Program& program, const CallRef& prepare,
                              const CallRef& scheduler, Ref loader) {
+  const CallRef made = diagnose::made_at(program, scheduler);
   if ((loader.kind() != Kind::identifier && loader.kind() != Kind::attribute) ||
-      prepare.call->node > scheduler.call->node)
+      prepare.call->node > made.call->node)
     return false;
   const std::string length = "len(" + std::string(loader.text()) + ")";
   return facts::contains(scheduler.module->text(scheduler.call->node), length) ||
-         (!steps_once(program) && is_counted_between(program, prepare, scheduler, length));
+         (!steps_once(program) && is_counted_between(program, prepare, made, length));
 }
 
 }  // namespace
@@ -260,15 +276,15 @@ void check_accelerate_scheduler_steps(const Program& program, Report& report) {
   for (const auto& [scheduler, name] : named_schedulers(program)) {
     bool after = false;
     bool prepared = false;
-    for (const CallRef& prepare : prepares) {
-      if (prepare.module != scheduler.module ||
-          program.enclosing_function(prepare.ref()) !=
-              program.enclosing_function(scheduler.ref()) ||
-          facts::exclusive(prepare.ref(), scheduler.ref()))
+    const CallRef made = diagnose::made_at(program, scheduler);
+    for (const CallRef& each : prepares) {
+      const CallRef prepare = diagnose::made_at(program, each);
+      if (prepare.module != made.module ||
+          program.enclosing_function(prepare.ref()) != program.enclosing_function(made.ref()) ||
+          facts::exclusive(prepare.ref(), made.ref()))
         continue;
-      for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i) {
-        prepared =
-            prepared || (argument.text() == name && prepare.call->node > scheduler.call->node);
+      for (const Ref argument : given_to(program, each)) {
+        prepared = prepared || (argument.text() == name && prepare.call->node > made.call->node);
         after = after || counts_prepared_batches(program, prepare, scheduler, argument);
       }
     }

@@ -91,7 +91,7 @@ std::vector<CallRef> loads_of_bare_states(const Program& program) {
         object.text().ends_with(".module") ||
         load.module->tree().ancestor(load.call->node, Kind::try_statement) != kNoNode ||
         !only_runs_before(program, wrap->call.ref(), load.ref()) ||
-        facts::exclusive(wrap->call.ref(), load.ref()))
+        never_both(program, wrap->call.ref(), load.ref()))
       continue;
     out.push_back(load);
   }

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/certainty.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_alone.hpp"
 #include "scenarios/pitfalls/other_names.hpp"
@@ -294,7 +295,7 @@ bool joins_out_of_sight(const Program& program) {
 }  // namespace
 
 bool is_made_for_several_gpus(const Program& program, const Wrap& wrap) {
-  const auto guards = program.guards(wrap.call.ref());
+  const auto guards = diagnose::guards_where_made(program, wrap.call);
   return std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
     const std::string_view text = guard.condition.text();
     return guard.holds && contains(text, "device_count()") && contains(text, "> 1");

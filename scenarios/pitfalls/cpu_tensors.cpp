@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/cpu_tensors.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
@@ -39,15 +40,25 @@ bool holds_number(const Program& program, Ref name, int depth) {
   return any;
 }
 
+// losses.append(x) in the function, or in one that is handed the list, or that hands it on.
+bool puts_into(const Program& program, const CallRef& append, Ref here, std::string_view list) {
+  const Ref object = append.receiver();
+  if (append.module != here.module || !object) return false;
+  const auto function = program.enclosing_function(here);
+  if (program.enclosing_function(append.ref()) == function) return object.text() == list;
+  return object.kind() == Kind::identifier && here.kind() == Kind::identifier &&
+         here.text() == list &&
+         program.same_variable(diagnose::seen_above(program, object),
+                               diagnose::seen_above(program, here));
+}
+
 // What is put into the list of that name in the function: losses.append(loss.item()).
 enum class Contents : std::uint8_t { nothing, numbers, others };
 Contents appended_to(const Program& program, Ref here, std::string_view list, int depth) {
   Contents found = Contents::nothing;
   for (const std::string_view name : {"append", "extend", "insert"})
     for (const CallRef& call : program.calls_named(name)) {
-      if (call.module != here.module || call.receiver().text() != list ||
-          program.enclosing_function(call.ref()) != program.enclosing_function(here))
-        continue;
+      if (!puts_into(program, call, here, list)) continue;
       if (name != "append" || !is_number(program, call.positional(0), depth + 1))
         return Contents::others;
       found = Contents::numbers;
@@ -109,17 +120,25 @@ Ref table_around(const Program& program, Ref list) {
   return is_list ? items.receiver() : Ref{};
 }
 
+// losses = [], and no other value in the function that makes the list.
+bool is_only_empty(const Program& program, Ref list) {
+  const Ref made = diagnose::seen_above(program, list);
+  const auto here = program.enclosing_function(made);
+  for (const std::uint32_t index : made.module->defs_of(made.text(), false)) {
+    const diagnose::Def& def = made.module->defs()[index];
+    if (program.enclosing_function(made.with(def.target)) == here &&
+        (def.kind != DefKind::assign || made.module->text(def.value) != "[]"))
+      return false;
+  }
+  return true;
+}
+
 // losses = [] and losses.append(loss.item()), and nothing else goes into it in the function.
 bool holds_numbers(const Program& program, Ref list, int depth) {
   if (list.kind() != Kind::identifier) return false;
   if (const Ref table = table_around(program, list))
     return holds_lists_of_numbers(program, table, depth);
-  const auto here = program.enclosing_function(list);
-  for (const std::uint32_t index : list.module->defs_of(list.text(), false)) {
-    const diagnose::Def& def = list.module->defs()[index];
-    if (program.enclosing_function(list.with(def.target)) != here) continue;
-    if (def.kind != DefKind::assign || list.module->text(def.value) != "[]") return false;
-  }
+  if (!is_only_empty(program, list)) return false;
   return appended_to(program, list, list.text(), depth) == Contents::numbers;
 }
 
@@ -198,19 +217,11 @@ bool holds_cpu_tensors(const Program& program, Ref list, int depth) {
   if (list.kind() == Kind::comprehension)
     return lies_on_cpu(program, list.child(Field::body), depth + 1);
   if (list.kind() != Kind::identifier) return false;
-  const auto here = program.enclosing_function(list);
-  for (const std::uint32_t index : list.module->defs_of(list.text(), false)) {
-    const diagnose::Def& def = list.module->defs()[index];
-    if (program.enclosing_function(list.with(def.target)) == here &&
-        (def.kind != DefKind::assign || list.module->text(def.value) != "[]"))
-      return false;
-  }
+  if (!is_only_empty(program, list)) return false;
   bool any = false;
   for (const std::string_view name : {"append", "extend", "insert"})
     for (const CallRef& call : program.calls_named(name)) {
-      if (call.module != list.module || call.receiver().text() != list.text() ||
-          program.enclosing_function(call.ref()) != here)
-        continue;
+      if (!puts_into(program, call, list, list.text())) continue;
       if (name != "append" || !lies_on_cpu(program, call.positional(0), depth + 1)) return false;
       any = true;
     }

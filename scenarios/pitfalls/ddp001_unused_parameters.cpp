@@ -23,6 +23,11 @@ namespace {
 bool holds_parameters(const Program& program, Ref value) {
   const CallRef call = program.as_call(value);
   if (!call) return false;
+  // self.head = build_head(width) of the program
+  const auto made = program.callee(call) ? program.sources(value) : std::vector<diagnose::Source>{};
+  if (made.size() == 1 && made.front().ref != value && program.as_call(made.front().ref) &&
+      !program.callee(program.as_call(made.front().ref)))
+    return holds_parameters(program, made.front().ref);
   const std::string name = program.qualified({call.module, call.call->function});
   for (const std::string_view several : {"ModuleList", "ModuleDict", "Sequential"})
     if (name == "torch.nn." + std::string(several)) {

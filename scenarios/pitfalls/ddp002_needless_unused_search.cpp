@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -29,8 +30,8 @@ bool is_made_static(const Program& program, const Wrap& wrap) {
   const auto calls = program.calls_named("_set_static_graph");
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     return call.receiver() && program.wrap_of(call.receiver(), Wrapper::ddp) == &wrap &&
-           !facts::exclusive(call.ref(), wrap.call.ref()) &&
-           runs_wherever(program, call.ref(), wrap.call.ref()) &&
+           !never_both(program, call.ref(), wrap.call.ref()) &&
+           runs_wherever(program, call.ref(), diagnose::made_at(program, wrap.call).ref()) &&
            facts::is_reachable(program, call.ref());
   });
 }

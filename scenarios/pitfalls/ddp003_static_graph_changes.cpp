@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 namespace bench::pitfalls {
@@ -48,7 +49,7 @@ void check_static_graph_changes(const Program& program, Report& report) {
       const Ref around = loop.epochs ? loop.epochs : loop.batches;
       for (const std::uint32_t index : around.module->defs_of("requires_grad", true)) {
         const Def& def = around.module->defs()[index];
-        if (around.module->tree().contains(around.node, def.target))
+        if (runs_in(program, around, around.with(def.target)))
           in_no_trial(
               report.at(around.with(def.target), Confidence::certain,
                         "freezing or unfreezing in the training loop changes the graph, which "

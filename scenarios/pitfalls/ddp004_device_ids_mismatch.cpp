@@ -1,8 +1,10 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/device_as_word.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/handed_out.hpp"
+#include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -57,7 +59,8 @@ bool is_moved_below(const Program& program, const CallRef& made) {
 }
 
 // place(base, rank), with torch.device(rank): something out of sight, or around it, may move it.
-bool may_be_moved(const Program& program, const CallRef& made) {
+bool may_be_moved(const Program& program, const CallRef& call) {
+  const CallRef made = diagnose::made_at(program, call);
   if (program.enclosing_with(made.ref(), [](Ref item) {
         return facts::contains(item.text(), "device") || facts::contains(item.text(), "cuda");
       }))
@@ -66,10 +69,10 @@ bool may_be_moved(const Program& program, const CallRef& made) {
   const auto calls = calls_given(program, [&](Ref value) {
     return !name.empty() && value.module == made.module && value.text() == name;
   });
-  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-    return call.call->name != "get_peft_model" && call.call->name != "Trainer" &&
-           call.call->name != "prepare_model_for_kbit_training" &&
-           program.enclosing_function(call.ref()) == program.enclosing_function(made.ref());
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& given) {
+    return given.call->name != "get_peft_model" && given.call->name != "Trainer" &&
+           given.call->name != "prepare_model_for_kbit_training" &&
+           program.enclosing_function(given.ref()) == program.enclosing_function(made.ref());
   });
 }
 
@@ -133,7 +136,13 @@ bool is_built_here(const Program& program, const Wrap& wrap, bool moved_elsewher
 // self.cuda() or Linear(8, 8).to(rank) in its code. x.to(torch.long) changes the type, and what
 // forward() does with a batch moves no parameter.
 bool moves_itself(const Program& program, ClassRef cls) {
-  const auto calls = facts::calls_in({cls.module, cls.cls->node});
+  auto calls = facts::calls_in({cls.module, cls.cls->node});
+  // self.layer = place(Linear(8, 8)) of the program
+  if (const auto init = program.method(cls, "__init__"))
+    for (const auto& helper : program.reached({init.module, init.function->body}))
+      if (helper.function->owner_class == diagnose::kNoNode)
+        for (const CallRef& call : facts::calls_in({helper.module, helper.function->body}))
+          calls.push_back(call);
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     const auto method = program.enclosing_function(call.ref());
     const Ref device = call.argument(0, "device");
@@ -151,7 +160,7 @@ bool moves_itself(const Program& program, ClassRef cls) {
 bool is_never_placed(const Program& program, const Wrap& wrap) {
   const auto placements = facts::placements(program, wrap);
   if (!std::all_of(placements.begin(), placements.end(), [&](const CallRef& call) {
-        return facts::exclusive(call.ref(), wrap.call.ref());
+        return never_both(program, call.ref(), wrap.call.ref());
       }))
     return false;
   if (!is_built_here(program, wrap, !placements.empty())) return false;
@@ -226,8 +235,14 @@ bool holds_every_gpu(const Program& program, Ref ids) {
 
 // The function that wraps the module makes it too; a parameter may be moved by any caller.
 bool is_made_beside(const Program& program, const Wrap& wrap) {
+  const auto here = program.enclosing_function(diagnose::made_at(program, wrap.call).ref());
+  const auto place_of = [&](const Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    return program.enclosing_function(made ? diagnose::made_at(program, made).ref() : source.ref);
+  };
   for (const Source& source : program.module_sources(wrap.module))
-    if (program.enclosing_function(source.ref) != program.enclosing_function(wrap.call.ref()) &&
+    if (place_of(source) != here &&
+        program.enclosing_function(source.ref) != program.enclosing_function(wrap.call.ref()) &&
         !program.is_spawned(program.enclosing_function(source.ref)))
       return false;
   return true;

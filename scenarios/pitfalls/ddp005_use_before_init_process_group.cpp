@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/group_of_some_runs.hpp"
@@ -272,13 +273,14 @@ bool may_be_joined_elsewhere(const Program& program) {
 }
 
 // class Trainer: model = DDP(model), in a file that runs nothing, or a main() that nothing here
-// calls: what uses it may join before.
+// calls: what uses it may join before. The same of a function that only such code calls.
 bool is_only_offered(const Program& program, Ref use) {
-  for (auto function = program.enclosing_function(use); function;
-       function = program.enclosing_function({function.module, function.function->node}))
-    if (facts::is_offered(program, function) ||
-        (program.call_sites(function).empty() && !program.is_spawned(function)))
-      return true;
+  for (const Ref place : diagnose::places_of(program, use))
+    for (auto function = program.enclosing_function(place); function;
+         function = program.enclosing_function({function.module, function.function->node}))
+      if (facts::is_offered(program, function) ||
+          (program.call_sites(function).empty() && !program.is_spawned(function)))
+        return true;
   return false;
 }
 

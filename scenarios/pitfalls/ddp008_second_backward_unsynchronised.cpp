@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
 
@@ -54,7 +55,7 @@ std::vector<Ref> values_beside(const Program& program, Ref loss, const CallRef& 
   std::vector<Ref> out;
   const auto sources = program.sources(loss);
   for (const diagnose::Source& source : sources)
-    if (source.ref.module == other.module && !facts::exclusive(source.ref, other.ref()))
+    if (source.ref.module == other.module && !never_both(program, source.ref, other.ref()))
       out.push_back(source.ref);
   if (out.empty() || out.size() == sources.size()) return {loss};
   return out;
@@ -65,7 +66,7 @@ std::vector<Ref> values_beside(const Program& program, Ref loss, const CallRef& 
 std::vector<diagnose::ForwardCall> forwards_of(const Program& program, const CallRef& backward,
                                                const CallRef& other) {
   const auto is_elsewhere = [&](Ref call) {
-    return facts::exclusive(call, backward.ref()) || facts::exclusive(call, other.ref());
+    return never_both(program, call, backward.ref()) || never_both(program, call, other.ref());
   };
   std::vector<Ref> calls;
   for (const Ref value : values_beside(program, facts::loss_of(backward), other))
@@ -89,7 +90,7 @@ void check_second_backward_unsynchronised(const Program& program, Report& report
         const CallRef& first = loop.backwards[j];
         if (first.module != second.module ||
             program.enclosing_function(first.ref()) != program.enclosing_function(second.ref()) ||
-            facts::exclusive(first.ref(), second.ref()))
+            never_both(program, first.ref(), second.ref()))
           continue;
         const auto before = forwards_of(program, first, second);
         const auto after = forwards_of(program, second, first);

@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/launched_with.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
@@ -118,14 +119,12 @@ bool goes_over_parts(const Program& program, Ref inner) {
 // outputs = model(batch), and the loop goes back through one of its outputs each time: what runs in
 // the loop around and not in this one is one pass.
 bool is_one_pass(const Program& program, Ref inner) {
-  const Ref around = program.innermost_loop(inner);
-  const auto& tree = inner.module->tree();
+  const Ref around = program.loops_around(inner).front();
   bool in_inner = false;
   bool in_around = false;
   for (const diagnose::ForwardCall& forward : program.forward_calls()) {
-    if (forward.call.module != inner.module) continue;
-    in_inner = in_inner || tree.contains(inner.node, forward.call.call->node);
-    in_around = in_around || tree.contains(around.node, forward.call.call->node);
+    in_inner = in_inner || runs_in(program, inner, forward.call.ref());
+    in_around = in_around || runs_in(program, around, forward.call.ref());
   }
   return in_around && !in_inner;
 }
@@ -140,27 +139,36 @@ bool is_cleared_between(const Program& program, Ref inner, const CallRef& step) 
   });
 }
 
+// model.module(part) goes past the wrapper, which has nothing to reduce then.
+bool goes_past_wrapper(Ref body) {
+  return facts::contains(body.text(), ".module(") || facts::contains(body.text(), ".module.");
+}
+
+// What stands around the pass back: its loop, or the whole function where that has none.
+Ref around_pass(const Program& program, const CallRef& backward) {
+  if (const Ref loop = program.innermost_loop(backward.ref())) return loop;
+  const auto function = program.enclosing_function(backward.ref());
+  return function ? Ref{function.module, function.function->body} : backward.ref();
+}
+
 // for part in range(k): model(part), backward(); the step comes behind the loop.
 bool follows_micro_batches(const Program& program, const TrainingLoop& loop, const CallRef& step) {
   for (const CallRef& backward : loop.backwards) {
-    const Ref inner = program.innermost_loop(backward.ref());
+    const auto loops = program.loops_around(backward.ref());
+    const Ref inner = loops.empty() ? Ref{} : loops.front();
     if (!inner || inner.kind() != Kind::for_statement || inner.module != step.module ||
         step.call->node < inner.module->tree()[inner.node].last ||
         program.enclosing_function(inner) != program.enclosing_function(step.ref()) ||
-        !program.innermost_loop(inner) || !goes_over_parts(program, inner))
+        loops.size() < 2 || !goes_over_parts(program, inner))
       continue;
-    const auto inside = [&](const CallRef& call) {
-      return call.module == inner.module &&
-             inner.module->tree().contains(inner.node, call.call->node);
-    };
+    const auto inside = [&](const CallRef& call) { return runs_in(program, inner, call.ref()); };
     bool steps_inside = false;
     for (const std::string_view name : {"step", "zero_grad"})
       for (const CallRef& call : program.calls_named(name))
         steps_inside = steps_inside || inside(call);
     if (is_one_pass(program, inner) || is_cleared_between(program, inner, step)) continue;
-    // model.module(part) goes past the wrapper, which has nothing to reduce then.
-    const std::string_view body = inner.child(Field::body).text();
-    if (!steps_inside && !facts::contains(body, ".module(") && !facts::contains(body, ".module."))
+    if (!steps_inside && !goes_past_wrapper(inner.child(Field::body)) &&
+        !goes_past_wrapper(around_pass(program, backward)))
       return true;
   }
   return false;
@@ -216,7 +224,8 @@ Ref passes_of_counter(const Program& program, const TrainingLoop& loop, const Gu
   bool starts_anew = false;
   for (const std::uint32_t index : module.defs_of(counter.text(), false)) {
     const auto& def = module.defs()[index];
-    if (def.value == diagnose::kNoNode || !tree.contains(loop.batches.node, def.target)) continue;
+    if (def.value == diagnose::kNoNode || !runs_in(program, loop.batches, {&module, def.target}))
+      continue;
     const auto value = program.integer({&module, def.value});
     counts = counts || (def.kind == DefKind::augmented && value == 1);
     const bool there = tree.contains(tree[test].parent, def.target);
@@ -311,7 +320,10 @@ bool steps_optimizer(const Program& program, const CallRef& step) {
 // used: a wrapper, in a program that joins a process group.
 bool trains_unseen_wrapper(const Program& program, const TrainingLoop& loop) {
   if (!program.uses(Api::init_process_group) || program.uses(Api::data_parallel)) return false;
-  const auto calls = facts::calls_in(loop.batches);
+  auto calls = facts::calls_in(loop.batches);
+  for (const auto& function : program.reached(loop.batches))
+    for (const CallRef& call : facts::calls_in({function.module, function.function->body}))
+      calls.push_back(call);
   const auto& tree = loop.batches.module->tree();
   for (NodeId node = 0; node < tree.size(); ++node) {
     if (tree[node].kind != Kind::attribute ||

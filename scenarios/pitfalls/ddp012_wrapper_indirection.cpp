@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/attribute_attempt.hpp"
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
@@ -169,7 +170,7 @@ bool is_while_made(const Program& program, Ref use, Ref wrapping) {
 bool stands_above(const Program& program, Ref use, Ref object) {
   const Wrap* wrap = program.wrap_of(object);
   if (wrap == nullptr) return false;
-  const Ref wrapping = wrap->call.ref();
+  const Ref wrapping = diagnose::made_at(program, wrap->call).ref();
   if (is_while_made(program, use, wrapping)) return true;
   if (program.enclosing_function(use) != program.enclosing_function(wrapping))
     return only_runs_before(program, use, wrapping);
@@ -220,7 +221,7 @@ class KnownWrappers {
 // if args.distributed: model = DDP(model): made in all runs of several processes or GPUs.
 bool is_made_for_several(const Program& program, const Wrap& wrap) {
   if (facts::is_made_for_several_gpus(program, wrap)) return true;
-  const auto guards = program.guards(wrap.call.ref());
+  const auto guards = diagnose::guards_where_made(program, wrap.call);
   return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
     return guard.holds && program.is_distributed_flag(guard.condition);
   });

@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -206,6 +207,23 @@ bool refreshes_statistics(const Program& program, const CallRef& forward) {
          program.rank_guard(last.ref());
 }
 
+// A pass with gradients in a function that may be called behind that call.
+bool trains_in_between(const Program& program, const diagnose::ForwardCall& forward,
+                       const CallRef& last) {
+  const auto& passes = program.forward_calls();
+  const auto function = program.enclosing_function(last.ref());
+  return std::any_of(passes.begin(), passes.end(), [&](const diagnose::ForwardCall& other) {
+    if (other.wrap != forward.wrap || program.under_no_grad(other.call.ref()) ||
+        program.enclosing_function(other.call.ref()) == function)
+      return false;
+    const auto places = diagnose::places_of(program, other.call.ref());
+    const auto here = std::find_if(places.begin(), places.end(), [&](Ref place) {
+      return place.module == last.module && program.enclosing_function(place) == function;
+    });
+    return here == places.end() || here->node > last.call->node;
+  });
+}
+
 // All ranks have just run the same wrapper without gradients: from such a pass on, up to the next
 // one with gradients, DDP does not broadcast the buffers again.
 bool follows_pass_without_gradients(const Program& program, const diagnose::ForwardCall& forward) {
@@ -214,14 +232,12 @@ bool follows_pass_without_gradients(const Program& program, const diagnose::Forw
   const diagnose::ForwardCall* last = nullptr;
   for (const auto& other : program.forward_calls()) {
     if (other.wrap != forward.wrap || other.call.call == forward.call.call) continue;
-    // A pass in a function that is called in between.
-    if (program.enclosing_function(other.call.ref()) != function) {
-      if (!program.under_no_grad(other.call.ref())) return false;
-      continue;
-    }
-    if (other.call.call->node < forward.call.call->node) last = &other;
+    if (program.enclosing_function(other.call.ref()) == function &&
+        other.call.call->node < forward.call.call->node)
+      last = &other;
   }
-  return last != nullptr && program.under_no_grad(last->call.ref()) &&
+  if (last == nullptr || trains_in_between(program, forward, last->call)) return false;
+  return program.under_no_grad(last->call.ref()) &&
          program.guarded_by_rank(last->call.ref()) == RankTest::none &&
          runs_wherever(program, last->call.ref(), forward.call.ref());
 }

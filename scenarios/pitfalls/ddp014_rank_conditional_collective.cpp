@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/early_return.hpp"
 #include "scenarios/pitfalls/facts.hpp"
@@ -199,7 +200,8 @@ void check_early_returns(const Program& program, Report& report) {
         .help = "Let every rank " + how + ": move it out of the test of the rank.";
   };
   for (const Wrap& wrap : program.wraps())
-    if (wrap.kind == Wrapper::ddp) flag(wrap.call, "build DistributedDataParallel");
+    if (wrap.kind == Wrapper::ddp)
+      flag(diagnose::made_at(program, wrap.call), "build DistributedDataParallel");
   for (const Api api : {Api::barrier, Api::all_reduce, Api::all_gather, Api::broadcast})
     for (const CallRef& call : program.calls(api))
       if (!in_sub_group(program, call)) flag(call, call.call->name);
@@ -243,7 +245,7 @@ void check_turns(const Program& program, Report& report) {
 bool is_made_by_all_above(const Program& program, const Wrap& wrap) {
   const std::string_view name = program.assigned_name(wrap.call.ref());
   if (name.empty()) return false;
-  const auto guards = program.guards(wrap.call.ref());
+  const auto guards = diagnose::guards_where_made(program, wrap.call);
   if (std::none_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
         return guard.holds && guard.condition.text() == std::string(name) + " is None";
       }))

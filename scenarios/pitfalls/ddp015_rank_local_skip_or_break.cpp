@@ -1,9 +1,11 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/local_decisions.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/rank_partings.hpp"
 #include "scenarios/pitfalls/rounds_elsewhere.hpp"
@@ -112,7 +114,7 @@ bool is_collective(const CallRef& call) {
 }
 
 // The ranks talk in the same round before one of them decides, or where the decision is computed.
-bool agrees_between_ranks(const Program& program, Ref statement, Ref round) {
+bool agrees_within(const Program& program, Ref statement, Ref round) {
   const auto guards = program.guards(statement);
   const auto trains = [](const CallRef& each) { return each.call->name == "backward"; };
   const auto is_training_beside = [&](const CallRef& call) {
@@ -129,6 +131,17 @@ bool agrees_between_ranks(const Program& program, Ref statement, Ref round) {
     if (std::any_of(calls.begin(), calls.end(),
                     [&](Ref call) { return program.subtree_calls(call, is_collective); }))
       return true;
+  }
+  return false;
+}
+
+// The same of a round that runs the statement in a function: in that, and above its call.
+bool agrees_between_ranks(const Program& program, Ref statement, Ref round) {
+  for (const Ref place : diagnose::places_of(program, statement)) {
+    const bool is_here =
+        place.module == round.module && round.module->tree().contains(round.node, place.node);
+    if (agrees_within(program, place, is_here ? round : body_around(program, place))) return true;
+    if (is_here) break;
   }
   return false;
 }
@@ -206,7 +219,7 @@ void check_rounds_of_all(const Program& program, bool by_hand, Report& report) {
       const Ref statement{module, node};
       const Ref round = program.innermost_loop(statement);
       const auto is_of_round = [&](const TrainingLoop& loop) {
-        return counts_epochs_of(program, loop, round) || steps_in(loop, round);
+        return counts_epochs_of(program, loop, round) || steps_in(program, loop, round);
       };
       if (!round || (by_hand && std::any_of(loops.begin(), loops.end(), is_of_round)) ||
           (!trains_elsewhere(program, round) && !meets_in_each(program, round, statement)))
@@ -255,12 +268,13 @@ bool has_another_way(Ref condition) {
 void check_skipped_backwards(const Program& program, Report& report) {
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& backward : loop.backwards) {
-      const Ref around = program.innermost_loop(backward.ref());
+      const auto loops = program.loops_around(backward.ref());
+      const Ref around = loops.empty() ? Ref{} : loops.front();
       if (!around || program.guarded_by_rank(backward.ref()) != RankTest::none) continue;
       for (const Guard& guard : program.guards(backward.ref())) {
         const auto& tree = backward.module->tree();
         const Ref test = guard.condition.with(tree[guard.condition.node].parent);
-        if (test.kind() != Kind::if_statement || !tree.contains(around.node, test.node) ||
+        if (test.kind() != Kind::if_statement || !runs_in(program, around, test) ||
             !tree.contains(test.node, backward.call->node) || has_another_way(guard.condition))
           continue;
         const bool local = depends_on_local_data(guard.condition.text()) ||
@@ -337,7 +351,7 @@ void check_quiet_ends(const Program& program, Report& report) {
   for (const TrainingLoop& loop : program.training_loops())
     for (const auto& [call, round] : quiet_ends(program, loop))
       for (const Guard& guard : program.guards(call.ref())) {
-        if (!round.module->tree().contains(round.node, guard.condition.node)) continue;
+        if (!runs_in(program, round, guard.condition)) continue;
         const auto why = reason(program, guard.condition, {loop, call.ref(), round, false});
         if (why.empty() || agrees_between_ranks(program, call.ref(), round)) continue;
         in_no_trial(
@@ -376,8 +390,8 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
           const Ref statement{module, node};
           const Ref around = program.innermost_loop(statement);
           const bool of_epochs = counts_epochs_of(program, loop, around);
-          const bool swallows = around && swallows_errors(statement, loop, around);
-          if (!of_epochs && !steps_in(loop, around) && !swallows) continue;
+          const bool swallows = around && swallows_errors(program, statement, loop, around);
+          if (!of_epochs && !steps_in(program, loop, around) && !swallows) continue;
           std::string why;
           bool some_ranks = false;
           bool by_clock = false;

@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/endless_draws.hpp"
@@ -196,7 +197,8 @@ void check_forgotten_samplers(const Program& program, Report& report) {
       for (const CallRef& loader : loaders_of(program, loop.iterable)) {
         if (loader.module != sampler.module ||
             loader.argument(0, "dataset").text() != dataset.text() ||
-            program.enclosing_function(loader.ref()) != program.enclosing_function(sampler.ref()) ||
+            program.enclosing_function(diagnose::made_at(program, loader).ref()) !=
+                program.enclosing_function(diagnose::made_at(program, sampler).ref()) ||
             !gives_all_data(program, loader))
           continue;
         report
@@ -212,13 +214,12 @@ void check_forgotten_samplers(const Program& program, Report& report) {
 
 // model(x) in the loop, of what FSDP or DeepSpeed made: each rank has data of its own for them too.
 bool trains_sharded_model(const Program& program, const TrainingLoop& loop) {
-  for (const CallRef& call : facts::calls_in(loop.batches)) {
+  return program.subtree_calls(loop.batches, [&](const CallRef& call) {
     const Ref model{call.module, call.call->function};
-    if (model.kind() != diagnose::Kind::identifier && model.kind() != diagnose::Kind::attribute)
-      continue;
-    if (is_engine(program, model) || program.comes_from(model, Api::fsdp)) return true;
-  }
-  return false;
+    return (model.kind() == diagnose::Kind::identifier ||
+            model.kind() == diagnose::Kind::attribute) &&
+           (is_engine(program, model) || program.comes_from(model, Api::fsdp));
+  });
 }
 
 // Ranks of one group that work on the same samples together.

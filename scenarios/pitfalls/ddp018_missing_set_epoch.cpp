@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/fixed_epoch.hpp"
@@ -6,6 +7,7 @@
 #include "scenarios/pitfalls/loader_epochs.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/paired_loss.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -22,6 +24,13 @@ using diagnose::NodeId;
 
 namespace {
 
+// One call leads to the function of the parameter, and nobody else is handed it.
+bool has_one_caller(const Program& program, Ref parameter) {
+  const auto function = program.enclosing_function(parameter);
+  return function && program.call_sites(function).size() == 1 &&
+         program.handed_on(function).empty();
+}
+
 // The samplers that set_epoch is called on: sampler.set_epoch(e), loader.sampler.set_epoch(e).
 // Empty where one of them cannot be told.
 std::vector<CallRef> samplers_set(const Program& program, const CallRef& set) {
@@ -32,8 +41,9 @@ std::vector<CallRef> samplers_set(const Program& program, const CallRef& set) {
       object.kind() == Kind::attribute && object.child(Field::attribute).text() == "sampler";
   if (of_loader) {
     // A helper that takes the loader: which calls reach it is not always known, so it may be called
-    // for any of them.
-    if (facts::is_parameter(program, object.child(Field::object))) return out;
+    // for any of them, unless there is only one.
+    const Ref loader = object.child(Field::object);
+    if (facts::is_parameter(program, loader) && !has_one_caller(program, loader)) return out;
     for (const CallRef& loader : loaders_of(program, object.child(Field::object)))
       if (const CallRef sampler = sampler_of(program, loader)) out.push_back(sampler);
     if (!out.empty()) return out;
@@ -60,9 +70,8 @@ bool assigns_epoch(const Program& program) {
 
 // sampler.set_epoch(start) above the loop over epochs, and outside of any other: told once.
 bool is_told_once(const Program& program, const CallRef& set, const diagnose::TrainingLoop& loop) {
-  const auto inside = program.enclosing_function(set.ref());
-  return set.module == loop.epochs.module && program.enclosing_function(loop.epochs) == inside &&
-         set.call->node < loop.epochs.node && program.loops_around(set.ref()).empty() &&
+  return only_runs_before(program, set.ref(), loop.epochs) &&
+         program.loops_around(set.ref()).empty() &&
          !facts::is_parameter(program, set.positional(0));
 }
 
@@ -118,8 +127,7 @@ bool begins_again(const Program& program, const diagnose::TrainingLoop& loop) {
       program.strip_iterable(loop.batches.child(Field::right)) == loop.iterable)
     return true;
   for (const CallRef& starts : program.calls_named("iter"))
-    if (starts.module == loop.epochs.module &&
-        starts.module->tree().contains(loop.epochs.node, starts.call->node) &&
+    if (starts.module == loop.epochs.module && runs_in(program, loop.epochs, starts.ref()) &&
         program.strip_iterable(starts.positional(0)).text() == loop.iterable.text())
       return true;
   return false;
@@ -140,7 +148,8 @@ void check_unseen_samplers(const Program& program, Report& report) {
       }))
     return;
   for (const CallRef& set : sets) {
-    const Ref epochs = program.innermost_loop(set.ref());
+    const auto around = program.loops_around(set.ref());
+    const Ref epochs = around.empty() ? Ref{} : around.front();
     const auto& loops = program.training_loops();
     if (!epochs || !samplers_set(program, set).empty() ||
         epoch_count(program, epochs).value_or(2) < 2 ||
@@ -207,6 +216,12 @@ bool begins_at_zero(const Program& program, Ref epochs) {
   return true;
 }
 
+// epoch of for epoch in ..., also where the loop hands it to a function.
+bool is_number_of_round(const Program& program, Ref number, Ref epochs) {
+  const Ref seen = diagnose::seen_in(program, number, program.enclosing_function(epochs));
+  return seen && seen.text() == epochs.child(Field::left).text();
+}
+
 // loader.sampler.set_epoch(epoch) inside of the loop over the loader, which has drawn its order by
 // then: the first two passes have the same one.
 void check_late_sets(const Program& program, Report& report) {
@@ -214,10 +229,11 @@ void check_late_sets(const Program& program, Report& report) {
   if (sets.size() != 1 || program.framework_distributes()) return;
   const CallRef& set = sets.front();
   const Ref object = set.receiver();
-  const Ref batches = program.innermost_loop(set.ref());
-  const Ref epochs = batches ? program.innermost_loop(batches) : Ref{};
+  const auto around = program.loops_around(set.ref());
+  const Ref batches = around.empty() ? Ref{} : around.front();
+  const Ref epochs = around.size() > 1 ? around[1] : Ref{};
   if (!epochs || batches.kind() != Kind::for_statement || !begins_at_zero(program, epochs) ||
-      set.positional(0).text() != epochs.child(Field::left).text() ||
+      !is_number_of_round(program, set.positional(0), epochs) ||
       epoch_count(program, epochs).value_or(2) < 2 || !object)
     return;
   const auto& loops = program.training_loops();
@@ -265,13 +281,22 @@ void check_reading_loops(const Program& program, Report& report) {
   }
 }
 
+// The name that the caller has for what it hands down to the function.
+Ref named_by_caller(const Program& program, Ref name) {
+  if (!facts::is_parameter(program, name)) return name;
+  const auto& sites = program.call_sites(program.enclosing_function(name));
+  return sites.size() == 1
+             ? diagnose::seen_in(program, name, program.enclosing_function(sites.front().ref()))
+             : name;
+}
+
 // Loaders among what the call is given, also in a dictionary: step(model, loaders).
 std::vector<CallRef> loaders_handed(const Program& program, const CallRef& call) {
   std::vector<CallRef> out;
   for (std::size_t i = 0; const Ref argument = call.positional(i); ++i) {
     const auto direct = loaders_of(program, argument);
     out.insert(out.end(), direct.begin(), direct.end());
-    for (const Ref item : facts::items_stored_in(argument))
+    for (const Ref item : facts::items_stored_in(named_by_caller(program, argument)))
       for (const CallRef& loader : loaders_of(program, item)) out.push_back(loader);
   }
   return out;
@@ -345,11 +370,11 @@ bool reads_other_data_each_epoch(const Program& program, const diagnose::Trainin
   const auto made = program.sources(sampler.argument(0, "dataset"));
   return std::any_of(made.begin(), made.end(), [&](const diagnose::Source& source) {
     const auto& tree = source.ref.module->tree();
-    if (source.ref.module != loop.epochs.module ||
-        !tree.contains(loop.epochs.node, source.ref.node))
-      return false;
+    if (!runs_in(program, loop.epochs, source.ref)) return false;
     for (diagnose::NodeId at = source.ref.node; at < tree[source.ref.node].last; ++at)
-      if (tree[at].kind == diagnose::Kind::identifier && tree.text(at) == epoch.text()) return true;
+      if (tree[at].kind == diagnose::Kind::identifier &&
+          is_number_of_round(program, source.ref.with(at), loop.epochs))
+        return true;
     return false;
   });
 }

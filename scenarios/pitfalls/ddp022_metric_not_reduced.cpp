@@ -95,19 +95,17 @@ bool hands_batches_on(Ref loop) {
 }
 
 // loss.backward(); optimizer.step() in the loop, as where latent codes are fitted to test samples:
-// it trains, whatever its loader is called.
+// it trains, whatever its loader is called. Functions that it calls may do so for it.
 bool trains(const Program& program, Ref loop) {
-  const auto calls = facts::calls_in(loop);
-  const auto has = [&](const auto& accepts) {
-    return std::any_of(calls.begin(), calls.end(), accepts);
-  };
-  return has([](const CallRef& call) { return call.call->name == "backward"; }) &&
-         has([&](const CallRef& call) {
-           if (call.call->name != "step" || !call.receiver()) return false;
-           const std::string object = facts::lowered(call.receiver().text());
-           return program.comes_from(call.receiver(), Api::optimizer) ||
-                  says_any(object, {"optim", "scaler"});
-         });
+  const Ref body = loop.child(Field::body);
+  return program.subtree_calls(body, [](const CallRef& call) {
+    return call.call->name == "backward";
+  }) && program.subtree_calls(body, [&](const CallRef& call) {
+    if (call.call->name != "step" || !call.receiver()) return false;
+    const std::string object = facts::lowered(call.receiver().text());
+    return program.comes_from(call.receiver(), Api::optimizer) ||
+           says_any(object, {"optim", "scaler"});
+  });
 }
 
 void tell_forgotten(const ForgottenNumber& found, Report& report) {

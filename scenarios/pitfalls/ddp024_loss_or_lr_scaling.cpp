@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -222,19 +223,23 @@ void check_reduced_loss(const Program& program, Report& report) {
 }
 
 // delta.requires_grad_(), loss.backward(), delta.grad.sign(): an attack wants the gradient of its
-// input, which DDP does not average; no optimizer steps in the function.
+// input, which DDP does not average; no optimizer steps in the function, nor in one that calls it.
 bool differentiates_input(const Program& program, const CallRef& backward) {
-  const auto function = program.enclosing_function(backward.ref());
-  if (!function) return false;
-  const Ref body{function.module, function.function->body};
-  const auto calls = facts::calls_in(body);
+  std::vector<CallRef> calls;
+  std::string text;
+  for (const Ref place : diagnose::places_of(program, backward.ref()))
+    if (const auto function = program.enclosing_function(place)) {
+      const Ref body{function.module, function.function->body};
+      for (const CallRef& call : facts::calls_in(body)) calls.push_back(call);
+      text += body.text();
+    }
   if (std::any_of(calls.begin(), calls.end(),
                   [](const CallRef& call) { return call.call->name == "step"; }))
     return false;
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     return call.call->name == "requires_grad_" && call.receiver().kind() == Kind::identifier &&
            !program.is_literal_false(call.positional(0)) &&
-           facts::contains(body.text(), std::string(call.receiver().text()) + ".grad.");
+           facts::contains(text, std::string(call.receiver().text()) + ".grad.");
   });
 }
 

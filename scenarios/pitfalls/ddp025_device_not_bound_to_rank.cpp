@@ -340,9 +340,8 @@ void check_targets(const Program& program, Report& report) {
         const auto index = move.call->name == "to" || move.call->name == "cuda"
                                ? placed_on(program, move)
                                : std::nullopt;
-        const auto& tree = move.module->tree();
-        if (!index || *index >= 0 || node.module != loop.batches.module ||
-            !tree.contains(loop.batches.node, node.node) || is_moved_again(program, behind, node) ||
+        if (!index || *index >= 0 || !runs_in(program, loop.batches, node) ||
+            is_moved_again(program, behind, node) ||
             std::any_of(forwards.begin(), forwards.end(),
                         [&](const auto& each) {
                           return each.call.module == move.module &&

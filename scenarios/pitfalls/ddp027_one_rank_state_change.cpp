@@ -1,8 +1,10 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_models.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/one_rank_optimizer.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 #include "scenarios/pitfalls/words.hpp"
@@ -60,8 +62,9 @@ bool steps_in_other_branch(const Program& program, const CallRef& step) {
   const auto steps = program.calls_named("step");
   return std::any_of(steps.begin(), steps.end(), [&](const CallRef& other) {
     return other.receiver() && program.guarded_by_rank(other.ref()) != RankTest::none &&
-           program.same_variable(other.receiver(), step.receiver()) &&
-           facts::exclusive(step.ref(), other.ref());
+           program.same_variable(diagnose::seen_above(program, other.receiver()),
+                                 diagnose::seen_above(program, step.receiver())) &&
+           never_both(program, step.ref(), other.ref());
   });
 }
 

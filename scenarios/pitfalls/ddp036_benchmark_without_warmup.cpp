@@ -1,5 +1,7 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -68,20 +70,31 @@ CallRef reading_after(const Program& program, const CallRef& start) {
   CallRef last;
   if (name.empty()) return last;
   for (const CallRef& clock : program.calls(Api::time_now)) {
-    if (clock.module != start.module || clock.call->node <= start.call->node ||
-        program.enclosing_function(clock.ref()) != program.enclosing_function(start.ref()))
+    const FunctionRef here = program.enclosing_function(start.ref());
+    const FunctionRef there = program.enclosing_function(clock.ref());
+    if (clock.module != start.module || (here == there && clock.call->node <= start.call->node))
       continue;
     const std::string_view end = program.assigned_name(clock.ref());
     for (const NodeId node : clock.module->nodes_of(Kind::binary)) {
       const Ref difference{clock.module, node};
-      if (clock.module->tree()[node].op != Op::subtract ||
-          difference.child(diagnose::Field::right).text() != name)
+      const Ref from = difference.child(diagnose::Field::right);
+      if (clock.module->tree()[node].op != Op::subtract || from.kind() != Kind::identifier ||
+          program.enclosing_function(from) != there ||
+          diagnose::seen_in(program, from, here).text() != name)
         continue;
       const Ref left = difference.child(diagnose::Field::left);
       if (left == clock.ref() || (!end.empty() && left.text() == end)) last = clock;
     }
   }
   return last;
+}
+
+// Where the span begins, as far as the function of the second reading sees it: at the first
+// reading, or at the top of a function that is handed it.
+NodeId begin_of(const Program& program, const CallRef& start, const CallRef& end) {
+  const FunctionRef function = program.enclosing_function(end.ref());
+  return !function || function == program.enclosing_function(start.ref()) ? start.call->node
+                                                                          : function.function->body;
 }
 
 // loss.backward(), and step(loss) of the program, which leads to one.
@@ -91,7 +104,7 @@ std::vector<CallRef> backwards_in(const Program& program, const CallRef& start,
   const auto passes_back = [](const CallRef& each) { return each.call->name == "backward"; };
   for (const diagnose::Call& made : start.module->calls()) {
     const CallRef call{start.module, &made};
-    if (made.node < start.call->node || made.node > end.call->node) continue;
+    if (made.node < begin_of(program, start, end) || made.node > end.call->node) continue;
     if (passes_back(call) ||
         (program.callee(call) && program.subtree_calls(call.ref(), passes_back)))
       out.push_back(call);
@@ -106,7 +119,7 @@ NodeId last_step(const Program& program, const CallRef& start, const CallRef& en
   NodeId from = diagnose::kNoNode;
   for (const CallRef& backward : backwards_in(program, start, end)) {
     const Ref loop = program.innermost_loop(backward.ref());
-    from = loop && loop.node > start.call->node ? loop.node : backward.call->node;
+    from = loop && loop.node > begin_of(program, start, end) ? loop.node : backward.call->node;
   }
   return from;
 }
@@ -128,21 +141,50 @@ bool waits_behind(Ref loop, const CallRef& end) {
   return from < round.size() && waits_for_gpu(round.substr(from));
 }
 
+// if step % every == 0: print(loss.item()), in the loop: the other steps wait for nothing, and the
+// last one is seldom among those.
+bool is_now_and_then(const Program& program, Ref wait) {
+  for (const diagnose::Guard& guard : program.guards(wait))
+    if (guard.holds && guard.condition.text().find('%') != std::string_view::npos) return true;
+  return false;
+}
+
+// The function waits for the GPU, and not now and then alone.
+bool waits_in_each_call(const Program& program, FunctionRef function) {
+  if (!waits_for_gpu(function.module->text(function.function->node))) return false;
+  const auto calls = facts::calls_in({function.module, function.function->body});
+  const auto waits = [](const CallRef& call) { return waits_for_gpu(call.ref().text()); };
+  return std::none_of(calls.begin(), calls.end(), waits) ||
+         std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+           return waits(call) && !is_now_and_then(program, call.ref());
+         });
+}
+
+// The loop around the reading, or the function that a loop calls for each step.
+Ref round_of(const Program& program, const CallRef& start) {
+  if (const Ref loop = program.innermost_loop(start.ref())) return loop;
+  const FunctionRef function = program.enclosing_function(start.ref());
+  return program.loops_around(start.ref()).empty() || !function
+             ? Ref{}
+             : Ref{function.module, function.function->body};
+}
+
 // loss, parts = criterion(x, y), where the function reads parts["mse"] = mse.item(): with a wait in
 // each step, and none outside the reading, the clock of the step waits for the step before, and
 // shows the pace.
 bool callee_waits(const Program& program, const CallRef& start, const CallRef& end, NodeId last) {
-  const Ref loop = program.innermost_loop(start.ref());
+  const Ref loop = round_of(program, start);
   const bool spans_steps =
       last != diagnose::kNoNode && start.module->tree()[last].kind != Kind::call;
   if (!spans_steps && (!loop || waits_behind(loop, end))) return false;
+  const NodeId begin = begin_of(program, start, end);
   for (const diagnose::Call& made : start.module->calls()) {
-    if (made.node <= start.call->node || made.node >= end.call->node) continue;
+    if (made.node <= begin || made.node >= end.call->node) continue;
     FunctionRef function = program.callee({start.module, &made});
     if (!function)
       if (const auto cls = program.class_of({start.module, made.function}))
         function = program.method(cls, "forward");
-    if (function && waits_for_gpu(function.module->text(function.function->node))) return true;
+    if (function && waits_in_each_call(program, function)) return true;
   }
   return false;
 }
@@ -158,14 +200,6 @@ bool tells_mean_of_steps(const CallRef& end, FunctionRef function) {
   return false;
 }
 
-// if step % every == 0: print(loss.item()), in the loop: the other steps wait for nothing, and the
-// last one is seldom among those.
-bool is_now_and_then(const Program& program, Ref wait) {
-  for (const diagnose::Guard& guard : program.guards(wait))
-    if (guard.holds && guard.condition.text().find('%') != std::string_view::npos) return true;
-  return false;
-}
-
 // Total time behind a training loop that waits for the GPU in some steps at most, and the mean of
 // a step from it.
 void check_mean_of_steps(const Program& program, Report& report) {
@@ -173,19 +207,20 @@ void check_mean_of_steps(const Program& program, Report& report) {
   // The nearest to the loop first: one at the top takes the time of the whole run.
   for (auto at = clocks.rbegin(); at != clocks.rend(); ++at) {
     const CallRef& clock = *at;
-    const FunctionRef function = program.enclosing_function(clock.ref());
-    const CallRef end = function ? reading_after(program, clock) : CallRef{};
-    if (!end || !tells_mean_of_steps(end, function)) continue;
+    const CallRef end = reading_after(program, clock);
+    const FunctionRef function = program.enclosing_function(end ? end.ref() : clock.ref());
+    if (!end || !function || !tells_mean_of_steps(end, function)) continue;
     const NodeId last = last_step(program, clock, end);
     if (last == diagnose::kNoNode || clock.module->tree()[last].kind == Kind::call ||
         clock.module->tree().contains(last, end.call->node) ||
         callee_waits(program, clock, end, last))
       continue;
     const auto& calls = clock.module->calls();
+    const NodeId begin = begin_of(program, clock, end);
     const bool waits = std::any_of(calls.begin(), calls.end(), [&](const diagnose::Call& call) {
       const Ref at{clock.module, call.node};
-      return call.node > clock.call->node && call.node < end.call->node &&
-             waits_for_gpu(at.text()) && !is_now_and_then(program, at);
+      return call.node > begin && call.node < end.call->node && waits_for_gpu(at.text()) &&
+             !is_now_and_then(program, at);
     });
     if (waits || holds_any(function.module->text(function.function->node), {"warmup", "warm_up"}))
       continue;
@@ -238,6 +273,12 @@ void check_times_of_gpu(const Program& program, Report& report) {
   }
 }
 
+// The function of the reading is called a benchmark.
+bool is_in_benchmark(const Program& program, const CallRef& clock) {
+  const FunctionRef function = clock ? program.enclosing_function(clock.ref()) : FunctionRef{};
+  return function && facts::contains(facts::lowered(function.function->name), "bench");
+}
+
 // np.mean(throughput[3:]): the first steps are left out of what is shown.
 bool leaves_out_first(Ref function) {
   const auto calls = facts::calls_in(function);
@@ -250,6 +291,15 @@ bool leaves_out_first(Ref function) {
   });
 }
 
+// The same in the function of the clock, or in one that calls it.
+bool leaves_out_first(const Program& program, const CallRef& clock) {
+  for (const Ref place : diagnose::places_of(program, clock.ref()))
+    if (const FunctionRef function = program.enclosing_function(place);
+        function && leaves_out_first({function.module, function.function->node}))
+      return true;
+  return false;
+}
+
 }  // namespace
 
 void check_benchmark_without_warmup(const Program& program, Report& report) {
@@ -258,28 +308,26 @@ void check_benchmark_without_warmup(const Program& program, Report& report) {
   check_mean_of_steps(program, report);
   const bool saved = saves_benchmark(program);
   for (const CallRef& clock : program.calls(Api::time_now)) {
-    const FunctionRef function = program.enclosing_function(clock.ref());
+    const CallRef end = reading_after(program, clock);
+    const NodeId begin = end ? begin_of(program, clock, end) : clock.call->node;
+    const FunctionRef function = program.enclosing_function(end ? end.ref() : clock.ref());
     const std::string_view text =
         function ? function.module->text(function.function->node) : clock.module->tree().source();
     const bool is_benchmark =
-        saved || (function && facts::contains(facts::lowered(function.function->name), "bench"));
+        saved || is_in_benchmark(program, clock) || is_in_benchmark(program, end);
     const bool measures =
         measures_throughput(text) || (function && divides_by_elapsed(program, function));
-    const CallRef end = reading_after(program, clock);
     const NodeId last = end ? last_step(program, clock, end) : diagnose::kNoNode;
     const std::string_view tail = end ? behind(end, last) : "";
     if ((!is_benchmark && !measures) || holds_any(text, {"warmup", "warm_up"}) ||
-        (function && leaves_out_first({function.module, function.function->node})) ||
-        waits_for_gpu(tail.empty() ? text : tail) ||
+        leaves_out_first(program, clock) || waits_for_gpu(tail.empty() ? text : tail) ||
         (end && callee_waits(program, clock, end, last)))
       continue;
     Ref loop;
     for (const TrainingLoop& training : program.training_loops())
-      if (training.batches.module == clock.module &&
-          (training.batches.node > clock.call->node ||
-           (!tail.empty() &&
-            clock.module->tree().contains(training.batches.node, clock.call->node))) &&
-          program.enclosing_function(training.batches) == function)
+      if ((training.batches.module == clock.module && training.batches.node > begin &&
+           program.enclosing_function(training.batches) == function) ||
+          (!tail.empty() && runs_in(program, training.batches, clock.ref())))
         loop = training.batches;
     if (!loop) continue;
     report

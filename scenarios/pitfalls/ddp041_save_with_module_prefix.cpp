@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/bare_states.hpp"
 #include "scenarios/pitfalls/checks.hpp"
@@ -200,7 +201,8 @@ bool is_saved_below_otherwise(const Program& program, const CallRef& state) {
 // save() is called in the branch of the runs that do not wrap, by whatever name they are known.
 bool is_of_runs_without(const Program& program, const CallRef& state) {
   const Wrap* wrap = program.wrap_of(state.receiver());
-  return wrap != nullptr && only_in_runs_without(program, state.ref(), wrap->call.ref());
+  return wrap != nullptr &&
+         only_in_runs_without(program, state.ref(), diagnose::made_at(program, wrap->call).ref());
 }
 
 // torch.quantization.convert(model): a copy, unless it is asked for the model itself.

@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
@@ -168,6 +169,22 @@ std::vector<Ref> models_of(const Program& program, const CallRef& optimizer) {
   return out;
 }
 
+// The same as the caller knows them, who has the optimizer from a function that builds it. One that
+// moves models itself leaves none to ask about.
+std::vector<Ref> models_where_made(const Program& program, const CallRef& optimizer) {
+  const CallRef made = diagnose::made_at(program, optimizer);
+  std::vector<Ref> models = models_of(program, optimizer);
+  if (made.ref() == optimizer.ref()) return models;
+  const auto maker = program.enclosing_function(optimizer.ref());
+  for (const CallRef& call : facts::calls_in({maker.module, maker.function->body}))
+    if (call.call->name == "to" || call.call->name == "cuda") return {};
+  const auto caller = program.enclosing_function(made.ref());
+  for (Ref& model : models)
+    if (!model.text().starts_with("self.")) model = diagnose::seen_in(program, model, caller);
+  std::erase_if(models, [](Ref model) { return !model; });
+  return models;
+}
+
 // Net() and resnet50(), not create_model(args), which may have moved it already.
 bool is_built_on_cpu(const Program& program, Ref model) {
   const auto sources = program.sources(model);
@@ -179,11 +196,15 @@ bool is_built_on_cpu(const Program& program, Ref model) {
   });
 }
 
+// Adam, and SGD with momentum.
+bool has_states(const CallRef& optimizer) {
+  return optimizer.call->name != "SGD" || optimizer.keyword("momentum");
+}
+
 // optimizer.load_state_dict(states) between the two: the states come to the device of the
 // parameters, which they leave afterwards. Plain SGD has none.
 bool loads_states_between(const Program& program, const CallRef& optimizer, const CallRef& move) {
   const std::string_view name = program.assigned_name(optimizer.ref());
-  const bool has_states = optimizer.call->name != "SGD" || optimizer.keyword("momentum");
   const auto loads = program.calls_named("load_state_dict");
   // for state in optimizer.state: ..., move_states(optimizer, device)
   if (name.empty() || program.mentions(std::string(name) + ".state.") ||
@@ -201,8 +222,7 @@ bool loads_states_between(const Program& program, const CallRef& optimizer, cons
                facts::contains(facts::lowered(call.call->name), "device");
       }))
     return false;
-  return has_states &&
-         program.enclosing_function(move.ref()) == program.enclosing_function(optimizer.ref()) &&
+  return program.enclosing_function(move.ref()) == program.enclosing_function(optimizer.ref()) &&
          std::any_of(loads.begin(), loads.end(), [&](const CallRef& load) {
            return load.module == move.module && load.receiver() && load.receiver().text() == name &&
                   load.call->node > optimizer.call->node && load.call->node < move.call->node &&
@@ -214,21 +234,25 @@ bool loads_states_between(const Program& program, const CallRef& optimizer, cons
 // their place unless it is told to keep them.
 void check_flattened_after(const Program& program, const CallRef& optimizer, Report& report) {
   if (optimizer.call->api != Api::optimizer) return;
-  for (const Ref model : models_of(program, optimizer))
-    for (const CallRef& wrap : program.calls(Api::fsdp)) {
-      const Ref wrapped = wrap.argument(0, "module");
-      if (!wrapped || wrap.module != optimizer.module || wrap.has_splat() ||
-          !program.same_variable(wrapped, model) || wrap.call->node < optimizer.call->node ||
-          program.enclosing_function(wrap.ref()) != program.enclosing_function(optimizer.ref()) ||
-          facts::exclusive(wrap.ref(), optimizer.ref()) || wrap.keyword("use_orig_params"))
+  const CallRef made = diagnose::made_at(program, optimizer);
+  for (const Ref model : models_where_made(program, optimizer))
+    for (const CallRef& fsdp : program.calls(Api::fsdp)) {
+      const CallRef wrap = diagnose::made_at(program, fsdp);
+      const auto around = program.enclosing_function(wrap.ref());
+      const Ref wrapped = diagnose::seen_in(program, fsdp.argument(0, "module"), around);
+      if (!wrapped || wrap.module != made.module || fsdp.has_splat() ||
+          !program.same_variable(wrapped, model) || wrap.call->node < made.call->node ||
+          around != program.enclosing_function(made.ref()) ||
+          facts::exclusive(wrap.ref(), made.ref()) || fsdp.keyword("use_orig_params"))
         continue;
       const auto optimizers = program.calls(Api::optimizer);
       if (std::any_of(optimizers.begin(), optimizers.end(), [&](const CallRef& later) {
-            return later.module == wrap.module && later.call->node > wrap.call->node;
+            return later.module == wrap.module &&
+                   diagnose::made_at(program, later).call->node > wrap.call->node;
           }))
         continue;
       Finding& finding =
-          report.at(wrap.ref(), Confidence::likely,
+          report.at(fsdp.ref(), Confidence::likely,
                     "FSDP puts flat parameters in the place of those that the optimizer was built "
                     "from: its steps change nothing that the model uses");
       finding.severity = Severity::error;
@@ -252,8 +276,9 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls())
       if (builds_out_of_sight(program, {module, &made})) optimizers.push_back({module, &made});
-  for (const CallRef& optimizer : optimizers) {
-    for (const Ref model : models_of(program, optimizer)) {
+  for (const CallRef& each : optimizers) {
+    const CallRef optimizer = diagnose::made_at(program, each);
+    for (const Ref model : models_where_made(program, each)) {
       for (const std::string_view method : {"to", "cuda"})
         for (const CallRef& move : program.calls_named(method)) {
           if (!move.receiver() || !program.same_variable(move.receiver(), model)) continue;
@@ -289,7 +314,8 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
           finding.help = "Move the model first, then build the optimizer.";
           // The trial's move replaces the parameters, as XLA's; that to a GPU swaps their data.
           if (!program.imports("torch_xla")) in_no_trial(finding);
-          if (is_built_on_cpu(program, model) && loads_states_between(program, optimizer, move)) {
+          if (is_built_on_cpu(program, model) && has_states(each) &&
+              loads_states_between(program, optimizer, move)) {
             finding.message =
                 "the optimizer's states are loaded before the model moves to its device: they stay "
                 "behind, and the first step meets tensors of two devices";

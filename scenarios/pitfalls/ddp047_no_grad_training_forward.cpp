@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/gradient_sources.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
 #include <algorithm>
@@ -32,16 +33,6 @@ std::vector<Ref> forwards_of(const Program& program, Ref loss) {
   return out;
 }
 
-// The loop runs the node: it stands there, or in a function that the loop calls.
-bool is_run_by(const Program& program, const TrainingLoop& loop, Ref node) {
-  if (node.module == loop.batches.module &&
-      node.module->tree().contains(loop.batches.node, node.node))
-    return true;
-  const auto reached = program.reached(loop.batches);
-  return std::find(reached.begin(), reached.end(), program.enclosing_function(node)) !=
-         reached.end();
-}
-
 }  // namespace
 
 void check_no_grad_training_forward(const Program& program, Report& report) {
@@ -51,7 +42,8 @@ void check_no_grad_training_forward(const Program& program, Report& report) {
       const std::vector<Ref> forwards = forwards_of(program, loss);
       const bool all =
           !forwards.empty() && std::all_of(forwards.begin(), forwards.end(), [&](Ref at) {
-            return program.under_no_grad(at) && is_run_by(program, loop, at);
+            return facts::is_without_gradients(program, at, loss) &&
+                   runs_in(program, loop.batches, at);
           });
       if (!all || facts::may_have_gradients(program, loss)) continue;
       report

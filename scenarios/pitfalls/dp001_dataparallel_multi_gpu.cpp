@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
@@ -11,7 +12,7 @@ void check_dataparallel_multi_gpu(const Program& program, Report& report) {
     if (wrap.kind != Wrapper::data_parallel) continue;
     if (facts::device_ids(program, wrap.call).size() == 1) continue;
     // DP as the fallback of a script that also has DDP is a choice the author made.
-    if (program.has_ddp() && !program.guards(wrap.call.ref()).empty()) continue;
+    if (program.has_ddp() && !diagnose::guards_where_made(program, wrap.call).empty()) continue;
     Finding& finding =
         report.at(wrap.call.ref(), Confidence::certain,
                   "DataParallel copies the model to every GPU in every step and runs "

@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/order.hpp"
@@ -25,7 +26,7 @@ bool uses_all_devices(const Program& program, const CallRef& wrap) {
 std::vector<CallRef> placements_with(const Program& program, const Wrap& wrap) {
   std::vector<CallRef> out;
   for (const CallRef& call : facts::placements(program, wrap))
-    if (!facts::exclusive(call.ref(), wrap.call.ref())) out.push_back(call);
+    if (!never_both(program, call.ref(), wrap.call.ref())) out.push_back(call);
   return out;
 }
 
@@ -75,39 +76,44 @@ bool binds_each_rank(const Program& program, const Wrap& wrap,
 
 // A flag, or a question to the model, may keep the second wrapper away where there is a first one;
 // and model = model.module may have taken the first one off.
-bool comes_after_first(const Program& program, const Wrap& first, const Wrap& second) {
-  if (!runs_wherever(program, second.call.ref(), first.call.ref())) return false;
-  const std::string_view name = second.module.text();
-  const auto& module = *second.module.module;
-  const bool is_field = second.module.kind() == diagnose::Kind::attribute;
-  const auto& defs = module.defs_of(
-      is_field ? second.module.child(diagnose::Field::attribute).text() : name, is_field);
+bool comes_after_first(const Program& program, const CallRef& first, const CallRef& second,
+                       Ref wrapped) {
+  if (!runs_wherever(program, second.ref(), first.ref())) return false;
+  const std::string_view name = wrapped.text();
+  const auto& module = *wrapped.module;
+  const bool is_field = wrapped.kind() == diagnose::Kind::attribute;
+  const auto& defs =
+      module.defs_of(is_field ? wrapped.child(diagnose::Field::attribute).text() : name, is_field);
   // net = model.to(device), after model = DataParallel(model)
   const auto hands_first_on = [&](Ref value) {
     if (!value || facts::contains(value.text(), ".module")) return false;
     const auto sources = program.module_sources(value);
     return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-      return source.ref == first.call.ref();
+      return diagnose::made_at(program, program.as_call(source.ref)).ref() == first.ref();
     });
   };
   return std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
     const auto& def = module.defs()[index];
-    return module.text(def.target) == name && def.target > first.call.call->node &&
-           def.target < second.call.call->node && def.value != first.call.call->node &&
-           def.value != second.call.call->node && !hands_first_on({&module, def.value});
+    return module.text(def.target) == name && def.target > first.call->node &&
+           def.target < second.call->node && def.value != first.call->node &&
+           def.value != second.call->node && !hands_first_on({&module, def.value});
   });
 }
 
 // model = DataParallel(model), twice on the way of one run.
 bool is_wrapped_already(const Program& program, const Wrap& wrap) {
+  const CallRef second = diagnose::made_at(program, wrap.call);
+  const auto around = program.enclosing_function(second.ref());
   for (const diagnose::Source& source : program.module_sources(wrap.module)) {
     const Wrap* inner = program.wrap_made_by(source.ref);
-    if (inner != nullptr && inner != &wrap && inner->kind == Wrapper::data_parallel &&
-        source.how == diagnose::Source::How::value && inner->call.call != wrap.call.call &&
-        !facts::exclusive(inner->call.ref(), wrap.call.ref()) &&
-        program.enclosing_function(inner->call.ref()) ==
-            program.enclosing_function(wrap.call.ref()) &&
-        inner->call.call->node < wrap.call.call->node && comes_after_first(program, *inner, wrap))
+    if (inner == nullptr || inner == &wrap || inner->kind != Wrapper::data_parallel ||
+        source.how != diagnose::Source::How::value || inner->call.call == wrap.call.call)
+      continue;
+    const CallRef first = diagnose::made_at(program, inner->call);
+    const Ref wrapped = diagnose::seen_in(program, wrap.module, around);
+    if (wrapped && !facts::exclusive(first.ref(), second.ref()) &&
+        program.enclosing_function(first.ref()) == around && first.call->node < second.call->node &&
+        comes_after_first(program, first, second, wrapped))
       return true;
   }
   return false;

@@ -1,8 +1,10 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
 
@@ -53,7 +55,7 @@ bool is_count_of_other_branch(const Program& program, const Wrap& wrap) {
     for (const diagnose::NodeId node : module->nodes_of(diagnose::Kind::assignment)) {
       const Ref set{module, node};
       if (program.environment_name(set.child(diagnose::Field::left)) == "CUDA_VISIBLE_DEVICES")
-        return facts::exclusive(set, wrap.call.ref());
+        return never_both(program, set, wrap.call.ref());
     }
   return false;
 }
@@ -115,7 +117,8 @@ bool is_plain_call(const Program& program, const CallRef& call) {
 
 // for x, y in loader: total += x.mean(), in the function that makes the loader and keeps it: the
 // statistics of a data set.
-bool feeds_no_model(const Program& program, const CallRef& loader) {
+bool feeds_no_model(const Program& program, const CallRef& given) {
+  const CallRef loader = diagnose::made_at(program, given);
   const auto function = program.enclosing_function(loader.ref());
   if (!function || function.function->owner_class != diagnose::kNoNode) return false;
   const std::string_view name = program.assigned_name(loader.ref());
@@ -128,7 +131,7 @@ bool feeds_no_model(const Program& program, const CallRef& loader) {
       continue;
     const auto loaders = loaders_of(program, loop.child(diagnose::Field::right));
     if (std::none_of(loaders.begin(), loaders.end(),
-                     [&](const CallRef& each) { return each.call == loader.call; }))
+                     [&](const CallRef& each) { return each.call == given.call; }))
       continue;
     consumed = true;
     const auto calls = facts::calls_in(loop.child(diagnose::Field::body));

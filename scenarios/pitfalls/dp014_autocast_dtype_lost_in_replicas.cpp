@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
@@ -40,7 +41,7 @@ void check_autocast_dtype_lost_in_replicas(const Program& program, Report& repor
     if (forward.wrap->kind != Wrapper::data_parallel) continue;
     if (facts::device_ids(program, forward.wrap->call).size() == 1) continue;
     bool other_dtypes = false;  // of other values of an option
-    const Ref with = program.enclosing_with(forward.call.ref(), [&](Ref item) {
+    const auto is_cast = [&](Ref item) {
       const CallRef call = program.origin(item, Api::autocast);  // also context = autocast(...)
       if (!call) return false;
       const Ref dtype = call.keyword("dtype") ? call.keyword("dtype") : call.positional(1);
@@ -50,7 +51,10 @@ void check_autocast_dtype_lost_in_replicas(const Program& program, Report& repor
       };
       other_dtypes = !std::all_of(sources.begin(), sources.end(), is_bfloat16);
       return std::any_of(sources.begin(), sources.end(), is_bfloat16);
-    });
+    };
+    Ref with;
+    for (const Ref place : diagnose::places_of(program, forward.call.ref()))
+      if (!with) with = program.enclosing_with(place, is_cast);
     if (!with || forward_sets_autocast(program, *forward.wrap) ||
         is_known_bare(program, forward.call.ref()))
       continue;

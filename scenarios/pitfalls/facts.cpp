@@ -149,7 +149,9 @@ std::vector<ClassRef> with_parts(const Program& program, std::vector<ClassRef> o
     const FunctionRef init = program.method(out[i], "__init__");
     if (!init) continue;
     for (const CallRef& call : calls_in({init.module, init.function->body})) {
-      const ClassRef cls = program.class_of_call(call);
+      // self.head = build_head(width) of the program, too.
+      ClassRef cls = program.class_of_call(call);
+      if (!cls && program.callee(call)) cls = program.class_of(call.ref());
       if (cls && program.derives_from(cls, Api::module_class)) add_class(out, cls);
     }
   }
@@ -161,7 +163,8 @@ std::vector<ClassRef> with_parts(const Program& program, std::vector<ClassRef> o
 std::vector<ClassRef> wrapped_classes(const Program& program, Wrapper kind) {
   std::vector<ClassRef> out;
   for (const Wrap& wrap : program.wraps())
-    if (wrap.kind == kind && !(kind == Wrapper::data_parallel && is_taken_off_at_once(wrap)))
+    if (wrap.kind == kind &&
+        !(kind == Wrapper::data_parallel && is_taken_off_at_once(program, wrap)))
       for (const ClassRef& cls : wrap.classes) add_class(out, cls);
   return with_parts(program, std::move(out));
 }

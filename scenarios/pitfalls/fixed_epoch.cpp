@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/fixed_epoch.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
 #include <string>
@@ -12,13 +14,25 @@ using diagnose::Kind;
 
 namespace {
 
-// In the loop over epochs itself: what is set above it stays the same in all of them.
-bool is_round_of_training(const Program& program, Ref node) {
-  const Ref round = program.innermost_loop(node);
+// In the loop over epochs: what is set above it, and read anew in none, stays the same in all.
+bool is_round_of_training(const Program& program, Ref node, Ref value) {
+  const auto around = program.loops_around(node);
+  const Ref round = around.empty() ? Ref{} : around.front();
   const auto& loops = program.training_loops();
-  return round && std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
+  return round && !runs_in(program, round, value) &&
+         std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
            return loop.epochs == round && loop.epochs != loop.batches;
          });
+}
+
+constexpr int kCallers = 3;
+
+// What the only call of the function passes for its parameter.
+Ref handed_down(const Program& program, Ref parameter) {
+  const auto& sites = program.call_sites(program.enclosing_function(parameter));
+  return sites.size() == 1
+             ? diagnose::seen_in(program, parameter, program.enclosing_function(sites[0].ref()))
+             : Ref{};
 }
 
 // args.seed, getattr(config, "seed", 0), self.start_epoch: an option that no line gives a value in
@@ -38,27 +52,41 @@ bool is_fixed_option(const Program& program, Ref epoch) {
   });
 }
 
+// The only line that gives the name a value, where the name stands or in the callers that hand it
+// down; empty where there are others, or a loop runs the line again and again.
+Ref only_value(const Program& program, Ref epoch, int depth = 0) {
+  const auto inside = program.enclosing_function(epoch);
+  const auto& module = *epoch.module;
+  const bool is_own = facts::is_parameter(program, epoch);
+  Ref value;
+  bool is_written_in_call = false;
+  for (const std::uint32_t index : module.defs_of(epoch.text(), false)) {
+    const diagnose::Def& def = module.defs()[index];
+    const Ref target = epoch.with(def.target);
+    if (program.enclosing_function(target) != inside) {
+      if (is_own || def.kind == diagnose::DefKind::parameter) continue;
+      if (!inside || !program.enclosing_function(target)) return {};  // perhaps the same variable
+      continue;
+    }
+    const bool is_handed = def.kind == diagnose::DefKind::parameter && depth < kCallers;
+    if (value || (def.kind != diagnose::DefKind::assign && !is_handed) || def.element >= 0)
+      return {};
+    value = is_handed ? handed_down(program, epoch) : epoch.with(def.value);
+    if (is_handed && value.kind() == Kind::identifier)
+      value = only_value(program, value, depth + 1);
+    if (!value) return {};
+    is_written_in_call = is_handed && value.kind() == Kind::integer;
+  }
+  return value && (is_written_in_call || !program.innermost_loop(value)) ? value : Ref{};
+}
+
 }  // namespace
 
 bool never_changes(const Program& program, Ref epoch) {
   if (epoch.kind() == Kind::integer || is_fixed_option(program, epoch)) return true;
   if (epoch.kind() != Kind::identifier) return false;
-  const auto inside = program.enclosing_function(epoch);
-  const auto& module = *epoch.module;
-  Ref value;
-  for (const std::uint32_t index : module.defs_of(epoch.text(), false)) {
-    const diagnose::Def& def = module.defs()[index];
-    const Ref target = epoch.with(def.target);
-    if (program.enclosing_function(target) != inside) {
-      if (!inside || !program.enclosing_function(target))
-        return false;  // perhaps the same variable
-      continue;
-    }
-    if (value || def.kind != diagnose::DefKind::assign || def.element >= 0) return false;
-    value = epoch.with(def.value);
-  }
-  if (!value || program.innermost_loop(value)) return false;
-  return value.kind() == Kind::integer || is_round_of_training(program, epoch);
+  const Ref value = only_value(program, epoch);
+  return value && (value.kind() == Kind::integer || is_round_of_training(program, epoch, value));
 }
 
 }  // namespace bench::pitfalls

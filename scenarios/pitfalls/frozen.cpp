@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/frozen.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
@@ -84,14 +85,17 @@ std::optional<std::set<std::string>> made_from(const Program& program, Ref objec
 
 bool is_left_to_no_optimizer(const Program& program, Ref object) {
   const auto optimizers = program.calls(diagnose::Api::optimizer);
+  object = diagnose::seen_above(program, object);
   const auto mine = made_from(program, object);
   return mine && !optimizers.empty() &&
          std::all_of(optimizers.begin(), optimizers.end(), [&](const CallRef& optimizer) {
            const CallRef parameters = program.as_call(optimizer.argument(0, "params"));
-           if (!parameters || parameters.call->name != "parameters" || !parameters.receiver() ||
-               program.enclosing_function(optimizer.ref()) != program.enclosing_function(object))
+           if (!parameters || parameters.call->name != "parameters" || !parameters.receiver())
              return false;
-           const auto theirs = made_from(program, parameters.receiver());
+           const Ref trained = diagnose::seen_above(program, parameters.receiver());
+           if (program.enclosing_function(trained) != program.enclosing_function(object))
+             return false;
+           const auto theirs = made_from(program, trained);
            return theirs && std::none_of(theirs->begin(), theirs->end(),
                                          [&](const auto& part) { return mine->contains(part); });
          });

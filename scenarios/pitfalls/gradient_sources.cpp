@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/gradient_sources.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
@@ -141,11 +142,22 @@ bool gives_no_gradients(const Program& program, const FunctionRef& function) {
 
 }  // namespace
 
+bool is_without_gradients(const Program& program, Ref node, Ref loss) {
+  const FunctionRef end = program.enclosing_function(loss);
+  for (const Ref place : diagnose::places_of(program, node)) {
+    if (program.under_no_grad(place)) return true;
+    if (program.enclosing_function(place) == end) break;
+  }
+  return false;
+}
+
 bool may_have_gradients(const Program& program, Ref loss) {
-  // A call under no_grad, or of a function that is: what it is given leads back to nothing either.
+  // A call under no_grad, also in a function that is called so, or of a function that is: what it
+  // is given leads back to nothing either.
   const auto without = [&](Ref call) {
     const FunctionRef known = program.callee(program.as_call(call));
-    return program.under_no_grad(call) || (known && gives_no_gradients(program, known));
+    return is_without_gradients(program, call, loss) ||
+           (known && gives_no_gradients(program, known));
   };
   const std::vector<Ref> calls = calls_behind(program, loss, without);
   return std::any_of(calls.begin(), calls.end(), [&](const Ref& node) {

@@ -7,6 +7,9 @@
 
 namespace bench::pitfalls::facts {
 
+// The node runs under no_grad, itself or by a call between it and the function of the loss.
+bool is_without_gradients(const Program& program, Ref node, Ref loss);
+
 // Some call behind the loss, outside of no_grad, may be a forward pass with gradients.
 bool may_have_gradients(const Program& program, Ref loss);
 

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/left_out_sampler.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "diagnose/model/role_names.hpp"
 
 #include <algorithm>
@@ -87,7 +88,7 @@ bool is_sampler_of_training(const Program& program, const CallRef& loader, const
       return means_training(guard.condition, guard.holds);
     });
   };
-  if (accepts(loader.ref()) || accepts(sampler.ref())) return true;
+  if (accepts(loader.ref()) || accepts(diagnose::made_at(program, sampler).ref())) return true;
   const Ref given = loader.argument(3, "sampler");
   if (given.kind() != Kind::conditional) return false;
   const auto& tree = given.module->tree();
@@ -100,9 +101,10 @@ bool is_sampler_of_training(const Program& program, const CallRef& loader, const
 }
 
 bool is_sampler_left_out(const Program& program, Ref loop, const CallRef& sampler) {
-  const FunctionRef maker = program.enclosing_function(sampler.ref());
+  const CallRef made = diagnose::made_at(program, sampler);
+  const FunctionRef maker = program.enclosing_function(made.ref());
   if (!maker || maker.function->owner_class != kNoNode) return false;
-  const auto parameter = deciding_parameter(program, maker, sampler);
+  const auto parameter = deciding_parameter(program, maker, made);
   return parameter &&
          every_way_says_no(program, maker, *parameter, program.enclosing_function(loop), 0);
 }

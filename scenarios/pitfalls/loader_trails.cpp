@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/loader_trails.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/switches.hpp"
 
@@ -117,8 +118,9 @@ class TrailWalk {
 };
 
 bool is_left_out(const Program& program, const CallTrail& trail, const CallRef& sampler) {
-  FunctionRef maker = program.enclosing_function(sampler.ref());
-  facts::Switches switches = facts::switches_around(program, maker, sampler.ref());
+  const Ref made = diagnose::made_at(program, sampler).ref();
+  FunctionRef maker = program.enclosing_function(made);
+  facts::Switches switches = facts::switches_around(program, maker, made);
   for (auto call = trail.rbegin(); call != trail.rend() && !switches.empty(); ++call) {
     if (program.callee(*call) != maker) return false;
     facts::Switches outer;

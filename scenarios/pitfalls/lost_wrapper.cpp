@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/lost_wrapper.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/bypass.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/handed_out.hpp"
@@ -133,13 +134,14 @@ bool has_lost_wrapper(const Program& program, const CallRef& call) {
 std::vector<CallRef> wrappers_of_loop_items(const Program& program) {
   std::vector<CallRef> out;
   for (const Wrap& wrap : program.wraps()) {
-    const Ref made = wrap.call.ref();
+    const Ref made = diagnose::made_at(program, wrap.call).ref();
+    const Ref wrapped = diagnose::seen_in(program, wrap.module, program.enclosing_function(made));
     const Ref loop = program.innermost_loop(made);
     if (wrap.kind != diagnose::Wrapper::ddp || loop.kind() != Kind::for_statement) continue;
     const Ref item = loop.child(Field::left);
     const auto& tree = made.module->tree();
     const Ref line = made.with(tree[made.node].parent);
-    if (item.kind() != Kind::identifier || item.text() != wrap.module.text() ||
+    if (item.kind() != Kind::identifier || item.text() != wrapped.text() ||
         line.kind() != Kind::assignment || line.child(Field::left).text() != item.text())
       continue;
     bool is_used = false;

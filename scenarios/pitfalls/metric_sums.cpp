@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/plain_meters.hpp"
 #include "scenarios/pitfalls/running_sums.hpp"
+#include "scenarios/pitfalls/step_sums.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -245,7 +246,9 @@ bool keeps_a_batch(const Program& program, Ref loop, const Assigned& addition) {
 
 MetricSum first_sum(const Program& program, Ref loop) {
   std::vector<Assigned> sums = sums_of(program, loop);
-  const std::vector<Assigned> in_loop = assignments_in(loop);
+  std::vector<Assigned> in_loop = assignments_in(loop);
+  for (const Assigned& each : additions_by_steps(program, loop, in_loop))
+    if (each.value && is_metric(each, in_loop)) sums.push_back(each);
   const auto is_sum_of_metrics = [&](const Assigned& each) {
     return each.value && is_metric(each, in_loop);
   };

@@ -1,4 +1,5 @@
 // Functions of a file that is looked at alone, as a library: what calls them is not at hand.
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/words.hpp"
@@ -108,8 +109,9 @@ bool is_offered(const Program& program, FunctionRef function) {
       starts_beside(program, beside) || needs_ranks_beside(program, beside) ||
       std::any_of(reducers.begin(), reducers.end(),
                   [&](const CallRef& reducer) { return beside(reducer.ref()); }) ||
-      std::any_of(wraps.begin(), wraps.end(),
-                  [&](const Wrap& wrap) { return beside(wrap.call.ref()); }) ||
+      std::any_of(
+          wraps.begin(), wraps.end(),
+          [&](const Wrap& wrap) { return beside(diagnose::made_at(program, wrap.call).ref()); }) ||
       std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& prepare) {
         return is_of_accelerator(prepare) && beside(prepare.ref());
       });

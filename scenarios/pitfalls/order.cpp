@@ -1,5 +1,8 @@
 #include "scenarios/pitfalls/order.hpp"
 
+#include "diagnose/model/made_at.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+
 #include <algorithm>
 
 namespace bench::pitfalls {
@@ -8,6 +11,30 @@ using diagnose::Guard;
 
 bool only_runs_before(const Program& program, Ref first, Ref second) {
   return program.runs_before(first, second) && !program.runs_before(second, first);
+}
+
+bool runs_in(const Program& program, Ref loop, Ref node) {
+  if (node.module == loop.module && node.module->tree().contains(loop.node, node.node)) return true;
+  const auto function = program.enclosing_function(node);
+  if (!function || function == program.enclosing_function(loop)) return false;
+  const auto reached = program.reached(loop);
+  return std::find(reached.begin(), reached.end(), function) != reached.end();
+}
+
+Ref place_in(const Program& program, Ref subtree, Ref node) {
+  for (const Ref place : diagnose::places_of(program, node))
+    if (place.module == subtree.module && subtree.module->tree().contains(subtree.node, place.node))
+      return place;
+  return {};
+}
+
+bool never_both(const Program& program, Ref a, Ref b) {
+  if (facts::exclusive(a, b)) return true;
+  const auto others = diagnose::places_of(program, b);
+  for (const Ref one : diagnose::places_of(program, a))
+    for (const Ref other : others)
+      if (one.module == other.module && facts::exclusive(one, other)) return true;
+  return false;
 }
 
 bool runs_wherever(const Program& program, Ref node, Ref other) {

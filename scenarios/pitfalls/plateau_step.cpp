@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/plateau_step.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/step_sums.hpp"
 
 #include <algorithm>
 
@@ -80,14 +82,24 @@ bool passes_a_helper(const VariableNames& names, const std::vector<Assigned>& as
 }
 
 // The name of a metric that the loop over batches adds up and the step's value is made of.
-std::string own_sum(const CallRef& step, Ref body, Ref batches) {
-  const std::vector<Assigned> assigned = assignments_in(body);
+std::string own_sum(const Program& program, const CallRef& step, Ref body, Ref batches) {
+  std::vector<Assigned> assigned = assignments_in(body);
+  // On a script's own level the body is all of it: variables of functions are others.
+  std::erase_if(assigned, [&](const Assigned& each) {
+    return body.node == 0 && body.module->function_of(each.target) != 0;
+  });
   const VariableNames names = made_of(step.positional(0), assigned, step.call->node);
   if (names.empty() || passes_a_helper(names, assigned, batches)) return {};
-  const std::vector<Assigned> in_loop = assignments_in(batches);
-  for (const Assigned& each : additions_in(batches))
-    if (names.contains(each.name) && is_metric(each, in_loop)) return each.name;
+  for (const std::string& name : metrics_added_in(program, batches))
+    if (names.contains(name)) return name;
   return {};
+}
+
+// The function that the loop calls for each batch asks the other ranks.
+bool reduces_in(const Program& program, const std::vector<Reduction>& reductions, Ref batches) {
+  return std::any_of(reductions.begin(), reductions.end(), [&](const Reduction& reduction) {
+    return runs_in(program, batches, reduction.call);
+  });
 }
 
 bool all_ranks_step(const Program& program, const CallRef& step) {
@@ -128,9 +140,10 @@ std::vector<PlateauStep> steps_on_own_loss(const Program& program,
       const auto& tree = body.module->tree();
       if (loop.batches.module != body.module ||
           program.enclosing_function(loop.batches) != function ||
-          tree.contains(loop.batches.node, step.call->node))
+          tree.contains(loop.batches.node, step.call->node) ||
+          reduces_in(program, reductions, loop.batches))
         continue;
-      const std::string name = own_sum(step, body, loop.batches);
+      const std::string name = own_sum(program, step, body, loop.batches);
       if (name.empty()) continue;
       out.push_back({step.ref(), name});
       break;

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/prepared.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/frozen.hpp"
@@ -93,11 +94,17 @@ Preparation preparation_of_name(const Program& program, Ref object) {
 }
 
 // model = train(...), where train() prepares the model that it returns.
-Preparation preparation_in(const Program& program, const CallRef& made) {
+constexpr int kReturns = 3;
+Preparation preparation_in(const Program& program, const CallRef& made, int depth = 0) {
   const auto function = program.callee(made);
   if (!function || function.function->returns.size() != 1) return {};
   const Ref value{function.module, function.function->returns.front()};
-  return value.kind() == Kind::identifier ? preparation_of_name(program, value) : Preparation{};
+  // return run(accelerator, model), which hands its parameter back
+  if (const CallRef inner = program.as_call(value))
+    return depth < kReturns ? preparation_in(program, inner, depth + 1) : Preparation{};
+  return value.kind() == Kind::identifier
+             ? preparation_of_name(program, diagnose::seen_above(program, value))
+             : Preparation{};
 }
 
 // The same, also below trainer.model = model, which hands it on under another name.

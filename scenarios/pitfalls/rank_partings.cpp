@@ -2,6 +2,7 @@
 
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/never_wrapped.hpp"
+#include "scenarios/pitfalls/order.hpp"
 
 #include <algorithm>
 
@@ -22,7 +23,7 @@ bool trains_what_others_wrap(const Program& program) {
   return false;
 }
 
-bool steps_in(const TrainingLoop& loop, Ref around) {
+bool steps_in(const Program& program, const TrainingLoop& loop, Ref around) {
   if (around == loop.batches) return true;
   if (!around) return false;
   const auto& tree = around.module->tree();
@@ -31,8 +32,7 @@ bool steps_in(const TrainingLoop& loop, Ref around) {
   const auto& backwards = loop.backwards;
   return !is_outside &&
          std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
-           return backward.module == around.module &&
-                  tree.contains(around.node, backward.call->node);
+           return static_cast<bool>(place_in(program, around, backward.ref()));
          });
 }
 
@@ -86,7 +86,8 @@ bool skips_a_meeting(const Program& program, const TrainingLoop& loop, Ref state
   };
   const auto& backwards = loop.backwards;
   if (std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
-        return backward.module == round.module && is_below(backward.call->node);
+        const Ref place = place_in(program, round, backward.ref());
+        return place && is_below(place.node);
       }))
     return true;
   const auto& breaks = round.module->nodes_of(Kind::break_statement);
@@ -109,7 +110,7 @@ bool tells_end_apart(const diagnose::SyntaxTree& tree, NodeId attempt, NodeId ha
 
 }  // namespace
 
-bool swallows_errors(Ref statement, const TrainingLoop& loop, Ref round) {
+bool swallows_errors(const Program& program, Ref statement, const TrainingLoop& loop, Ref round) {
   const auto& tree = statement.module->tree();
   const NodeId handler = tree.ancestor(statement.node, Kind::except_clause);
   if (handler == kNoNode || !tree.contains(round.node, handler)) return false;
@@ -123,9 +124,8 @@ bool swallows_errors(Ref statement, const TrainingLoop& loop, Ref round) {
     return true;
   const auto& backwards = loop.backwards;
   return std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
-    return backward.module == round.module && backward.call->node > attempt &&
-           tree.contains(round.node, backward.call->node) &&
-           !tree.contains(handler, backward.call->node);
+    const Ref place = place_in(program, round, backward.ref());
+    return place && place.node > attempt && !tree.contains(handler, place.node);
   });
 }
 
@@ -139,7 +139,7 @@ std::vector<QuietEnd> quiet_ends(const Program& program, const TrainingLoop& loo
           (status && status.text() != "0"))
         continue;
       for (const Ref round : program.loops_around(call.ref()))
-        if (steps_in(loop, round) && round.module == call.module) {
+        if (steps_in(program, loop, round)) {
           out.push_back({call, round});
           break;
         }

@@ -11,7 +11,7 @@ namespace bench::pitfalls {
 bool trains_what_others_wrap(const Program& program);
 
 // The loop over batches, or one that steps several times on what such a loop gave.
-bool steps_in(const diagnose::TrainingLoop& loop, Ref around);
+bool steps_in(const Program& program, const diagnose::TrainingLoop& loop, Ref around);
 
 // A statement under the guard that only some ranks come to, and none of its kind in the same loop
 // that the others come to.
@@ -25,7 +25,8 @@ bool skips_a_meeting(const Program& program, const diagnose::TrainingLoop& loop,
 
 // try: ... except Exception: continue, above or around the backward pass: the rank that meets the
 // error makes a step less. An iterator that is at its end is so on every rank.
-bool swallows_errors(Ref statement, const diagnose::TrainingLoop& loop, Ref round);
+bool swallows_errors(const Program& program, Ref statement, const diagnose::TrainingLoop& loop,
+                     Ref round);
 
 // sys.exit(0) in the loop over batches: the process ends as if all were well, so that no launcher
 // stops the others. The calls, each with the round that it leaves.

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/raw_loader.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/order.hpp"
@@ -105,9 +106,9 @@ bool has_sampler_of_ranks(const Program& program, Ref loader) {
 
 // The prepare() above the loop in its function that is passed the name, which keeps its value.
 bool leaves_as_it_was(const Program& program, const CallRef& prepare, Ref loader) {
-  if ((!taken_by(prepare) && !is_dropped(prepare)) ||
-      program.enclosing_function(prepare.ref()) != program.enclosing_function(loader) ||
-      !only_runs_before(program, prepare.ref(), loader) ||
+  const bool after = only_runs_before(program, prepare.ref(), loader);
+  loader = diagnose::seen_in(program, loader, program.enclosing_function(prepare.ref()));
+  if (!after || (!taken_by(prepare) && !is_dropped(prepare)) || !loader ||
       !runs_wherever(program, prepare.ref(), loader) || has_sampler_of_ranks(program, loader))
     return false;
   const Ref assignment = taken_by(prepare) ? taken_by(prepare) : prepare.ref();

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/stand_in_loss.hpp"
 
+#include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -41,7 +42,8 @@ bool is_on(const CallRef& backward, Ref name) {
 }
 
 // loss.backward() in the handler, where the attempt has one too, or below it all for both.
-bool is_stepped_on(const TrainingLoop& loop, NodeId attempt, NodeId handler, Ref name) {
+bool is_stepped_on(const Program& program, const TrainingLoop& loop, NodeId attempt, NodeId handler,
+                   Ref name) {
   const auto& tree = name.module->tree();
   bool in_attempt = false;
   bool in_handler = false;
@@ -51,8 +53,9 @@ bool is_stepped_on(const TrainingLoop& loop, NodeId attempt, NodeId handler, Ref
     const NodeId node = backward.call->node;
     in_attempt = in_attempt || (node > attempt && node < handler);
     in_handler = in_handler || (tree.contains(handler, node) && node > name.node);
-    below = below || (node >= tree[attempt].last && tree.contains(loop.batches.node, node) &&
-                      is_set_in_attempt(attempt, handler, name));
+    below =
+        below || (node >= tree[attempt].last && runs_in(program, loop.batches, backward.ref()) &&
+                  is_set_in_attempt(attempt, handler, name));
   }
   return (in_attempt && in_handler) || (below && !in_attempt);
 }
@@ -69,15 +72,17 @@ std::vector<Ref> stand_in_losses(const Program& program, const TrainingLoop& loo
   const diagnose::Module& module = *loop.batches.module;
   const auto& tree = module.tree();
   for (const NodeId node : module.nodes_of(Kind::assignment)) {
-    if (!tree.contains(loop.batches.node, node)) continue;
     const Ref assignment{&module, node};
+    if (!is_leaf(program, assignment.child(Field::right)) ||
+        !runs_in(program, loop.batches, assignment))
+      continue;
     const Ref name = assignment.child(Field::left);
     const NodeId handler = tree.ancestor(node, Kind::except_clause);
     const NodeId attempt =
         handler == kNoNode ? kNoNode : tree.ancestor(handler, Kind::try_statement);
-    if (attempt != kNoNode && tree.contains(loop.batches.node, attempt) &&
-        name.kind() == Kind::identifier && is_leaf(program, assignment.child(Field::right)) &&
-        !is_told_to_others(tree.text(handler)) && is_stepped_on(loop, attempt, handler, name))
+    if (attempt != kNoNode && runs_in(program, loop.batches, assignment.with(attempt)) &&
+        name.kind() == Kind::identifier && !is_told_to_others(tree.text(handler)) &&
+        is_stepped_on(program, loop, attempt, handler, name))
       out.push_back(assignment);
   }
   return out;

@@ -1,4 +1,5 @@
 // Whether a value is the wrapper in every run that uses GPUs.
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/attribute_attempt.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
@@ -14,7 +15,7 @@ namespace {
 // if use_cuda: net = DataParallel(net): no run on a GPU goes without. A count of them, or a flag
 // for distribution, decides more than that.
 bool wraps_wherever_cuda_is(const Program& program, const Wrap& wrap) {
-  const auto guards = program.guards(wrap.call.ref());
+  const auto guards = diagnose::guards_where_made(program, wrap.call);
   return !guards.empty() &&
          std::all_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
            const std::string text = lowered(guard.condition.text());

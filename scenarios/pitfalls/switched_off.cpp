@@ -1,4 +1,5 @@
 // Branches of a switch that is written out in a script: ddp = False, checkpoint_path = None.
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/decided.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/offered_choices.hpp"
@@ -69,11 +70,13 @@ bool never_holds(const Program& program, const diagnose::Guard& guard) {
 }  // namespace
 
 bool is_switched_off(const Program& program, Ref node) {
-  const auto guards = program.guards(node);
-  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
-    return never_holds(program, guard) || is_switched_off_in_object(program, guard) ||
-           is_for_no_choice(program, guard);
-  });
+  // The only call of the node's function may stand in such a branch.
+  for (const Ref place : diagnose::places_of(program, node))
+    for (const diagnose::Guard& guard : program.guards(place))
+      if (never_holds(program, guard) || is_switched_off_in_object(program, guard) ||
+          is_for_no_choice(program, guard))
+        return true;
+  return false;
 }
 
 }  // namespace bench::pitfalls::facts

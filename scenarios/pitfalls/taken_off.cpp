@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/taken_off.hpp"
 
+#include "diagnose/model/made_at.hpp"
+
 namespace bench::pitfalls::facts {
 
 using diagnose::Field;
@@ -23,8 +25,8 @@ Ref assignment_in(Ref statement) {
 
 }  // namespace
 
-bool is_taken_off_at_once(const diagnose::Wrap& wrap) {
-  const Ref call = wrap.call.ref();
+bool is_taken_off_at_once(const Program& program, const diagnose::Wrap& wrap) {
+  const Ref call = diagnose::made_at(program, wrap.call).ref();
   const auto& tree = call.module->tree();
   const Ref assignment = call.with(tree[call.node].parent);
   if (is_module_of(assignment, call.text())) return true;

@@ -7,6 +7,6 @@ namespace bench::pitfalls::facts {
 
 // net = DataParallel(net) and then net = net.module, or DataParallel(net).module: nothing ever runs
 // through the wrapper.
-bool is_taken_off_at_once(const diagnose::Wrap& wrap);
+bool is_taken_off_at_once(const Program& program, const diagnose::Wrap& wrap);
 
 }  // namespace bench::pitfalls::facts

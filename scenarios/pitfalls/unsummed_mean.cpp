@@ -2,6 +2,7 @@
 
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/step_sums.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -26,14 +27,6 @@ bool divides_by_ranks(const Program& program, Ref value) {
   return value.kind() == Kind::binary &&
          value.module->tree()[value.node].op == diagnose::Op::divide &&
          program.is_world_size(value.child(Field::right));
-}
-
-VariableNames metrics_added_in(Ref loop) {
-  const std::vector<Assigned> in_loop = assignments_in(loop);
-  VariableNames sums;
-  for (const Assigned& each : additions_in(loop))
-    if (is_metric(each, in_loop)) sums.insert(each.name);
-  return sums;
 }
 
 // len(data), len(loader.dataset), also by a name of its own.
@@ -67,7 +60,7 @@ bool speaks_of_ranks(std::string_view text) {
 
 UnsummedMean share_of_dataset(const Program& program, Ref loop, const CallRef& sampler) {
   const Ref data = sampler.argument(0, "dataset");
-  const VariableNames sums = metrics_added_in(loop);
+  const VariableNames sums = metrics_added_in(program, loop);
   if (!data || sums.empty()) return {};
   const Ref body = body_around(program, loop);
   const std::vector<Assigned> assigned = assignments_in(body);
@@ -95,7 +88,7 @@ UnsummedMean share_of_dataset(const Program& program, Ref loop, const CallRef& s
 }
 
 UnsummedMean unsummed_mean(const Program& program, Ref loop) {
-  const VariableNames sums = metrics_added_in(loop);
+  const VariableNames sums = metrics_added_in(program, loop);
   if (sums.empty()) return {};
   const std::vector<Assigned> assigned = assignments_in(body_around(program, loop));
   for (const Assigned& each : assigned) {

@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/unwrapped_training.hpp"
 
+#include "diagnose/model/made_at.hpp"
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/frozen.hpp"
 #include "scenarios/pitfalls/order.hpp"
@@ -52,6 +54,16 @@ Ref only_value(const Program& program, Ref name) {
   return value;
 }
 
+// The name that the only caller has for a parameter.
+Ref handed_down(const Program& program, Ref name) {
+  if (!facts::is_parameter(program, name)) return name;
+  const auto& sites = program.call_sites(program.enclosing_function(name));
+  const Ref seen = sites.size() == 1 ? diagnose::seen_in(program, name,
+                                                         program.enclosing_function(sites[0].ref()))
+                                     : Ref{};
+  return seen.kind() == Kind::identifier ? seen : name;
+}
+
 // model for accelerator.unwrap_model(model).encode(x), bare.encode(x) and bare(x).
 Ref unwrapped_for(const Program& program, const CallRef& call) {
   Ref object{call.module, call.call->function};
@@ -62,7 +74,7 @@ Ref unwrapped_for(const Program& program, const CallRef& call) {
     if (each.kind() == Kind::attribute && each.child(Field::attribute).text() == "module")
       return each.child(Field::object);
   if (object.kind() == Kind::identifier)
-    object = without_cast(program, only_value(program, object));
+    object = without_cast(program, only_value(program, handed_down(program, object)));
   return unwrapped_by(program, program.as_call(object));
 }
 
@@ -87,6 +99,69 @@ bool is_of_another_variable(const Program& program, const CallRef& call, const C
   });
 }
 
+bool only_looks(const Program& program, const CallRef& call) {
+  constexpr std::string_view kLooks[] = {"unwrap_model", "accumulate", "len",  "print",
+                                         "add_graph",    "hasattr",    "watch"};
+  return unwrapped_by(program, call) ||
+         std::find(std::begin(kLooks), std::end(kLooks), call.call->name) != std::end(kLooks);
+}
+
+bool trains_parameter(const Program& program, FunctionRef function, std::string_view name,
+                      int depth);
+
+// The call runs the model of that name for training, or hands it to something that may do so.
+bool may_train_in(const Program& program, const CallRef& call, std::string_view name, int depth) {
+  constexpr int kDeepest = 3;
+  const Ref function{call.module, call.call->function};
+  if (function.text() == name) return !program.under_no_grad(call.ref());
+  if (only_looks(program, call)) return false;
+  const FunctionRef helper = depth < kDeepest ? program.callee(call) : FunctionRef{};
+  const bool is_seen = helper && helper.function->name != "__init__" && !call.has_splat();
+  if (is_seen)
+    for (const diagnose::Parameter& each : helper.function->parameters) {
+      const Ref argument = facts::argument_for(call, helper, each.name);
+      if (argument.text() == name && trains_parameter(program, helper, each.name, depth + 1))
+        return true;
+    }
+  for (const Ref argument : facts::arguments_of(call))
+    if (!is_seen && argument.text() == name) return true;
+  return false;
+}
+
+// net = model, [model, head]: the function may go on under another name. `return model` does not.
+bool is_kept_under_another_name(FunctionRef function, std::string_view name) {
+  const auto& tree = function.module->tree();
+  const auto body = function.function->body;
+  for (diagnose::NodeId id = body; id < tree[body].last; ++id) {
+    if (tree[id].kind != Kind::identifier || tree.text(id) != name) continue;
+    const auto parent = tree[id].parent;
+    switch (tree[parent].kind) {
+      case Kind::assignment:
+        if (tree[id].field == Field::right) return true;
+        break;
+      case Kind::list:
+      case Kind::tuple:
+      case Kind::pair:
+      case Kind::conditional:
+        if (tree[tree[parent].parent].kind != Kind::return_statement &&
+            tree[parent].field != Field::left)
+          return true;
+        break;
+      default:
+        break;
+    }
+  }
+  return false;
+}
+
+bool trains_parameter(const Program& program, FunctionRef function, std::string_view name,
+                      int depth) {
+  if (is_kept_under_another_name(function, name)) return true;
+  const auto calls = facts::calls_in({function.module, function.function->body});
+  return std::any_of(calls.begin(), calls.end(),
+                     [&](const CallRef& call) { return may_train_in(program, call, name, depth); });
+}
+
 // The prepared model is called for training somewhere, or handed to something that may call it.
 bool may_train_through(const Program& program, const CallRef& prepare, Ref model) {
   for (const diagnose::Module* module : program.modules())
@@ -95,18 +170,7 @@ bool may_train_through(const Program& program, const CallRef& prepare, Ref model
       if ((each.node <= prepare.call->node && module == prepare.module) ||
           is_of_another_variable(program, call, prepare, model.text()))
         continue;
-      const Ref function{module, each.function};
-      if (function.text() == model.text() && !program.under_no_grad(call.ref())) return true;
-      if (unwrapped_by(program, call) || each.name == "unwrap_model" || each.name == "accumulate" ||
-          each.name == "len" || each.name == "print" || each.name == "add_graph" ||
-          each.name == "hasattr" || each.name == "watch")
-        continue;
-      for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
-        if (argument.text() == model.text()) return true;
-      for (auto at = (*module)[each.node].first_child; at != diagnose::kNoNode;
-           at = (*module)[at].next_sibling)
-        if (module->tree().text(at).find("=" + std::string(model.text())) != std::string_view::npos)
-          return true;
+      if (may_train_in(program, call, model.text(), 0)) return true;
     }
   return false;
 }
@@ -131,14 +195,14 @@ Ref kept_beside(const Program& program, const CallRef& call) {
         module.text(def.target) == name.text() || (def.element < 0 && prepare.positional(1)))
       continue;
     const Ref given = prepare.positional(static_cast<std::size_t>(std::max(def.element, 0)));
-    if (given.text() != name.text() || !only_runs_before(program, prepare.ref(), name) ||
-        program.enclosing_function(prepare.ref()) != program.enclosing_function(name) ||
-        !runs_wherever(program, prepare.ref(), name))
+    const Ref seen = diagnose::seen_in(program, name, program.enclosing_function(prepare.ref()));
+    if (!seen || given.text() != seen.text() || !only_runs_before(program, prepare.ref(), name) ||
+        !runs_wherever(program, prepare.ref(), seen))
       continue;
-    const auto& own = module.defs_of(name.text(), false);
+    const auto& own = module.defs_of(seen.text(), false);
     const bool changes = std::any_of(own.begin(), own.end(), [&](std::uint32_t index) {
       const auto target = module.defs()[index].target;
-      return target > prepare.call->node && target < name.node;
+      return target > prepare.call->node && target < seen.node;
     });
     if (!changes && !may_train_through(program, prepare, name.with(def.target)) &&
         has_parameters_in_use(program, name))

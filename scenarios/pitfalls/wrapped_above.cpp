@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/wrapped_above.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -39,7 +40,10 @@ bool makes(const Program& program, Ref value, const Wrap& wrap) {
     return true;
   const CallRef call = program.as_call(value);
   const auto helper = call ? program.callee(call) : diagnose::FunctionRef{};
-  return helper && helper == program.enclosing_function(made);
+  return helper &&
+         (helper == program.enclosing_function(made) ||
+          diagnose::made_at(program, wrap.call).ref() == value ||
+          helper == program.enclosing_function(diagnose::made_at(program, wrap.call).ref()));
 }
 
 // The receiver of model.to(device), model.cuda(), model.train(), which give the model back.
@@ -61,7 +65,7 @@ bool is_wrapped_above(const Program& program, Ref use, Ref object) {
   // The else that does not wrap says nothing here.
   const auto counts = [&](const Def& each) {
     return wrap->call.module != use.module ||
-           !facts::exclusive(use.with(each.target), wrap->call.ref());
+           !never_both(program, use.with(each.target), wrap->call.ref());
   };
   const Def* def = last_value_above(object, counts);
   // model = model.to(device) below the wrapping.
@@ -75,7 +79,7 @@ bool is_wrapped_above(const Program& program, Ref use, Ref object) {
   if (def == nullptr || !makes(program, use.with(def->value), *wrap) ||
       facts::exclusive(use, use.with(def->target)))
     return false;
-  auto around = program.guards(wrap->call.ref());
+  auto around = diagnose::guards_where_made(program, wrap->call);
   for (const Guard& guard : program.guards(use.with(def->target))) around.push_back(guard);
   const auto guards = program.guards(use);
   return std::all_of(guards.begin(), guards.end(), [&](const Guard& guard) {

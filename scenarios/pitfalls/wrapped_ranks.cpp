@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/wrapped_ranks.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
@@ -23,7 +24,7 @@ bool surely_wraps(const Program& program, const Accepts& accepts) {
 // A file that others use may be started as one process, unless it asks a launcher's environment.
 bool is_of_script(const Program& program, const Wrap& wrap) {
   if (program.mentions("LOCAL_RANK")) return true;
-  const auto function = program.enclosing_function(wrap.call.ref());
+  const auto function = program.enclosing_function(diagnose::made_at(program, wrap.call).ref());
   return !function || !is_offered(program, function);
 }
 

@@ -1,5 +1,6 @@
 // The model of a program by itself: where values come from when objects carry them from one file to
 // another, and which conditions test the rank. What rules make of it stands in their pages.
+#include "diagnose/model/made_at.hpp"
 #include "diagnose/model/program.hpp"
 
 #include <gtest/gtest.h>
@@ -401,6 +402,54 @@ TEST(RankTests, AFunctionThatCallsItself) {
   EXPECT_EQ(test_of("def write(n):\n    if n > 0:\n        write(n - 1)\n    mark()\n"
                     "if rank() == 0:\n    write(3)\n"),
             RankTest::main_only);
+}
+
+// --- results that functions hand back
+
+constexpr const char* kWrap =
+    "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+    "def wrap(net, gpu):\n"
+    "    return DDP(net, device_ids=[gpu])\n";
+
+TEST(HandedBack, ACallStandsWhereItsOnlyCallerAsksForIt) {
+  const Files files{{"train", std::string(kWrap) + "def main(model, parallel):\n"
+                                                   "    if parallel:\n"
+                                                   "        ddp = wrap(model, 0)\n"}};
+  const Program& program = files.program();
+  const CallRef call = program.wraps().front().call;
+  const CallRef made = made_at(program, call);
+  EXPECT_EQ(made.ref().text(), "wrap(model, 0)");
+  EXPECT_EQ(program.assigned_name(call.ref()), "ddp");
+  ASSERT_EQ(guards_where_made(program, call).size(), 1U);
+  EXPECT_EQ(guards_where_made(program, call).front().condition.text(), "parallel");
+  const Ref net = call.positional(0);
+  EXPECT_EQ(seen_in(program, net, program.enclosing_function(made.ref())).text(), "model");
+  EXPECT_EQ(seen_above(program, net).text(), "model");
+}
+
+TEST(HandedBack, SeveralCallersOrAnotherResultLeaveACallWhereItIs) {
+  const Files twice{{"train", std::string(kWrap) + "a = wrap(first, 0)\nb = wrap(second, 1)\n"}};
+  const CallRef shared = twice.program().wraps().front().call;
+  EXPECT_EQ(made_at(twice.program(), shared).ref(), shared.ref());
+  EXPECT_EQ(twice.program().assigned_name(shared.ref()), "");
+  EXPECT_EQ(seen_above(twice.program(), shared.positional(0)).text(), "net");
+  const Files below{{"train",
+                     "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+                     "def inner(net):\n"
+                     "    ddp = DDP(net)\n"
+                     "    return ddp.module\n"
+                     "bare = inner(model)\n"}};
+  const CallRef dropped = below.program().wraps().front().call;
+  EXPECT_EQ(made_at(below.program(), dropped).ref(), dropped.ref());
+}
+
+TEST(HandedBack, AParameterThatIsGivenAnotherValueIsNotTheArgument) {
+  const Files files{{"train",
+                     "def step(net):\n"
+                     "    net = copy(net)\n"
+                     "    show(net)\n"
+                     "step(model)\n"}};
+  EXPECT_EQ(seen_above(files.program(), files.shown()).text(), "net");
 }
 
 }  // namespace
