@@ -170,9 +170,10 @@ void tell_one_rank(Ref evaluation, Report& report) {
 
 void tell_plateau(Ref step, const std::string& figure, Report& report) {
   as_in_trial(
-      report.at(step, Confidence::likely,
-                "each rank steps its ReduceLROnPlateau with " + figure +
-                    " of its own batches: the learning rates drift apart, and the weights with them"),
+      report.at(
+          step, Confidence::likely,
+          "each rank steps its ReduceLROnPlateau with " + figure +
+              " of its own batches: the learning rates drift apart, and the weights with them"),
       "plateau")
       .help = "All-reduce the mean loss before scheduler.step.";
 }

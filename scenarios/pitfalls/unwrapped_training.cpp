@@ -96,7 +96,10 @@ bool may_train_through(const Program& program, const CallRef& prepare, Ref model
           is_of_another_variable(program, call, prepare, model.text()))
         continue;
       const Ref function{module, each.function};
-      if (function.text() == model.text() && !program.under_no_grad(call.ref())) return true;
+      const bool is_held = function.kind() == Kind::subscript || program.is_field(each.name);
+      if ((function.text() == model.text() || (is_held && program.leads_to(function, model))) &&
+          !program.under_no_grad(call.ref()))
+        return true;
       if (unwrapped_by(program, call) || each.name == "unwrap_model" || each.name == "accumulate" ||
           each.name == "len" || each.name == "print" || each.name == "add_graph" ||
           each.name == "hasattr" || each.name == "watch")
@@ -120,10 +123,9 @@ bool has_parameters_in_use(const Program& program, Ref model) {
 }
 
 // model(x) below wrapped = accelerator.prepare(model): that line, where the name keeps its value.
-Ref kept_beside(const Program& program, const CallRef& call) {
-  const Ref name{call.module, call.call->function};
+Ref kept_beside(const Program& program, Ref name) {
   if (name.kind() != Kind::identifier) return {};
-  const auto& module = *call.module;
+  const auto& module = *name.module;
   for (const diagnose::Def& def : module.defs()) {
     const CallRef prepare =
         def.kind == diagnose::DefKind::assign ? program.as_call(name.with(def.value)) : CallRef{};
@@ -221,8 +223,12 @@ Ref kept_from_before(const Program& program, const CallRef& call) {
 }
 
 Ref prepared_gone_round(const Program& program, const CallRef& call) {
-  if (const Ref kept = kept_beside(program, call))
-    return is_frozen(program, kept) || is_left_to_no_optimizer(program, kept) ? Ref{} : kept;
+  const Ref function{call.module, call.call->function};
+  std::vector<Ref> names = program.names_behind(function);
+  names.insert(names.begin(), function);
+  for (const Ref name : names)
+    if (const Ref kept = kept_beside(program, name))
+      return is_frozen(program, kept) || is_left_to_no_optimizer(program, kept) ? Ref{} : kept;
   const Ref model = unwrapped_for(program, call);
   if (!model || model.kind() != Kind::identifier) return {};
   const CallRef prepare = is_below_wrapper(call, model) ? preparation_gone_below(program, model)
