@@ -21,7 +21,7 @@ bool has_in_class(const Module& module, std::string_view name) {
 
 }  // namespace
 
-bool is_variable(Ref expression) {
+bool stands_for_object(Ref expression) {
   const Kind kind = expression.kind();
   if (kind == Kind::identifier || kind == Kind::attribute) return true;
   if (kind != Kind::subscript) return false;

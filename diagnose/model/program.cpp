@@ -175,7 +175,7 @@ const std::vector<ForwardCall>& Program::forward_calls() const {
         else if (function.kind() == Kind::attribute && !function.text().starts_with("self.") &&
                  !is_field(call.name))
           continue;
-        if (!is_variable(function)) continue;
+        if (!stands_for_object(function)) continue;
         for (const Wrapper kind : {Wrapper::ddp, Wrapper::data_parallel})
           if (const Wrap* wrap = wrap_of(function, kind)) found.push_back({{module, &call}, wrap});
       }
@@ -187,7 +187,7 @@ const std::vector<ForwardCall>& Program::forward_calls() const {
 // tqdm(loader) for a name it has: bar = tqdm(loader), with tqdm(loader) as bar, it = iter(loader);
 // also endless(loader), a generator of the program.
 Ref Program::items_behind(Ref name) const {
-  if (!is_variable(name)) return {};
+  if (!stands_for_object(name)) return {};
   for (const Source& source : sources(name)) {
     const CallRef call = source.how == Source::How::value ? as_call(source.ref) : CallRef{};
     const Ref first = call ? call.positional(0) : Ref{};

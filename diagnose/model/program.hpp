@@ -58,8 +58,9 @@ struct ClassRef {
   bool operator==(const ClassRef&) const = default;
 };
 
-// model, self.model, parts.model, parts["model"]: what stands for an object that was made elsewhere.
-bool is_variable(Ref expression);
+// model, self.model, parts.model, parts["model"]: the expression may stand for an object that was
+// made elsewhere.
+bool stands_for_object(Ref expression);
 
 // Where a value comes from, after names, attributes, parameters and returns are followed.
 struct Source {

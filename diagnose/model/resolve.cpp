@@ -47,7 +47,7 @@ Ref unwrapped(Ref conditional) {
 void Resolver::follow(Ref at, int element, int depth) {
   if (!at || out.size() >= kMaxSources) return;
   if (depth > kMaxDepth || !seen_.insert({at, element}).second) return;
-  if (element < 0 && depth > 0 && is_variable(at)) names.push_back(at);
+  if (element < 0 && depth > 0 && stands_for_object(at)) names.push_back(at);
   const SyntaxTree& tree = at.module->tree();
   switch (at.kind()) {
     case Kind::identifier:

@@ -70,7 +70,7 @@ bool is_split_by_hand(const Program& program, const CallRef& loader) {
 // buffer.append(rollout) in a loop: the data set is filled by each process with what it made.
 bool is_filled_here(const Program& program, const CallRef& loader) {
   const Ref dataset = loader.argument(0, "dataset");
-  if (!diagnose::is_variable(dataset)) return false;
+  if (!diagnose::stands_for_object(dataset)) return false;
   for (const std::string_view method : {"append", "extend", "add", "push", "put", "store"})
     for (const CallRef& call : program.calls_named(method))
       if (call.module == loader.module && call.receiver().text() == dataset.text() &&

@@ -135,7 +135,7 @@ void check_schedulers_of_epochs(const Program& program, Report& report) {
 Ref horizon_of(const Program& program, const CallRef& scheduler) {
   for (const std::string_view name : {"num_training_steps", "T_max", "total_steps"}) {
     const Ref steps = scheduler.keyword(name);
-    if (!diagnose::is_variable(steps)) continue;
+    if (!diagnose::stands_for_object(steps)) continue;
     for (const diagnose::Source& source : program.sources(steps))
       if (facts::contains(source.ref.text(), "len(")) return {};
     return steps;
@@ -242,7 +242,8 @@ bool is_counted_between(const Program& program, const CallRef& prepare, const Ca
 // The scheduler is made for as many steps as a loader has batches that prepare() is passed above.
 bool counts_prepared_batches(const Program& program, const CallRef& prepare,
                              const CallRef& scheduler, Ref loader) {
-  if (!diagnose::is_variable(loader) || prepare.call->node > scheduler.call->node) return false;
+  if (!diagnose::stands_for_object(loader) || prepare.call->node > scheduler.call->node)
+    return false;
   const std::string length = "len(" + std::string(loader.text()) + ")";
   return facts::contains(scheduler.module->text(scheduler.call->node), length) ||
          (!steps_once(program) && is_counted_between(program, prepare, scheduler, length));

@@ -294,8 +294,11 @@ void check_prepared(const Program& program, Report& report) {
       const bool from_before = !model;
       if (from_before) model = kept_from_before(program, call);
       if (!model || is_judge_in(program, backward, model)) continue;
-      const bool kept = model.node == call.call->function;
-      const bool below = facts::contains(Ref{call.module, call.call->function}.text(), ".module");
+      const Ref function{call.module, call.call->function};
+      const auto names = program.names_behind(function);
+      const bool kept =
+          model == function || std::find(names.begin(), names.end(), model) != names.end();
+      const bool below = facts::contains(function.text(), ".module");
       Finding& finding = report.at(
           node, Confidence::likely,
           std::string(from_before ? "the forward pass goes through an object that keeps the "

@@ -214,7 +214,7 @@ void check_forgotten_samplers(const Program& program, Report& report) {
 bool trains_sharded_model(const Program& program, const TrainingLoop& loop) {
   for (const CallRef& call : facts::calls_in(loop.batches)) {
     const Ref model{call.module, call.call->function};
-    if (!diagnose::is_variable(model)) continue;
+    if (!diagnose::stands_for_object(model)) continue;
     if (is_engine(program, model) || program.comes_from(model, Api::fsdp)) return true;
   }
   return false;

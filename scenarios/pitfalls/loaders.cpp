@@ -243,7 +243,7 @@ Ref given_to_batches(const Program& program, const diagnose::TrainingLoop& loop)
   const auto& sites = program.call_sites(loop.function);
   if (sites.size() != 1 || program.innermost_loop(sites.front().ref()) != loop.epochs) return {};
   const Ref given = facts::argument_for(sites.front(), loop.function, loop.iterable.text());
-  return diagnose::is_variable(given) ? given : Ref{};
+  return diagnose::stands_for_object(given) ? given : Ref{};
 }
 
 }  // namespace

@@ -129,7 +129,7 @@ Preparation preparation_of(const Program& program, Ref object) {
   if (last == nullptr || last->kind != diagnose::DefKind::assign || last->element >= 0) return {};
   const Ref value = object.with(last->value);
   if (const CallRef made = program.as_call(value)) return preparation_in(program, made);
-  if (!diagnose::is_variable(value)) return {};
+  if (!diagnose::stands_for_object(value)) return {};
   return runs_wherever(program, value, object) ? preparation_of_name(program, value)
                                                : Preparation{};
 }
@@ -195,7 +195,7 @@ Preparation preparation_behind(const Program& program, Ref object, Callers calle
   Preparation found;
   for (const CallRef& site : program.call_sites(handed.to)) {
     const Ref argument = facts::argument_for(site, handed.to, handed.as);
-    const bool is_name = diagnose::is_variable(argument);
+    const bool is_name = diagnose::stands_for_object(argument);
     const Preparation there = is_name && argument != object
                                   ? preparation_behind(program, argument, callers, depth + 1)
                                   : Preparation{};
