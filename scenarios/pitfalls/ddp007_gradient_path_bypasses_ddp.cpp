@@ -1,3 +1,4 @@
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/bypass.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
@@ -198,13 +199,7 @@ Ref handed_to_training(const Program& program, const CallRef& call) {
   if (!trains_out_of_sight(program, call)) return {};
   Ref wrapper;
   bool optimizes = false;
-  const Ref arguments = call.ref().child(Field::arguments);
-  const auto& tree = call.module->tree();
-  for (auto at = tree[arguments.node].first_child; at != diagnose::kNoNode;
-       at = tree[at].next_sibling) {
-    const Ref value = tree[at].kind == Kind::keyword_argument
-                          ? arguments.with(tree.child(at, Field::value))
-                          : arguments.with(at);
+  for (const Ref value : facts::arguments_of(call)) {
     if (const Ref above = wrapper_above(program, value))
       wrapper = above;
     else if (program.is_wrapped(value, Wrapper::ddp))

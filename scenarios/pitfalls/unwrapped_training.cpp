@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/unwrapped_training.hpp"
 
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/frozen.hpp"
 #include "scenarios/pitfalls/order.hpp"
@@ -151,16 +152,8 @@ Ref kept_beside(const Program& program, Ref name) {
 
 // The object goes into the call: Flow(model=model), Layers(pipeline.unet.processors).
 bool is_given(const CallRef& made, std::string_view object) {
-  const Ref arguments = made.ref().child(Field::arguments);
-  if (!arguments) return false;
-  const auto& tree = made.module->tree();
-  for (auto at = tree[arguments.node].first_child; at != diagnose::kNoNode;
-       at = tree[at].next_sibling) {
-    Ref value = arguments.with(at);
-    if (value.kind() == Kind::keyword_argument) value = value.child(Field::value);
-    if (value.text() == object) return true;
-  }
-  return false;
+  const auto given = facts::arguments_of(made);
+  return std::any_of(given.begin(), given.end(), [&](Ref value) { return value.text() == object; });
 }
 
 // flow.net = model: the object is given something later.
