@@ -29,6 +29,11 @@ bool stands_for_object(Ref expression) {
   return tree.string_value(tree.child(expression.node, Field::subscript)).has_value();
 }
 
+bool makes_carrier(std::string_view name) {
+  return name == "dict" || name == "OrderedDict" ||
+         std::find(std::begin(kMakers), std::end(kMakers), name) != std::end(kMakers);
+}
+
 // By trainer.net = net,
 // a field of a class, a keyword of SimpleNamespace(...).
 bool Program::is_field(std::string_view name) const {

@@ -62,6 +62,9 @@ struct ClassRef {
 // made elsewhere.
 bool stands_for_object(Ref expression);
 
+// SimpleNamespace, dict: what it makes carries what it is given, and does nothing with it.
+bool makes_carrier(std::string_view name);
+
 // Where a value comes from, after names, attributes, parameters and returns are followed.
 struct Source {
   enum class How : std::uint8_t {

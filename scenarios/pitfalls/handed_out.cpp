@@ -29,7 +29,8 @@ std::vector<CallRef> calls_given(const Program& program,
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& each : module->calls()) {
       const CallRef call{module, &each};
-      if (each.api != diagnose::Api::none || only_looks(call)) continue;
+      if (each.api != diagnose::Api::none || only_looks(call) || diagnose::makes_carrier(each.name))
+        continue;
       for (const Ref value : facts::arguments_of(call)) {
         if (!value || !accepts(value)) continue;
         if (!program.callee(call) && !program.class_of_call(call) &&

@@ -141,7 +141,7 @@ bool is_added_to(const Program& program, const CallRef& loader, Ref dictionary) 
     const CallRef call{&module, &each};
     if (call.receiver().text() == dictionary.text())
       return (each.name == "update" || each.name == "setdefault") &&
-             (facts::contains(call.ref().text(), "sampler") ||
+             (facts::contains(call.ref().text(), "sampler") || call.keyword("sampler") ||
               (call.positional(0) && call.positional(0).kind() != Kind::dictionary &&
                call.positional(0).kind() != Kind::string));
     for (std::size_t i = 0; const Ref given = call.positional(i); ++i)

@@ -103,7 +103,7 @@ bool may_train_through(const Program& program, const CallRef& prepare, Ref model
         return true;
       if (unwrapped_by(program, call) || each.name == "unwrap_model" || each.name == "accumulate" ||
           each.name == "len" || each.name == "print" || each.name == "add_graph" ||
-          each.name == "hasattr" || each.name == "watch")
+          each.name == "hasattr" || each.name == "watch" || diagnose::makes_carrier(each.name))
         continue;
       for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
         if (argument.text() == model.text()) return true;
@@ -118,8 +118,13 @@ bool may_train_through(const Program& program, const CallRef& prepare, Ref model
 // model.parameters() is asked for: an optimizer gets them, or they are clipped.
 bool has_parameters_in_use(const Program& program, Ref model) {
   const auto calls = program.calls_named("parameters");
+  if (calls.empty()) return false;
+  const auto names = program.names_behind(model);
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-    return call.receiver() && call.receiver().text() == model.text();
+    const Ref object = call.receiver();
+    return object && (object.text() == model.text() ||
+                      std::any_of(names.begin(), names.end(),
+                                  [&](Ref name) { return program.same_variable(name, object); }));
   });
 }
 
@@ -223,7 +228,7 @@ Ref prepared_gone_round(const Program& program, const CallRef& call) {
     if (const Ref kept = kept_beside(program, name))
       return is_frozen(program, kept) || is_left_to_no_optimizer(program, kept) ? Ref{} : kept;
   const Ref model = unwrapped_for(program, call);
-  if (!model || model.kind() != Kind::identifier) return {};
+  if (!model || !diagnose::stands_for_object(model)) return {};
   const CallRef prepare = is_below_wrapper(call, model) ? preparation_gone_below(program, model)
                                                         : preparation_of_wrapper(program, model);
   if (!prepare || !is_of_accelerator(prepare) || !has_parameters_in_use(program, model) ||
