@@ -158,7 +158,10 @@ bool keeps_bare_model(const Program& program, const CallRef& call, const Wrap& w
   if (const Ref receiver = call.receiver()) object = receiver;
   if (object.text() == "self" || !wrap.module || program.wrap_of(object) != nullptr) return false;
   const auto sources = program.sources(object);
-  if (sources.size() != 1 || is_given_something(object)) return false;
+  const auto names = program.names_behind(object);
+  if (sources.size() != 1 || is_given_something(object) ||
+      std::any_of(names.begin(), names.end(), is_given_something))
+    return false;
   const CallRef made = program.as_call(sources.front().ref);
   if (!made || sources.front().how != diagnose::Source::How::value || program.callee(made) ||
       made.call->api != diagnose::Api::none || !program.runs_before(made.ref(), wrap.call.ref()) ||
@@ -358,7 +361,9 @@ std::string_view runs_bare(const Program& program, const CallRef& call, bool han
       how =
           "the forward pass goes through an object that was given the model before it was wrapped";
     if (wrap.kind != Wrapper::ddp || !wrap.module ||
-        (!program.same_variable(function, wrap.module) && !is_handed_bare(program, function, wrap)))
+        (!program.same_variable(function, wrap.module) &&
+         (function.kind() == Kind::identifier || !program.leads_to(function, wrap.module)) &&
+         !is_handed_bare(program, function, wrap)))
       continue;
     const std::string_view name = program.assigned_name(wrap.call.ref());
     if (name.empty() || name == wrap.module.text() || program.is_wrapped(function, Wrapper::ddp))
