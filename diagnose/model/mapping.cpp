@@ -7,7 +7,10 @@
 namespace bench::diagnose {
 namespace {
 
-constexpr int kMaxDepth = 8;  // dictionaries within each other
+// Dictionaries within each other, and beside each other in one: each ** costs as much as a level,
+// so that wide and deep ones together stay cheap.
+constexpr int kMaxDepth = 8;
+constexpr std::ptrdiff_t kMostCalls = 500;  // that are looked at for what may change a dictionary
 
 // The only value of the name, or the last one above it in its function, in a block that holds it:
 // each branch of an if may have one of its own.
@@ -100,7 +103,7 @@ NodeId value_in_display(const Module& module, NodeId display, std::string_view k
   for (NodeId at = tree[display].first_child; at != kNoNode; at = tree[at].next_sibling) {
     NodeId value = kNoNode;
     if (tree[at].kind == Kind::dictionary_splat)
-      value = value_in_mapping(module, tree[at].first_child, key, depth + 1);
+      value = value_in_mapping(module, tree[at].first_child, key, ++depth);
     else if (tree[at].kind == Kind::pair && tree.string_value(tree.child(at, Field::key)) == key)
       value = tree.child(at, Field::value);
     if (value != kNoNode) found = value;
@@ -119,7 +122,7 @@ NodeId value_in_dict_call(const Module& module, NodeId call, std::string_view ke
       continue;
     }
     const NodeId base = tree[at].kind == Kind::dictionary_splat ? tree[at].first_child : at;
-    if (from_base == kNoNode) from_base = value_in_mapping(module, base, key, depth + 1);
+    if (from_base == kNoNode) from_base = value_in_mapping(module, base, key, ++depth);
   }
   return from_base;
 }
@@ -148,7 +151,9 @@ bool may_be_changed(const Module& module, NodeId name, NodeId since) {
   const auto& calls = module.calls();
   auto call = std::lower_bound(calls.begin(), calls.end(), since,
                                [](const Call& each, NodeId id) { return each.node < id; });
+  const auto first = call;
   for (; call != calls.end() && call->node < name; ++call) {
+    if (call - first > kMostCalls) return true;
     if (adds_nothing(call->name)) continue;
     if (module[call->function].kind == Kind::attribute &&
         module.text(tree.child(call->function, Field::object)) == text)
@@ -199,8 +204,7 @@ bool add_display(const Module& module, NodeId display, std::vector<Argument>& ou
       if (key) add_item(out, {std::move(*key), tree.child(at, Field::value), at});
     } else {
       const bool is_splat = tree[at].kind == Kind::dictionary_splat;
-      all_seen =
-          add_items(module, is_splat ? tree[at].first_child : at, out, depth + 1) && all_seen;
+      all_seen = add_items(module, is_splat ? tree[at].first_child : at, out, ++depth) && all_seen;
     }
   }
   return all_seen;
