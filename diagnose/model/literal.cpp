@@ -123,6 +123,7 @@ class Evaluator {
       case Kind::conditional:
       case Kind::boolean:
       case Kind::call:
+      case Kind::subscript:
         return evaluate_sources(at, depth);
       default:
         return {};

@@ -1,12 +1,13 @@
 #include "diagnose/model/module.hpp"
 
+#include "diagnose/model/arguments.hpp"
+
 #include <algorithm>
 
 namespace bench::diagnose {
 namespace {
 
 constexpr int kAliasDepth = 6;
-constexpr int kMaxDepth = 8;  // dictionaries and partial calls within each other
 
 const std::vector<std::uint32_t> kNoDefs;
 const std::vector<NodeId> kNoNodes;
@@ -33,43 +34,6 @@ constexpr std::pair<std::string_view, std::string_view> kStarNames[] = {
     {"hvd", "horovod.torch"},
     {"Accelerator", "accelerate.Accelerator"},
 };
-
-// An argument that stands in the call itself.
-NodeId own_positional(const Module& module, NodeId call, std::size_t index) {
-  const SyntaxTree& tree = module.tree();
-  const NodeId list = tree.child(call, Field::arguments);
-  if (list == kNoNode) return kNoNode;
-  if (tree[list].kind != Kind::argument_list) return index == 0 ? list : kNoNode;
-  for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling) {
-    const Kind kind = tree[at].kind;
-    if (kind == Kind::list_splat) return kNoNode;
-    if (kind == Kind::keyword_argument || kind == Kind::dictionary_splat) continue;
-    if (index-- == 0) return at;
-  }
-  return kNoNode;
-}
-
-bool is_partial(const Module& module, NodeId call) {
-  const std::string_view function = module.text(module.tree().child(call, Field::function));
-  if (function != "partial" && function != "functools.partial") return false;
-  return function == "partial" ? module.import_path(function) == "functools.partial"
-                               : module.import_path("functools") == "functools";
-}
-
-// make = partial(f, ...) for a call make(...), when the name has that one meaning.
-NodeId bound_call(const Module& module, NodeId call) {
-  if (module.import_path("partial") != "functools.partial" &&
-      module.import_path("functools") != "functools")
-    return kNoNode;
-  const NodeId function = module.tree().child(call, Field::function);
-  if (function == kNoNode || module[function].kind != Kind::identifier) return kNoNode;
-  const auto& defs = module.defs_of(module.text(function), false);
-  if (defs.size() != 1) return kNoNode;
-  const Def& def = module.defs()[defs.front()];
-  const bool is_call = def.kind == DefKind::assign && def.element < 0 && def.value != kNoNode &&
-                       module[def.value].kind == Kind::call;
-  return is_call && is_partial(module, def.value) ? def.value : kNoNode;
-}
 
 }  // namespace
 
@@ -184,121 +148,6 @@ NodeId Module::scope_of(NodeId node) const {
 NodeId Module::function_of(NodeId node) const {
   const NodeId found = tree_.ancestor(node, Kind::function);
   return found == kNoNode ? 0 : found;
-}
-
-NodeId Module::positional(NodeId call, std::size_t index) const {
-  const NodeId bound = bound_call(*this, call);
-  if (bound == kNoNode) return own_positional(*this, call, index);
-  std::size_t given = 0;  // what partial binds beside the function comes first
-  while (own_positional(*this, bound, given + 1) != kNoNode) ++given;
-  return index < given ? own_positional(*this, bound, index + 1)
-                       : own_positional(*this, call, index - given);
-}
-
-std::size_t Module::positional_count(NodeId call) const {
-  std::size_t count = 0;
-  while (positional(call, count) != kNoNode) ++count;
-  return count;
-}
-
-// The only value of the name, or the last one above it in its function, in a block that holds it:
-// each branch of an if may have one of its own.
-const Def* Module::last_value_above(NodeId name) const {
-  const auto& defs = defs_of(text(name), false);
-  // options = dict(lr=0.1, **options): the name in the value is what it was above.
-  const auto holds = [&](const Def& def) {
-    return def.value != kNoNode && tree_.contains(def.value, name);
-  };
-  if (defs.size() == 1) return holds(defs_[defs.front()]) ? nullptr : &defs_[defs.front()];
-  const Def* last = nullptr;
-  for (const std::uint32_t index : defs)
-    if (const Def& def = defs_[index]; def.target < name && !holds(def) &&
-                                       function_of(def.target) == function_of(name) &&
-                                       (last == nullptr || def.target > last->target))
-      last = &def;
-  if (last == nullptr) return nullptr;
-  NodeId block = last->target;
-  while (block != kNoNode && block != 0 && tree_[block].kind != Kind::block)
-    block = tree_[block].parent;
-  return block != kNoNode && tree_.contains(block, name) && last->element < 0 ? last : nullptr;
-}
-
-// Value of `name` in a dictionary literal, or in dict(...), behind a ** argument.
-NodeId Module::splatted_value(NodeId dictionary, std::string_view name, int depth) const {
-  if (dictionary == kNoNode) return kNoNode;
-  const Kind kind = tree_[dictionary].kind;
-  if (kind == Kind::call && text(tree_.child(dictionary, Field::function)) == "dict")
-    return keyword(dictionary, name, depth + 1);
-  if (kind == Kind::identifier) {
-    // options["name"] = value, above the call in the same function
-    for (const std::string_view quote : {"\"", "'"}) {
-      const std::string item = std::string(text(dictionary)) + "[" + std::string(quote) +
-                               std::string(name) + std::string(quote) + "]";
-      for (const std::uint32_t index : defs_of(item, false))
-        if (const Def& def = defs_[index]; def.kind == DefKind::assign && def.target < dictionary &&
-                                           def.element < 0 &&
-                                           function_of(def.target) == function_of(dictionary))
-          return def.value;
-    }
-    const Def* def = last_value_above(dictionary);
-    if (def == nullptr || def->kind != DefKind::assign) return kNoNode;
-    const NodeId value = def->value;
-    if (value == kNoNode || tree_[value].kind == Kind::identifier) return kNoNode;
-    return splatted_value(value, name, depth + 1);
-  }
-  if (kind != Kind::dictionary) return kNoNode;
-  for (NodeId at = tree_[dictionary].first_child; at != kNoNode; at = tree_[at].next_sibling) {
-    if (tree_[at].kind != Kind::pair) continue;
-    const auto key = tree_.string_value(tree_.child(at, Field::key));
-    if (key && *key == name) return tree_.child(at, Field::value);
-  }
-  return kNoNode;
-}
-
-// options = dict(lr=0.1, **options) in a loop is made of itself.
-NodeId Module::keyword(NodeId call, std::string_view name, int depth) const {
-  if (depth > kMaxDepth) return kNoNode;
-  const NodeId list = tree_.child(call, Field::arguments);
-  if (list == kNoNode) return kNoNode;
-  for (NodeId at = tree_[list].first_child; at != kNoNode; at = tree_[at].next_sibling) {
-    if (tree_[at].kind == Kind::keyword_argument && text(tree_.child(at, Field::name)) == name)
-      return tree_.child(at, Field::value);
-    if (tree_[at].kind == Kind::dictionary_splat) {
-      const NodeId value = splatted_value(tree_[at].first_child, name, depth + 1);
-      if (value != kNoNode) return value;
-    }
-  }
-  // What partial has bound; the partial itself is no call of a partial.
-  const NodeId bound = bound_call(*this, call);
-  return bound == kNoNode || bound == call ? kNoNode : keyword(bound, name, depth + 1);
-}
-
-NodeId Module::argument(NodeId call, std::size_t index, std::string_view name) const {
-  const NodeId by_keyword = keyword(call, name);
-  return by_keyword != kNoNode ? by_keyword : positional(call, index);
-}
-
-namespace {
-
-bool splats(const SyntaxTree& tree, NodeId call) {
-  const NodeId list = tree.child(call, Field::arguments);
-  if (list == kNoNode) return false;
-  for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling)
-    if (tree[at].kind == Kind::dictionary_splat || tree[at].kind == Kind::list_splat) return true;
-  return false;
-}
-
-}  // namespace
-
-bool Module::has_splat(NodeId call) const {
-  NodeId bound = bound_call(*this, call);
-  for (int depth = 0; bound != kNoNode && bound != call && depth < kMaxDepth; ++depth) {
-    if (splats(tree_, bound)) return true;
-    const NodeId inner = bound_call(*this, bound);
-    if (inner == bound) break;
-    bound = inner;
-  }
-  return splats(tree_, call);
 }
 
 }  // namespace bench::diagnose

@@ -46,6 +46,13 @@ struct Call {
   NodeId scope = 0;
 };
 
+// One argument of a call, or one item of a dictionary that goes into it behind **.
+struct Argument {
+  std::string name;  // empty for a positional one
+  NodeId value = kNoNode;
+  NodeId node = kNoNode;  // the whole of it: lr=0.1
+};
+
 struct Parameter {
   std::string_view name;
   NodeId node = kNoNode;
@@ -116,19 +123,21 @@ class Module {
                        [&](NodeId guard) { return tree_.contains(guard, node); });
   }
 
-  // Arguments of a call: positional by index, then by keyword; splatted literal dictionaries count.
+  // Arguments of a call: positional by index, then by keyword; the items of dictionaries behind **
+  // count, where the file shows them (arguments.hpp).
   NodeId positional(NodeId call, std::size_t index) const;
   NodeId keyword(NodeId call, std::string_view name) const { return keyword(call, name, 0); }
   NodeId argument(NodeId call, std::size_t index, std::string_view name) const;
   std::size_t positional_count(NodeId call) const;
+  // All that can be seen of them: keywords too, and the items of dictionaries behind **.
+  std::vector<Argument> arguments(NodeId call) const;
+  // The call is given more than can be seen: *items, **options of a dictionary out of sight.
   bool has_splat(NodeId call) const;
 
  private:
   friend class ModuleBuilder;
   std::string qualified(NodeId expression, int depth) const;
-  const Def* last_value_above(NodeId name) const;
   NodeId keyword(NodeId call, std::string_view name, int depth) const;
-  NodeId splatted_value(NodeId dictionary, std::string_view name, int depth) const;
 
   std::string path_;
   std::string dotted_name_;

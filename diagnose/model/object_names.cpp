@@ -8,7 +8,7 @@ namespace {
 constexpr std::size_t kMaxNames = 8;
 
 void add(std::vector<Ref>& out, Ref value) {
-  if (value.kind() != Kind::identifier && value.kind() != Kind::attribute) return;
+  if (!stands_for_object(value)) return;
   const bool known = std::any_of(out.begin(), out.end(), [&](Ref at) {
     return at.module == value.module && at.text() == value.text();
   });

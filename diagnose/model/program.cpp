@@ -172,9 +172,10 @@ const std::vector<ForwardCall>& Program::forward_calls() const {
         Ref function{module, call.function};
         if (call.name == "forward" && function.kind() == Kind::attribute)
           function = function.child(Field::object);
-        else if (function.kind() == Kind::attribute && !function.text().starts_with("self."))
+        else if (function.kind() == Kind::attribute && !function.text().starts_with("self.") &&
+                 !is_field(call.name))
           continue;
-        if (function.kind() != Kind::identifier && function.kind() != Kind::attribute) continue;
+        if (!stands_for_object(function)) continue;
         for (const Wrapper kind : {Wrapper::ddp, Wrapper::data_parallel})
           if (const Wrap* wrap = wrap_of(function, kind)) found.push_back({{module, &call}, wrap});
       }
@@ -186,7 +187,7 @@ const std::vector<ForwardCall>& Program::forward_calls() const {
 // tqdm(loader) for a name it has: bar = tqdm(loader), with tqdm(loader) as bar, it = iter(loader);
 // also endless(loader), a generator of the program.
 Ref Program::items_behind(Ref name) const {
-  if (name.kind() != Kind::identifier && name.kind() != Kind::attribute) return {};
+  if (!stands_for_object(name)) return {};
   for (const Source& source : sources(name)) {
     const CallRef call = source.how == Source::How::value ? as_call(source.ref) : CallRef{};
     const Ref first = call ? call.positional(0) : Ref{};

@@ -58,6 +58,13 @@ struct ClassRef {
   bool operator==(const ClassRef&) const = default;
 };
 
+// model, self.model, parts.model, parts["model"]: the expression may stand for an object that was
+// made elsewhere.
+bool stands_for_object(Ref expression);
+
+// SimpleNamespace, dict: what it makes carries what it is given, and does nothing with it.
+bool makes_carrier(std::string_view name);
+
 // Where a value comes from, after names, attributes, parameters and returns are followed.
 struct Source {
   enum class How : std::uint8_t {
@@ -164,6 +171,13 @@ class Program {
   std::vector<Source> sources(Ref expression) const;
   // The same, also through model.to(...), .cuda(), torch.compile(...) and their kin.
   std::vector<Source> module_sources(Ref expression) const;
+  // The other names that the object has on that way, in the functions that make it or hand it on:
+  // net after `return net` for model = build(), net in prepare(net) for what that gives back.
+  std::vector<Ref> names_behind(Ref expression) const;
+  // Some object of the program has an attribute of that name that was given to it.
+  bool is_field(std::string_view name) const;
+  // The expression is that variable, or has its name on the way.
+  bool leads_to(Ref expression, Ref variable) const;
   FunctionRef callee(CallRef call) const;
   ClassRef class_of_call(CallRef call) const;  // C for C(...)
   ClassRef class_of(Ref expression) const;     // class of the object the expression gives

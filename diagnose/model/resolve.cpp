@@ -47,6 +47,7 @@ Ref unwrapped(Ref conditional) {
 void Resolver::follow(Ref at, int element, int depth) {
   if (!at || out.size() >= kMaxSources) return;
   if (depth > kMaxDepth || !seen_.insert({at, element}).second) return;
+  if (element < 0 && depth > 0 && stands_for_object(at)) names.push_back(at);
   const SyntaxTree& tree = at.module->tree();
   switch (at.kind()) {
     case Kind::identifier:
@@ -316,6 +317,15 @@ std::vector<Source> Program::resolve(Ref expression, bool through_module) const 
   resolver.follow(expression);
   --resolving_;
   return resolved_[{expression, through_module}] = std::move(resolver.out);
+}
+
+std::vector<Ref> Program::names_behind(Ref expression) const {
+  if (!expression || resolving_ >= kNesting) return {};
+  ++resolving_;
+  Resolver resolver(*this, true);
+  resolver.follow(expression);
+  --resolving_;
+  return std::move(resolver.names);
 }
 
 std::vector<Source> Program::sources(Ref expression) const { return resolve(expression, false); }

@@ -105,7 +105,7 @@ void Resolver::follow_attribute(Ref at, int element, int depth) {
   const ClassRef owner = object.text() == "self" ? program_.enclosing_class(at) : ClassRef{};
   if (owner) {
     follow_class_attribute(owner, name, at, element, depth);
-  } else if (object.kind() == Kind::identifier || object.kind() == Kind::attribute) {
+  } else if (stands_for_object(object)) {
     follow_namespace(object, name, at, element, depth);
   } else if (object.kind() == Kind::call) {  // make_parts().loader
     if (const ClassRef made = program_.class_of(object))

@@ -64,7 +64,7 @@ void Resolver::follow_round(Ref iterable, Path path, int depth) {
   }
   if (iterable.kind() == Kind::list || iterable.kind() == Kind::tuple)
     return follow_picked(iterable, path, depth);
-  if (iterable.kind() != Kind::identifier && iterable.kind() != Kind::attribute) return;
+  if (!stands_for_object(iterable)) return;
   for (const Source& source : program_.sources(iterable))
     if (source.how == Source::How::value && source.ref != iterable)
       follow_picked(source.ref, path, depth);

@@ -23,6 +23,7 @@ class Resolver {
   void follow(Ref at, int element = -1, int depth = 0);
 
   std::vector<Source> out;
+  std::vector<Ref> names;  // that stand for the whole value on the way, nearest first
 
  private:
   static constexpr int kMaxDepth = 14;

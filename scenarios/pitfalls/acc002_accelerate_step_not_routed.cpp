@@ -29,8 +29,12 @@ bool is_in_use(const Program& program, Ref node, const CallRef& made, int depth 
   if (!maker || program.assigned_name(made.ref()).find('.') != std::string_view::npos) return true;
   if (node.module == maker.module && node.module->tree().contains(maker.function->node, node.node))
     return true;
+  if (depth > kCalls) return false;
+  // model, loader = build(): what the maker gives back is used where it is called.
+  for (const CallRef& site : program.call_sites(maker))
+    if (!maker.function->returns.empty() && is_in_use(program, node, site, depth + 1)) return true;
   const auto function = program.enclosing_function(node);
-  if (!function || depth > kCalls) return false;
+  if (!function) return false;
   for (const CallRef& site : program.call_sites(function))
     if (is_in_use(program, site.ref(), made, depth + 1)) return true;
   return false;
@@ -67,7 +71,7 @@ bool is_split_by_hand(const Program& program, const CallRef& loader) {
 // buffer.append(rollout) in a loop: the data set is filled by each process with what it made.
 bool is_filled_here(const Program& program, const CallRef& loader) {
   const Ref dataset = loader.argument(0, "dataset");
-  if (dataset.kind() != Kind::identifier && dataset.kind() != Kind::attribute) return false;
+  if (!diagnose::stands_for_object(dataset)) return false;
   for (const std::string_view method : {"append", "extend", "add", "push", "put", "store"})
     for (const CallRef& call : program.calls_named(method))
       if (call.module == loader.module && call.receiver().text() == dataset.text() &&
@@ -235,7 +239,11 @@ void check_accumulation(const Program& program, const CallRef& made, Report& rep
   for (const char* word : {"no_sync", "_do_sync", "set_sync_gradients", ".sync_gradients ="})
     if (program.mentions(word)) return;  // DeepSpeed's engine counts the steps itself
   const diagnose::Value steps = program.evaluate(given);
-  const bool is_command = is_parameter_of_command(program, given);
+  const auto names = program.names_behind(given);
+  const bool is_command = is_parameter_of_command(program, given) ||
+                          std::any_of(names.begin(), names.end(), [&](Ref name) {
+                            return is_parameter_of_command(program, name);
+                          });
   const bool known = steps.is_integer() && !is_command;
   // A number that comes from elsewhere is meant to be set.
   const bool open = !known && !program.training_loops().empty() &&

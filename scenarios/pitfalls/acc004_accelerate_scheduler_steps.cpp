@@ -150,7 +150,7 @@ void check_schedulers_of_epochs(const Program& program, Report& report) {
 Ref horizon_of(const Program& program, const CallRef& scheduler) {
   for (const std::string_view name : {"num_training_steps", "T_max", "total_steps"}) {
     const Ref steps = scheduler.keyword(name);
-    if (!steps || (steps.kind() != Kind::identifier && steps.kind() != Kind::attribute)) continue;
+    if (!diagnose::stands_for_object(steps)) continue;
     for (const diagnose::Source& source : program.sources(steps))
       if (facts::contains(source.ref.text(), "len(")) return {};
     return steps;
@@ -258,8 +258,7 @@ bool is_counted_between(const Program& program, const CallRef& prepare, const Ca
 bool counts_prepared_batches(const Program& program, const CallRef& prepare,
                              const CallRef& scheduler, Ref loader) {
   const CallRef made = diagnose::made_at(program, scheduler);
-  if ((loader.kind() != Kind::identifier && loader.kind() != Kind::attribute) ||
-      prepare.call->node > made.call->node)
+  if (!diagnose::stands_for_object(loader) || prepare.call->node > made.call->node)
     return false;
   const std::string length = "len(" + std::string(loader.text()) + ")";
   return facts::contains(scheduler.module->text(scheduler.call->node), length) ||

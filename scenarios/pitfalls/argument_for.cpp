@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/argument_for.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls::facts {
 
 Ref argument_for(const CallRef& site, diagnose::FunctionRef function, std::string_view parameter) {
@@ -21,6 +23,11 @@ std::vector<Ref> arguments_of(const CallRef& call) {
     out.push_back(argument.kind() == diagnose::Kind::keyword_argument
                       ? argument.child(diagnose::Field::value)
                       : argument);
+  }
+  // What **options gives, as far as it can be seen.
+  for (const diagnose::Argument& given : call.module->arguments(call.call->node)) {
+    const Ref value = call.ref().with(given.value);
+    if (std::find(out.begin(), out.end(), value) == out.end()) out.push_back(value);
   }
   return out;
 }

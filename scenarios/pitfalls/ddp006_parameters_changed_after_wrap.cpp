@@ -316,8 +316,8 @@ std::vector<ParameterChange> changed_parameters(const Program& program) {
     for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
       const Def& def = module->defs()[index];
       if (def.value != kNoNode && !is_switch(program, def, *module))
-        out.push_back({{module, module->tree().child(def.target, Field::object)},
-                       {module, def.value}});
+        out.push_back(
+            {{module, module->tree().child(def.target, Field::object)}, {module, def.value}});
     }
   for (const CallRef& call : program.calls_named("requires_grad_"))
     if (const Ref flag = call.argument(0, "requires_grad");

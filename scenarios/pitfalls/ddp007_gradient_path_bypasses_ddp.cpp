@@ -1,3 +1,4 @@
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/bypass.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
@@ -157,7 +158,10 @@ bool keeps_bare_model(const Program& program, const CallRef& call, const Wrap& w
   if (const Ref receiver = call.receiver()) object = receiver;
   if (object.text() == "self" || !wrap.module || program.wrap_of(object) != nullptr) return false;
   const auto sources = program.sources(object);
-  if (sources.size() != 1 || is_given_something(object)) return false;
+  const auto names = program.names_behind(object);
+  if (sources.size() != 1 || is_given_something(object) ||
+      std::any_of(names.begin(), names.end(), is_given_something))
+    return false;
   const CallRef made = program.as_call(sources.front().ref);
   if (!made || sources.front().how != diagnose::Source::How::value || program.callee(made) ||
       made.call->api != diagnose::Api::none || !program.runs_before(made.ref(), wrap.call.ref()) ||
@@ -198,13 +202,7 @@ Ref handed_to_training(const Program& program, const CallRef& call) {
   if (!trains_out_of_sight(program, call)) return {};
   Ref wrapper;
   bool optimizes = false;
-  const Ref arguments = call.ref().child(Field::arguments);
-  const auto& tree = call.module->tree();
-  for (auto at = tree[arguments.node].first_child; at != diagnose::kNoNode;
-       at = tree[at].next_sibling) {
-    const Ref value = tree[at].kind == Kind::keyword_argument
-                          ? arguments.with(tree.child(at, Field::value))
-                          : arguments.with(at);
+  for (const Ref value : facts::arguments_of(call)) {
     if (const Ref above = wrapper_above(program, value))
       wrapper = above;
     else if (program.is_wrapped(value, Wrapper::ddp))
@@ -294,8 +292,11 @@ void check_prepared(const Program& program, Report& report) {
       const bool from_before = !model;
       if (from_before) model = kept_from_before(program, call);
       if (!model || is_judge_in(program, backward, model)) continue;
-      const bool kept = model.node == call.call->function;
-      const bool below = facts::contains(Ref{call.module, call.call->function}.text(), ".module");
+      const Ref function{call.module, call.call->function};
+      const auto names = program.names_behind(function);
+      const bool kept =
+          model == function || std::find(names.begin(), names.end(), model) != names.end();
+      const bool below = facts::contains(function.text(), ".module");
       Finding& finding = report.at(
           node, Confidence::likely,
           std::string(from_before ? "the forward pass goes through an object that keeps the "
@@ -360,7 +361,9 @@ std::string_view runs_bare(const Program& program, const CallRef& call, bool han
       how =
           "the forward pass goes through an object that was given the model before it was wrapped";
     if (wrap.kind != Wrapper::ddp || !wrap.module ||
-        (!program.same_variable(function, wrap.module) && !is_handed_bare(program, function, wrap)))
+        (!program.same_variable(function, wrap.module) &&
+         (function.kind() == Kind::identifier || !program.leads_to(function, wrap.module)) &&
+         !is_handed_bare(program, function, wrap)))
       continue;
     const std::string_view name = program.assigned_name(wrap.call.ref());
     if (name.empty() || name == wrap.module.text() || program.is_wrapped(function, Wrapper::ddp))

@@ -32,11 +32,10 @@ bool shards_elsewhere(const Program& program) {
 }
 
 // device=device, download=rank == 0: what a rank says of itself, and no share of the samples.
-bool shares_nothing(std::string_view argument) {
-  static constexpr std::string_view kNames[] = {
-      "device=", "download=", "force_download=", "verbose=", "progress=", "disable_tqdm="};
-  return std::any_of(std::begin(kNames), std::end(kNames),
-                     [&](std::string_view name) { return argument.starts_with(name); });
+bool shares_nothing(std::string_view name) {
+  static constexpr std::string_view kNames[] = {"device",  "download", "force_download",
+                                                "verbose", "progress", "disable_tqdm"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
 // The rank is in another argument of the data set than those: Dataset(files, part=rank).
@@ -45,15 +44,13 @@ bool made_from_rank(const Program& program, Ref dataset) {
   for (const diagnose::Source& source : program.sources(dataset)) {
     const CallRef made = program.as_call(source.ref);
     if (!made || source.how != diagnose::Source::How::value) return true;
-    const auto& tree = made.module->tree();
-    const auto list = tree.child(made.call->node, diagnose::Field::arguments);
     bool tells = false;
-    for (auto at = tree[list].first_child; at != diagnose::kNoNode; at = tree[at].next_sibling)
-      if (shares_nothing(tree.text(at)))
+    for (const diagnose::Argument& given : made.module->arguments(made.call->node))
+      if (shares_nothing(given.name))
         tells = true;
-      else if (program.comes_from_rank({made.module, at}))
+      else if (program.comes_from_rank({made.module, given.value}))
         return true;
-    if (!tells) return true;
+    if (!tells || made.has_splat()) return true;
   }
   return false;
 }
@@ -216,8 +213,7 @@ void check_forgotten_samplers(const Program& program, Report& report) {
 bool trains_sharded_model(const Program& program, const TrainingLoop& loop) {
   return program.subtree_calls(loop.batches, [&](const CallRef& call) {
     const Ref model{call.module, call.call->function};
-    return (model.kind() == diagnose::Kind::identifier ||
-            model.kind() == diagnose::Kind::attribute) &&
+    return diagnose::stands_for_object(model) &&
            (is_engine(program, model) || program.comes_from(model, Api::fsdp));
   });
 }

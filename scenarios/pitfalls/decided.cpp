@@ -161,7 +161,7 @@ std::optional<bool> decided(const Program& program, Ref condition, const ValueOf
 std::optional<bool> decided(const Program& program, Ref condition, std::string_view name,
                             const Value& value) {
   return decided(program, condition, [&](Ref part) {
-    const bool is_name = part.kind() == Kind::identifier || part.kind() == Kind::attribute;
+    const bool is_name = diagnose::stands_for_object(part);
     const bool named = is_name && part.text() == name;
     return named ? std::optional(value) : std::nullopt;
   });

@@ -55,7 +55,7 @@ bool may_be_module(const Program& program, Ref object, ClassRef owner) {
   if (program.is_wrapped(object, Wrapper::data_parallel)) return true;
   if (const ClassRef known = program.class_of(object))
     return known == owner || program.base_of(known) == owner;
-  if (object.kind() != Kind::identifier && object.kind() != Kind::attribute) return false;
+  if (!diagnose::stands_for_object(object)) return false;
   const auto sources = program.sources(object);
   if (std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
         return source.how == diagnose::Source::How::loop_item &&

@@ -40,7 +40,7 @@ Ref handed_down(const Program& program, Ref parameter) {
 bool is_fixed_option(const Program& program, Ref epoch) {
   const CallRef read = program.as_call(epoch);
   const bool is_read = read && (read.call->name == "getattr" || read.call->name == "get");
-  if (!is_read && epoch.kind() != Kind::attribute && epoch.kind() != Kind::identifier) return false;
+  if (!is_read && !diagnose::stands_for_object(epoch)) return false;
   const std::string name = facts::lowered(epoch.text());
   if (!facts::contains(name, "seed") && !name.ends_with(".start_epoch")) return false;
   const Ref member = epoch.child(Field::attribute);

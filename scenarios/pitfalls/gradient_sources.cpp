@@ -58,7 +58,7 @@ bool is_among(const std::string_view (&list)[kCount], std::string_view name) {
 }
 
 bool is_model(const Program& program, Ref object) {
-  if (object.kind() != Kind::identifier && object.kind() != Kind::attribute) return false;
+  if (!diagnose::stands_for_object(object)) return false;
   if (program.wrap_of(object) != nullptr) return true;
   if (program.derives_from(program.class_of(object), Api::module_class)) return true;
   const std::string text = lowered(object.text());

@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/handed_out.hpp"
 
+#include "scenarios/pitfalls/argument_for.hpp"
+
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -27,14 +29,9 @@ std::vector<CallRef> calls_given(const Program& program,
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& each : module->calls()) {
       const CallRef call{module, &each};
-      if (each.api != diagnose::Api::none || only_looks(call)) continue;
-      const Ref arguments = call.ref().child(Field::arguments);
-      if (!arguments) continue;
-      const auto& tree = module->tree();
-      for (auto at = tree[arguments.node].first_child; at != diagnose::kNoNode;
-           at = tree[at].next_sibling) {
-        Ref value = arguments.with(at);
-        if (value.kind() == Kind::keyword_argument) value = value.child(Field::value);
+      if (each.api != diagnose::Api::none || only_looks(call) || diagnose::makes_carrier(each.name))
+        continue;
+      for (const Ref value : facts::arguments_of(call)) {
         if (!value || !accepts(value)) continue;
         if (!program.callee(call) && !program.class_of_call(call) &&
             !module->qualified(each.function).starts_with("torch."))

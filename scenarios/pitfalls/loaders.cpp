@@ -141,7 +141,7 @@ bool is_added_to(const Program& program, const CallRef& loader, Ref dictionary) 
     const CallRef call{&module, &each};
     if (call.receiver().text() == dictionary.text())
       return (each.name == "update" || each.name == "setdefault") &&
-             (facts::contains(call.ref().text(), "sampler") ||
+             (facts::contains(call.ref().text(), "sampler") || call.keyword("sampler") ||
               (call.positional(0) && call.positional(0).kind() != Kind::dictionary &&
                call.positional(0).kind() != Kind::string));
     for (std::size_t i = 0; const Ref given = call.positional(i); ++i)
@@ -243,7 +243,7 @@ Ref given_to_batches(const Program& program, const diagnose::TrainingLoop& loop)
   const auto& sites = program.call_sites(loop.function);
   if (sites.size() != 1 || program.innermost_loop(sites.front().ref()) != loop.epochs) return {};
   const Ref given = facts::argument_for(sites.front(), loop.function, loop.iterable.text());
-  return given.kind() == Kind::identifier || given.kind() == Kind::attribute ? given : Ref{};
+  return diagnose::stands_for_object(given) ? given : Ref{};
 }
 
 }  // namespace

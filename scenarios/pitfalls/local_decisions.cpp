@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/local_decisions.hpp"
 
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/words.hpp"
@@ -163,15 +164,10 @@ bool may_be_agreed(const Program& program, std::string_view name, Ref condition,
         is_builtin_of_numbers(call.call->name) || call.call->name == "print" ||
         call.call->name == "str" || call.call->name == "format" || call.call->name == "save")
       return false;
-    const Ref arguments = call.ref().child(Field::arguments);
-    const auto& tree = call.module->tree();
-    for (NodeId at = arguments ? tree[arguments.node].first_child : kNoNode; at != kNoNode;
-         at = tree[at].next_sibling) {
-      Ref value = arguments.with(at);
-      if (value.kind() == Kind::keyword_argument) value = value.child(Field::value);
-      if (value.text() == name && !is_under_main_rank(program, call.ref(), round)) return true;
-    }
-    return false;
+    const auto given = facts::arguments_of(call);
+    return std::any_of(given.begin(), given.end(), [&](Ref value) {
+      return value.text() == name && !is_under_main_rank(program, call.ref(), round);
+    });
   });
 }
 

@@ -12,9 +12,7 @@ using diagnose::Source;
 
 namespace {
 
-bool may_be_object(Ref value) {
-  return value.kind() == Kind::identifier || value.kind() == Kind::attribute;
-}
+bool may_be_object(Ref value) { return diagnose::stands_for_object(value); }
 
 // The values of {"encoder": encoder} and dict(encoder=encoder).
 void add_values(const Program& program, Ref made, std::vector<Ref>& out) {

@@ -107,14 +107,36 @@ Preparation preparation_in(const Program& program, const CallRef& made, int dept
              : Preparation{};
 }
 
+// The name stands in a function that calls the one that holds the object.
+bool is_of_caller(const Program& program, Ref name, Ref object) {
+  const auto callee = program.enclosing_function(object);
+  if (!callee) return false;
+  const auto& sites = program.call_sites(callee);
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return program.enclosing_function(site.ref()) == program.enclosing_function(name);
+  });
+}
+
+// model, loader = build(): of the names that the object has where it is made.
+Preparation preparation_in_maker(const Program& program, Ref object) {
+  const auto here = program.enclosing_function(object);
+  for (const Ref name : program.names_behind(object)) {
+    const auto there = program.enclosing_function(name);
+    if (!there || there == here || is_of_caller(program, name, object)) continue;
+    if (const Preparation found = preparation_of_name(program, name); found.prepare) return found;
+  }
+  return {};
+}
+
 // The same, also below trainer.model = model, which hands it on under another name.
 Preparation preparation_of(const Program& program, Ref object) {
   if (const Preparation found = preparation_of_name(program, object); found.prepare) return found;
+  if (const Preparation made = preparation_in_maker(program, object); made.prepare) return made;
   const diagnose::Def* last = last_value_above(object);
   if (last == nullptr || last->kind != diagnose::DefKind::assign || last->element >= 0) return {};
   const Ref value = object.with(last->value);
   if (const CallRef made = program.as_call(value)) return preparation_in(program, made);
-  if (value.kind() != Kind::identifier && value.kind() != Kind::attribute) return {};
+  if (!diagnose::stands_for_object(value)) return {};
   return runs_wherever(program, value, object) ? preparation_of_name(program, value)
                                                : Preparation{};
 }
@@ -180,7 +202,7 @@ Preparation preparation_behind(const Program& program, Ref object, Callers calle
   Preparation found;
   for (const CallRef& site : program.call_sites(handed.to)) {
     const Ref argument = facts::argument_for(site, handed.to, handed.as);
-    const bool is_name = argument.kind() == Kind::identifier || argument.kind() == Kind::attribute;
+    const bool is_name = diagnose::stands_for_object(argument);
     const Preparation there = is_name && argument != object
                                   ? preparation_behind(program, argument, callers, depth + 1)
                                   : Preparation{};

@@ -60,11 +60,13 @@ bool is_same_value(const std::vector<Source>& some, const std::vector<Source>& o
 // Some prepare() may be passed the loader: under that name, as that value, or out of sight.
 bool may_be_prepared(const Program& program, Ref loader) {
   const auto values = program.sources(loader);
+  const auto names = program.names_behind(loader);
   for (const char* method : {"prepare", "prepare_data_loader"})
     for (const CallRef& prepare : program.calls_named(method)) {
       if (prepare.has_splat()) return true;
       for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
         if (argument.kind() != Kind::identifier || argument.text() == loader.text() ||
+            std::find(names.begin(), names.end(), argument) != names.end() ||
             is_same_value(program.sources(argument), values))
           return true;
     }
@@ -128,10 +130,14 @@ bool leaves_as_it_was(const Program& program, const CallRef& prepare, Ref loader
 RawLoader raw_loader_of(const Program& program, const diagnose::TrainingLoop& loop) {
   const Ref loader = program.strip_iterable(loop.iterable);
   if (!loader) return {};
+  // The loader's own name here, and those that it has where it is made.
+  std::vector<Ref> names = program.names_behind(loader);
+  names.insert(names.begin(), loader);
   for (const CallRef& prepare : program.calls_named("prepare")) {
     if (!is_of_accelerator(prepare) || prepare.has_splat()) continue;
-    if (loader.kind() == Kind::identifier && leaves_as_it_was(program, prepare, loader))
-      return {prepare, {}};
+    for (const Ref name : names)
+      if (name.kind() == Kind::identifier && leaves_as_it_was(program, prepare, name))
+        return {prepare, {}};
     const Ref unknown = passed_without_value(prepare);
     if (unknown && !may_be_prepared(program, loader)) return {prepare, unknown};
   }

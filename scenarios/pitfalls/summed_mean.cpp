@@ -94,7 +94,7 @@ SummedMean summed_mean(const Program& program, Ref loop) {
           program.innermost_loop(call.ref()) != program.innermost_loop(loop))
         continue;
       const Ref given = call.positional(0);
-      if (given.kind() != Kind::identifier && given.kind() != Kind::attribute) continue;
+      if (!diagnose::stands_for_object(given)) continue;
       const std::string name(given.text());
       if (!meet(behind({name}, assigned), sums)) continue;
       // total /= world_size, or one rank of several adds: made up for by hand.

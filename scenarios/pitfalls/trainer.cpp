@@ -34,45 +34,32 @@ void add_pairs(const Program& program, Ref dictionary, Use& use) {
 
 bool is_for_one_version(const Program& program, Ref node);
 
-// options["strategy"] = "dp" above **options, in the function that makes the Trainer.
-void add_items(const Program& program, Ref dictionary, Use& use) {
-  const Module& module = *dictionary.module;
-  if (dictionary.kind() != Kind::identifier) return;
-  for (const std::uint32_t index : module.item_defs_of(dictionary.text())) {
-    const auto& def = module.defs()[index];
-    const auto key = module.tree().string_value(module.tree().child(def.target, Field::subscript));
-    if (!key || def.kind != diagnose::DefKind::assign || def.value == kNoNode || def.element >= 0 ||
-        def.target > dictionary.node ||
-        module.function_of(def.target) != module.function_of(dictionary.node) ||
-        is_for_one_version(program, dictionary.with(def.target)))
-      continue;
-    const Ref value{&module, def.value};
-    use.arguments.push_back({*key, program.evaluate(value), value, nullptr});
-  }
+// What **options gives that only the model of the whole program sees: a dictionary of another file,
+// one of several that reach the call.
+void add_splatted(const Program& program, Ref options, Use& use) {
+  bool seen = false;
+  for (const Source& source : program.sources(options))
+    if (source.ref.kind() == Kind::dictionary) {
+      add_pairs(program, source.ref, use);
+      seen = true;
+    }
+  use.has_more = use.has_more || !seen;
 }
 
 Use use_of(const Program& program, const CallRef& call) {
   Use use;
   use.call = call;
+  for (const diagnose::Argument& given : call.module->arguments(call.call->node)) {
+    const Ref value{call.module, given.value};
+    if (!given.name.empty() && !is_for_one_version(program, value))
+      use.arguments.push_back({given.name, program.evaluate(value), value, nullptr});
+  }
+  if (!call.has_splat()) return use;
   const auto& tree = call.module->tree();
   const NodeId list = tree.child(call.call->node, Field::arguments);
-  if (list == kNoNode) return use;
-  for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling) {
-    if (tree[at].kind == Kind::keyword_argument) {
-      const Ref value{call.module, tree.child(at, Field::value)};
-      use.arguments.push_back({std::string(tree.text(tree.child(at, Field::name))),
-                               program.evaluate(value), value, nullptr});
-    } else if (tree[at].kind == Kind::dictionary_splat) {
-      add_items(program, {call.module, tree[at].first_child}, use);
-      bool seen = false;
-      for (const Source& source : program.sources({call.module, tree[at].first_child}))
-        if (source.ref.kind() == Kind::dictionary) {
-          add_pairs(program, source.ref, use);
-          seen = true;
-        }
-      use.has_more = use.has_more || !seen;
-    }
-  }
+  for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::dictionary_splat)
+      add_splatted(program, {call.module, tree[at].first_child}, use);
   return use;
 }
 
@@ -232,8 +219,12 @@ bool becomes_valid(const Use& use) {
 void fix(const Use& use, const Argument& argument, const std::string& text,
          const std::string& title, Finding& finding) {
   if (!argument.node || finding.severity == Severity::info || !becomes_valid(use)) return;
-  const Ref parent = argument.node.with((*argument.node.module)[argument.node.node].parent);
-  if (parent.kind() == Kind::keyword_argument) replace(parent, text, title, finding);
+  const auto& tree = argument.node.module->tree();
+  const Ref parent = argument.node.with(tree[argument.node.node].parent);
+  // Not in dict(gpus=2), which other calls may take as well.
+  if (parent.kind() == Kind::keyword_argument && use.call &&
+      tree[tree[parent.node].parent].parent == use.call.call->node)
+    replace(parent, text, title, finding);
 }
 
 bool is_one(const Argument* count) {

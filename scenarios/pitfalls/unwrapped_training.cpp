@@ -170,7 +170,12 @@ bool may_train_through(const Program& program, const CallRef& prepare, Ref model
       if ((each.node <= prepare.call->node && module == prepare.module) ||
           is_of_another_variable(program, call, prepare, model.text()))
         continue;
-      if (may_train_in(program, call, model.text(), 0)) return true;
+      const Ref function{module, each.function};
+      const bool is_held = function.kind() == Kind::subscript || program.is_field(each.name);
+      if (is_held && program.leads_to(function, model) && !program.under_no_grad(call.ref()))
+        return true;
+      if (!diagnose::makes_carrier(each.name) && may_train_in(program, call, model.text(), 0))
+        return true;
     }
   return false;
 }
@@ -178,16 +183,20 @@ bool may_train_through(const Program& program, const CallRef& prepare, Ref model
 // model.parameters() is asked for: an optimizer gets them, or they are clipped.
 bool has_parameters_in_use(const Program& program, Ref model) {
   const auto calls = program.calls_named("parameters");
+  if (calls.empty()) return false;
+  const auto names = program.names_behind(model);
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-    return call.receiver() && call.receiver().text() == model.text();
+    const Ref object = call.receiver();
+    return object && (object.text() == model.text() ||
+                      std::any_of(names.begin(), names.end(),
+                                  [&](Ref name) { return program.same_variable(name, object); }));
   });
 }
 
 // model(x) below wrapped = accelerator.prepare(model): that line, where the name keeps its value.
-Ref kept_beside(const Program& program, const CallRef& call) {
-  const Ref name{call.module, call.call->function};
+Ref kept_beside(const Program& program, Ref name) {
   if (name.kind() != Kind::identifier) return {};
-  const auto& module = *call.module;
+  const auto& module = *name.module;
   for (const diagnose::Def& def : module.defs()) {
     const CallRef prepare =
         def.kind == diagnose::DefKind::assign ? program.as_call(name.with(def.value)) : CallRef{};
@@ -213,16 +222,8 @@ Ref kept_beside(const Program& program, const CallRef& call) {
 
 // The object goes into the call: Flow(model=model), Layers(pipeline.unet.processors).
 bool is_given(const CallRef& made, std::string_view object) {
-  const Ref arguments = made.ref().child(Field::arguments);
-  if (!arguments) return false;
-  const auto& tree = made.module->tree();
-  for (auto at = tree[arguments.node].first_child; at != diagnose::kNoNode;
-       at = tree[at].next_sibling) {
-    Ref value = arguments.with(at);
-    if (value.kind() == Kind::keyword_argument) value = value.child(Field::value);
-    if (value.text() == object) return true;
-  }
-  return false;
+  const auto given = facts::arguments_of(made);
+  return std::any_of(given.begin(), given.end(), [&](Ref value) { return value.text() == object; });
 }
 
 // flow.net = model: the object is given something later.
@@ -285,10 +286,14 @@ Ref kept_from_before(const Program& program, const CallRef& call) {
 }
 
 Ref prepared_gone_round(const Program& program, const CallRef& call) {
-  if (const Ref kept = kept_beside(program, call))
-    return is_frozen(program, kept) || is_left_to_no_optimizer(program, kept) ? Ref{} : kept;
+  const Ref function{call.module, call.call->function};
+  std::vector<Ref> names = program.names_behind(function);
+  names.insert(names.begin(), function);
+  for (const Ref name : names)
+    if (const Ref kept = kept_beside(program, name))
+      return is_frozen(program, kept) || is_left_to_no_optimizer(program, kept) ? Ref{} : kept;
   const Ref model = unwrapped_for(program, call);
-  if (!model || model.kind() != Kind::identifier) return {};
+  if (!model || !diagnose::stands_for_object(model)) return {};
   const CallRef prepare = is_below_wrapper(call, model) ? preparation_gone_below(program, model)
                                                         : preparation_of_wrapper(program, model);
   if (!prepare || !is_of_accelerator(prepare) || !has_parameters_in_use(program, model) ||

@@ -59,7 +59,7 @@ Ref moved(const Program& program, Ref value) {
 }  // namespace
 
 bool is_wrapped_above(const Program& program, Ref use, Ref object) {
-  if (object.kind() != Kind::identifier && object.kind() != Kind::attribute) return false;
+  if (!diagnose::stands_for_object(object)) return false;
   const Wrap* wrap = program.wrap_of(object);
   if (wrap == nullptr) return false;
   // The else that does not wrap says nothing here.

@@ -5,10 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace bench::diagnose {
@@ -450,6 +453,35 @@ TEST(HandedBack, AParameterThatIsGivenAnotherValueIsNotTheArgument) {
                      "    show(net)\n"
                      "step(model)\n"}};
   EXPECT_EQ(seen_above(files.program(), files.shown()).text(), "net");
+}
+
+// show(value), where build() gives back a prepared model: the names it has there.
+TEST(ModelOfObjects, NamesBehindWhatAFunctionGivesBack) {
+  const std::string build = "def build():\n    net = prepare(bare)\n    return ";
+  for (const auto& [given, shown] :
+       {std::pair{"net, 1\nmodel, n = build()\n", "model"},
+        std::pair{"{'m': net}\nparts = build()\n", "parts['m']"},
+        std::pair{"SimpleNamespace(m=net)\nparts = build()\n", "parts.m"}}) {
+    const Files files{{"train", build + given + "show(" + shown + ")\n"}};
+    const auto names = files.program().names_behind(files.shown());
+    ASSERT_FALSE(names.empty()) << shown;
+    EXPECT_TRUE(std::any_of(names.begin(), names.end(), [](Ref name) {
+      return name.text() == "net";
+    })) << shown;
+    EXPECT_TRUE(files.program().leads_to(files.shown(), names.back())) << shown;
+  }
+}
+
+TEST(ModelOfObjects, ItemsHaveTheValueOfTheirKey) {
+  const auto shown = [](const std::string& text) {
+    const Files files{{"train", text}};
+    return files.program().integer(files.shown());
+  };
+  EXPECT_EQ(shown("CONFIG = {'size': 8, 'lr': 1}\nshow(CONFIG['size'])\n"), 8);
+  EXPECT_EQ(shown("CONFIG = {'a': {'size': 8}}\nshow(CONFIG['a']['size'])\n"), 8);
+  EXPECT_EQ(shown("CONFIG = {'size': 8}\nCONFIG['size'] = read()\nshow(CONFIG['size'])\n"),
+            std::nullopt);
+  EXPECT_EQ(shown("CONFIG = read()\nshow(CONFIG['size'])\n"), std::nullopt);
 }
 
 }  // namespace
