@@ -1,5 +1,7 @@
 #include "diagnose/model/module.hpp"
 
+#include "diagnose/model/library_parameters.hpp"
+
 #include <algorithm>
 
 namespace bench::diagnose {
@@ -187,6 +189,14 @@ NodeId Module::function_of(NodeId node) const {
 }
 
 NodeId Module::positional(NodeId call, std::size_t index) const {
+  const NodeId given = in_place(call, index);
+  const Call* made = given == kNoNode ? call_at(call) : nullptr;
+  const std::string_view name =
+      made == nullptr ? std::string_view{} : library_parameter(*this, *made, index);
+  return name.empty() ? given : keyword(call, name);
+}
+
+NodeId Module::in_place(NodeId call, std::size_t index) const {
   const NodeId bound = bound_call(*this, call);
   if (bound == kNoNode) return own_positional(*this, call, index);
   std::size_t given = 0;  // what partial binds beside the function comes first
@@ -197,7 +207,7 @@ NodeId Module::positional(NodeId call, std::size_t index) const {
 
 std::size_t Module::positional_count(NodeId call) const {
   std::size_t count = 0;
-  while (positional(call, count) != kNoNode) ++count;
+  while (in_place(call, count) != kNoNode) ++count;
   return count;
 }
 

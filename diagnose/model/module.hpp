@@ -117,6 +117,7 @@ class Module {
   }
 
   // Arguments of a call: positional by index, then by keyword; splatted literal dictionaries count.
+  // positional() finds what a library function is given by the keyword of that parameter, too.
   NodeId positional(NodeId call, std::size_t index) const;
   NodeId keyword(NodeId call, std::string_view name) const { return keyword(call, name, 0); }
   NodeId argument(NodeId call, std::size_t index, std::string_view name) const;
@@ -126,6 +127,7 @@ class Module {
  private:
   friend class ModuleBuilder;
   std::string qualified(NodeId expression, int depth) const;
+  NodeId in_place(NodeId call, std::size_t index) const;
   const Def* last_value_above(NodeId name) const;
   NodeId keyword(NodeId call, std::string_view name, int depth) const;
   NodeId splatted_value(NodeId dictionary, std::string_view name, int depth) const;

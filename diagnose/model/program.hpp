@@ -201,6 +201,10 @@ class Program {
 
   // --- literals (literal.cpp)
   Value evaluate(Ref expression) const;
+  // The literal that a constant is given, for a name or attribute that is nothing else (BACKEND,
+  // cfg.backend); the expression itself otherwise. What an option of the command line or a
+  // parameter is given is none: a run, or another caller, may give something else.
+  Ref written(Ref expression) const;
   std::optional<std::int64_t> integer(Ref expression) const;
   std::optional<std::string> string(Ref expression) const;
   bool is_literal_true(Ref expression) const { return evaluate(expression).is_true(); }

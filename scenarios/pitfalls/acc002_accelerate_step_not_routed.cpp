@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/raw_loader.hpp"
+#include "scenarios/pitfalls/variables.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -19,6 +20,14 @@ using diagnose::TrainingLoop;
 
 namespace {
 
+// self.model, self.loader = accelerator.prepare(model, loader), for all methods of the class.
+bool is_kept_by_object(const CallRef& made) {
+  const Ref node = made.ref();
+  const Ref parent = node.with((*node.module)[node.node].parent);
+  return parent.kind() == Kind::assignment &&
+         facts::contains(parent.child(diagnose::Field::left).text(), "self.");
+}
+
 // The Accelerator is made where the step runs, in a caller, or for the whole file or object. A
 // function that has none beside one that does is a comparison, not a mistake.
 bool is_in_use(const Program& program, Ref node, const CallRef& made, int depth = 0) {
@@ -27,6 +36,9 @@ bool is_in_use(const Program& program, Ref node, const CallRef& made, int depth 
   const auto maker = program.enclosing_function(made.ref());
   if (!maker || program.assigned_name(made.ref()).find('.') != std::string_view::npos) return true;
   if (node.module == maker.module && node.module->tree().contains(maker.function->node, node.node))
+    return true;
+  if (is_kept_by_object(made) && program.enclosing_class(node) &&
+      program.enclosing_class(node) == program.enclosing_class(made.ref()))
     return true;
   const auto function = program.enclosing_function(node);
   if (!function || depth > kCalls) return false;
@@ -83,7 +95,7 @@ Ref unprepared_model(const Program& program, const CallRef& prepare) {
     for (const char* method : {"prepare", "prepare_model"})
       for (const CallRef& each : program.calls_named(method))
         for (std::size_t i = 0; const Ref argument = each.positional(i); ++i)
-          if (argument.kind() != Kind::identifier || argument.text() == name) return true;
+          if (!is_variable(argument) || argument.text() == name) return true;
     return false;
   };
   for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
@@ -91,7 +103,7 @@ Ref unprepared_model(const Program& program, const CallRef& prepare) {
       const CallRef optimizer = program.as_call(source.ref);
       const CallRef parameters = optimizer ? program.as_call(optimizer.positional(0)) : CallRef{};
       if (!parameters || parameters.call->name != "parameters" ||
-          parameters.receiver().kind() != Kind::identifier ||
+          !is_variable(parameters.receiver()) ||
           program.enclosing_function(optimizer.ref()) != program.enclosing_function(prepare.ref()))
         continue;
       if (!is_given(parameters.receiver().text())) return argument;
@@ -119,7 +131,7 @@ CallRef preparation_of_sibling(const Program& program, Ref iterable) {
     CallRef sibling;
     for (const CallRef& prepare : program.calls_named("prepare"))
       for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i) {
-        if (argument.kind() != Kind::identifier || argument.text() == loader.text()) return {};
+        if (!is_variable(argument) || argument.text() == loader.text()) return {};
         for (const Source& other : program.sources(argument)) {
           if (other.ref != mine.ref || other.how != Source::How::element) continue;
           if (other.element == mine.element) return {};
@@ -262,15 +274,14 @@ bool is_the_same_everywhere(const Program& program) {
   return true;
 }
 
-bool counts_up_in(Ref loop, std::string_view name) {
+bool counts_up_in(const Program& program, Ref loop, Ref count) {
   const auto& module = *loop.module;
-  const auto& defs = module.defs_of(name, false);
-  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
-    const auto& def = module.defs()[index];
-    const bool counts = def.kind == diagnose::DefKind::augmented ||
-                        (def.kind == diagnose::DefKind::loop && def.value != diagnose::kNoNode &&
-                         module.text(def.value).starts_with("range("));
-    return counts && module.tree().contains(loop.node, def.target);
+  const auto values = values_of(program, count);
+  return std::any_of(values.begin(), values.end(), [&](const diagnose::Def* def) {
+    const bool counts = def->kind == diagnose::DefKind::augmented ||
+                        (def->kind == diagnose::DefKind::loop && def->value != diagnose::kNoNode &&
+                         module.text(def->value).starts_with("range("));
+    return counts && module.tree().contains(loop.node, def->target);
   });
 }
 
@@ -284,10 +295,10 @@ bool is_length_of(const Program& program, Ref count, Ref list) {
 bool goes_round_by_step(const Program& program, Ref loop, Ref item) {
   const Ref list = item.child(diagnose::Field::value);
   const auto indices = program.sources(item.child(diagnose::Field::subscript));
-  if (list.kind() != Kind::identifier || indices.size() != 1) return false;
+  if (!is_variable(list) || indices.size() != 1) return false;
   const Ref index = indices.front().ref;
   return index.kind() == Kind::binary && (*index.module)[index.node].op == diagnose::Op::modulo &&
-         counts_up_in(loop, index.child(diagnose::Field::left).text()) &&
+         counts_up_in(program, loop, index.child(diagnose::Field::left)) &&
          is_length_of(program, index.child(diagnose::Field::right), list);
 }
 
@@ -404,7 +415,9 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
                                    "loss.backward() goes round Accelerate: no loss scaling and no "
                                    "division for accumulation");
       finding.help = "Call accelerator.backward(loss).";
-      if (!accelerator.empty() && accelerator.find('.') == std::string_view::npos)
+      const auto maker = program.enclosing_function(made.ref());
+      if (!accelerator.empty() && accelerator.find('.') == std::string_view::npos &&
+          (!maker || maker == program.enclosing_function(backward.ref())))
         replace(backward.ref(),
                 std::string(accelerator) + ".backward(" + std::string(receiver) + ")",
                 "Route it through Accelerate", finding);

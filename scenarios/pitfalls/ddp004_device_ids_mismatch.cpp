@@ -240,8 +240,9 @@ void check_device_ids_mismatch(const Program& program, Report& report) {
     if (wrap.kind != Wrapper::ddp) continue;
     const Ref ids = wrap.call.argument(1, "device_ids");
     if (!ids || wrap.call.call->api != Api::ddp) continue;
-    if ((ids.kind() == Kind::list || ids.kind() == Kind::tuple) &&
-        ids.module->tree().child_count(ids.node) > 1) {
+    const Ref list = program.written(ids);
+    if ((list.kind() == Kind::list || list.kind() == Kind::tuple) &&
+        list.module->tree().child_count(list.node) > 1) {
       report
           .at(ids, Confidence::certain,
               "DistributedDataParallel takes one device for each process: \"device_ids can only be "
@@ -268,7 +269,7 @@ void check_device_ids_mismatch(const Program& program, Report& report) {
     }
     if (program.evaluate(ids).type == Value::Type::none || !is_never_placed(program, wrap))
       continue;
-    if (ids.kind() != Kind::list) continue;
+    if (list.kind() != Kind::list) continue;
     Finding& finding =
         report.at(wrap.call.ref(), Confidence::likely,
                   "device_ids is given but the module is never moved to a GPU: ValueError, its "

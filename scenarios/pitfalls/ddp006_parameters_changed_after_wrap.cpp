@@ -158,6 +158,15 @@ bool is_switch(const Program& program, const Def& def, const Module& module) {
   return def.value != kNoNode && facts::is_parameter(program, {&module, def.value});
 }
 
+// The call is given the literal somewhere, or a constant that stands for it.
+bool is_told(const Program& program, const CallRef& call, Kind literal) {
+  const auto& tree = call.module->tree();
+  for (diagnose::NodeId at = call.call->node; at < tree[call.call->node].last; ++at)
+    if (tree[at].field != Field::function && program.written(call.ref().with(at)).kind() == literal)
+      return true;
+  return false;
+}
+
 // set_parameter_requires_grad(model.module, freezing=False) of a file that is not at hand, with one
 // literal that every call of it has: no phases of training.
 std::vector<CallRef> unseen_switches(const Program& program) {
@@ -171,8 +180,8 @@ std::vector<CallRef> unseen_switches(const Program& program) {
       std::size_t on = 0;
       std::size_t off = 0;
       for (const CallRef& other : program.calls_named(made.name))
-        for (const std::string_view word : {"True", "False"})
-          if (facts::contains(other.ref().text(), word)) ++(word == "True" ? on : off);
+        for (const Kind word : {Kind::true_literal, Kind::false_literal})
+          if (is_told(program, other, word)) ++(word == Kind::true_literal ? on : off);
       if ((on == 0) != (off == 0)) out.push_back(call);
     }
   return out;
@@ -316,8 +325,8 @@ std::vector<ParameterChange> changed_parameters(const Program& program) {
     for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
       const Def& def = module->defs()[index];
       if (def.value != kNoNode && !is_switch(program, def, *module))
-        out.push_back({{module, module->tree().child(def.target, Field::object)},
-                       {module, def.value}});
+        out.push_back(
+            {{module, module->tree().child(def.target, Field::object)}, {module, def.value}});
     }
   for (const CallRef& call : program.calls_named("requires_grad_"))
     if (const Ref flag = call.argument(0, "requires_grad");

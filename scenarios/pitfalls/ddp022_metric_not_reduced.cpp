@@ -170,9 +170,10 @@ void tell_one_rank(Ref evaluation, Report& report) {
 
 void tell_plateau(Ref step, const std::string& figure, Report& report) {
   as_in_trial(
-      report.at(step, Confidence::likely,
-                "each rank steps its ReduceLROnPlateau with " + figure +
-                    " of its own batches: the learning rates drift apart, and the weights with them"),
+      report.at(
+          step, Confidence::likely,
+          "each rank steps its ReduceLROnPlateau with " + figure +
+              " of its own batches: the learning rates drift apart, and the weights with them"),
       "plateau")
       .help = "All-reduce the mean loss before scheduler.step.";
 }
@@ -350,7 +351,8 @@ bool is_asked_to_shard(const Program& program, Ref loop) {
         !says_any(maker.call->name, {"loader"}))
       return false;
     for (const char* flag : {"ddp", "distributed", "is_distributed", "is_ddp", "use_ddp"})
-      if (const Ref value = maker.keyword(flag); value && value.kind() == Kind::true_literal)
+      if (const Ref value = maker.keyword(flag);
+          program.written(value).kind() == Kind::true_literal)
         return true;
     return false;
   };

@@ -27,7 +27,7 @@ std::string words_around(const Program& program, const CallRef& load) {
   for (const auto& source : program.sources(load.argument(0, "f")))
     if (source.how != Source::How::parameter) text += " " + facts::lowered(source.ref.text());
   constexpr std::string_view kOption = "weights_only";  // says nothing about the file
-  if (const std::size_t at = text.find(kOption); at != std::string::npos)
+  for (std::size_t at = text.find(kOption); at != std::string::npos; at = text.find(kOption, at))
     text.erase(at, kOption.size());
   return text;
 }
@@ -162,9 +162,9 @@ bool becomes_a_model(const Program& program, const CallRef& load, std::string_vi
 // DDP(model, device_ids=[args.gpu]): only GPUs have ids.
 bool names_devices(const Program& program) {
   const auto& wraps = program.wraps();
-  return std::any_of(wraps.begin(), wraps.end(), [](const diagnose::Wrap& wrap) {
+  return std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
     return wrap.kind == diagnose::Wrapper::ddp &&
-           wrap.call.keyword("device_ids").kind() == diagnose::Kind::list;
+           program.written(wrap.call.keyword("device_ids")).kind() == diagnose::Kind::list;
   });
 }
 

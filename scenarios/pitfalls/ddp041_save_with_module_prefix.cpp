@@ -204,9 +204,10 @@ bool is_of_runs_without(const Program& program, const CallRef& state) {
 }
 
 // torch.quantization.convert(model): a copy, unless it is asked for the model itself.
-bool converts_a_copy(const CallRef& call) {
+bool converts_a_copy(const Program& program, const CallRef& call) {
   const Ref inplace = call.argument(2, "inplace");
-  return call.call->name == "convert" && (!inplace || inplace.text() == "False") &&
+  return call.call->name == "convert" &&
+         (!inplace || program.written(inplace).kind() == Kind::false_literal) &&
          facts::contains(call.module->qualified(call.call->function), "quantization");
 }
 
@@ -215,7 +216,7 @@ bool is_copy_of_wrapper(const Program& program, Ref object) {
   const auto sources = program.sources(object);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef copy = program.as_call(source.ref);
-    if (!copy || (copy.call->name != "deepcopy" && !converts_a_copy(copy))) return false;
+    if (!copy || (copy.call->name != "deepcopy" && !converts_a_copy(program, copy))) return false;
     Ref copied = copy.positional(0);
     if (const CallRef mode = program.as_call(copied); mode && mode.call->name == "eval")
       copied = mode.receiver();

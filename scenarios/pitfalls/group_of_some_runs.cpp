@@ -68,10 +68,10 @@ bool may_be_about_ranks(const Program& program, const Guard& guard) {
 // rank, world_size = 0, 1 and its kin: what a run of one process is given.
 bool sets_up_one_process(std::string_view text) {
   static constexpr std::array<std::string_view, 3> kLeaves = {"raise", "exit(", "assert 0"};
-  static constexpr std::array<std::string_view, 9> kSettings = {
+  static constexpr std::array<std::string_view, 11> kSettings = {
       "world_size = 1", "world_size=1", "rank = 0",          "rank=0",
       "rank = -1",      "return 0, 1",  "distributed=False", "distributed = False",
-      "return 0, 0, 1"};
+      "return 0, 0, 1", "return (0, 1", "return (0, 0, 1"};
   return !has_any(text, kLeaves) && has_any(text, kSettings);
 }
 

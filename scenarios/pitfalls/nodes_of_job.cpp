@@ -100,7 +100,7 @@ bool starts_on_one_node(const Program& program) {
   if (!spans && launches_itself_here(program)) return true;
   for (const CallRef& init : program.calls(Api::init_process_group)) {
     // A group of one process, for runs without a launcher, says nothing of the others.
-    if (init.keyword("world_size").text() == "1") continue;
+    if (program.written(init.keyword("world_size")).text() == "1") continue;
     // One address of several is that of the runs on one node.
     const auto methods = program.sources(init.argument(1, "init_method"));
     if (!methods.empty() && std::all_of(methods.begin(), methods.end(), [&](const Source& source) {

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/variables.hpp"
 
 #include <algorithm>
 
@@ -63,7 +64,7 @@ bool may_be_prepared(const Program& program, Ref loader) {
     for (const CallRef& prepare : program.calls_named(method)) {
       if (prepare.has_splat()) return true;
       for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
-        if (argument.kind() != Kind::identifier || argument.text() == loader.text() ||
+        if (!is_variable(argument) || argument.text() == loader.text() ||
             is_same_value(program.sources(argument), values))
           return true;
     }
@@ -106,20 +107,15 @@ bool has_sampler_of_ranks(const Program& program, Ref loader) {
 // The prepare() above the loop in its function that is passed the name, which keeps its value.
 bool leaves_as_it_was(const Program& program, const CallRef& prepare, Ref loader) {
   if ((!taken_by(prepare) && !is_dropped(prepare)) ||
-      program.enclosing_function(prepare.ref()) != program.enclosing_function(loader) ||
+      !shares_variable(program, loader, prepare.ref()) ||
       !only_runs_before(program, prepare.ref(), loader) ||
       !runs_wherever(program, prepare.ref(), loader) || has_sampler_of_ranks(program, loader))
     return false;
   const Ref assignment = taken_by(prepare) ? taken_by(prepare) : prepare.ref();
   bool passed = false;
   for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
-    passed = passed || (argument.kind() == Kind::identifier && argument.text() == loader.text());
-  const auto& module = *loader.module;
-  const auto& defs = module.defs_of(loader.text(), false);
-  return passed && std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
-           const Def& def = module.defs()[index];
-           return def.target > assignment.node && def.target < loader.node;
-         });
+    passed = passed || argument.text() == loader.text();
+  return passed && !may_change_between(program, loader, assignment, loader);
 }
 
 }  // namespace
@@ -129,8 +125,7 @@ RawLoader raw_loader_of(const Program& program, const diagnose::TrainingLoop& lo
   if (!loader) return {};
   for (const CallRef& prepare : program.calls_named("prepare")) {
     if (!is_of_accelerator(prepare) || prepare.has_splat()) continue;
-    if (loader.kind() == Kind::identifier && leaves_as_it_was(program, prepare, loader))
-      return {prepare, {}};
+    if (is_variable(loader) && leaves_as_it_was(program, prepare, loader)) return {prepare, {}};
     const Ref unknown = passed_without_value(prepare);
     if (unknown && !may_be_prepared(program, loader)) return {prepare, unknown};
   }

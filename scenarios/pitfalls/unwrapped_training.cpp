@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/frozen.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/variables.hpp"
 
 #include <algorithm>
 
@@ -39,15 +40,13 @@ Ref unwrapped_by(const Program& program, const CallRef& call) {
   return {};
 }
 
-// The one line that gives the name a value in the function it stands in.
+// The one line that gives the variable a value in the function or the class it stands in.
 Ref only_value(const Program& program, Ref name) {
   Ref value;
-  for (const std::uint32_t index : name.module->defs_of(name.text(), false)) {
-    const auto& def = name.module->defs()[index];
-    if (program.enclosing_function(name.with(def.target)) != program.enclosing_function(name))
-      continue;
-    if (value || def.kind != diagnose::DefKind::assign || def.element >= 0) return {};
-    value = name.with(def.value);
+  for (const diagnose::Def* def : values_of(program, name)) {
+    if (!shares_variable(program, name, name.with(def->target))) continue;
+    if (value || def->kind != diagnose::DefKind::assign || def->element >= 0) return {};
+    value = name.with(def->value);
   }
   return value;
 }
@@ -61,8 +60,7 @@ Ref unwrapped_for(const Program& program, const CallRef& call) {
   for (const Ref each : {Ref{call.module, call.call->function}, object})
     if (each.kind() == Kind::attribute && each.child(Field::attribute).text() == "module")
       return each.child(Field::object);
-  if (object.kind() == Kind::identifier)
-    object = without_cast(program, only_value(program, object));
+  if (is_variable(object)) object = without_cast(program, only_value(program, object));
   return unwrapped_by(program, program.as_call(object));
 }
 
@@ -87,6 +85,20 @@ bool is_of_another_variable(const Program& program, const CallRef& call, const C
   });
 }
 
+// The object goes into the call: Flow(model=model), Layers(pipeline.unet.processors).
+bool is_given(const CallRef& made, std::string_view object) {
+  const Ref arguments = made.ref().child(Field::arguments);
+  if (!arguments) return false;
+  const auto& tree = made.module->tree();
+  for (auto at = tree[arguments.node].first_child; at != diagnose::kNoNode;
+       at = tree[at].next_sibling) {
+    Ref value = arguments.with(at);
+    if (value.kind() == Kind::keyword_argument) value = value.child(Field::value);
+    if (value.text() == object) return true;
+  }
+  return false;
+}
+
 // The prepared model is called for training somewhere, or handed to something that may call it.
 bool may_train_through(const Program& program, const CallRef& prepare, Ref model) {
   for (const diagnose::Module* module : program.modules())
@@ -101,12 +113,7 @@ bool may_train_through(const Program& program, const CallRef& prepare, Ref model
           each.name == "len" || each.name == "print" || each.name == "add_graph" ||
           each.name == "hasattr" || each.name == "watch")
         continue;
-      for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
-        if (argument.text() == model.text()) return true;
-      for (auto at = (*module)[each.node].first_child; at != diagnose::kNoNode;
-           at = (*module)[at].next_sibling)
-        if (module->tree().text(at).find("=" + std::string(model.text())) != std::string_view::npos)
-          return true;
+      if (is_given(call, model.text())) return true;
     }
   return false;
 }
@@ -122,7 +129,7 @@ bool has_parameters_in_use(const Program& program, Ref model) {
 // model(x) below wrapped = accelerator.prepare(model): that line, where the name keeps its value.
 Ref kept_beside(const Program& program, const CallRef& call) {
   const Ref name{call.module, call.call->function};
-  if (name.kind() != Kind::identifier) return {};
+  if (!is_variable(name)) return {};
   const auto& module = *call.module;
   for (const diagnose::Def& def : module.defs()) {
     const CallRef prepare =
@@ -132,44 +139,27 @@ Ref kept_beside(const Program& program, const CallRef& call) {
       continue;
     const Ref given = prepare.positional(static_cast<std::size_t>(std::max(def.element, 0)));
     if (given.text() != name.text() || !only_runs_before(program, prepare.ref(), name) ||
-        program.enclosing_function(prepare.ref()) != program.enclosing_function(name) ||
+        !shares_variable(program, name, prepare.ref()) ||
         !runs_wherever(program, prepare.ref(), name))
       continue;
-    const auto& own = module.defs_of(name.text(), false);
-    const bool changes = std::any_of(own.begin(), own.end(), [&](std::uint32_t index) {
-      const auto target = module.defs()[index].target;
-      return target > prepare.call->node && target < name.node;
-    });
-    if (!changes && !may_train_through(program, prepare, name.with(def.target)) &&
+    if (!may_change_between(program, name, prepare.ref(), name) &&
+        !may_train_through(program, prepare, name.with(def.target)) &&
         has_parameters_in_use(program, name))
       return name;
   }
   return {};
 }
 
-// The object goes into the call: Flow(model=model), Layers(pipeline.unet.processors).
-bool is_given(const CallRef& made, std::string_view object) {
-  const Ref arguments = made.ref().child(Field::arguments);
-  if (!arguments) return false;
-  const auto& tree = made.module->tree();
-  for (auto at = tree[arguments.node].first_child; at != diagnose::kNoNode;
-       at = tree[at].next_sibling) {
-    Ref value = arguments.with(at);
-    if (value.kind() == Kind::keyword_argument) value = value.child(Field::value);
-    if (value.text() == object) return true;
-  }
-  return false;
-}
-
-// flow.net = model: the object is given something later.
+// flow.net = model: the object is given something later. self.flow = Flow(model) makes it.
 bool is_filled_later(Ref object) {
   const std::string prefix = std::string(object.text()) + ".";
-  const auto& defs = object.module->defs();
-  return std::any_of(defs.begin(), defs.end(), [&](const diagnose::Def& def) {
-    if (!def.is_attribute) return false;
+  std::size_t made = is_variable(object) ? 1 : 0;
+  for (const diagnose::Def& def : object.module->defs()) {
+    if (!def.is_attribute) continue;
     const std::string_view target = object.module->text(def.target);
-    return target == object.text() || target.starts_with(prefix);
-  });
+    if (target.starts_with(prefix) || (target == object.text() && made-- == 0)) return true;
+  }
+  return false;
 }
 
 // The object was made of the model that `given` names: flow = Flow(model).
@@ -205,10 +195,10 @@ Ref kept_from_before(const Program& program, const CallRef& call) {
         !runs_wherever(program, prepare.ref(), call.ref()))
       continue;
     for (std::size_t i = 0; const Ref given = prepare.positional(i); ++i) {
-      if (given.kind() != Kind::identifier) continue;
+      if (!is_variable(given)) continue;
       const Ref object = is_name ? function : receiver;
       const bool keeps =
-          (object && object.kind() == Kind::identifier && object.text() != given.text() &&
+          (object && is_variable(object) && object.text() != given.text() &&
            !is_filled_later(object) && is_made_of(program, object, given, prepare)) ||
           (function.kind() == Kind::attribute && !is_filled_later(function) &&
            is_name_for(given, function, prepare));
@@ -224,7 +214,7 @@ Ref prepared_gone_round(const Program& program, const CallRef& call) {
   if (const Ref kept = kept_beside(program, call))
     return is_frozen(program, kept) || is_left_to_no_optimizer(program, kept) ? Ref{} : kept;
   const Ref model = unwrapped_for(program, call);
-  if (!model || model.kind() != Kind::identifier) return {};
+  if (!model || !is_variable(model)) return {};
   const CallRef prepare = is_below_wrapper(call, model) ? preparation_gone_below(program, model)
                                                         : preparation_of_wrapper(program, model);
   if (!prepare || !is_of_accelerator(prepare) || !has_parameters_in_use(program, model) ||
