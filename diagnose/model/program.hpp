@@ -173,6 +173,9 @@ class Program {
   const std::vector<CallRef>& call_sites(FunctionRef function) const;
   std::string qualified(Ref expression) const;
   CallRef as_call(Ref node) const;
+  // The call that gives the value: the expression itself, or what its name was given and nothing
+  // else: model.parameters() for `weights` after weights = model.parameters().
+  CallRef made_by(Ref expression) const;
   bool comes_from(Ref expression, Api api) const;  // some source is a call of it
   CallRef origin(Ref expression, Api api) const;   // that call
   // The def that gives `name` to the call's result: model in model = DDP(...). Empty otherwise.

@@ -1,4 +1,5 @@
-// Constants: which literal a name or an attribute stands for wherever it is read.
+// What a name stands for where it has one value only: the literal of a constant, the call that made
+// it.
 #include "diagnose/model/program.hpp"
 
 #include <algorithm>
@@ -63,6 +64,15 @@ Ref Program::written(Ref expression) const {
   const bool is_constant =
       is_literal(value) && !is_given_to_parameter(expression, value) && !is_counted(expression);
   return is_constant ? value : expression;
+}
+
+CallRef Program::made_by(Ref expression) const {
+  if (!expression) return {};
+  if (const CallRef call = as_call(expression)) return call;
+  if (expression.kind() != Kind::identifier && expression.kind() != Kind::attribute) return {};
+  const auto found = sources(expression);
+  return found.size() == 1 && found.front().how == Source::How::value ? as_call(found.front().ref)
+                                                                      : CallRef{};
 }
 
 }  // namespace bench::diagnose

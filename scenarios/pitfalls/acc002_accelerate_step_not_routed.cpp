@@ -101,7 +101,7 @@ Ref unprepared_model(const Program& program, const CallRef& prepare) {
   for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
     for (const Source& source : program.sources(argument)) {
       const CallRef optimizer = program.as_call(source.ref);
-      const CallRef parameters = optimizer ? program.as_call(optimizer.positional(0)) : CallRef{};
+      const CallRef parameters = optimizer ? program.made_by(optimizer.positional(0)) : CallRef{};
       if (!parameters || parameters.call->name != "parameters" ||
           !is_variable(parameters.receiver()) ||
           program.enclosing_function(optimizer.ref()) != program.enclosing_function(prepare.ref()))

@@ -63,7 +63,7 @@ void check_metrics_behind_loop(const Program& program, Report& report) {
   if (program.calls_named("prepare").empty()) return;
   for (const CallRef& gather : program.calls_named("gather_for_metrics")) {
     const Ref value = gather.positional(0);
-    const CallRef joined = value ? program.as_call(value) : CallRef{};
+    const CallRef joined = value ? program.made_by(value) : CallRef{};
     const bool joins = joined && (joined.call->name == "cat" || joined.call->name == "concat" ||
                                   joined.call->name == "stack");
     const Ref list = joins ? joined.positional(0) : value;

@@ -157,7 +157,7 @@ bool is_number(const Program& program, Ref value, int depth) {
     case Kind::subscript:
       return value.child(Field::value).text().ends_with(".shape");
     case Kind::call: {
-      const CallRef call = program.as_call(value);
+      const CallRef call = program.made_by(value);
       const std::string_view name = call ? call.call->name : std::string_view();
       if (((name == "sum" || name == "max" || name == "min") && !call.receiver()) ||
           makes_number_of_list(call))
@@ -173,7 +173,7 @@ bool is_number(const Program& program, Ref value, int depth) {
 // torch.tensor(total), torch.zeros(2): without a device it lies on the CPU. torch.tensor of a
 // tensor lies where that does.
 bool makes_cpu_tensor(const Program& program, Ref value) {
-  const CallRef made = program.as_call(value);
+  const CallRef made = program.made_by(value);
   if (!made || made.has_splat() || made.keyword("device")) return false;
   const std::string name = made.module->qualified(made.call->function);
   if (name == "torch.zeros" || name == "torch.ones" || name == "torch.empty")
@@ -231,7 +231,7 @@ bool lies_on_cpu(const Program& program, Ref value, int depth) {
            });
   }
   if (makes_cpu_tensor(program, value)) return true;
-  const CallRef call = program.as_call(value);
+  const CallRef call = program.made_by(value);
   if (!call || program.callee(call)) return false;
   const std::string name = call.module->qualified(call.call->function);
   if (name == "torch.cat" || name == "torch.stack")

@@ -78,7 +78,7 @@ bool may_be_moved(const Program& program, const CallRef& made) {
 enum class Origin : std::uint8_t { unknown, on_cpu, quantized };
 Origin pretrained_origin(const Program& program, Ref value, int depth = 0) {
   constexpr int kAdapters = 2;
-  const CallRef call = program.as_call(value);
+  const CallRef call = program.made_by(value);
   if (!call || depth > kAdapters || program.callee(call)) return Origin::unknown;
   if (call.call->name == "get_peft_model") {
     bool is_plain = false;
@@ -211,7 +211,7 @@ Ref without_identities(const Program& program, Ref value) {
 bool holds_every_gpu(const Program& program, Ref ids) {
   ids = without_identities(program, ids);
   CallRef range = program.as_call(ids);
-  if (range && range.call->name == "list") range = program.as_call(range.positional(0));
+  if (range && range.call->name == "list") range = program.made_by(range.positional(0));
   if (ids.kind() == Kind::comprehension) {
     const Ref item = ids.child(Field::body);
     for (const CallRef& call : facts::calls_in(ids))

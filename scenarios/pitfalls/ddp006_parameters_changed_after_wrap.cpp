@@ -145,7 +145,7 @@ bool freezes_the_trained(const Program& program, const Def& def, const Module& m
     if (!model || program.wrap_of(model) == nullptr) return false;
     const auto optimizers = program.calls(diagnose::Api::optimizer);
     return std::any_of(optimizers.begin(), optimizers.end(), [&](const CallRef& made) {
-      const CallRef given = program.as_call(made.argument(0, "params"));
+      const CallRef given = program.made_by(made.argument(0, "params"));
       return given && given.call->name == "parameters" && given.receiver() &&
              program.same_variable(given.receiver(), model);
     });

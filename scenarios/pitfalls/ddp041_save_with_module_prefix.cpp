@@ -36,16 +36,18 @@ bool changes_keys(const Program& program) {
 // state = fix_legacy_dict(torch.load(path)) of a file that is not at hand: by its name it may
 // change the keys.
 bool is_mended_out_of_sight(const Program& program) {
-  for (const CallRef& load : program.calls(Api::torch_load)) {
-    const auto& tree = load.module->tree();
-    const NodeId list = tree[load.call->node].parent;
-    if (list == diagnose::kNoNode || tree[list].kind != Kind::argument_list) continue;
-    const CallRef call = program.as_call(load.ref().with(tree[list].parent));
-    if (call && !program.callee(call) &&
-        says_any(call.call->name, {"fix", "strip", "clean", "legacy", "remap", "rename", "prefix",
-                                   "convert_state", "remove_m"}))
-      return true;
-  }
+  if (!program.uses(Api::torch_load)) return false;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (!says_any(made.name, {"fix", "strip", "clean", "legacy", "remap", "rename", "prefix",
+                                "convert_state", "remove_m"}) ||
+          program.callee(call))
+        continue;
+      for (std::size_t i = 0; const Ref given = call.positional(i); ++i)
+        if (const CallRef load = program.made_by(given); load && load.call->api == Api::torch_load)
+          return true;
+    }
   return false;
 }
 
@@ -109,7 +111,7 @@ bool is_kept_in_memory(const Program& program, Ref state) {
     if (source.how != Source::How::value) return false;
     CallRef call = program.as_call(source.ref);
     if (call && call.call->name == "deepcopy" && call.positional(0))
-      call = program.as_call(call.positional(0));
+      call = program.made_by(call.positional(0));
     return call && call.call->name == "state_dict" && call.receiver();
   });
 }

@@ -87,7 +87,7 @@ bool is_left_to_no_optimizer(const Program& program, Ref object) {
   const auto mine = made_from(program, object);
   return mine && !optimizers.empty() &&
          std::all_of(optimizers.begin(), optimizers.end(), [&](const CallRef& optimizer) {
-           const CallRef parameters = program.as_call(optimizer.argument(0, "params"));
+           const CallRef parameters = program.made_by(optimizer.argument(0, "params"));
            if (!parameters || parameters.call->name != "parameters" || !parameters.receiver() ||
                program.enclosing_function(optimizer.ref()) != program.enclosing_function(object))
              return false;

@@ -213,7 +213,11 @@ class CopiesIn {
   }
 
   void add_returned(const CallRef& call, const std::vector<std::string>& targets) {
-    const Ref given = call.positional(0);
+    Ref given = call.positional(0);
+    // shared = torch.tensor(loss).cuda(); mean = reduce(shared)
+    if (const CallRef made = program_.made_by(given);
+        made && !is_metric_name(variable_held(given)) && made.module == function_.module)
+      given = made.ref();
     const std::string own = variable_held(given);
     if (std::find(targets.begin(), targets.end(), own) == targets.end())
       add(call, own, targets.front(), makes_copy(given.text()) || is_copied_in_helper(call));
