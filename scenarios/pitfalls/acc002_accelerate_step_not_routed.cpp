@@ -227,8 +227,10 @@ bool is_parameter_of_command(const Program& program, Ref given) {
                      [&](const auto& each) { return each.name == given.text(); }) &&
          function.module->defs_of(given.text(), false).size() == 1 &&
          std::any_of(commands.begin(), commands.end(), [&](const CallRef& command) {
-           return command.module == function.module &&
-                  command.positional(0).text() == function.function->name;
+           const auto given = program.sources(command.positional(0));
+           return std::any_of(given.begin(), given.end(), [&](const Source& source) {
+             return source.ref == Ref{function.module, function.function->node};
+           });
          });
 }
 

@@ -204,9 +204,9 @@ bool takes_rank_modulo(const Program& program) {
     for (const NodeId node : module->nodes_of(Kind::binary)) {
       if (tree[node].op != diagnose::Op::modulo) continue;
       const Ref rank = Ref{module, node}.child(Field::left);
-      const std::string_view count = Ref{module, node}.child(Field::right).text();
-      if (rank && count == "torch.cuda.device_count()" && rank.kind() != Kind::string &&
-          !contains(rank.text(), "batch") &&
+      const CallRef count = program.as_call(Ref{module, node}.child(Field::right));
+      if (rank && count && count.call->api == diagnose::Api::device_count &&
+          rank.kind() != Kind::string && !contains(rank.text(), "batch") &&
           (!program.is_local_rank(rank) || program.is_rank(rank)))
         return true;
     }
