@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/variables.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -45,9 +46,7 @@ Contents appended_to(const Program& program, Ref here, std::string_view list, in
   Contents found = Contents::nothing;
   for (const std::string_view name : {"append", "extend", "insert"})
     for (const CallRef& call : program.calls_named(name)) {
-      if (call.module != here.module || call.receiver().text() != list ||
-          program.enclosing_function(call.ref()) != program.enclosing_function(here))
-        continue;
+      if (call.receiver().text() != list || !shares_variable(program, here, call.ref())) continue;
       if (name != "append" || !is_number(program, call.positional(0), depth + 1))
         return Contents::others;
       found = Contents::numbers;
@@ -109,17 +108,21 @@ Ref table_around(const Program& program, Ref list) {
   return is_list ? items.receiver() : Ref{};
 }
 
+// losses = [], or self.losses = [] wherever the class gives it a value.
+bool starts_empty(const Program& program, Ref list) {
+  const auto values = values_of(program, list);
+  return std::all_of(values.begin(), values.end(), [&](const diagnose::Def* def) {
+    return !shares_variable(program, list, list.with(def->target)) ||
+           (def->kind == DefKind::assign && list.module->text(def->value) == "[]");
+  });
+}
+
 // losses = [] and losses.append(loss.item()), and nothing else goes into it in the function.
 bool holds_numbers(const Program& program, Ref list, int depth) {
-  if (list.kind() != Kind::identifier) return false;
+  if (!is_variable(list)) return false;
   if (const Ref table = table_around(program, list))
     return holds_lists_of_numbers(program, table, depth);
-  const auto here = program.enclosing_function(list);
-  for (const std::uint32_t index : list.module->defs_of(list.text(), false)) {
-    const diagnose::Def& def = list.module->defs()[index];
-    if (program.enclosing_function(list.with(def.target)) != here) continue;
-    if (def.kind != DefKind::assign || list.module->text(def.value) != "[]") return false;
-  }
+  if (!starts_empty(program, list)) return false;
   return appended_to(program, list, list.text(), depth) == Contents::numbers;
 }
 
@@ -197,19 +200,12 @@ bool lies_on_cpu(const Program& program, Ref value, int depth);
 bool holds_cpu_tensors(const Program& program, Ref list, int depth) {
   if (list.kind() == Kind::comprehension)
     return lies_on_cpu(program, list.child(Field::body), depth + 1);
-  if (list.kind() != Kind::identifier) return false;
-  const auto here = program.enclosing_function(list);
-  for (const std::uint32_t index : list.module->defs_of(list.text(), false)) {
-    const diagnose::Def& def = list.module->defs()[index];
-    if (program.enclosing_function(list.with(def.target)) == here &&
-        (def.kind != DefKind::assign || list.module->text(def.value) != "[]"))
-      return false;
-  }
+  if (!is_variable(list) || !starts_empty(program, list)) return false;
   bool any = false;
   for (const std::string_view name : {"append", "extend", "insert"})
     for (const CallRef& call : program.calls_named(name)) {
       if (call.module != list.module || call.receiver().text() != list.text() ||
-          program.enclosing_function(call.ref()) != here)
+          !shares_variable(program, list, call.ref()))
         continue;
       if (name != "append" || !lies_on_cpu(program, call.positional(0), depth + 1)) return false;
       any = true;

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/frozen.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/variables.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -89,7 +90,7 @@ bool is_left_to_no_optimizer(const Program& program, Ref object) {
          std::all_of(optimizers.begin(), optimizers.end(), [&](const CallRef& optimizer) {
            const CallRef parameters = program.made_by(optimizer.argument(0, "params"));
            if (!parameters || parameters.call->name != "parameters" || !parameters.receiver() ||
-               program.enclosing_function(optimizer.ref()) != program.enclosing_function(object))
+               !shares_variable(program, object, optimizer.ref()))
              return false;
            const auto theirs = made_from(program, parameters.receiver());
            return theirs && std::none_of(theirs->begin(), theirs->end(),
