@@ -7,8 +7,8 @@
 
 namespace bench::pitfalls {
 
-// "laboratory: 25 % of the GPUs' time idle (six-on-four)", of the rule's trial of that form; without
-// a form, what all trials of the rule agree in. Empty where it has no such trial.
+// "laboratory: 25 % of the GPUs' time idle (six-on-four)", of the rule's trial of that form;
+// without a form, what all trials of the rule agree in. Empty where it has no such trial.
 std::string laboratory_cost(std::string_view rule_name, std::string_view form = {});
 
 // The file's content.
