@@ -1,5 +1,7 @@
 #include "diagnose/model/arguments.hpp"
 
+#include "diagnose/model/library_parameters.hpp"
+
 namespace bench::diagnose {
 namespace {
 
@@ -65,6 +67,14 @@ bool is_partial(const Module& module, NodeId call) {
 }
 
 NodeId Module::positional(NodeId call, std::size_t index) const {
+  const NodeId given = in_place(call, index);
+  const Call* made = given == kNoNode ? call_at(call) : nullptr;
+  const std::string_view name =
+      made == nullptr ? std::string_view{} : library_parameter(*this, *made, index);
+  return name.empty() ? given : keyword(call, name);
+}
+
+NodeId Module::in_place(NodeId call, std::size_t index) const {
   const NodeId bound = bound_call(*this, call);
   if (bound == kNoNode) return own_positional(*this, call, index);
   std::size_t given = 0;  // what partial binds beside the function comes first
@@ -75,7 +85,7 @@ NodeId Module::positional(NodeId call, std::size_t index) const {
 
 std::size_t Module::positional_count(NodeId call) const {
   std::size_t count = 0;
-  while (positional(call, count) != kNoNode) ++count;
+  while (in_place(call, count) != kNoNode) ++count;
   return count;
 }
 
@@ -103,7 +113,7 @@ NodeId Module::argument(NodeId call, std::size_t index, std::string_view name) c
 std::vector<Argument> Module::arguments(NodeId call) const {
   std::vector<Argument> out;
   for (std::size_t i = 0;; ++i) {
-    const NodeId at = positional(call, i);
+    const NodeId at = in_place(call, i);
     if (at == kNoNode) break;
     out.push_back({{}, at, at});
   }

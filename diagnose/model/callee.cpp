@@ -174,6 +174,21 @@ bool Program::comes_from(Ref expression, Api api) const {
   return static_cast<bool>(origin(expression, api));
 }
 
+namespace {
+
+// The target that the item of the tuple goes to, where there are as many of both.
+NodeId same_place(const Module& module, NodeId tuple, NodeId item, NodeId targets) {
+  const SyntaxTree& tree = module.tree();
+  if (tree[targets].kind != Kind::tuple || tree.child_count(targets) != tree.child_count(tuple))
+    return kNoNode;
+  NodeId target = tree[targets].first_child;
+  for (NodeId at = tree[tuple].first_child; at != item; at = tree[at].next_sibling)
+    target = tree[target].next_sibling;
+  return target;
+}
+
+}  // namespace
+
 std::string_view Program::assigned_name(Ref call) const {
   // return DDP(net): the name that the caller gives it.
   const NodeId statement = (*call.module)[call.node].parent;
@@ -183,14 +198,20 @@ std::string_view Program::assigned_name(Ref call) const {
   NodeId at = call.node;
   NodeId parent = module[at].parent;
   // Through x.to(d), DDP(x) if flag else x, and tuples.
+  NodeId item = kNoNode;  // of a pair: model, loader = DDP(net), DataLoader(data)
   while (parent != kNoNode && module[parent].kind != Kind::assignment) {
     const Kind kind = module[parent].kind;
-    if (kind != Kind::conditional && kind != Kind::attribute && kind != Kind::call) return {};
+    if (kind == Kind::tuple && item == kNoNode && module[parent].field == Field::right)
+      item = at;
+    else if (kind != Kind::conditional && kind != Kind::attribute && kind != Kind::call)
+      return {};
     at = parent;
     parent = module[at].parent;
   }
   if (parent == kNoNode || module[at].field != Field::right) return {};
-  const NodeId left = module.tree().child(parent, Field::left);
+  NodeId left = module.tree().child(parent, Field::left);
+  if (item != kNoNode) left = same_place(module, at, item, left);
+  if (left == kNoNode) return {};
   const Kind kind = module[left].kind;
   if (kind != Kind::identifier && kind != Kind::attribute) return {};
   return module.text(left);

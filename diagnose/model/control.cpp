@@ -435,10 +435,28 @@ bool Program::subtree_calls(Ref subtree, const std::function<bool(CallRef)>& acc
   return false;
 }
 
+namespace {
+
+// `first` stands in the __init__ of a class whose method `second` stands in: the object is made
+// before its methods run, but for those that __init__ calls.
+bool makes_object_of(const Program& program, Ref first, Ref second) {
+  const FunctionRef maker = program.enclosing_function(first);
+  const FunctionRef method = program.enclosing_function(second);
+  if (!maker || !method || maker.function->name != "__init__" || maker == method ||
+      maker.function->owner_class == kNoNode ||
+      method.function->owner_class != maker.function->owner_class || method.module != maker.module)
+    return false;
+  const auto reached = program.reached({maker.module, maker.function->body});
+  return std::find(reached.begin(), reached.end(), method) == reached.end();
+}
+
+}  // namespace
+
 bool Program::runs_before(Ref first, Ref second) const { return runs_before(first, second, 0); }
 
 bool Program::runs_before(Ref first, Ref second, int level) const {
   if (level > kCallDepth) return false;
+  if (makes_object_of(*this, first, second)) return true;
   const Ref start = first;
   // Lift the later of the two to the function of the other through single call sites.
   for (int depth = 0; depth < kCallDepth; ++depth) {

@@ -33,6 +33,11 @@ bool is_hidden(const Module& module, NodeId id, std::string_view name) {
   return false;
 }
 
+// helpers for helpers.work, where that is an import; empty otherwise.
+std::string program_path(const Module& module, Ref member) {
+  return module.qualified(member.child(Field::object).node);
+}
+
 // A class in isinstance(x, Net), in bases or in an annotation is not there to be made.
 bool may_be_made(Ref place) {
   const SyntaxTree& tree = place.module->tree();
@@ -79,7 +84,14 @@ std::vector<Ref> Program::values_of(std::string_view name, const Module& home, N
   if (found == values_.end()) return out;
   for (const Ref& place : found->second) {
     const SyntaxTree& tree = place.module->tree();
-    if ((tree[place.node].field == Field::attribute) != is_method) continue;
+    const bool is_member = tree[place.node].field == Field::attribute;
+    if (is_member && !is_method) {  // Process(target=helpers.work)
+      const Ref whole = place.with(tree[place.node].parent);
+      const std::string file = program_path(*place.module, whole);
+      if (!file.empty() && import_target(*place.module, file) == &home) out.push_back(whole);
+      continue;
+    }
+    if (is_member != is_method) continue;
     if (place.module == &home ? tree.contains(definition, place.node)
                               : is_method || (place.module->import_path(name).empty() &&
                                               !place.module->has_star_imports()))

@@ -91,7 +91,7 @@ class NameReader {
         bound(lost.package, lost.last);
     for (const LostName& lost : kFunctions) {
       const std::string_view last = lost.name.substr(lost.name.rfind('.') + 1);
-      if (has(tree_.source(), lost.name) && calls(last, lost.name)) bound(lost.package, lost.last);
+      if (has(tree_.source(), last) && calls(last, lost.name)) bound(lost.package, lost.last);
     }
     if (says_async() && any_node([&](NodeId node) {
           return tree_[node].kind == Kind::keyword_argument &&

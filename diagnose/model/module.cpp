@@ -1,6 +1,7 @@
 #include "diagnose/model/module.hpp"
 
 #include "diagnose/model/arguments.hpp"
+#include "diagnose/model/library_parameters.hpp"
 
 #include <algorithm>
 

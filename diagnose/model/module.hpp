@@ -124,7 +124,8 @@ class Module {
   }
 
   // Arguments of a call: positional by index, then by keyword; the items of dictionaries behind **
-  // count, where the file shows them (arguments.hpp).
+  // count, where the file shows them (arguments.hpp). positional() finds what a library function is
+  // given by the keyword of that parameter, too.
   NodeId positional(NodeId call, std::size_t index) const;
   NodeId keyword(NodeId call, std::string_view name) const { return keyword(call, name, 0); }
   NodeId argument(NodeId call, std::size_t index, std::string_view name) const;
@@ -137,6 +138,7 @@ class Module {
  private:
   friend class ModuleBuilder;
   std::string qualified(NodeId expression, int depth) const;
+  NodeId in_place(NodeId call, std::size_t index) const;
   NodeId keyword(NodeId call, std::string_view name, int depth) const;
 
   std::string path_;

@@ -274,8 +274,8 @@ void Program::find_training_loops() {
     };
     if (counts(as_call(iterable))) return true;
     // bar = range(n), and on one rank bar = tqdm(bar).
-    const auto behind =
-        iterable.kind() == Kind::identifier ? sources(iterable) : std::vector<Source>{};
+    const bool is_named = iterable.kind() == Kind::identifier || iterable.kind() == Kind::attribute;
+    const auto behind = is_named ? sources(iterable) : std::vector<Source>{};
     return std::any_of(behind.begin(), behind.end(), [&](const Source& source) {
       return source.how == Source::How::value && counts(as_call(source.ref));
     });

@@ -187,6 +187,9 @@ class Program {
   const std::vector<CallRef>& call_sites(FunctionRef function) const;
   std::string qualified(Ref expression) const;
   CallRef as_call(Ref node) const;
+  // The call that gives the value: the expression itself, or what its name was given and nothing
+  // else: model.parameters() for `weights` after weights = model.parameters().
+  CallRef made_by(Ref expression) const;
   bool comes_from(Ref expression, Api api) const;  // some source is a call of it
   CallRef origin(Ref expression, Api api) const;   // that call
   // The def that gives `name` to the call's result: model in model = DDP(...). Empty otherwise.
@@ -215,6 +218,10 @@ class Program {
 
   // --- literals (literal.cpp)
   Value evaluate(Ref expression) const;
+  // The literal that a constant is given, for a name or attribute that is nothing else (BACKEND,
+  // cfg.backend); the expression itself otherwise. What an option of the command line or a
+  // parameter is given is none: a run, or another caller, may give something else.
+  Ref written(Ref expression) const;
   std::optional<std::int64_t> integer(Ref expression) const;
   std::optional<std::string> string(Ref expression) const;
   bool is_literal_true(Ref expression) const { return evaluate(expression).is_true(); }

@@ -36,6 +36,7 @@ bool is_kept_value(const Program& program, std::string_view name) {
 // another name.
 bool is_method(const Program& program, Ref member) {
   const Ref object = member.child(Field::object);
+  if (!program.qualified(member).empty()) return is_function(program, member);  // of a file
   const ClassRef owner =
       object.text() == "self" ? program.enclosing_class(member) : program.class_of(object);
   const FunctionRef method = program.method(owner, member.child(Field::attribute).text());

@@ -161,6 +161,21 @@ void Resolver::follow_own_attribute(ClassRef owner, std::string_view name, Ref u
   if (found.empty()) follow_getter(owner, name, element, depth);
 }
 
+namespace {
+
+// x for field(default=x) and field(default_factory=lambda: x) of a data class.
+NodeId default_of_field(const Module& module, NodeId value) {
+  const Call* call = value == kNoNode ? nullptr : module.call_at(value);
+  if (call == nullptr || (call->name != "field" && call->name != "Field")) return value;
+  if (const NodeId given = module.keyword(value, "default"); given != kNoNode) return given;
+  const NodeId factory = module.keyword(value, "default_factory");
+  return factory != kNoNode && module[factory].kind == Kind::lambda
+             ? module.tree().child(factory, Field::body)
+             : value;
+}
+
+}  // namespace
+
 // name = value in the class body; of a data class, what its objects are made with.
 void Resolver::follow_field(ClassRef owner, std::string_view name, int element, int depth) {
   const Module& module = *owner.module;
@@ -169,7 +184,11 @@ void Resolver::follow_field(ClassRef owner, std::string_view name, int element, 
   for (const std::uint32_t each : module.defs_of(name, false)) {
     const Def& def = module.defs()[each];
     if (def.scope != owner.cls->node || def.kind != DefKind::assign) continue;
-    follow_def(module, def, element, depth);
+    const NodeId value = default_of_field(module, def.value);
+    if (value == def.value)
+      follow_def(module, def, element, depth);
+    else
+      follow({&module, value}, element, depth + 1);
     is_field = is_annotated(module, def);
     index = fields_above(module, def);
   }

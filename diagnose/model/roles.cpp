@@ -185,7 +185,11 @@ bool Program::comes_from_rank(Ref subtree) const {
 }
 
 bool Program::is_distributed_flag(Ref condition) const {
-  const std::string text = lowered(condition.text());
+  std::string text = lowered(condition.text());
+  // torch.distributed.get_rank() == 0 asks for the rank, whatever its package is called.
+  constexpr std::string_view kPackage = "torch.distributed.";
+  for (std::size_t at = text.find(kPackage); at != std::string::npos; at = text.find(kPackage, at))
+    text.erase(at, kPackage.size());
   for (const std::string_view word :
        {"distributed", "ddp", "is_initialized", "world_size", "multi_gpu", "multigpu", "n_gpu",
         "local_rank", "device_count", "is_parallel", "use_dp", "num_gpus", "ngpu"})

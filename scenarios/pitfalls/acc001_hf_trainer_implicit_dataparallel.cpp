@@ -36,7 +36,7 @@ bool runs_deepspeed(const Program& program, const LaunchLine& launch) {
     return true;
   for (const std::string_view name : {"TrainingArguments", "Seq2SeqTrainingArguments"})
     for (const CallRef& call : program.calls_named(name)) {
-      const Ref config = call.keyword("deepspeed");
+      const Ref config = program.written(call.keyword("deepspeed"));
       if (config && (config.kind() == Kind::string || config.kind() == Kind::dictionary))
         return true;
     }

@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/raw_loader.hpp"
+#include "scenarios/pitfalls/variables.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -20,6 +21,14 @@ using diagnose::TrainingLoop;
 
 namespace {
 
+// self.model, self.loader = accelerator.prepare(model, loader), for all methods of the class.
+bool is_kept_by_object(const CallRef& made) {
+  const Ref node = made.ref();
+  const Ref parent = node.with((*node.module)[node.node].parent);
+  return parent.kind() == Kind::assignment &&
+         facts::contains(parent.child(diagnose::Field::left).text(), "self.");
+}
+
 // The Accelerator is made where the step runs, in a caller, or for the whole file or object. A
 // function that has none beside one that does is a comparison, not a mistake.
 bool is_in_use(const Program& program, Ref node, const CallRef& made, int depth = 0) {
@@ -28,6 +37,9 @@ bool is_in_use(const Program& program, Ref node, const CallRef& made, int depth 
   const auto maker = program.enclosing_function(made.ref());
   if (!maker || program.assigned_name(made.ref()).find('.') != std::string_view::npos) return true;
   if (node.module == maker.module && node.module->tree().contains(maker.function->node, node.node))
+    return true;
+  if (is_kept_by_object(made) && program.enclosing_class(node) &&
+      program.enclosing_class(node) == program.enclosing_class(made.ref()))
     return true;
   if (depth > kCalls) return false;
   // model, loader = build(): what the maker gives back is used where it is called.
@@ -87,21 +99,21 @@ Ref unprepared_model(const Program& program, const CallRef& prepare) {
     for (const char* method : {"prepare", "prepare_model"})
       for (const CallRef& each : program.calls_named(method))
         for (std::size_t i = 0; const Ref argument = each.positional(i); ++i)
-          if (argument.kind() != Kind::identifier || argument.text() == name) return true;
+          if (!is_variable(argument) || argument.text() == name) return true;
     return false;
   };
   const auto here = program.enclosing_function(prepare.ref());
   for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
     for (const Source& source : program.sources(argument)) {
       const CallRef optimizer = program.as_call(source.ref);
-      const CallRef parameters = optimizer ? program.as_call(optimizer.positional(0)) : CallRef{};
+      const CallRef parameters = optimizer ? program.made_by(optimizer.positional(0)) : CallRef{};
       if (!parameters || parameters.call->name != "parameters" ||
-          parameters.receiver().kind() != Kind::identifier)
+          !is_variable(parameters.receiver()))
         continue;
       const Ref model = diagnose::seen_in(program, parameters.receiver(), here);
-      if (model && diagnose::made_at(program, optimizer).module == prepare.module &&
-          program.enclosing_function(diagnose::made_at(program, optimizer).ref()) == here &&
-          !is_given(model.text()))
+      const CallRef made = diagnose::made_at(program, optimizer);
+      if (model && made.module == prepare.module &&
+          program.enclosing_function(made.ref()) == here && !is_given(model.text()))
         return argument;
     }
   return {};
@@ -127,7 +139,7 @@ CallRef preparation_of_sibling(const Program& program, Ref iterable) {
     CallRef sibling;
     for (const CallRef& prepare : program.calls_named("prepare"))
       for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i) {
-        if (argument.kind() != Kind::identifier || argument.text() == loader.text()) return {};
+        if (!is_variable(argument) || argument.text() == loader.text()) return {};
         for (const Source& other : program.sources(argument)) {
           if (other.ref != mine.ref || other.how != Source::How::element) continue;
           if (other.element == mine.element) return {};
@@ -224,8 +236,10 @@ bool is_parameter_of_command(const Program& program, Ref number) {
                      [&](const auto& each) { return each.name == given.text(); }) &&
          function.module->defs_of(given.text(), false).size() == 1 &&
          std::any_of(commands.begin(), commands.end(), [&](const CallRef& command) {
-           return command.module == function.module &&
-                  command.positional(0).text() == function.function->name;
+           const auto given = program.sources(command.positional(0));
+           return std::any_of(given.begin(), given.end(), [&](const Source& source) {
+             return source.ref == Ref{function.module, function.function->node};
+           });
          });
 }
 
@@ -275,15 +289,14 @@ bool is_the_same_everywhere(const Program& program) {
   return true;
 }
 
-bool counts_up_in(Ref loop, std::string_view name) {
+bool counts_up_in(const Program& program, Ref loop, Ref count) {
   const auto& module = *loop.module;
-  const auto& defs = module.defs_of(name, false);
-  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
-    const auto& def = module.defs()[index];
-    const bool counts = def.kind == diagnose::DefKind::augmented ||
-                        (def.kind == diagnose::DefKind::loop && def.value != diagnose::kNoNode &&
-                         module.text(def.value).starts_with("range("));
-    return counts && module.tree().contains(loop.node, def.target);
+  const auto values = values_of(program, count);
+  return std::any_of(values.begin(), values.end(), [&](const diagnose::Def* def) {
+    const bool counts = def->kind == diagnose::DefKind::augmented ||
+                        (def->kind == diagnose::DefKind::loop && def->value != diagnose::kNoNode &&
+                         module.text(def->value).starts_with("range("));
+    return counts && module.tree().contains(loop.node, def->target);
   });
 }
 
@@ -297,10 +310,10 @@ bool is_length_of(const Program& program, Ref count, Ref list) {
 bool goes_round_by_step(const Program& program, Ref loop, Ref item) {
   const Ref list = item.child(diagnose::Field::value);
   const auto indices = program.sources(item.child(diagnose::Field::subscript));
-  if (list.kind() != Kind::identifier || indices.size() != 1) return false;
+  if (!is_variable(list) || indices.size() != 1) return false;
   const Ref index = indices.front().ref;
   return index.kind() == Kind::binary && (*index.module)[index.node].op == diagnose::Op::modulo &&
-         counts_up_in(loop, index.child(diagnose::Field::left).text()) &&
+         counts_up_in(program, loop, index.child(diagnose::Field::left)) &&
          is_length_of(program, index.child(diagnose::Field::right), list);
 }
 
@@ -417,7 +430,9 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
                                    "loss.backward() goes round Accelerate: no loss scaling and no "
                                    "division for accumulation");
       finding.help = "Call accelerator.backward(loss).";
-      if (!accelerator.empty() && accelerator.find('.') == std::string_view::npos)
+      const auto maker = program.enclosing_function(made.ref());
+      if (!accelerator.empty() && accelerator.find('.') == std::string_view::npos &&
+          (!maker || maker == program.enclosing_function(backward.ref())))
         replace(backward.ref(),
                 std::string(accelerator) + ".backward(" + std::string(receiver) + ")",
                 "Route it through Accelerate", finding);

@@ -63,7 +63,7 @@ void check_metrics_behind_loop(const Program& program, Report& report) {
   if (program.calls_named("prepare").empty()) return;
   for (const CallRef& gather : program.calls_named("gather_for_metrics")) {
     const Ref value = gather.positional(0);
-    const CallRef joined = value ? program.as_call(value) : CallRef{};
+    const CallRef joined = value ? program.made_by(value) : CallRef{};
     const bool joins = joined && (joined.call->name == "cat" || joined.call->name == "concat" ||
                                   joined.call->name == "stack");
     const Ref list = joins ? joined.positional(0) : value;
@@ -121,15 +121,19 @@ void check_totals_behind_loop(const Program& program, Report& report) {
 
 // metric.add_batch(predictions=gathered): scores that are computed of it.
 bool goes_to_metric(const Program& program, const CallRef& gather) {
-  const std::string_view name = program.assigned_name(gather.ref());
-  if (name.empty()) return false;
+  const std::string name(program.assigned_name(gather.ref()));
+  const auto holds = [&](Ref value) {
+    return gather.module->tree().contains(value.node, gather.call->node) ||
+           (!name.empty() && variables_in(value).contains(name));
+  };
   for (const std::string_view method : {"add_batch", "compute"})
     for (const CallRef& call : program.calls_named(method))
       for (const std::string_view given : {"predictions", "references"})
         if (const Ref value = call.keyword(given);
-            value && call.module == gather.module && call.call->node > gather.call->node &&
+            value && call.module == gather.module &&
+            gather.module->tree()[call.call->node].last > gather.call->node &&
             program.enclosing_function(call.ref()) == program.enclosing_function(gather.ref()) &&
-            variables_in(value).contains(std::string(name)))
+            holds(value))
           return true;
   return false;
 }

@@ -21,11 +21,12 @@ bool reckons_with_processes(const Program& program) {
       if (tree[node].kind == Kind::string && tree.string_value(node) == "num_processes")
         return true;
       if (tree[node].kind != Kind::identifier || tree.text(node) != "num_processes") continue;
-      // notebook_launcher(main, num_processes=2) says how many there are.
-      const NodeId parent = tree[node].parent;
-      if (tree[parent].kind == Kind::keyword_argument &&
-          tree.child(parent, diagnose::Field::name) == node)
+      // notebook_launcher(main, num_processes=2) says how many there are, and so does a constant.
+      const NodeId given = tree.ancestor(node, Kind::keyword_argument);
+      if (given != diagnose::kNoNode &&
+          tree.text(tree.child(given, diagnose::Field::name)) == "num_processes")
         continue;
+      if (tree[node].field == diagnose::Field::left) continue;
       NodeId around = tree.ancestor(node, Kind::call);
       const diagnose::Call* call = around == diagnose::kNoNode ? nullptr : module->call_at(around);
       // print("{} processes".format(accelerator.num_processes))

@@ -231,8 +231,8 @@ bool is_given_one(const Program& program, Ref size) {
 
 // With the rank written out, every process of a larger group would be the same one.
 bool is_group_of_one(const Program& program, const CallRef& init) {
-  const Ref size = init.keyword("world_size");
-  const Ref rank = init.keyword("rank");
+  const Ref size = program.written(init.keyword("world_size"));
+  const Ref rank = program.written(init.keyword("rank"));
   return (size.kind() == Kind::integer && size.text() == "1") || is_given_one(program, size) ||
          (!size && rank.kind() == Kind::integer && rank.text() == "0");
 }

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/variables.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -44,6 +45,8 @@ bool holds_number(const Program& program, Ref name, int depth) {
 bool puts_into(const Program& program, const CallRef& append, Ref here, std::string_view list) {
   const Ref object = append.receiver();
   if (append.module != here.module || !object) return false;
+  if (here.kind() == Kind::attribute)
+    return object.text() == list && shares_variable(program, here, append.ref());
   const auto function = program.enclosing_function(here);
   if (program.enclosing_function(append.ref()) == function) return object.text() == list;
   return object.kind() == Kind::identifier && here.kind() == Kind::identifier &&
@@ -133,12 +136,22 @@ bool is_only_empty(const Program& program, Ref list) {
   return true;
 }
 
+// The same, or self.losses = [] wherever the class gives it a value.
+bool starts_empty(const Program& program, Ref list) {
+  if (list.kind() == Kind::identifier) return is_only_empty(program, list);
+  const auto values = values_of(program, list);
+  return std::all_of(values.begin(), values.end(), [&](const diagnose::Def* def) {
+    return !shares_variable(program, list, list.with(def->target)) ||
+           (def->kind == DefKind::assign && list.module->text(def->value) == "[]");
+  });
+}
+
 // losses = [] and losses.append(loss.item()), and nothing else goes into it in the function.
 bool holds_numbers(const Program& program, Ref list, int depth) {
-  if (list.kind() != Kind::identifier) return false;
+  if (!is_variable(list)) return false;
   if (const Ref table = table_around(program, list))
     return holds_lists_of_numbers(program, table, depth);
-  if (!is_only_empty(program, list)) return false;
+  if (!starts_empty(program, list)) return false;
   return appended_to(program, list, list.text(), depth) == Contents::numbers;
 }
 
@@ -176,7 +189,7 @@ bool is_number(const Program& program, Ref value, int depth) {
     case Kind::subscript:
       return value.child(Field::value).text().ends_with(".shape");
     case Kind::call: {
-      const CallRef call = program.as_call(value);
+      const CallRef call = program.made_by(value);
       const std::string_view name = call ? call.call->name : std::string_view();
       if (((name == "sum" || name == "max" || name == "min") && !call.receiver()) ||
           makes_number_of_list(call))
@@ -192,7 +205,7 @@ bool is_number(const Program& program, Ref value, int depth) {
 // torch.tensor(total), torch.zeros(2): without a device it lies on the CPU. torch.tensor of a
 // tensor lies where that does.
 bool makes_cpu_tensor(const Program& program, Ref value) {
-  const CallRef made = program.as_call(value);
+  const CallRef made = program.made_by(value);
   if (!made || made.has_splat() || made.keyword("device")) return false;
   const std::string name = made.module->qualified(made.call->function);
   if (name == "torch.zeros" || name == "torch.ones" || name == "torch.empty")
@@ -216,8 +229,7 @@ bool lies_on_cpu(const Program& program, Ref value, int depth);
 bool holds_cpu_tensors(const Program& program, Ref list, int depth) {
   if (list.kind() == Kind::comprehension)
     return lies_on_cpu(program, list.child(Field::body), depth + 1);
-  if (list.kind() != Kind::identifier) return false;
-  if (!is_only_empty(program, list)) return false;
+  if (!is_variable(list) || !starts_empty(program, list)) return false;
   bool any = false;
   for (const std::string_view name : {"append", "extend", "insert"})
     for (const CallRef& call : program.calls_named(name)) {
@@ -242,7 +254,7 @@ bool lies_on_cpu(const Program& program, Ref value, int depth) {
            });
   }
   if (makes_cpu_tensor(program, value)) return true;
-  const CallRef call = program.as_call(value);
+  const CallRef call = program.made_by(value);
   if (!call || program.callee(call)) return false;
   const std::string name = call.module->qualified(call.call->function);
   if (name == "torch.cat" || name == "torch.stack")

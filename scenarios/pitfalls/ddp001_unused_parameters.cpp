@@ -87,7 +87,7 @@ std::vector<Ref> models_of_optimizers(const Program& program, ClassRef cls) {
   if (!configure) return out;
   for (const CallRef& call : facts::calls_in({configure.module, configure.function->body})) {
     const CallRef parameters = call.call->api == diagnose::Api::optimizer
-                                   ? program.as_call(call.argument(0, "params"))
+                                   ? program.made_by(call.argument(0, "params"))
                                    : CallRef{};
     if (parameters && parameters.call->name == "parameters" &&
         parameters.receiver().text().starts_with("self."))

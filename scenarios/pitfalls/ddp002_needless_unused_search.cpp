@@ -62,7 +62,7 @@ void check_needless_unused_search(const Program& program, Report& report) {
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::ddp) continue;
     const Ref flag = wrap.call.keyword("find_unused_parameters");
-    if (!flag || flag.kind() != Kind::true_literal) continue;
+    if (program.written(flag).kind() != Kind::true_literal) continue;
     if (program.is_literal_true(wrap.call.keyword("static_graph")) ||
         is_made_static(program, wrap)) {
       in_no_trial(

@@ -81,7 +81,7 @@ bool may_be_moved(const Program& program, const CallRef& call) {
 enum class Origin : std::uint8_t { unknown, on_cpu, quantized };
 Origin pretrained_origin(const Program& program, Ref value, int depth = 0) {
   constexpr int kAdapters = 2;
-  const CallRef call = program.as_call(value);
+  const CallRef call = program.made_by(value);
   if (!call || depth > kAdapters || program.callee(call)) return Origin::unknown;
   if (call.call->name == "get_peft_model") {
     bool is_plain = false;
@@ -220,7 +220,7 @@ Ref without_identities(const Program& program, Ref value) {
 bool holds_every_gpu(const Program& program, Ref ids) {
   ids = without_identities(program, ids);
   CallRef range = program.as_call(ids);
-  if (range && range.call->name == "list") range = program.as_call(range.positional(0));
+  if (range && range.call->name == "list") range = program.made_by(range.positional(0));
   if (ids.kind() == Kind::comprehension) {
     const Ref item = ids.child(Field::body);
     for (const CallRef& call : facts::calls_in(ids))
@@ -255,8 +255,9 @@ void check_device_ids_mismatch(const Program& program, Report& report) {
     if (wrap.kind != Wrapper::ddp) continue;
     const Ref ids = wrap.call.argument(1, "device_ids");
     if (!ids || wrap.call.call->api != Api::ddp) continue;
-    if ((ids.kind() == Kind::list || ids.kind() == Kind::tuple) &&
-        ids.module->tree().child_count(ids.node) > 1) {
+    const Ref list = program.written(ids);
+    if ((list.kind() == Kind::list || list.kind() == Kind::tuple) &&
+        list.module->tree().child_count(list.node) > 1) {
       report
           .at(ids, Confidence::certain,
               "DistributedDataParallel takes one device for each process: \"device_ids can only be "
@@ -283,7 +284,7 @@ void check_device_ids_mismatch(const Program& program, Report& report) {
     }
     if (program.evaluate(ids).type == Value::Type::none || !is_never_placed(program, wrap))
       continue;
-    if (ids.kind() != Kind::list) continue;
+    if (list.kind() != Kind::list) continue;
     Finding& finding =
         report.at(wrap.call.ref(), Confidence::likely,
                   "device_ids is given but the module is never moved to a GPU: ValueError, its "

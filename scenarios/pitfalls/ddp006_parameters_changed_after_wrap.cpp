@@ -145,7 +145,7 @@ bool freezes_the_trained(const Program& program, const Def& def, const Module& m
     if (!model || program.wrap_of(model) == nullptr) return false;
     const auto optimizers = program.calls(diagnose::Api::optimizer);
     return std::any_of(optimizers.begin(), optimizers.end(), [&](const CallRef& made) {
-      const CallRef given = program.as_call(made.argument(0, "params"));
+      const CallRef given = program.made_by(made.argument(0, "params"));
       return given && given.call->name == "parameters" && given.receiver() &&
              program.same_variable(given.receiver(), model);
     });
@@ -156,6 +156,15 @@ bool freezes_the_trained(const Program& program, const Def& def, const Module& m
 // def requires_grad(model, flag): what a helper sets is switched off and on again by its callers.
 bool is_switch(const Program& program, const Def& def, const Module& module) {
   return def.value != kNoNode && facts::is_parameter(program, {&module, def.value});
+}
+
+// The call is given the literal somewhere, or a constant that stands for it.
+bool is_told(const Program& program, const CallRef& call, Kind literal) {
+  const auto& tree = call.module->tree();
+  for (diagnose::NodeId at = call.call->node; at < tree[call.call->node].last; ++at)
+    if (tree[at].field != Field::function && program.written(call.ref().with(at)).kind() == literal)
+      return true;
+  return false;
 }
 
 // set_parameter_requires_grad(model.module, freezing=False) of a file that is not at hand, with one
@@ -171,8 +180,8 @@ std::vector<CallRef> unseen_switches(const Program& program) {
       std::size_t on = 0;
       std::size_t off = 0;
       for (const CallRef& other : program.calls_named(made.name))
-        for (const std::string_view word : {"True", "False"})
-          if (facts::contains(other.ref().text(), word)) ++(word == "True" ? on : off);
+        for (const Kind word : {Kind::true_literal, Kind::false_literal})
+          if (is_told(program, other, word)) ++(word == Kind::true_literal ? on : off);
       if ((on == 0) != (off == 0)) out.push_back(call);
     }
   return out;

@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/variables.hpp"
 
 #include <algorithm>
 
@@ -222,8 +223,8 @@ Ref passes_of_counter(const Program& program, const TrainingLoop& loop, const Gu
   const Ref counter = guard.condition.with(tree.child_at(test, 0));
   bool counts = false;
   bool starts_anew = false;
-  for (const std::uint32_t index : module.defs_of(counter.text(), false)) {
-    const auto& def = module.defs()[index];
+  for (const diagnose::Def* each : values_of(program, counter)) {
+    const auto& def = *each;
     if (def.value == diagnose::kNoNode || !runs_in(program, loop.batches, {&module, def.target}))
       continue;
     const auto value = program.integer({&module, def.value});
@@ -235,7 +236,7 @@ Ref passes_of_counter(const Program& program, const TrainingLoop& loop, const Gu
 }
 
 // That in if step - last_step >= accumulation: last_step = step.
-Ref passes_since_last(const TrainingLoop& loop, const Guard& guard) {
+Ref passes_since_last(const Program& program, const TrainingLoop& loop, const Guard& guard) {
   const auto& module = *guard.condition.module;
   const auto& tree = module.tree();
   const NodeId test = guard.condition.node;
@@ -247,9 +248,9 @@ Ref passes_since_last(const TrainingLoop& loop, const Guard& guard) {
   if (since.kind() != Kind::binary || tree[since.node].op != Op::subtract) return {};
   const Ref now = since.child(Field::left);
   const Ref last = since.child(Field::right);
-  if (last.kind() != Kind::identifier) return {};
-  for (const std::uint32_t index : module.defs_of(last.text(), false)) {
-    const auto& def = module.defs()[index];
+  if (!is_variable(last)) return {};
+  for (const diagnose::Def* each : values_of(program, last)) {
+    const auto& def = *each;
     if (def.kind == DefKind::assign && def.value != diagnose::kNoNode &&
         tree.contains(tree[test].parent, def.target) && tree.text(def.value) == now.text())
       return guard.condition.with(tree.child_at(test, 1));
@@ -269,7 +270,7 @@ Ref passes_to_a_step(const Program& program, const TrainingLoop& loop, const Gua
   if (is_asked_above(program, loop, guard.condition)) return {};
   Ref passes = passes_of_remainder(program, guard.condition);
   if (!passes) passes = passes_of_counter(program, loop, guard);
-  if (!passes) passes = passes_since_last(loop, guard);
+  if (!passes) passes = passes_since_last(program, loop, guard);
   for (const CallRef& backward : loop.backwards)
     for (const Guard& other : program.guards(backward.ref()))
       if (other.condition == guard.condition) return {};
@@ -332,8 +333,8 @@ bool trains_unseen_wrapper(const Program& program, const TrainingLoop& loop) {
     const std::string_view object = tree.text(tree.child(node, Field::object));
     if (std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
           const Ref model{call.module, call.call->function};
-          return call.call->api == Api::none && model.kind() == Kind::identifier &&
-                 model.text() == object && !program.callee(call) && !program.class_of_call(call);
+          return call.call->api == Api::none && is_variable(model) && model.text() == object &&
+                 !program.callee(call) && !program.class_of_call(call);
         }))
       return true;
   }

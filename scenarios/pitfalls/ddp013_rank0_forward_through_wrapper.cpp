@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/variables.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -265,7 +266,7 @@ void check_prepared_on_one_rank(const Program& program, Report& report) {
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
       const Ref model{module, made.function};
-      if (made.api != Api::none || model.kind() != diagnose::Kind::identifier ||
+      if (made.api != Api::none || !is_variable(model) ||
           program.guarded_by_rank(call.ref()) != RankTest::main_only || program.callee(call))
         continue;
       const CallRef prepare = preparation_gone_below(program, model);

@@ -225,6 +225,11 @@ bool is_cut_to_multiple(const Program& program, Ref length) {
          });
 }
 
+// A class of samplers, data sets or loaders, by its bases or its name: it deals out in its own way.
+bool is_of_own_kind(const diagnose::ClassRef& cls) {
+  return cls && (!cls.cls->bases.empty() || says_any(cls.cls->name, {"sampler", "data", "loader"}));
+}
+
 // Subset(data, range(rank, len(data), world_size)), which the training loop's loader reads.
 void check_turns_of_subset(const Program& program, Report& report) {
   std::vector<CallRef> all;  // range(...), np.arange(...) and torch.arange(...)
@@ -233,8 +238,8 @@ void check_turns_of_subset(const Program& program, Report& report) {
   for (const CallRef& turns : all) {
     const Ref start = turns.positional(0);
     const Ref step = turns.positional(2);
-    if (!step || program.enclosing_class(turns.ref()) || !program.is_world_size(step) ||
-        !(program.is_rank(start) || program.is_local_rank(start)) ||
+    if (!step || is_of_own_kind(program.enclosing_class(turns.ref())) ||
+        !program.is_world_size(step) || !(program.is_rank(start) || program.is_local_rank(start)) ||
         is_cut_to_multiple(program, turns.positional(1)) || program.is_evaluation(turns.ref()) ||
         !is_read_in_training(program, turns))
       continue;

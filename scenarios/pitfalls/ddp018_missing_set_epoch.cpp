@@ -352,7 +352,8 @@ void check_restarts(const Program& program, const std::vector<Ref>& told, Report
     for (const CallRef& loader : loaders_of(program, starts.positional(0))) {
       const CallRef sampler = reordered_sampler(program, loader);
       const Ref seed = sampler ? sampler.argument(4, "seed") : Ref{};
-      if (!sampler || sets_epoch(program, sampler) || (seed && seed.kind() != Kind::integer) ||
+      if (!sampler || sets_epoch(program, sampler) ||
+          (seed && program.written(seed).kind() != Kind::integer) ||
           std::find(told.begin(), told.end(), sampler.ref()) != told.end())
         continue;
       report.at(node, Confidence::certain, std::string(kRestart)).help =

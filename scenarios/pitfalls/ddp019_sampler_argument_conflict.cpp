@@ -37,7 +37,7 @@ void check_replaced_samplers(const Program& program, Report& report) {
 bool is_always_true(const Program& program, Ref value, int depth = 0) {
   constexpr int kDeepest = 16;
   if (depth > kDeepest) return false;
-  if (value.kind() == Kind::true_literal) return true;
+  if (program.written(value).kind() == Kind::true_literal) return true;
   const auto& tree = value.module->tree();
   if (value.kind() == Kind::conditional)
     return is_always_true(program, value.with(tree.child_at(value.node, 0)), depth + 1) &&

@@ -114,7 +114,8 @@ void check_shares_by_hand(const Program& program, Report& report) {
   const Ref product = share_of_node(program);
   // What takes the rank modulo the GPUs of a node is made for several nodes.
   if (!product || !facts::is_distributed(program) || facts::is_single_node(program) ||
-      (!program.mentions("% torch.cuda.device_count()") && !facts::computes_global_rank(program)))
+      (!program.mentions("% torch.cuda.device_count()") && !program.mentions("% device_count()") &&
+       !facts::computes_global_rank(program)))
     return;
   in_no_trial(
       report.at(

@@ -349,7 +349,8 @@ bool is_asked_to_shard(const Program& program, Ref loop) {
         !says_any(maker.call->name, {"loader"}))
       return false;
     for (const char* flag : {"ddp", "distributed", "is_distributed", "is_ddp", "use_ddp"})
-      if (const Ref value = maker.keyword(flag); value && value.kind() == Kind::true_literal)
+      if (const Ref value = maker.keyword(flag);
+          program.written(value).kind() == Kind::true_literal)
         return true;
     return false;
   };
@@ -418,7 +419,7 @@ bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, cons
   const bool says_so = is_evaluation_loader(program, loader);
   if (says_so) check_forgotten_meters(program, loop, reductions, report);
   if ((!says_so && !is_evaluation_loop(program, loop)) || goes_through_files(program, loop) ||
-      one_rank_may_see_all(program, loop, loader) ||
+      one_rank_may_see_all(program, loop, loader) || is_sampled_for_training(program, loader) ||
       is_sampler_of_training(program, loader, sampler_of(program, loader)))
     return false;
   if (says_so && (tells_forgotten_number(program, loop, reductions, report) ||

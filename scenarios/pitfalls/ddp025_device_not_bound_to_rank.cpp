@@ -134,7 +134,7 @@ void check_written_device(const Program& program, Report& report) {
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
       const Ref device = call.keyword("device");
-      const auto index = device && device.kind() == Kind::string
+      const auto index = program.written(device).kind() == Kind::string
                              ? facts::cuda_index(program, device)
                              : std::optional<int>();
       if (!index || *index < 0 || program.guarded_by_rank(call.ref()) != diagnose::RankTest::none ||
@@ -246,8 +246,9 @@ bool may_bind_out_of_sight(const Program& program) {
 void check_above_trainer(const Program& program, Report& report) {
   const auto trainers = program.calls(Api::lightning_trainer);
   if (trainers.empty() || binds_device(program) ||
-      std::none_of(trainers.begin(), trainers.end(), [](const CallRef& trainer) {
-        return facts::contains(facts::lowered(trainer.keyword("strategy").text()), "ddp");
+      std::none_of(trainers.begin(), trainers.end(), [&](const CallRef& trainer) {
+        const Ref strategy = program.written(trainer.keyword("strategy"));
+        return facts::contains(facts::lowered(strategy.text()), "ddp");
       }))
     return;
   const auto fits = program.calls_named("fit");
@@ -373,7 +374,7 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
     if (wrap.kind != Wrapper::ddp) continue;
     const auto ids = facts::device_ids(program, wrap.call);
     if (ids.size() == 1 && !program.gpus().has_value() &&
-        is_written_out(wrap.call.argument(1, "device_ids"))) {
+        is_written_out(program.written(wrap.call.argument(1, "device_ids")))) {
       in_no_trial(report.at(wrap.call.argument(1, "device_ids"), Confidence::certain,
                             "every rank is given GPU " + std::to_string(ids.front()) +
                                 ": NCCL stops with \"Duplicate GPU detected\""))

@@ -129,7 +129,8 @@ void find_downloads(const Program& program, Report& report) {
     for (const auto& each : module->calls()) {
       const CallRef load{module, &each};
       const Ref download = load.keyword("download");
-      if (!download || download.text() != "True" || !is_dataset(program, load)) continue;
+      if (program.written(download).kind() != Kind::true_literal || !is_dataset(program, load))
+        continue;
       if (program.guarded_by_rank(load.ref()) != RankTest::none ||
           under_lock(program, load.ref()) || program.comes_from_rank(load.argument(0, "root")) ||
           first_rank_downloads(program, load) || is_fetched_above(program, load) ||

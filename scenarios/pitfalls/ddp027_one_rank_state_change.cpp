@@ -151,7 +151,7 @@ void check_copies_on_one_rank(const Program& program, Report& report) {
   for (const char* undo : {"restore", "store", "swap", "average_parameters"})
     if (!program.calls_named(undo).empty()) return;
   for (const CallRef& copy : program.calls_named("copy_to")) {
-    const CallRef parameters = program.as_call(copy.positional(0));
+    const CallRef parameters = program.made_by(copy.positional(0));
     if (!copy.receiver() || !parameters || parameters.call->name != "parameters" ||
         !parameters.receiver() || program.guarded_by_rank(copy.ref()) != RankTest::main_only ||
         program.loops_around(copy.ref()).empty() ||
@@ -206,7 +206,7 @@ void check_steps_of_one_rank(const Program& program, Report& report) {
 // The model that the call makes known to the other ranks:
 // hvd.broadcast_parameters(net.state_dict()).
 bool sends(const Program& program, const CallRef& broadcast, Ref model) {
-  const CallRef given = program.as_call(broadcast.argument(0, "params"));
+  const CallRef given = program.made_by(broadcast.argument(0, "params"));
   return given && given.receiver() &&
          (given.receiver().text() == model.text() || same_model(program, given.receiver(), model));
 }

@@ -69,7 +69,7 @@ void check_accelerates_backend(const Program& program, Report& report) {
     if (made.keyword("cpu")) on_gpu = false;
   for (const CallRef& handler : program.calls_named("InitProcessGroupKwargs")) {
     const Ref backend = handler.keyword("backend");
-    if (!on_gpu || !backend || backend.kind() != diagnose::Kind::string ||
+    if (!on_gpu || !backend || program.written(backend).kind() != diagnose::Kind::string ||
         program.string(backend).value_or("") != "gloo")
       continue;
     report.at(backend, Confidence::likely, std::string(kSlow)).help =
@@ -109,7 +109,7 @@ void check_lightnings_backend(const Program& program, Report& report) {
   for (const std::string_view name : {"DDPStrategy", "DDPPlugin", "DDPSpawnStrategy"})
     for (const CallRef& strategy : program.calls_named(name)) {
       const Ref backend = strategy.keyword("process_group_backend");
-      if (backend.kind() != diagnose::Kind::string ||
+      if (program.written(backend).kind() != diagnose::Kind::string ||
           program.string(backend).value_or("") != "gloo" || is_about_gloo(program, strategy))
         continue;
       report.at(backend, Confidence::likely, std::string(kSlow)).help =
@@ -133,7 +133,7 @@ std::vector<Named> named_backends(const Program& program) {
       const CallRef call{module, &made};
       if (made.api != Api::none || !says_any(made.name, {"init", "setup", "dist", "ddp"})) continue;
       const Ref backend = call.keyword("backend");
-      if (backend.kind() == diagnose::Kind::string && !program.callee(call))
+      if (program.written(backend).kind() == diagnose::Kind::string && !program.callee(call))
         out.push_back({call, backend});
     }
   return out;

@@ -8,7 +8,7 @@ using diagnose::RankTest;
 void check_timeout_versus_rank0_work(const Program& program, Report& report) {
   constexpr std::int64_t kLongHours = 2;
   for (const CallRef& init : program.calls(Api::init_process_group)) {
-    const CallRef delta = program.as_call(init.keyword("timeout"));
+    const CallRef delta = program.made_by(init.keyword("timeout"));
     if (!delta) continue;
     const auto hours = program.integer(delta.keyword("hours")).value_or(0) +
                        24 * program.integer(delta.keyword("days")).value_or(0) +

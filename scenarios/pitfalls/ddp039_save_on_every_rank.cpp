@@ -10,6 +10,7 @@
 #include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/trainer_hooks.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -63,7 +64,7 @@ bool is_file_of_its_own(const Program& program, const CallRef& save) {
       facts::contains(text, "bytesio"))
     return true;
   // A process that has a run at all has a directory for it.
-  if (facts::contains(text, "wandb.run.dir")) return true;
+  if (facts::contains(text_behind(program, path), "wandb.run.dir")) return true;
   for (const Source& source : program.sources(path)) {
     const CallRef call = program.as_call(source.ref);
     if (call && (call.call->name == "BytesIO" || call.call->name == "NamedTemporaryFile"))

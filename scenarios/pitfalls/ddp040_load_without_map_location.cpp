@@ -27,7 +27,7 @@ std::string words_around(const Program& program, const CallRef& load) {
   for (const auto& source : program.sources(load.argument(0, "f")))
     if (source.how != Source::How::parameter) text += " " + facts::lowered(source.ref.text());
   constexpr std::string_view kOption = "weights_only";  // says nothing about the file
-  if (const std::size_t at = text.find(kOption); at != std::string::npos)
+  for (std::size_t at = text.find(kOption); at != std::string::npos; at = text.find(kOption, at))
     text.erase(at, kOption.size());
   return text;
 }
@@ -45,11 +45,14 @@ bool is_checkpoint(const Program& program, const CallRef& load, std::string_view
 }
 
 // The state of a scheduler or of a GradScaler is numbers: there is nothing to put on a GPU.
-bool holds_no_tensors(const CallRef& load) {
-  const std::string statement =
-      facts::lowered(load.module->tree().text(statement_of(load.ref()).node));
-  return holds_any(
-      statement, {"scheduler.load_state_dict", "sched.load_state_dict", "scaler.load_state_dict"});
+bool holds_no_tensors(const Program& program, const CallRef& load) {
+  const auto restores = program.calls_named("load_state_dict");
+  return std::any_of(restores.begin(), restores.end(), [&](const CallRef& restore) {
+    const Ref object = restore.receiver();
+    const CallRef given = program.made_by(restore.positional(0));
+    return object && given && given.ref() == load.ref() &&
+           says_any(object.text(), {"scheduler", "sched", "scaler"});
+  });
 }
 
 // Keys that a training run writes beside the weights: the file is its own, and was on its GPU.
@@ -162,9 +165,9 @@ bool becomes_a_model(const Program& program, const CallRef& load, std::string_vi
 // DDP(model, device_ids=[args.gpu]): only GPUs have ids.
 bool names_devices(const Program& program) {
   const auto& wraps = program.wraps();
-  return std::any_of(wraps.begin(), wraps.end(), [](const diagnose::Wrap& wrap) {
+  return std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
     return wrap.kind == diagnose::Wrapper::ddp &&
-           wrap.call.keyword("device_ids").kind() == diagnose::Kind::list;
+           program.written(wrap.call.keyword("device_ids")).kind() == diagnose::Kind::list;
   });
 }
 
@@ -219,7 +222,7 @@ void check_load_without_map_location(const Program& program, Report& report) {
   for (const CallRef& load : loads) {
     if (load.argument(1, "map_location") || load.has_splat()) continue;
     const std::string words = words_around(program, load);
-    if (!is_checkpoint(program, load, words) || holds_no_tensors(load)) continue;
+    if (!is_checkpoint(program, load, words) || holds_no_tensors(program, load)) continue;
     if (program.guarded_by_rank(load.ref()) != RankTest::none ||
         facts::only_before_ranks(program, load.ref()) || without_gpu(program, load.ref()))
       continue;

@@ -37,16 +37,18 @@ bool changes_keys(const Program& program) {
 // state = fix_legacy_dict(torch.load(path)) of a file that is not at hand: by its name it may
 // change the keys.
 bool is_mended_out_of_sight(const Program& program) {
-  for (const CallRef& load : program.calls(Api::torch_load)) {
-    const auto& tree = load.module->tree();
-    const NodeId list = tree[load.call->node].parent;
-    if (list == diagnose::kNoNode || tree[list].kind != Kind::argument_list) continue;
-    const CallRef call = program.as_call(load.ref().with(tree[list].parent));
-    if (call && !program.callee(call) &&
-        says_any(call.call->name, {"fix", "strip", "clean", "legacy", "remap", "rename", "prefix",
-                                   "convert_state", "remove_m"}))
-      return true;
-  }
+  if (!program.uses(Api::torch_load)) return false;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (!says_any(made.name, {"fix", "strip", "clean", "legacy", "remap", "rename", "prefix",
+                                "convert_state", "remove_m"}) ||
+          program.callee(call))
+        continue;
+      for (std::size_t i = 0; const Ref given = call.positional(i); ++i)
+        if (const CallRef load = program.made_by(given); load && load.call->api == Api::torch_load)
+          return true;
+    }
   return false;
 }
 
@@ -110,7 +112,7 @@ bool is_kept_in_memory(const Program& program, Ref state) {
     if (source.how != Source::How::value) return false;
     CallRef call = program.as_call(source.ref);
     if (call && call.call->name == "deepcopy" && call.positional(0))
-      call = program.as_call(call.positional(0));
+      call = program.made_by(call.positional(0));
     return call && call.call->name == "state_dict" && call.receiver();
   });
 }
@@ -206,9 +208,10 @@ bool is_of_runs_without(const Program& program, const CallRef& state) {
 }
 
 // torch.quantization.convert(model): a copy, unless it is asked for the model itself.
-bool converts_a_copy(const CallRef& call) {
+bool converts_a_copy(const Program& program, const CallRef& call) {
   const Ref inplace = call.argument(2, "inplace");
-  return call.call->name == "convert" && (!inplace || inplace.text() == "False") &&
+  return call.call->name == "convert" &&
+         (!inplace || program.written(inplace).kind() == Kind::false_literal) &&
          facts::contains(call.module->qualified(call.call->function), "quantization");
 }
 
@@ -217,7 +220,7 @@ bool is_copy_of_wrapper(const Program& program, Ref object) {
   const auto sources = program.sources(object);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef copy = program.as_call(source.ref);
-    if (!copy || (copy.call->name != "deepcopy" && !converts_a_copy(copy))) return false;
+    if (!copy || (copy.call->name != "deepcopy" && !converts_a_copy(program, copy))) return false;
     Ref copied = copy.positional(0);
     if (const CallRef mode = program.as_call(copied); mode && mode.call->name == "eval")
       copied = mode.receiver();

@@ -13,6 +13,19 @@ using diagnose::Kind;
 using diagnose::kNoNode;
 using diagnose::NodeId;
 
+namespace {
+
+// here = torch.cuda.current_device(); DistributedSampler(data, rank=here)
+bool is_given_as_rank(const Program& program, Ref current) {
+  for (const Api api : {Api::distributed_sampler, Api::init_process_group})
+    for (const CallRef& call : program.calls(api))
+      if (const CallRef rank = program.made_by(call.keyword("rank")); rank && rank.ref() == current)
+        return true;
+  return false;
+}
+
+}  // namespace
+
 void check_rank_from_current_device(const Program& program, Report& report) {
   for (const CallRef& call : program.calls(Api::current_device)) {
     const Ref node = call.ref();
@@ -28,6 +41,7 @@ void check_rank_from_current_device(const Program& program, Report& report) {
     }
     if (parent != kNoNode && tree[parent].kind == Kind::keyword_argument)
       as_rank = as_rank || tree.text(tree.child(parent, Field::name)) == "rank";
+    as_rank = as_rank || is_given_as_rank(program, node);
     const auto inside = program.enclosing_function(node);
     const bool local = facts::contains(name, "local") ||
                        (inside && facts::contains(facts::lowered(inside.function->name), "local"));

@@ -21,7 +21,7 @@ namespace {
 // model = SyncBatchNorm.convert_sync_batchnorm(model), convert_syncbn_model(model), DDP(model): the
 // parameters are those of before.
 bool keeps_parameters(const Program& program, Ref value, Ref model) {
-  const CallRef call = program.as_call(value);
+  const CallRef call = program.made_by(value);
   return call && call.positional(0) && call.positional(0).text() == model.text() &&
          (call.call->api == Api::ddp || call.call->api == Api::data_parallel ||
           says_any(call.call->name, {"sync", "compile"}));
@@ -128,19 +128,20 @@ std::vector<Ref> models_behind(const Program& program, Ref parameters) {
 // cls = SGD if args.sgd else AdamW; cls(model.parameters())
 std::vector<CallRef> made_by_chosen_class(const Program& program) {
   std::vector<CallRef> out;
-  for (const CallRef& parameters : program.calls_named("parameters")) {
-    const auto& tree = parameters.module->tree();
-    const auto around = tree.ancestor(parameters.call->node, diagnose::Kind::call);
-    const CallRef made = program.as_call(parameters.ref().with(around));
-    if (!made || made.call->api != Api::none) continue;
-    const Ref maker{made.module, made.call->function};
-    if (maker.kind() != diagnose::Kind::identifier) continue;
-    for (const Source& cls : program.sources(maker))
-      if (cls.ref.module->api(cls.ref.node) == Api::optimizer) {
-        out.push_back(made);
-        break;
-      }
-  }
+  if (program.calls_named("parameters").empty()) return out;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& each : module->calls()) {
+      const CallRef made{module, &each};
+      const Ref maker{module, each.function};
+      if (each.api != Api::none || maker.kind() != diagnose::Kind::identifier) continue;
+      const CallRef given = program.made_by(made.argument(0, "params"));
+      if (!given || given.call->name != "parameters") continue;
+      for (const Source& cls : program.sources(maker))
+        if (cls.ref.module->api(cls.ref.node) == Api::optimizer) {
+          out.push_back(made);
+          break;
+        }
+    }
   return out;
 }
 

@@ -18,9 +18,11 @@ namespace {
 // clip_gradients(model.parameters(), limit) of a file that is not there.
 bool clips_elsewhere(const Program& program, const CallRef& call) {
   const std::string name = facts::lowered(call.call->name);
-  return call.call->api == Api::none && facts::contains(name, "clip") &&
-         facts::contains(name, "grad") && call.positional(0) &&
-         call.positional(0).text().ends_with(".parameters()") && !program.callee(call);
+  if (call.call->api != Api::none || !facts::contains(name, "clip") ||
+      !facts::contains(name, "grad"))
+    return false;
+  const CallRef given = program.made_by(call.positional(0));
+  return given && given.call->name == "parameters" && !program.callee(call);
 }
 
 // def clip(parameters): if limit > 0: clip_grad_norm_(parameters, limit), which neither unscales
@@ -57,7 +59,7 @@ void check_gradient_clip_before_unscale(const Program& program, Report& report) 
     };
     CallRef scaled;
     for (const CallRef& backward : program.calls_named("backward")) {
-      const CallRef scale = program.as_call(backward.receiver());
+      const CallRef scale = program.made_by(backward.receiver());
       if (scale && scale.call->name == "scale" && here(backward) &&
           backward.call->node < clip.call->node && !facts::exclusive(backward.ref(), clip.ref()))
         scaled = backward;

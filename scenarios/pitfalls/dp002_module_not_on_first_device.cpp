@@ -17,8 +17,8 @@ namespace {
 bool uses_all_devices(const Program& program, const CallRef& wrap) {
   const Ref ids = wrap.argument(1, "device_ids");
   if (!ids) return !wrap.has_splat();
-  CallRef call = program.as_call(ids);
-  if (call && call.call->name == "list") call = program.as_call(call.positional(0));
+  CallRef call = program.made_by(ids);
+  if (call && call.call->name == "list") call = program.made_by(call.positional(0));
   return call && call.call->name == "range" && !call.positional(1);
 }
 

@@ -109,7 +109,7 @@ void check_added_outputs(const Program& program, const CallRef& backward, Report
         module.function_of(def.target) != module.function_of(backward.call->node))
       continue;
     const Ref value{&module, def.value};
-    const CallRef reduced = program.as_call(value);
+    const CallRef reduced = program.made_by(value);
     if (reduced && (reduced.call->name == "mean" || reduced.call->name == "sum")) return;
     const bool adds = def.kind == diagnose::DefKind::augmented || value.kind() == Kind::binary;
     added = added || (adds && adds_output(program, value));

@@ -24,17 +24,34 @@ bool asks_for_own_parameters(const CallRef& call) {
          call.call->name == "named_parameters";
 }
 
-// checkpoint(run, inputs, self.parameters()) is handed an iterator that it may never ask: only what
-// looks into the parameters here is sure to find none.
-bool is_handed_on(const Program& program, const CallRef& call) {
-  const auto& tree = call.module->tree();
-  const NodeId arguments = tree[call.call->node].parent;
+// An argument of a call that need not look into it.
+bool is_argument_of_taker(const Program& program, Ref value) {
+  const auto& tree = value.module->tree();
+  const NodeId arguments = tree[value.node].parent;
   if (tree[arguments].kind != Kind::argument_list) return false;
-  const CallRef taker = program.as_call({call.module, tree[arguments].parent});
+  const CallRef taker = program.as_call(value.with(tree[arguments].parent));
   static constexpr auto kLookInto = std::to_array<std::string_view>(
       {"next", "iter", "list", "tuple", "dict", "sum", "sorted", "enumerate", "len", "zip"});
   return taker &&
          std::find(kLookInto.begin(), kLookInto.end(), taker.call->name) == kLookInto.end();
+}
+
+// checkpoint(run, inputs, self.parameters()) is handed an iterator that it may never ask: only what
+// looks into the parameters here is sure to find none.
+bool is_handed_on(const Program& program, const CallRef& call) {
+  if (is_argument_of_taker(program, call.ref())) return true;
+  // weights = self.parameters(): all that reads the name hands it on.
+  const std::string_view name = program.assigned_name(call.ref());
+  const FunctionRef function = program.enclosing_function(call.ref());
+  if (name.empty() || !function) return false;
+  const auto& tree = call.module->tree();
+  bool handed = false;
+  for (NodeId at = call.call->node; at < tree[function.function->body].last; ++at) {
+    if (tree[at].kind != Kind::identifier || tree.text(at) != name) continue;
+    handed = is_argument_of_taker(program, call.ref().with(at));
+    if (!handed) return false;
+  }
+  return handed;
 }
 
 // device or next(self.parameters()).device: only where the caller gives none.

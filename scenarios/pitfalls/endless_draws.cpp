@@ -50,7 +50,7 @@ bool draws_at_random(const Program& program, Ref dataset, int depth) {
   for (const diagnose::Source& source : program.sources(dataset))
     if (const CallRef made = program.as_call(source.ref))
       for (Ref given : facts::arguments_of(made)) {
-        const CallRef iterator = program.as_call(given);
+        const CallRef iterator = program.made_by(given);
         if (iterator && iterator.call->name == "iter") given = iterator.positional(0);
         if (given.kind() == Kind::identifier && draws_at_random(program, given, depth + 1))
           return true;

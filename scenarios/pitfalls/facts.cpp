@@ -247,8 +247,8 @@ bool is_distributed(const Program& program) {
     if (runs(init)) inits.push_back(init);
   // With the rank written out, every process of a larger group would be the same one.
   const auto alone = [&](const CallRef& init) {
-    const Ref size = init.keyword("world_size");
-    const Ref rank = init.keyword("rank");
+    const Ref size = program.written(init.keyword("world_size"));
+    const Ref rank = program.written(init.keyword("rank"));
     return (size.kind() == Kind::integer && size.text() == "1") ||
            (!size && rank.kind() == Kind::integer && rank.text() == "0");
   };

@@ -3,6 +3,7 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/variables.hpp"
 
 #include <algorithm>
 #include <string>
@@ -80,11 +81,24 @@ Ref only_value(const Program& program, Ref epoch, int depth = 0) {
   return value && (is_written_in_call || !program.innermost_loop(value)) ? value : Ref{};
 }
 
+// self.step = 0 in __init__, and no line gives an attribute of that name another value.
+bool is_set_once(const Program& program, Ref epoch) {
+  const Ref name = epoch.child(Field::attribute);
+  const auto values = values_of(program, epoch);
+  if (values.size() != 1 || epoch.module->defs_of(name.text(), true).size() != 1) return false;
+  const diagnose::Def& def = *values.front();
+  const Ref value = epoch.with(def.value);
+  return def.kind == diagnose::DefKind::assign && def.element < 0 && value &&
+         !program.innermost_loop(value) &&
+         (value.kind() == Kind::integer || is_round_of_training(program, epoch, value));
+}
+
 }  // namespace
 
 bool never_changes(const Program& program, Ref epoch) {
   if (epoch.kind() == Kind::integer || is_fixed_option(program, epoch)) return true;
-  if (epoch.kind() != Kind::identifier) return false;
+  if (!is_variable(epoch)) return false;
+  if (epoch.kind() == Kind::attribute) return is_set_once(program, epoch);
   const Ref value = only_value(program, epoch);
   return value && (value.kind() == Kind::integer || is_round_of_training(program, epoch, value));
 }

@@ -35,8 +35,11 @@ bool speaks_of_ranks(Ref part) {
   const auto& tree = part.module->tree();
   for (NodeId at = part.node; at < tree[part.node].last; ++at) {
     const Ref word = part.with(at);
+    const NodeId keyword = tree.ancestor(at, Kind::keyword_argument);
+    const bool is_option = keyword != kNoNode && tree.contains(part.node, keyword) &&
+                           tree.text(tree.child(keyword, Field::name)) == "average";
     const bool is_name =
-        word.kind() == Kind::identifier &&
+        word.kind() == Kind::identifier && !is_option &&
         !(tree[at].field == Field::name && tree[tree[at].parent].kind == Kind::keyword_argument);
     if (is_name && !word.text().ends_with("_score") &&
         says_any(word.text(), {"world", "reduce", "gather", "sync", "dist", "rank", "average",

@@ -2,6 +2,7 @@
 
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/variables.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -89,11 +90,12 @@ bool is_left_to_no_optimizer(const Program& program, Ref object) {
   const auto mine = made_from(program, object);
   return mine && !optimizers.empty() &&
          std::all_of(optimizers.begin(), optimizers.end(), [&](const CallRef& optimizer) {
-           const CallRef parameters = program.as_call(optimizer.argument(0, "params"));
+           const CallRef parameters = program.made_by(optimizer.argument(0, "params"));
            if (!parameters || parameters.call->name != "parameters" || !parameters.receiver())
              return false;
            const Ref trained = diagnose::seen_above(program, parameters.receiver());
-           if (program.enclosing_function(trained) != program.enclosing_function(object))
+           if (program.enclosing_function(trained) != program.enclosing_function(object) &&
+               !shares_variable(program, object, optimizer.ref()))
              return false;
            const auto theirs = made_from(program, trained);
            return theirs && std::none_of(theirs->begin(), theirs->end(),

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/group_of_some_runs.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 #include <array>
@@ -34,6 +35,12 @@ bool has_any(std::string_view text, std::span<const std::string_view> words) {
 bool may_be_minus_one(const Program& program, Ref condition) {
   if (facts::contains(condition.text(), "-1") || facts::contains(condition.text(), "- 1"))
     return true;
+  if (condition.kind() != Kind::comparison) {  // is_main = rank == 0, and is_main() that returns it
+    const auto tests = program.sources(condition);
+    return std::any_of(tests.begin(), tests.end(), [&](const auto& test) {
+      return test.ref.kind() == Kind::comparison && may_be_minus_one(program, test.ref);
+    });
+  }
   const auto sources = program.sources(condition.child(Field::left));
   return std::any_of(sources.begin(), sources.end(),
                      [](const auto& source) { return facts::contains(source.ref.text(), "-1"); });
@@ -54,7 +61,8 @@ bool may_be_about_ranks(const Program& program, const Guard& guard) {
   // if gpus > 1 and not args.distributed: return -- not all runs without a group leave there.
   if (!guard.holds && kind == Kind::boolean && facts::contains(text, " and ")) return false;
   if (program.rank_test(guard.condition) == diagnose::RankTest::main_only && guard.holds)
-    return facts::contains(text, "local") || may_be_minus_one(program, guard.condition);
+    return says_any(text_behind(program, guard.condition), {"local"}) ||
+           may_be_minus_one(program, guard.condition);
   // if n == 1: return value -- the world size by a name of its own.
   if (has_any(text, kAgainstOne) || has_any(text, kWords)) return true;
   // reduce(value, world_size == 1) of def reduce(value, single)
@@ -68,10 +76,10 @@ bool may_be_about_ranks(const Program& program, const Guard& guard) {
 // rank, world_size = 0, 1 and its kin: what a run of one process is given.
 bool sets_up_one_process(std::string_view text) {
   static constexpr std::array<std::string_view, 3> kLeaves = {"raise", "exit(", "assert 0"};
-  static constexpr std::array<std::string_view, 9> kSettings = {
+  static constexpr std::array<std::string_view, 11> kSettings = {
       "world_size = 1", "world_size=1", "rank = 0",          "rank=0",
       "rank = -1",      "return 0, 1",  "distributed=False", "distributed = False",
-      "return 0, 0, 1"};
+      "return 0, 0, 1", "return (0, 1", "return (0, 0, 1"};
   return !has_any(text, kLeaves) && has_any(text, kSettings);
 }
 

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/reduced_gradients.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 namespace bench::pitfalls {
 
@@ -17,8 +18,8 @@ bool averages_weights(const Program& program) {
           !(facts::contains(made.name, "allreduce") || facts::contains(made.name, "all_reduce") ||
             facts::contains(made.name, "average")))
         continue;
-      for (const char* what : {".state_dict()", "parameters()", ".data"})
-        if (facts::contains(given.text(), what)) return true;
+      if (holds_any(text_behind(program, given), {".state_dict()", "parameters()", ".data"}))
+        return true;
     }
   return false;
 }

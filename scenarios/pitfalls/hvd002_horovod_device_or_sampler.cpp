@@ -17,8 +17,8 @@ namespace {
 bool may_see_own_gpu(const Program& program) {
   if (!program.mentions("CUDA_VISIBLE_DEVICES")) return false;
   const auto set = visible_devices(program);
-  return set.empty() || std::any_of(set.begin(), set.end(), [](Ref devices) {
-           return devices.kind() != diagnose::Kind::string;
+  return set.empty() || std::any_of(set.begin(), set.end(), [&](Ref devices) {
+           return program.written(devices).kind() != diagnose::Kind::string;
          });
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 // net in broadcast_parameters(net.state_dict()) or (net.named_parameters()); empty for all else.
 Ref broadcast_model(const Program& program, const CallRef& broadcast) {
-  const CallRef given = program.as_call(broadcast.argument(0, "params"));
+  const CallRef given = program.made_by(broadcast.argument(0, "params"));
   const bool is_known =
       given && (given.call->name == "state_dict" || given.call->name == "named_parameters");
   return is_known ? given.receiver() : Ref{};

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/parsers.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -175,7 +176,8 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     if (facts::may_leave_unknown_options(program, option)) continue;
     if (dash_is_accepted(program, option) || !facts::is_reachable(program, option.ref())) continue;
     // A default from the environment is meant for torchrun, or for launch --use_env.
-    const bool reads_environment = facts::contains(option.keyword("default").text(), "LOCAL_RANK");
+    const bool reads_environment =
+        facts::contains(text_behind(program, option.keyword("default")), "LOCAL_RANK");
     if (!old_launcher &&
         (reads_environment ||
          ((is_overwritten(program) || starts_its_ranks(program)) && !says_launch_module(program)) ||

@@ -26,7 +26,7 @@ std::optional<std::string> problem_of(const std::string& devices) {
 // AutoModel.from_pretrained(name, device_map="auto"): the weights are loaded onto the GPUs.
 bool is_loaded_onto_gpus(const Program& program, const CallRef& load) {
   const Ref map = load.call->name == "from_pretrained" ? load.keyword("device_map") : Ref{};
-  if (!map || map.kind() != Kind::string) return false;
+  if (program.written(map).kind() != Kind::string) return false;
   const auto where = program.string(map);
   return where && (*where == "auto" || *where == "sequential" || where->starts_with("balanced") ||
                    where->starts_with("cuda"));
@@ -50,7 +50,8 @@ bool is_gpu(const Program& program, Ref device) {
   const Ref made = sources.front().ref;
   const CallRef call = program.as_call(made);
   return made.kind() == Kind::string ||
-         (call && call.call->api == Api::torch_device && call.positional(0).kind() == Kind::string);
+         (call && call.call->api == Api::torch_device &&
+          program.written(call.positional(0)).kind() == Kind::string);
 }
 
 // Calls that initialise CUDA in this process; is_available() counts devices in the driver, which

@@ -168,7 +168,8 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
     // [rank] if torch.cuda.is_available() else None
     if (ids && ids.kind() == Kind::conditional)
       ids = ids.with(ids.module->tree().child_at(ids.node, 0));
-    if (wrap.kind != Wrapper::ddp || !ids || ids.kind() != Kind::list ||
+    ids = program.written(ids);
+    if (wrap.kind != Wrapper::ddp || ids.kind() != Kind::list ||
         ids.module->tree().child_count(ids.node) != 1)
       continue;
     const Ref index = ids.with(ids.module->tree().child_at(ids.node, 0));

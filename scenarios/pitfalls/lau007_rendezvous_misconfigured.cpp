@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/nodes_of_job.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -213,9 +214,9 @@ void check_fixed_world_size(const Program& program, Report& report) {
   const std::int64_t started = fewest_processes(program);
   if (started < 2 || !program.calls(diagnose::Api::spawn).empty()) return;
   const auto joins = program.calls(diagnose::Api::init_process_group);
-  const bool asks_environment = std::any_of(joins.begin(), joins.end(), [](const CallRef& join) {
+  const bool asks_environment = std::any_of(joins.begin(), joins.end(), [&](const CallRef& join) {
     const Ref size = join.argument(3, "world_size");
-    return !size || facts::contains(facts::lowered(size.text()), "world_size");
+    return !size || says_any(text_behind(program, size), {"world_size"});
   });
   if (!asks_environment) return;
   for (const diagnose::Module* module : program.modules())

@@ -105,8 +105,8 @@ bool trains_by_lightning(const Program& program) {
   const auto trainers = program.calls(Api::lightning_trainer);
   return !program.calls_named("fit").empty() &&
          std::any_of(trainers.begin(), trainers.end(), [&](const CallRef& trainer) {
-           const Ref strategy = trainer.keyword("strategy");
-           const Ref devices = trainer.keyword("devices");
+           const Ref strategy = program.written(trainer.keyword("strategy"));
+           const Ref devices = program.written(trainer.keyword("devices"));
            const std::string_view count = devices.text();
            return (strategy && says_any(strategy.text(), {"ddp", "fsdp", "deepspeed"})) ||
                   (devices && count != "1" && devices.kind() != Kind::list &&

@@ -34,7 +34,7 @@ bool says_no(const Program& program, FunctionRef maker, std::size_t parameter,
   const auto& decides = maker.function->parameters[parameter];
   if (site.has_splat()) return false;
   if (const Ref given = site.argument(parameter, decides.name))
-    return given.kind() == Kind::false_literal;
+    return program.written(given).kind() == Kind::false_literal;
   return decides.default_value != kNoNode &&
          program.is_literal_false({maker.module, decides.default_value});
 }

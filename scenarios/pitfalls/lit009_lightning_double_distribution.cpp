@@ -53,7 +53,7 @@ bool is_missing_option(const Program& program, Ref value) {
 }
 
 bool is_one_for_all(const Program& program, Ref rank) {
-  if (rank.kind() == diagnose::Kind::integer) return true;
+  if (program.written(rank).kind() == diagnose::Kind::integer) return true;
   const auto sources = program.sources(rank);
   return sources.size() == 1 && is_missing_option(program, sources.front().ref);
 }
@@ -122,7 +122,7 @@ void check_lightning_double_distribution(const Program& program, Report& report)
   }
   for (const CallRef& sampler : program.calls(Api::distributed_sampler))
     if (inside_lightning(sampler.ref()) &&
-        sampler.argument(2, "rank").kind() == diagnose::Kind::integer)
+        program.written(sampler.argument(2, "rank")).kind() == diagnose::Kind::integer)
       report
           .at(sampler.ref(), Confidence::certain,
               "the sampler is made by hand with one rank for all: every process reads the same "

@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -100,6 +101,16 @@ CallRef sampler_of(const Program& program, const CallRef& loader) {
       if (const CallRef found = program.origin(inner, Api::distributed_sampler)) return found;
   }
   return {};
+}
+
+bool is_sampled_for_training(const Program& program, const CallRef& loader) {
+  const auto samplers = program.sources(loader.keyword("sampler"));
+  return std::any_of(samplers.begin(), samplers.end(), [&](const Source& source) {
+    return source.ref.kind() == Kind::none_literal &&
+           program.under(source.ref, [](Ref condition, bool holds) {
+             return !holds && says_any(condition.text(), {"train"});
+           });
+  });
 }
 
 namespace {

@@ -15,6 +15,10 @@ std::vector<CallRef> loaders_of(const Program& program, Ref iterable);
 // DistributedSampler(...) behind the loader's sampler or batch_sampler argument; empty when none.
 CallRef sampler_of(const Program& program, const CallRef& loader);
 
+// sampler = DistributedSampler(data) if is_train else None: what evaluates is read whole by every
+// rank.
+bool is_sampled_for_training(const Program& program, const CallRef& loader);
+
 // The loader has a sampler of any kind, or arguments that cannot be seen.
 bool has_some_sampler(const Program& program, const CallRef& loader);
 

@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
+#include "scenarios/pitfalls/variables.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -208,11 +209,11 @@ bool counts_bad_rounds(const Program& program, Ref condition, Ref round) {
   const auto& tree = module.tree();
   if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
   const Ref counter = condition.with(tree.child_at(condition.node, 0));
-  if (counter.kind() != Kind::identifier) return false;
+  if (!is_variable(counter)) return false;
   bool starts_anew = false;
   bool counts = false;
-  for (const std::uint32_t index : module.defs_of(counter.text(), false)) {
-    const auto& def = module.defs()[index];
+  for (const diagnose::Def* each : values_of(program, counter)) {
+    const auto& def = *each;
     if (def.value == kNoNode || !tree.contains(round.node, def.target)) continue;
     const auto guards = program.guards(condition.with(def.target));
     const bool on_metric = std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {

@@ -85,7 +85,7 @@ bool makes_plain_model(const Program& program, const CallRef& made) {
 
 // The ranks' own DataParallel over their one GPU moves nothing between them. Over all GPUs it does.
 bool is_for_own_gpu(const Program& program, const diagnose::Wrap& wrap) {
-  const Ref ids = wrap.call.argument(1, "device_ids");
+  const Ref ids = program.written(wrap.call.argument(1, "device_ids"));
   return wrap.kind == Wrapper::data_parallel && ids.kind() == diagnose::Kind::list &&
          ids.module->tree().child_at(ids.node, 1) == diagnose::kNoNode &&
          program.comes_from_rank(ids);
@@ -136,7 +136,7 @@ bool steps(const Program& program, const TrainingLoop& loop) {
 
 // num_replicas=1, written out, deals nothing; the default of an option does not say that much.
 bool deals_to_several(const Program& program, const CallRef& sampler) {
-  const Ref replicas = sampler.argument(1, "num_replicas");
+  const Ref replicas = program.written(sampler.argument(1, "num_replicas"));
   return replicas.kind() != diagnose::Kind::integer || program.integer(replicas).value_or(2) > 1;
 }
 

@@ -100,7 +100,7 @@ bool starts_on_one_node(const Program& program) {
   if (!spans && launches_itself_here(program)) return true;
   for (const CallRef& init : program.calls(Api::init_process_group)) {
     // A group of one process, for runs without a launcher, says nothing of the others.
-    if (init.keyword("world_size").text() == "1") continue;
+    if (program.written(init.keyword("world_size")).text() == "1") continue;
     // One address of several is that of the runs on one node.
     const auto methods = program.sources(init.argument(1, "init_method"));
     if (!methods.empty() && std::all_of(methods.begin(), methods.end(), [&](const Source& source) {
@@ -204,9 +204,9 @@ bool takes_rank_modulo(const Program& program) {
     for (const NodeId node : module->nodes_of(Kind::binary)) {
       if (tree[node].op != diagnose::Op::modulo) continue;
       const Ref rank = Ref{module, node}.child(Field::left);
-      const std::string_view count = Ref{module, node}.child(Field::right).text();
-      if (rank && count == "torch.cuda.device_count()" && rank.kind() != Kind::string &&
-          !contains(rank.text(), "batch") &&
+      const CallRef count = program.as_call(Ref{module, node}.child(Field::right));
+      if (rank && count && count.call->api == diagnose::Api::device_count &&
+          rank.kind() != Kind::string && !contains(rank.text(), "batch") &&
           (!program.is_local_rank(rank) || program.is_rank(rank)))
         return true;
     }

@@ -15,6 +15,14 @@ using diagnose::Wrap;
 
 namespace {
 
+// class Config: lr = 0.1. An object of it runs nothing of the file.
+bool only_holds_values(ClassRef cls) {
+  const auto& functions = cls.module->functions();
+  return std::none_of(functions.begin(), functions.end(), [&](const diagnose::Function& each) {
+    return each.owner_class == cls.cls->node;
+  });
+}
+
 // A file whose functions nothing in it calls: what uses it is not at hand.
 bool only_offers(const Program& program) {
   const diagnose::Module& root = program.root();
@@ -22,8 +30,9 @@ bool only_offers(const Program& program) {
   const auto& calls = root.calls();
   return std::none_of(calls.begin(), calls.end(), [&](const diagnose::Call& made) {
     const CallRef call{&root, &made};
-    return !program.enclosing_function(call.ref()) && !program.enclosing_class(call.ref()) &&
-           (program.callee(call) || program.class_of_call(call));
+    if (program.enclosing_function(call.ref()) || program.enclosing_class(call.ref())) return false;
+    const ClassRef cls = program.class_of_call(call);
+    return cls ? !only_holds_values(cls) : static_cast<bool>(program.callee(call));
   });
 }
 

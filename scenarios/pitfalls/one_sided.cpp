@@ -98,8 +98,9 @@ std::vector<CallRef> barriers_by_name(const Program& program) {
     if (program.callee(call) || call.positional(0)) continue;
     const Ref receiver = call.receiver();
     const auto& imports = call.module->imports();
-    const std::string_view path =
-        call.module->import_path(receiver ? receiver.text() : std::string_view("synchronize"));
+    const std::string path =
+        receiver ? call.module->qualified(receiver.node)
+                 : std::string(call.module->import_path(std::string_view("synchronize")));
     const bool is_starred = !receiver && path.empty() && call.module->has_star_imports() &&
                             std::any_of(imports.begin(), imports.end(), is_of_communication);
     if (is_starred || is_of_communication(path)) out.push_back(call);

@@ -39,7 +39,11 @@ struct OwnFigure {
 // torch.tensor(loss), loss.clone(): a tensor of its own. What torch.as_tensor and torch.from_numpy
 // give may share its memory with what they are given.
 bool makes_copy(std::string_view text) {
-  return holds_any(text, {"torch.tensor(", "Tensor(", ".clone()", "deepcopy("});
+  constexpr std::string_view kMaker = "tensor(";
+  for (std::size_t at = text.find(kMaker); at != std::string_view::npos;
+       at = text.find(kMaker, at + 1))
+    if (at == 0 || text[at - 1] != '_') return true;
+  return holds_any(text, {"Tensor(", ".clone()", "deepcopy("});
 }
 
 // Seconds, memory and flags are no figures of a part of the data.
@@ -213,7 +217,11 @@ class CopiesIn {
   }
 
   void add_returned(const CallRef& call, const std::vector<std::string>& targets) {
-    const Ref given = call.positional(0);
+    Ref given = call.positional(0);
+    // shared = torch.tensor(loss).cuda(); mean = reduce(shared)
+    if (const CallRef made = program_.made_by(given);
+        made && !is_metric_name(variable_held(given)) && made.module == function_.module)
+      given = made.ref();
     const std::string own = variable_held(given);
     if (std::find(targets.begin(), targets.end(), own) == targets.end())
       add(call, own, targets.front(), makes_copy(given.text()) || is_copied_in_helper(call));

@@ -99,6 +99,19 @@ bool is_whole_clock(const CallRef& call, std::string_view name) {
          tree[user].kind != diagnose::Kind::subscript;
 }
 
+// str(now) after now = datetime.now(); str(now)[:10] cuts it.
+bool is_text_of_clock(const Program& program, const CallRef& call) {
+  const Ref given = call.positional(0);
+  if (call.call->name != "str" || given.kind() != diagnose::Kind::identifier) return false;
+  const auto& tree = call.module->tree();
+  const diagnose::Kind user = tree[tree[call.call->node].parent].kind;
+  const CallRef clock = program.made_by(given);
+  if (!clock || user == diagnose::Kind::attribute || user == diagnose::Kind::subscript)
+    return false;
+  const std::string name = clock.module->qualified(clock.call->function);
+  return name == "datetime.datetime.now" || name == "datetime.datetime.utcnow";
+}
+
 enum class Draw : std::uint8_t { none, own, unless_seeded };
 
 Draw drawn(const CallRef& call) {
@@ -146,6 +159,7 @@ class OwnParts {
  private:
   bool is_own(const CallRef& call) {
     const Draw draw = drawn(call);
+    if (is_text_of_clock(program_, call)) return true;
     if (draw != Draw::unless_seeded) return draw == Draw::own;
     if (!seeded_) seeded_ = is_seeded(program_);
     return !*seeded_;

@@ -43,15 +43,17 @@ bool takes_ddp_by_itself(const Program& program, const trainer::Use& use) {
     if (use.find(old)) return false;
   // The package `lightning` came with Lightning 2, whose accelerator is "auto" where none is named.
   if (accelerator == nullptr ? !program.imports("lightning") : !accelerator->node) return false;
-  const std::string kind =
-      accelerator == nullptr ? std::string() : facts::lowered(accelerator->node.text());
+  const std::string kind = accelerator == nullptr
+                               ? std::string()
+                               : facts::lowered(program.written(accelerator->node).text());
   for (const char* other : {"cpu", "tpu", "mps", "hpu"})
     if (facts::contains(kind, other)) return false;
   if (devices->value.is_integer() && !devices->value.is_default) return devices->value.integer != 1;
   using diagnose::Kind;
-  const Kind written = devices->node.kind();
-  return written == Kind::list ? facts::contains(devices->node.text(), ",")
-                               : written == Kind::identifier || written == Kind::attribute;
+  const Ref written = program.written(devices->node);
+  return written.kind() == Kind::list
+             ? facts::contains(written.text(), ",")
+             : written.kind() == Kind::identifier || written.kind() == Kind::attribute;
 }
 
 // Whether the Trainer starts several processes that all run the script to its end: "ddp", or "auto"

@@ -42,12 +42,18 @@ bool stores(const CallRef& call, const MetricSum& sum) {
 // "{}_scores.npy" of a path that the call is given.
 std::vector<std::string> patterns_in(const Program& program, const CallRef& call) {
   std::vector<std::string> out;
-  const auto& tree = call.module->tree();
-  for (NodeId at = call.call->node; at < tree[call.call->node].last; ++at) {
-    if (tree[at].kind != Kind::string) continue;
-    const auto text = program.string(call.ref().with(at));
-    if (text && facts::contains(*text, "{}")) out.push_back(*text);
-  }
+  const auto add_from = [&](Ref part) {
+    const auto& tree = part.module->tree();
+    for (NodeId at = part.node; at < tree[part.node].last; ++at) {
+      if (tree[at].kind != Kind::string) continue;
+      const auto text = program.string(part.with(at));
+      if (text && facts::contains(*text, "{}")) out.push_back(*text);
+    }
+  };
+  add_from(call.ref());
+  if (const CallRef path = program.made_by(call.positional(0));
+      path && path.ref() != call.positional(0))
+    add_from(path.ref());
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/variables.hpp"
 
 #include <algorithm>
 
@@ -65,7 +66,7 @@ bool may_be_prepared(const Program& program, Ref loader) {
     for (const CallRef& prepare : program.calls_named(method)) {
       if (prepare.has_splat()) return true;
       for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
-        if (argument.kind() != Kind::identifier || argument.text() == loader.text() ||
+        if (!is_variable(argument) || argument.text() == loader.text() ||
             std::find(names.begin(), names.end(), argument) != names.end() ||
             is_same_value(program.sources(argument), values))
           return true;
@@ -109,20 +110,16 @@ bool has_sampler_of_ranks(const Program& program, Ref loader) {
 // The prepare() above the loop in its function that is passed the name, which keeps its value.
 bool leaves_as_it_was(const Program& program, const CallRef& prepare, Ref loader) {
   const bool after = only_runs_before(program, prepare.ref(), loader);
-  loader = diagnose::seen_in(program, loader, program.enclosing_function(prepare.ref()));
+  if (!shares_variable(program, loader, prepare.ref()))
+    loader = diagnose::seen_in(program, loader, program.enclosing_function(prepare.ref()));
   if (!after || (!taken_by(prepare) && !is_dropped(prepare)) || !loader ||
       !runs_wherever(program, prepare.ref(), loader) || has_sampler_of_ranks(program, loader))
     return false;
   const Ref assignment = taken_by(prepare) ? taken_by(prepare) : prepare.ref();
   bool passed = false;
   for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
-    passed = passed || (argument.kind() == Kind::identifier && argument.text() == loader.text());
-  const auto& module = *loader.module;
-  const auto& defs = module.defs_of(loader.text(), false);
-  return passed && std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
-           const Def& def = module.defs()[index];
-           return def.target > assignment.node && def.target < loader.node;
-         });
+    passed = passed || argument.text() == loader.text();
+  return passed && !may_change_between(program, loader, assignment, loader);
 }
 
 }  // namespace
@@ -136,8 +133,7 @@ RawLoader raw_loader_of(const Program& program, const diagnose::TrainingLoop& lo
   for (const CallRef& prepare : program.calls_named("prepare")) {
     if (!is_of_accelerator(prepare) || prepare.has_splat()) continue;
     for (const Ref name : names)
-      if (name.kind() == Kind::identifier && leaves_as_it_was(program, prepare, name))
-        return {prepare, {}};
+      if (is_variable(name) && leaves_as_it_was(program, prepare, name)) return {prepare, {}};
     const Ref unknown = passed_without_value(prepare);
     if (unknown && !may_be_prepared(program, loader)) return {prepare, unknown};
   }

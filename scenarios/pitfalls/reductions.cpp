@@ -71,8 +71,8 @@ Ref given_to(const Program& program, const CallRef& call) {
 
 // dist.broadcast(stop, src=0): what one rank says, and no number of the others is in it. Where the
 // source is a variable, each rank may have its turn.
-bool sends_number_of_one(const CallRef& call) {
-  const Ref source = call.argument(1, "src");
+bool sends_number_of_one(const Program& program, const CallRef& call) {
+  const Ref source = program.written(call.argument(1, "src"));
   return call.call->api == Api::broadcast && source.kind() == Kind::integer &&
          !call.keyword("group");
 }
@@ -83,7 +83,7 @@ std::vector<Reduction> reductions_of(const Program& program) {
   std::vector<Reduction> out;
   for (const Api api : {Api::all_reduce, Api::all_gather, Api::reduce, Api::gather, Api::broadcast})
     for (const CallRef& call : program.calls(api)) {
-      if (sends_number_of_one(call)) continue;
+      if (sends_number_of_one(program, call)) continue;
       const bool gathers = api == Api::all_gather || api == Api::gather;
       out.push_back({call.ref(), call.positional(gathers && call.positional(1) ? 1 : 0)});
     }

@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/frozen.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/variables.hpp"
 
 #include <algorithm>
 
@@ -41,15 +42,13 @@ Ref unwrapped_by(const Program& program, const CallRef& call) {
   return {};
 }
 
-// The one line that gives the name a value in the function it stands in.
+// The one line that gives the variable a value in the function or the class it stands in.
 Ref only_value(const Program& program, Ref name) {
   Ref value;
-  for (const std::uint32_t index : name.module->defs_of(name.text(), false)) {
-    const auto& def = name.module->defs()[index];
-    if (program.enclosing_function(name.with(def.target)) != program.enclosing_function(name))
-      continue;
-    if (value || def.kind != diagnose::DefKind::assign || def.element >= 0) return {};
-    value = name.with(def.value);
+  for (const diagnose::Def* def : values_of(program, name)) {
+    if (!shares_variable(program, name, name.with(def->target))) continue;
+    if (value || def->kind != diagnose::DefKind::assign || def->element >= 0) return {};
+    value = name.with(def->value);
   }
   return value;
 }
@@ -73,7 +72,7 @@ Ref unwrapped_for(const Program& program, const CallRef& call) {
   for (const Ref each : {Ref{call.module, call.call->function}, object})
     if (each.kind() == Kind::attribute && each.child(Field::attribute).text() == "module")
       return each.child(Field::object);
-  if (object.kind() == Kind::identifier)
+  if (is_variable(object))
     object = without_cast(program, only_value(program, handed_down(program, object)));
   return unwrapped_by(program, program.as_call(object));
 }
@@ -195,7 +194,7 @@ bool has_parameters_in_use(const Program& program, Ref model) {
 
 // model(x) below wrapped = accelerator.prepare(model): that line, where the name keeps its value.
 Ref kept_beside(const Program& program, Ref name) {
-  if (name.kind() != Kind::identifier) return {};
+  if (!is_variable(name)) return {};
   const auto& module = *name.module;
   for (const diagnose::Def& def : module.defs()) {
     const CallRef prepare =
@@ -204,16 +203,15 @@ Ref kept_beside(const Program& program, Ref name) {
         module.text(def.target) == name.text() || (def.element < 0 && prepare.positional(1)))
       continue;
     const Ref given = prepare.positional(static_cast<std::size_t>(std::max(def.element, 0)));
-    const Ref seen = diagnose::seen_in(program, name, program.enclosing_function(prepare.ref()));
+    const bool is_here = shares_variable(program, name, prepare.ref());
+    const Ref seen = is_here ? name
+                             : diagnose::seen_in(program, name,
+                                                 program.enclosing_function(prepare.ref()));
     if (!seen || given.text() != seen.text() || !only_runs_before(program, prepare.ref(), name) ||
         !runs_wherever(program, prepare.ref(), seen))
       continue;
-    const auto& own = module.defs_of(seen.text(), false);
-    const bool changes = std::any_of(own.begin(), own.end(), [&](std::uint32_t index) {
-      const auto target = module.defs()[index].target;
-      return target > prepare.call->node && target < seen.node;
-    });
-    if (!changes && !may_train_through(program, prepare, name.with(def.target)) &&
+    if (!may_change_between(program, seen, prepare.ref(), seen) &&
+        !may_train_through(program, prepare, name.with(def.target)) &&
         has_parameters_in_use(program, name))
       return name;
   }
@@ -226,15 +224,16 @@ bool is_given(const CallRef& made, std::string_view object) {
   return std::any_of(given.begin(), given.end(), [&](Ref value) { return value.text() == object; });
 }
 
-// flow.net = model: the object is given something later.
+// flow.net = model: the object is given something later. self.flow = Flow(model) makes it.
 bool is_filled_later(Ref object) {
   const std::string prefix = std::string(object.text()) + ".";
-  const auto& defs = object.module->defs();
-  return std::any_of(defs.begin(), defs.end(), [&](const diagnose::Def& def) {
-    if (!def.is_attribute) return false;
+  std::size_t made = is_variable(object) ? 1 : 0;
+  for (const diagnose::Def& def : object.module->defs()) {
+    if (!def.is_attribute) continue;
     const std::string_view target = object.module->text(def.target);
-    return target == object.text() || target.starts_with(prefix);
-  });
+    if (target.starts_with(prefix) || (target == object.text() && made-- == 0)) return true;
+  }
+  return false;
 }
 
 // The object was made of the model that `given` names: flow = Flow(model).
@@ -270,10 +269,10 @@ Ref kept_from_before(const Program& program, const CallRef& call) {
         !runs_wherever(program, prepare.ref(), call.ref()))
       continue;
     for (std::size_t i = 0; const Ref given = prepare.positional(i); ++i) {
-      if (given.kind() != Kind::identifier) continue;
+      if (!is_variable(given)) continue;
       const Ref object = is_name ? function : receiver;
       const bool keeps =
-          (object && object.kind() == Kind::identifier && object.text() != given.text() &&
+          (object && is_variable(object) && object.text() != given.text() &&
            !is_filled_later(object) && is_made_of(program, object, given, prepare)) ||
           (function.kind() == Kind::attribute && !is_filled_later(function) &&
            is_name_for(given, function, prepare));

@@ -347,6 +347,91 @@ RankTest test_of(const std::string& main) {
   return Files{{"main", "from comm import rank\n" + main}, {"comm", kRank}}.marked();
 }
 
+TEST(ModelOfConstants, AConstantStandsForItsLiteral) {
+  for (const char* text :
+       {"BACKEND = 'gloo'\nshow(BACKEND)\n",
+        "class Settings:\n    backend = 'gloo'\nsettings = Settings()\nshow(settings.backend)\n",
+        "@dataclass\nclass Settings:\n    backend: str = 'gloo'\nsettings = Settings()\n"
+        "def main():\n    show(settings.backend)\n"}) {
+    const Files files{{"train", text}};
+    EXPECT_EQ(files.program().written(files.shown()).text(), "'gloo'") << text;
+  }
+  const Files listed{{"train",
+                      "@dataclass\nclass Settings:\n"
+                      "    ids: list = field(default_factory=lambda: [0, 1])\n"
+                      "settings = Settings()\nshow(settings.ids)\n"}};
+  EXPECT_EQ(listed.program().written(listed.shown()).text(), "[0, 1]");
+}
+
+TEST(ModelOfConstants, WhatMayBeSomethingElseStandsForItself) {
+  for (const char* text :
+       {"def join(backend='gloo'):\n    show(backend)\njoin()\n",
+        "def join(backend):\n    show(backend)\njoin('gloo')\n",
+        "backend = 'gloo'\nif nccl:\n    backend = 'nccl'\nshow(backend)\n",
+        "backend = 0\nwhile more():\n    backend += 1\nshow(backend)\n",
+        "parser.add_argument('--backend', default='gloo')\nargs = parser.parse_args()\n"
+        "show(args.backend)\n"}) {
+    const Files files{{"train", text}};
+    EXPECT_EQ(files.program().written(files.shown()), files.shown()) << text;
+  }
+}
+
+TEST(ModelOfCalls, ACallIsFoundThroughTheNameOfItsValue) {
+  const Files files{{"train", "weights = model.parameters()\nshow(weights)\n"}};
+  const CallRef made = files.program().made_by(files.shown());
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made.call->name, "parameters");
+  const Files several{
+      {"train", "weights = model.parameters()\nif all:\n    weights = both()\nshow(weights)\n"}};
+  EXPECT_FALSE(several.program().made_by(several.shown()));
+}
+
+TEST(ModelOfCalls, AnArgumentOfALibraryIsFoundByItsKeyword) {
+  const Files files{{"train",
+                     "import torch.distributed as dist\n"
+                     "dist.all_reduce(tensor=loss)\nsampler.set_epoch(epoch=3)\n"
+                     "def reduce(n, tensor):\n    pass\nreduce(tensor=loss, n=4)\n"}};
+  const auto first = [&](std::string_view name) {
+    return files.program().calls_named(name).front().positional(0).text();
+  };
+  EXPECT_EQ(first("all_reduce"), "loss");
+  EXPECT_EQ(first("set_epoch"), "3");
+  EXPECT_EQ(first("reduce"), "");  // of the program's own
+}
+
+TEST(ModelOfNames, ThePartsOfAPairHaveNames) {
+  const Files files{{"train", "model, loader = wrap(net), (load(data))\n"}};
+  const auto name_of = [&](std::string_view call) {
+    return files.program().assigned_name(files.program().calls_named(call).front().ref());
+  };
+  EXPECT_EQ(name_of("wrap"), "model");
+  const Files uneven{{"train", "model, *others = wrap(net), load(data), load(more)\n"}};
+  EXPECT_EQ(uneven.program().assigned_name(uneven.program().calls_named("wrap").front().ref()), "");
+}
+
+TEST(ModelOfCalls, AFunctionOfAFileIsHandedOnByTheFilesName) {
+  const Files files{{"train", "import work\nstart(target=work.train)\nother.train\n"},
+                    {"work", "def train(rank):\n    pass\n"}};
+  const auto& functions = files.program().functions();
+  ASSERT_EQ(functions.size(), 1U);
+  const auto places = files.program().handed_on(functions.front());
+  ASSERT_EQ(places.size(), 1U);
+  EXPECT_EQ(places.front().text(), "work.train");
+}
+
+TEST(ModelOfOrder, AnObjectIsMadeBeforeItsMethodsRun) {
+  const Files files{{"train",
+                     "class Runner:\n    def __init__(self):\n        make()\n"
+                     "        self.build()\n    def build(self):\n        parts()\n"
+                     "    def train(self):\n        step()\n"}};
+  const auto at = [&](std::string_view name) {
+    return files.program().calls_named(name).front().ref();
+  };
+  EXPECT_TRUE(files.program().runs_before(at("make"), at("step")));
+  EXPECT_FALSE(files.program().runs_before(at("step"), at("make")));
+  EXPECT_TRUE(files.program().runs_before(at("make"), at("parts")));
+}
+
 TEST(RankTests, AValueThatOneRankAloneHas) {
   EXPECT_EQ(test_of("log = open(f) if rank() == 0 else None\nif log:\n    mark()\n"),
             RankTest::main_only);
