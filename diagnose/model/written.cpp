@@ -56,8 +56,7 @@ bool is_counted(Ref expression) {
 }  // namespace
 
 Ref Program::written(Ref expression) const {
-  if (expression.kind() != Kind::identifier && expression.kind() != Kind::attribute)
-    return expression;
+  if (!stands_for_object(expression)) return expression;
   const auto found = sources(expression);
   if (found.size() != 1 || found.front().how != Source::How::value) return expression;
   const Ref value = found.front().ref;
@@ -69,7 +68,7 @@ Ref Program::written(Ref expression) const {
 CallRef Program::made_by(Ref expression) const {
   if (!expression) return {};
   if (const CallRef call = as_call(expression)) return call;
-  if (expression.kind() != Kind::identifier && expression.kind() != Kind::attribute) return {};
+  if (!stands_for_object(expression)) return {};
   const auto found = sources(expression);
   return found.size() == 1 && found.front().how == Source::How::value ? as_call(found.front().ref)
                                                                       : CallRef{};

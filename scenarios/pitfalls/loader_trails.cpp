@@ -120,6 +120,7 @@ class TrailWalk {
 bool is_left_out(const Program& program, const CallTrail& trail, const CallRef& sampler) {
   const Ref made = diagnose::made_at(program, sampler).ref();
   FunctionRef maker = program.enclosing_function(made);
+  if (!maker) return false;  // the file itself takes what the function made
   facts::Switches switches = facts::switches_around(program, maker, made);
   for (auto call = trail.rbegin(); call != trail.rend() && !switches.empty(); ++call) {
     if (program.callee(*call) != maker) return false;

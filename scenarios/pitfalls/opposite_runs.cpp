@@ -27,9 +27,15 @@ Guard without_not(Guard guard) {
   return guard;
 }
 
+// share = several and world_size > 1: one line gives the name its value.
+bool is_set_once(Ref name) {
+  return name.kind() == Kind::identifier && name.module->defs_of(name.text(), false).size() == 1;
+}
+
 // args.several and self.several, which was given it.
 bool is_same_option(const Program& program, Ref a, Ref b) {
   if (!is_plain_test(a) || !is_plain_test(b)) return false;
+  if (is_set_once(a) && program.same_variable(a, b)) return true;
   const auto ours = program.sources(a);
   const auto theirs = program.sources(b);
   if (ours.size() != 1 || theirs.size() != 1) return false;

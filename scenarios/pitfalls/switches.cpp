@@ -76,7 +76,7 @@ bool is_looped(FunctionRef function, NodeId earlier, NodeId later) {
 }  // namespace
 
 bool is_kept_parameter(FunctionRef function, Ref name) {
-  if (name.kind() != Kind::identifier ||
+  if (!function || name.kind() != Kind::identifier ||
       parameter_index(function, name.text()) >= function.function->parameters.size())
     return false;
   const auto& defs = function.module->defs_of(name.text(), false);
