@@ -10,8 +10,8 @@
 
 namespace bench::diagnose {
 
-// Reads `file`, or the nearest file with such a table when it is empty. Throws UsageError with file and
-// line for keys and values that do not exist.
+// Reads `file`, or the nearest file with such a table when it is empty. Throws UsageError with file
+// and line for keys and values that do not exist.
 void apply_settings(const std::optional<std::string>& file, DiagnoseOptions& options);
 
 }  // namespace bench::diagnose

@@ -259,8 +259,7 @@ bool is_counted_between(const Program& program, const CallRef& prepare, const Ca
 bool counts_prepared_batches(const Program& program, const CallRef& prepare,
                              const CallRef& scheduler, Ref loader) {
   const CallRef made = diagnose::made_at(program, scheduler);
-  if (!diagnose::stands_for_object(loader) || prepare.call->node > made.call->node)
-    return false;
+  if (!diagnose::stands_for_object(loader) || prepare.call->node > made.call->node) return false;
   const std::string length = "len(" + std::string(loader.text()) + ")";
   return facts::contains(scheduler.module->text(scheduler.call->node), length) ||
          (!steps_once(program) && is_counted_between(program, prepare, made, length));

@@ -204,9 +204,9 @@ Ref kept_beside(const Program& program, Ref name) {
       continue;
     const Ref given = prepare.positional(static_cast<std::size_t>(std::max(def.element, 0)));
     const bool is_here = shares_variable(program, name, prepare.ref());
-    const Ref seen = is_here ? name
-                             : diagnose::seen_in(program, name,
-                                                 program.enclosing_function(prepare.ref()));
+    const Ref seen =
+        is_here ? name
+                : diagnose::seen_in(program, name, program.enclosing_function(prepare.ref()));
     if (!seen || given.text() != seen.text() || !only_runs_before(program, prepare.ref(), name) ||
         !runs_wherever(program, prepare.ref(), seen))
       continue;
