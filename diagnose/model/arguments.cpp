@@ -9,11 +9,11 @@ constexpr int kMaxDepth = 8;  // dictionaries and partial calls within each othe
 
 // make = partial(f, ...) for a call make(...), when the name has that one meaning.
 NodeId bound_call(const Module& module, NodeId call) {
+  const NodeId function = module.tree().child(call, Field::function);
+  if (function == kNoNode || module[function].kind != Kind::identifier) return kNoNode;
   if (module.import_path("partial") != "functools.partial" &&
       module.import_path("functools") != "functools")
     return kNoNode;
-  const NodeId function = module.tree().child(call, Field::function);
-  if (function == kNoNode || module[function].kind != Kind::identifier) return kNoNode;
   const auto& defs = module.defs_of(module.text(function), false);
   if (defs.size() != 1) return kNoNode;
   const Def& def = module.defs()[defs.front()];
