@@ -215,19 +215,24 @@ class Rewriter {
         edit::replace(shuffle.with((*shuffle.module)[shuffle.node].parent), sampler, "", made);
       else
         edit::add_argument(loader, sampler, "", made);
-      const Ref batch = loader.argument(1, "batch_size");
-      const Value size = batch ? program_.evaluate(batch) : Value{};
-      if (batch && !(size.is_integer() && size.integer < 2)) {  // a batch of one cannot be divided
-        const bool joined = batch.kind() == Kind::binary || batch.kind() == Kind::conditional;
-        const std::string total(batch.text());
-        edit::replace(batch,
-                      (joined ? "(" + total + ")" : total) + " // " + dist_ + ".get_world_size()",
-                      "", made);
-      }
+      divide_batch(loader.argument(1, "batch_size"), made);
       add("Give each rank its share of the data",
           "The sampler shuffles and splits; DataParallel's batch size was the total of all GPUs.",
           made, {loader.ref()});
     }
+  }
+
+  // What users may set is checked to divide; a batch of one cannot be divided.
+  void divide_batch(Ref batch, Finding& made) const {
+    const Value size = batch ? program_.evaluate(batch) : Value{};
+    if (!batch || (size.is_integer() && size.integer < 2)) return;
+    const bool joined = batch.kind() == Kind::binary || batch.kind() == Kind::conditional;
+    const std::string text(batch.text());
+    const std::string total = joined ? "(" + text + ")" : text;
+    const std::string ranks = dist_ + ".get_world_size()";
+    if (batch.kind() != Kind::integer)
+      edit::insert_before(batch, "assert " + total + " % " + ranks + " == 0", "", made);
+    edit::replace(batch, total + " // " + ranks, "", made);
   }
 
   void save_on_first_rank() {

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/padded_metric.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -17,13 +18,15 @@ void check_sampler_pads_or_empties(const Program& program, Report& report) {
     if (!sampler || !is_evaluation_loader(program, loader)) continue;
     if (program.is_literal_true(sampler.keyword("drop_last")) || program.mentions("total_size"))
       continue;
-    Finding& finding =
-        as_in_trial(report.at(sampler.ref(), Confidence::check,
-                              "the evaluation sampler repeats samples until all ranks have "
-                              "equally many: up to world size "
-                              "- 1 samples count twice in the metric"),
-                    "pads");
-    finding.severity = Severity::info;
+    const MetricSum sum = padded_metric(program, loader);
+    Finding& finding = as_in_trial(
+        report.at(sampler.ref(), sum ? Confidence::likely : Confidence::check,
+                  "the evaluation sampler repeats samples until all ranks have equally many: up to "
+                  "world size - 1 samples count twice in " +
+                      (sum ? "'" + sum.name + "', which the ranks reduce" : "the metric")),
+        "pads");
+    // Whether it matters depends on the metric: seen where it is added up and reduced.
+    if (!sum) finding.severity = Severity::info;
     finding.help =
         "Shard without padding and reduce sum and count; or cut gathered results to len(dataset).";
   }

@@ -106,6 +106,29 @@ bool remainder_matters(const Program& program, Ref batch, Ref divisor) {
          (facts::contains(name, "global") || facts::contains(name, "total"));
 }
 
+// Each command line of the project asks for a batch that its processes divide.
+bool fits_every_launch(const Program& program, Ref batch) {
+  const auto totals = facts::values_as_launched(program, batch);
+  const auto& launches = program.launches();
+  if (launches.empty() || totals.size() != launches.size()) return false;
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    const auto ranks = launches[i].processes_per_node();
+    const auto all = ranks ? *ranks * launches[i].nodes().value_or(1) : 0;
+    if (all <= 0 || !totals[i].is_integer() || totals[i].integer % all != 0) return false;
+  }
+  return true;
+}
+
+// An option, or what a config gives: users set it, and nothing tells them when it does not divide.
+bool is_for_users_to_set(const Program& program, Ref batch) {
+  if (!program.has_ddp() || fits_every_launch(program, batch)) return false;
+  const auto sources = program.sources(batch);
+  const auto is_option = [](const diagnose::Source& source) {
+    return source.how == diagnose::Source::How::argument;
+  };
+  return !program.integer(batch) || std::any_of(sources.begin(), sources.end(), is_option);
+}
+
 // max(1, batch_size // world_size), here or below.
 bool is_kept_above_zero(const Program& program) {
   const auto limits = program.calls_named("max");
@@ -162,7 +185,8 @@ void check_truncating_batch_division(const Program& program, Report& report) {
                                  "is smaller than the one asked for");
     finding.severity = severity;
     // Most batches are powers of two, which the usual numbers of ranks divide.
-    if (!remainder_matters(program, batch, divisor)) finding.severity = Severity::info;
+    if (!remainder_matters(program, batch, divisor) && !is_for_users_to_set(program, batch))
+      finding.severity = Severity::info;
     finding.help = "Check that it divides: assert batch_size % world_size == 0.";
   };
   for (const Module* module : program.modules()) {

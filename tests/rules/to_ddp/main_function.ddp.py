@@ -14,6 +14,7 @@ local_rank = int(os.environ["LOCAL_RANK"])
 def make_loaders(args):
     examples = TensorDataset(torch.randn(64, 8), torch.randn(64, 1))
     checks = TensorDataset(torch.randn(16, 8), torch.randn(16, 1))
+    assert (args.batch_size * 2) % dist.get_world_size() == 0
     train_loader = DataLoader(examples, batch_size=(args.batch_size * 2) // dist.get_world_size(), sampler=DistributedSampler(examples), drop_last=True)
     test_loader = DataLoader(checks, batch_size=args.batch_size)
     return train_loader, test_loader
