@@ -266,10 +266,11 @@ bool guards_on_rank(const Program& program, FunctionRef decorator) {
 
 namespace {
 
-bool is_conjunction(Ref condition) {
-  return condition.kind() == Kind::boolean &&
-         condition.module->tree()[condition.node].op == Op::logical_and;
+bool joins_by(Ref condition, Op op) {
+  return condition.kind() == Kind::boolean && condition.module->tree()[condition.node].op == op;
 }
+
+bool is_conjunction(Ref condition) { return joins_by(condition, Op::logical_and); }
 
 }  // namespace
 
@@ -293,8 +294,16 @@ bool Program::rank_zero_decorated(FunctionRef function) const {
 }
 
 // `not (A and rank == 0)` is a test of the rank only where A says that the job is distributed.
+// Where `A or B` does not hold, neither does: the part that asks for the rank has to tell.
 bool Program::negation_tells(Ref condition) const {
   if (condition.kind() == Kind::identifier) return absence_tells(condition, 0);
+  if (joins_by(condition, Op::logical_or)) {
+    const auto tells = [&](Field side) {
+      const Ref part = condition.child(side);
+      return rank_test(part) != RankTest::none && negation_tells(part);
+    };
+    return tells(Field::left) || tells(Field::right);
+  }
   return !is_conjunction(condition) || conjuncts_tell(condition);
 }
 

@@ -114,7 +114,21 @@ class ModuleBuilder {
                             ? tree_.child(call.function, Field::attribute)
                             : call.function;
     call.name = last == kNoNode ? std::string_view{} : tree_.text(last);
+    if (call.name.ends_with("scaler") && passes_back(id)) call.name = "backward";
     module_.calls_.push_back(call);
+  }
+
+  // loss_scaler(loss, optimizer, parameters=...), as timm's NativeScaler and its copies are called:
+  // the object makes the backward pass and the step.
+  bool passes_back(NodeId call) const {
+    const NodeId arguments = tree_.child(call, Field::arguments);
+    if (arguments == kNoNode || tree_.child_count(arguments) < 2) return false;
+    return says(tree_.child_at(arguments, 0), "loss") &&
+           says(tree_.child_at(arguments, 1), "optim");
+  }
+
+  bool says(NodeId node, std::string_view word) const {
+    return tree_.text(node).find(word) != std::string_view::npos;
   }
 
   void add_assignment(NodeId id, DefKind kind) {

@@ -282,7 +282,9 @@ void Program::find_training_loops() {
   };
   for (const CallRef& backward : calls_named("backward")) {
     const Ref receiver = backward.receiver();
-    if (!receiver || receiver.text() == "self") continue;
+    const Ref called{backward.module, backward.call->function};
+    const bool by_object = !called.text().ends_with("backward");  // loss_scaler(loss, optimizer)
+    if (!by_object && (!receiver || receiver.text() == "self")) continue;
     const FunctionRef inside = enclosing_function(backward.ref());
     if (inside && inside.function->name == "backward") continue;
     const std::vector<Ref> loops = loops_around(backward.ref());

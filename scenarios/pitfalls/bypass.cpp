@@ -31,6 +31,17 @@ Ref attribute_called(const CallRef& call) {
                                                                                           : Ref{};
 }
 
+// de_parallel(model) of a file that is not at hand: by its name it gives what stands inside.
+const Wrap* unwrapped_by_name(const Program& program, Ref value) {
+  const CallRef call = program.as_call(value);
+  if (!call || !call.positional(0) || call.positional(1) || program.callee(call)) return nullptr;
+  const std::string_view name = call.call->name;
+  if (name != "de_parallel" && name != "unwrap" && name != "unwrap_model" && name != "unwrap_ddp" &&
+      name != "unwrap_ddp_model" && name != "get_raw_model" && name != "get_bare_model")
+    return nullptr;
+  return program.wrap_of(call.positional(0), diagnose::Wrapper::ddp);
+}
+
 }  // namespace
 
 const Wrap* wrapper_of_inner(const Program& program, Ref value) {
@@ -66,6 +77,7 @@ const Wrap* wrapper_gone_round(const Program& program, const CallRef& call) {
   if (is_own) object = attribute_called(call);
   if (!object) return nullptr;
   for (const diagnose::Source& source : program.sources(object)) {
+    if (const Wrap* wrap = unwrapped_by_name(program, source.ref)) return wrap;
     if (is_own && !source.ref.text().starts_with("self.")) continue;
     // model.module.encoder is below it too
     for (Ref inner = source.ref; inner.kind() == Kind::attribute;

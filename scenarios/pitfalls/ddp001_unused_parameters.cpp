@@ -43,7 +43,12 @@ bool holds_parameters(const Program& program, Ref value) {
   return false;
 }
 
-// The attribute's name stands anywhere else in the program, even in a string.
+bool is_of_name(char letter) {
+  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
+}
+
+// The attribute's name stands anywhere else in the program, even in a string; not as a part of
+// another one, as norm in convert_sync_batchnorm.
 bool is_mentioned_again(const Program& program, const std::string& name, Ref definition) {
   for (const Module* module : program.modules()) {
     const std::string_view text = module->tree().source();
@@ -51,8 +56,9 @@ bool is_mentioned_again(const Program& program, const std::string& name, Ref def
          at = text.find(name, at + 1)) {
       const auto& span = definition.module->tree()[definition.node];
       if (module == definition.module && at >= span.begin && at < span.end) continue;
+      const char before = at > 0 ? text[at - 1] : ' ';
       const char after = at + name.size() < text.size() ? text[at + name.size()] : ' ';
-      if (std::isalnum(static_cast<unsigned char>(after)) == 0 && after != '_') return true;
+      if (!is_of_name(before) && !is_of_name(after)) return true;
     }
   }
   return false;

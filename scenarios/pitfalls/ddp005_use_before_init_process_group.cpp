@@ -48,6 +48,12 @@ bool asks_for_mode(const diagnose::Guard& guard) {
   return guard.holds && facts::contains(guard.condition.text(), "distributed");
 }
 
+// `not args.distributed or get_rank() == 0` asks for the rank where args.distributed holds.
+bool is_mode(const diagnose::Guard& guard, std::string_view mode) {
+  const bool is_negated = guard.condition.kind() == Kind::not_expression;
+  return guard.holds != is_negated && facts::contains(guard.condition.text(), mode);
+}
+
 // if distributed: above, where the join itself stands under that test: it asks how the program
 // runs, and not whether there is a group.
 bool is_guarded_by_mode(const Program& program, const CallRef& init, Ref node) {
@@ -60,8 +66,7 @@ bool is_guarded_by_mode(const Program& program, const CallRef& init, Ref node) {
     const std::string_view text = guard.condition.text();
     return !facts::contains(text, "is_initialized") && !facts::contains(text, "is_available") &&
            !asks_for_group(program, guard.condition) &&
-           (!facts::contains(text, "distributed") ||
-            (guard.holds && facts::contains(text, mode->condition.text())));
+           (!facts::contains(text, "distributed") || is_mode(guard, mode->condition.text()));
   });
 }
 

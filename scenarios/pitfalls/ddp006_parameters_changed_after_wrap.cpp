@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/frozen.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/parameter_switches.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 
@@ -151,78 +152,6 @@ bool freezes_the_trained(const Program& program, const Def& def, const Module& m
     });
   }
   return false;
-}
-
-// def requires_grad(model, flag): what a helper sets is switched off and on again by its callers.
-bool is_switch(const Program& program, const Def& def, const Module& module) {
-  return def.value != kNoNode && facts::is_parameter(program, {&module, def.value});
-}
-
-// The call is given the literal somewhere, or a constant that stands for it.
-bool is_told(const Program& program, const CallRef& call, Kind literal) {
-  const auto& tree = call.module->tree();
-  for (diagnose::NodeId at = call.call->node; at < tree[call.call->node].last; ++at)
-    if (tree[at].field != Field::function && program.written(call.ref().with(at)).kind() == literal)
-      return true;
-  return false;
-}
-
-// set_parameter_requires_grad(model.module, freezing=False) of a file that is not at hand, with one
-// literal that every call of it has: no phases of training.
-std::vector<CallRef> unseen_switches(const Program& program) {
-  std::vector<CallRef> out;
-  for (const Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const CallRef call{module, &made};
-      if (made.name.find("requires_grad") == std::string_view::npos || program.callee(call) ||
-          made.name == "requires_grad_" || !call.argument(0, "model"))
-        continue;
-      std::size_t on = 0;
-      std::size_t off = 0;
-      for (const CallRef& other : program.calls_named(made.name))
-        for (const Kind word : {Kind::true_literal, Kind::false_literal})
-          if (is_told(program, other, word)) ++(word == Kind::true_literal ? on : off);
-      if ((on == 0) != (off == 0)) out.push_back(call);
-    }
-  return out;
-}
-
-// The parameter of the function whose weights the line goes over: for p in model.parameters().
-Ref switched_parameter(const Program& program, const Module& module, const Def& def) {
-  const Ref parameter{&module, module.tree().child(def.target, Field::object)};
-  for (const Source& source : program.sources(parameter)) {
-    const CallRef list = program.as_call(source.ref);
-    if (source.how == Source::How::loop_item && list && list.receiver() && list.module == &module &&
-        facts::is_parameter(program, list.receiver()))
-      return list.receiver();
-  }
-  return {};
-}
-
-// freeze(ddp.module.encoder) and requires_grad(ddp.module.encoder, False), where the helper
-// switches what it is given: the calls that hand it a part of what stands inside a wrapper. A
-// helper that is told True here and False there makes phases of training.
-std::vector<CallRef> seen_switches(const Program& program) {
-  std::vector<CallRef> out;
-  for (const Module* module : program.modules())
-    for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
-      const Def& def = module->defs()[index];
-      const Ref model = def.value == kNoNode ? Ref{} : switched_parameter(program, *module, def);
-      if (!model) continue;
-      const Ref value{module, def.value};
-      const bool by_flag = facts::is_parameter(program, value);
-      std::vector<CallRef> calls;
-      bool on = false;
-      bool off = false;
-      for (const CallRef& call : program.call_sites(program.enclosing_function(model))) {
-        const Ref told = by_flag ? call.argument(1, value.text()) : value;
-        (told && program.is_literal_false(told) ? off : on) = true;
-        if (facts::contains(call.argument(0, model.text()).text(), ".module"))
-          calls.push_back(call);
-      }
-      if (on != off) out.insert(out.end(), calls.begin(), calls.end());
-    }
-  return out;
 }
 
 // requires_grad_(False) here and requires_grad_(True) on the same name there: phases of training.
@@ -423,6 +352,8 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
     flag(call.ref(), call.argument(0, "model"), kSwitched);
   for (const CallRef& call : seen_switches(program))
     flag(call.ref(), call.positional(0), kSwitched, true);
+  for (const auto& [call, object] : switches_by_epoch(program))
+    if (object) flag(call.ref(), object, kSwitched, true);
   for (const CallRef& call : program.calls_named("requires_grad_"))
     if (call.receiver() && !is_toggled(program, call))
       flag(call.ref(), call.receiver(),

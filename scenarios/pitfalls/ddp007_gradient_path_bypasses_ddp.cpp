@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/frozen.hpp"
+#include "scenarios/pitfalls/handed_to_training.hpp"
 #include "scenarios/pitfalls/hook_bypass.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/lost_wrapper.hpp"
@@ -53,17 +54,6 @@ Ref held_below(const Program& program, const CallRef& call) {
   for (const diagnose::Source& source : program.sources(name))
     if (wrapper_of_inner(program, source.ref) &&
         source.ref.child(Field::object).text() != name.text())
-      return source.ref.child(Field::object);
-  return {};
-}
-
-// ddp for raw = ddp.module, and for ddp.module itself; empty where it is anything else.
-Ref wrapper_above(const Program& program, Ref model) {
-  if (wrapper_of_inner(program, model)) return model.child(Field::object);
-  if (model.kind() != Kind::identifier) return {};
-  for (const diagnose::Source& source : program.sources(model))
-    if (wrapper_of_inner(program, source.ref) &&
-        source.ref.child(Field::object).text() != model.text())
       return source.ref.child(Field::object);
   return {};
 }
@@ -173,43 +163,6 @@ bool keeps_bare_model(const Program& program, const CallRef& call, const Wrap& w
   return given && program.same_variable(given, wrap.module) &&
          !program.comes_from(wrap.module, diagnose::Api::optimizer) &&
          never_trains_through(program, wrap);
-}
-
-bool is_optimizer(const Program& program, Ref value) {
-  return program.comes_from(value, diagnose::Api::optimizer) ||
-         facts::contains(facts::lowered(value.text()), "optim");
-}
-
-// train_one_epoch(...), engine.train(...) or fit(...) of a file that is not there, in a loop.
-bool trains_out_of_sight(const Program& program, const CallRef& call) {
-  const std::string name = facts::lowered(call.call->name);
-  const bool trains = name == "fit" || name.starts_with("train") || name.ends_with("train") ||
-                      facts::contains(name, "_train_");
-  if (!trains || name.ends_with("er") || program.callee(call) || program.class_of_call(call) ||
-      !program.innermost_loop(call.ref()))
-    return false;
-  const Ref owner = call.receiver();
-  if (!owner) return std::islower(static_cast<unsigned char>(call.call->name.front())) != 0;
-  const auto& defs = owner.module->defs_of(owner.text(), false);
-  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
-    return owner.module->defs()[index].kind == diagnose::DefKind::import;
-  });
-}
-
-// The wrapper, where the model inside is handed to training with an optimizer, and no wrapper goes
-// along. Empty otherwise.
-Ref handed_to_training(const Program& program, const CallRef& call) {
-  if (!trains_out_of_sight(program, call)) return {};
-  Ref wrapper;
-  bool optimizes = false;
-  for (const Ref value : facts::arguments_of(call)) {
-    if (const Ref above = wrapper_above(program, value))
-      wrapper = above;
-    else if (program.is_wrapped(value, Wrapper::ddp))
-      return {};
-    optimizes = optimizes || is_optimizer(program, value);
-  }
-  return optimizes ? wrapper : Ref{};
 }
 
 void report_bypass(Report& report, Ref node, std::string_view how) {
@@ -360,6 +313,9 @@ std::string_view runs_bare(const Program& program, const CallRef& call, bool han
     if (wrap.kind == Wrapper::ddp && !hands_on && keeps_bare_model(program, call, wrap))
       how =
           "the forward pass goes through an object that was given the model before it was wrapped";
+    if (wrap.kind == Wrapper::ddp && !hands_on && is_loss_given_bare(program, call, wrap) &&
+        never_trains_through(program, wrap))
+      how = "the loss is given the model that was wrapped";
     if (wrap.kind != Wrapper::ddp || !wrap.module ||
         (!program.same_variable(function, wrap.module) &&
          (function.kind() == Kind::identifier || !program.leads_to(function, wrap.module)) &&

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/unsynced_steps.hpp"
 
 #include <algorithm>
 
@@ -149,6 +150,14 @@ void check_no_sync_scope(const Program& program, Report& report) {
                   "the replicas drift apart"),
               "step-inside")
               .help = "Run the last micro-batch outside of no_sync(), then step.";
+      if (const CallRef step = chosen_contexts(program, with.with(context)).size() < 2
+                                   ? step_without_sync(program, with)
+                                   : CallRef{})
+        as_in_trial(report.at(step.ref(), Confidence::likely,
+                              "every backward pass of this step runs inside no_sync(): the "
+                              "gradients are never reduced, so the replicas drift apart"),
+                    "step-inside")
+            .help = "Run the last micro-batch outside of no_sync(), then step.";
       if (backward && !forward && !runs_method_out_of_sight(program, body)) {
         Finding& finding = as_in_trial(report.at(with, Confidence::likely,
                                                  "no_sync() covers the backward pass but not the "

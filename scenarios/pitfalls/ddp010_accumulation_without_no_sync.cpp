@@ -23,10 +23,35 @@ using diagnose::TrainingLoop;
 
 namespace {
 
+// with torch.no_grad(), ddp.no_sync(): an evaluation passes nothing back.
+bool is_of_evaluation(const Program& program, Ref no_sync) {
+  const auto& tree = no_sync.module->tree();
+  const NodeId with = tree.ancestor(no_sync.node, Kind::with_statement);
+  if (with == diagnose::kNoNode) return false;
+  const Ref body = no_sync.with(with).child(Field::body);
+  return body && !tree.contains(body.node, no_sync.node) && program.under_no_grad(body);
+}
+
+// model.no_sync() or model.no_sync, but where an evaluation alone is kept from it.
+bool has_no_sync(const Program& program) {
+  for (const CallRef& call : program.calls_named("no_sync"))
+    if (!call.receiver()) return true;
+  for (const diagnose::Module* module : program.modules()) {
+    const auto& tree = module->tree();
+    for (NodeId node = 0; node < tree.size(); ++node)
+      if (tree[node].kind == Kind::attribute &&
+          tree.text(tree.child(node, Field::attribute)) == "no_sync" &&
+          !is_of_evaluation(program, {module, node}))
+        return true;
+  }
+  return false;
+}
+
 bool synchronises_by_hand(const Program& program) {
-  return !program.calls_named("no_sync").empty() || !program.calls_named("accumulate").empty() ||
-         program.mentions("require_backward_grad_sync") || program.mentions(".no_sync") ||
-         program.mentions("\"no_sync\"") || program.mentions("'no_sync'");
+  return (program.mentions("no_sync") && has_no_sync(program)) ||
+         !program.calls_named("accumulate").empty() ||
+         program.mentions("require_backward_grad_sync") || program.mentions("\"no_sync\"") ||
+         program.mentions("'no_sync'");
 }
 
 // def __init__(self, passes=1) of a class, or def train(passes=1), that only other files call: they

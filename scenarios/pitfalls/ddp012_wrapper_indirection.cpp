@@ -127,11 +127,18 @@ bool quotes(std::string_view text, std::string_view word) {
          facts::contains(text, "'" + std::string(word) + "'");
 }
 
+// hasattr(model.module, "heads"): it asks what stands inside, and says nothing of the wrapper.
+bool asks_below(std::string_view text, Ref use) {
+  return facts::contains(text,
+                         "hasattr(" + std::string(use.child(Field::object).text()) + ".module,");
+}
+
 // if hasattr(model, "heads"): model.heads, which the wrapper does not come to.
 bool is_there_then(const Program& program, Ref use, std::string_view attribute) {
   return program.under(use, [&](Ref condition, bool holds) {
     const std::string_view text = condition.text();
-    return holds && facts::contains(text, "hasattr(") && quotes(text, attribute);
+    return holds && facts::contains(text, "hasattr(") && quotes(text, attribute) &&
+           !asks_below(text, use);
   });
 }
 
@@ -143,8 +150,8 @@ bool is_asked_for(const Program& program, Ref use, std::string_view attribute) {
     // else of `if accelerator:`
     if (!holds && condition.kind() == Kind::identifier && facts::contains(text, "accel"))
       return true;
-    return quotes(text, attribute) || facts::contains(text, "distributed_type") ||
-           facts::contains(text, "num_processes");
+    return (quotes(text, attribute) && !asks_below(text, use)) ||
+           facts::contains(text, "distributed_type") || facts::contains(text, "num_processes");
   });
 }
 
@@ -189,6 +196,25 @@ bool tells_wrapper(const Program& program, Ref node) {
   });
 }
 
+// bare = model.module beside bare = model, and no other value for `model`: what stands inside has a
+// name of its own, and this one is the wrapper from the first line to the last.
+bool takes_model_out(const Module& module, diagnose::FunctionRef function, std::string_view name) {
+  bool takes_out = false;
+  bool keeps = false;
+  for (const diagnose::Def& def : module.defs()) {
+    if (def.value == kNoNode || !module.tree().contains(function.function->body, def.target))
+      continue;
+    if (module.text(def.target) == name) return false;
+    const std::string_view value = module.text(def.value);
+    const std::string below = std::string(name) + ".module";
+    const bool chooses =
+        value.starts_with(below + " if ") && value.ends_with(" " + below.substr(0, name.size()));
+    takes_out = takes_out || chooses || value == below;
+    keeps = keeps || chooses || value == name;
+  }
+  return takes_out && keeps;
+}
+
 // The function of the parameter speaks of what the wrapper holds, or is called in one of the two
 // cases alone.
 bool knows_wrapper(const Program& program, Ref object) {
@@ -196,6 +222,7 @@ bool knows_wrapper(const Program& program, Ref object) {
   if (!function) return true;  // in a lambda of a class's own level
   const std::string_view text = function.module->text(function.function->node);
   const std::string name(object.text());
+  if (takes_model_out(*function.module, function, name)) return false;
   if (facts::contains(text, name + ".module") || facts::contains(text, "(" + name + ", "))
     for (const std::string_view question : {".module", "isinstance(", "hasattr(", "getattr("})
       if (facts::contains(text, question)) return true;

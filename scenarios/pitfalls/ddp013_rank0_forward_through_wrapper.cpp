@@ -243,8 +243,8 @@ bool follows_pass_without_gradients(const Program& program, const diagnose::Forw
          runs_wherever(program, last->call.ref(), forward.call.ref());
 }
 
-void report_forward(const Program& program, const diagnose::ForwardCall& forward, Ref where,
-                    Report& report) {
+Finding& report_forward(const Program& program, const diagnose::ForwardCall& forward, Ref where,
+                        Report& report) {
   const Wrap& wrap = *forward.wrap;
   const bool buffers = facts::has_batch_norm(program, wrap) || registers_buffer(program, wrap) ||
                        is_quantized(program, wrap);
@@ -257,6 +257,39 @@ void report_forward(const Program& program, const diagnose::ForwardCall& forward
   // A model without BatchNorm has no buffers as a rule, and broadcasts nothing.
   if (!likely_buffers) finding.severity = Severity::info;
   finding.help = "Evaluate with model.module, or on every rank.";
+  return finding;
+}
+
+// validate(model, loader) of a file that is not at hand: by its name it runs the model.
+bool evaluates_out_of_sight(const Program& program, const CallRef& call) {
+  const std::string_view name = call.call->name;
+  return call.call->api == Api::none &&
+         says_any(name, {"eval", "valid", "test", "infer", "sample", "generate", "predict"}) &&
+         !says_any(name, {"save", "log", "plot", "load", "print", "make", "build", "create"}) &&
+         !program.callee(call) && !program.class_of_call(call);
+}
+
+// The wrapper that the call is handed, where that is all the name may hold.
+const Wrap* wrapper_handed(const Program& program, const CallRef& call) {
+  for (const Ref given : facts::arguments_of(call))
+    if (facts::is_surely_wrapped(program, given) && !may_be_inner(program, given))
+      return program.wrap_of(given, Wrapper::ddp);
+  return nullptr;
+}
+
+void check_evaluations_out_of_sight(const Program& program, Report& report) {
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (!evaluates_out_of_sight(program, call)) continue;
+      const Wrap* wrap = wrapper_handed(program, call);
+      if (wrap == nullptr || program.is_literal_false(wrap->call.keyword("broadcast_buffers")) ||
+          program.guarded_by_rank(call.ref()) != RankTest::main_only ||
+          is_for_one_process(program, call.ref()) || !facts::is_reachable(program, call.ref()))
+        continue;
+      // It may look below the wrapper.
+      report_forward(program, {call, wrap}, call.ref(), report).confidence = Confidence::likely;
+    }
 }
 
 // if accelerator.is_main_process: model(batch), after model = accelerator.prepare(model).
@@ -286,6 +319,7 @@ void check_prepared_on_one_rank(const Program& program, Report& report) {
 
 void check_rank0_forward_through_wrapper(const Program& program, Report& report) {
   if (program.wraps().empty()) check_prepared_on_one_rank(program, report);
+  check_evaluations_out_of_sight(program, report);
   std::vector<Ref> entries;  // of functions with several forward passes, each once
   for (const auto& forward : program.forward_calls()) {
     if (forward.wrap->kind != Wrapper::ddp) continue;

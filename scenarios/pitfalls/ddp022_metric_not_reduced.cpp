@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/forgotten_meters.hpp"
 #include "scenarios/pitfalls/forgotten_number.hpp"
+#include "scenarios/pitfalls/idle_copies.hpp"
 #include "scenarios/pitfalls/left_out_sampler.hpp"
 #include "scenarios/pitfalls/loader_trails.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
@@ -11,6 +12,7 @@
 #include "scenarios/pitfalls/rank_files.hpp"
 #include "scenarios/pitfalls/reductions.hpp"
 #include "scenarios/pitfalls/summed_mean.hpp"
+#include "scenarios/pitfalls/training_reductions.hpp"
 #include "scenarios/pitfalls/unsummed_mean.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -27,22 +29,6 @@ using diagnose::Module;
 using diagnose::NodeId;
 
 namespace {
-
-// dist.all_reduce(loss) beside loss.backward(), where the evaluation has no value of that name.
-bool is_of_training(const Program& program, const Reduction& reduction, Ref loop) {
-  if (!reduction.value || reduction.value.kind() != Kind::identifier ||
-      loop.module->tree().contains(loop.node, reduction.call.node))
-    return false;
-  const auto backwards = program.calls_named("backward");
-  if (std::none_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
-        return backward.receiver() && program.same_variable(backward.receiver(), reduction.value) &&
-               program.innermost_loop(backward.ref()) == program.innermost_loop(reduction.call);
-      }))
-    return false;
-  const auto assigned = assignments_in(loop);
-  return std::none_of(assigned.begin(), assigned.end(),
-                      [&](const Assigned& each) { return each.name == reduction.value.text(); });
-}
 
 // A seed or the name of a run that is sent round once, before anything is evaluated. What several
 // callers run may come before and after.
@@ -457,6 +443,7 @@ void check_metric_not_reduced(const Program& program, Report& report) {
   const std::vector<Reduction> reductions = reductions_of(program);
   if (!prepared) check_plateau_steps(program, reductions, report);
   check_own_copies(program, reductions, report);
+  check_idle_copies(program, reductions, report);
   for (const Module* module : program.modules()) {
     if (by_hand)
       for (const diagnose::Call& call : module->calls())

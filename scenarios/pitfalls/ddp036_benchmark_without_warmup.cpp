@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/warm_steps.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -222,8 +223,7 @@ void check_mean_of_steps(const Program& program, Report& report) {
       return call.node > begin && call.node < end.call->node && waits_for_gpu(at.text()) &&
              !is_now_and_then(program, at);
     });
-    if (waits || holds_any(function.module->text(function.function->node), {"warmup", "warm_up"}))
-      continue;
+    if (waits || has_warm_steps(function.module->text(function.function->node))) continue;
     report
         .at(end.ref(), Confidence::likely,
             "the mean time of a step is taken without waiting for the GPU, and with the first "
@@ -319,8 +319,8 @@ void check_benchmark_without_warmup(const Program& program, Report& report) {
         measures_throughput(text) || (function && divides_by_elapsed(program, function));
     const NodeId last = end ? last_step(program, clock, end) : diagnose::kNoNode;
     const std::string_view tail = end ? behind(end, last) : "";
-    if ((!is_benchmark && !measures) || holds_any(text, {"warmup", "warm_up"}) ||
-        leaves_out_first(program, clock) || waits_for_gpu(tail.empty() ? text : tail) ||
+    if ((!is_benchmark && !measures) || has_warm_steps(text) || leaves_out_first(program, clock) ||
+        waits_for_gpu(tail.empty() ? text : tail) ||
         (end && callee_waits(program, clock, end, last)))
       continue;
     Ref loop;

@@ -106,10 +106,15 @@ bool copies_into_wrapper(const Program& program) {
 }
 
 // best = copy.deepcopy(model.state_dict()), and model.load_state_dict(best) at the end: no file.
+// Key by key it is the same: {k: v.cpu() for k, v in model.state_dict().items()}.
 bool is_kept_in_memory(const Program& program, Ref state) {
-  const auto sources = program.sources(state);
+  auto sources = program.sources(state);
+  std::erase_if(sources,
+                [](const Source& source) { return source.ref.kind() == Kind::none_literal; });
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     if (source.how != Source::How::value) return false;
+    if (source.ref.kind() == Kind::comprehension)
+      return facts::contains(source.ref.text(), ".state_dict().items()");
     CallRef call = program.as_call(source.ref);
     if (call && call.call->name == "deepcopy" && call.positional(0))
       call = program.made_by(call.positional(0));
@@ -128,6 +133,7 @@ bool loads_into_wrapper(const Program& program) {
     if (const Wrap* wrap = program.wrap_of(object);
         wrap != nullptr && !only_runs_before(program, load.ref(), wrap->call.ref()))
       return true;
+    if (says_any(diagnose::last_word(object), {"sched", "optim", "scaler"})) continue;
     // A helper that restores what it is given: objects[key].load_state_dict(...).
     const auto sources = program.sources(object);
     if (object.kind() == diagnose::Kind::identifier && sources.size() == 1 &&

@@ -69,6 +69,15 @@ std::string variable_held(Ref value) {
   return found;
 }
 
+}  // namespace
+
+std::string figure_copied(Ref value) {
+  const std::string held = makes_copy(value.text()) ? variable_held(value) : std::string();
+  return is_metric_name(held) ? held : std::string();
+}
+
+namespace {
+
 // The nodes of a kind in the subtree, in source order.
 std::span<const NodeId> nodes_in(Ref subtree, Kind kind) {
   const std::vector<NodeId>& all = subtree.module->nodes_of(kind);

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/reductions.hpp"
 #include "scenarios/pitfalls/rule.hpp"
 
+#include <string>
 #include <vector>
 
 namespace bench::pitfalls {
@@ -12,5 +13,9 @@ namespace bench::pitfalls {
 // and the same function holds the reduced one under another name.
 void check_own_copies(const Program& program, const std::vector<Reduction>& reductions,
                       Report& report);
+
+// The metric that a tensor of its own takes the value of: loss for torch.tensor(loss), and for
+// loss.clone(). Empty for what is no such copy.
+std::string figure_copied(Ref value);
 
 }  // namespace bench::pitfalls
