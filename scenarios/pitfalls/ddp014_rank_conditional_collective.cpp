@@ -1,6 +1,7 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/early_return.hpp"
+#include "scenarios/pitfalls/engines.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_collectives.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -310,6 +311,8 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
       flag(wrap.call, "building DistributedDataParallel (a collective)");
   for (const CallRef& call : gathers_of_shards(program))
     flag(call, std::string(call.call->name) + "() of a sharded model, which gathers its shards,");
+  for (const EngineMeeting& meeting : meetings_of_engines(program))
+    flag(meeting.call, meeting.what);
   for (const CallRef& call : barriers_by_name(program)) {
     flag(call, std::string(call.call->name));
     for (const CallRef& site : lonely_calls(program, call))
