@@ -321,6 +321,7 @@ bool may_join_unnamed(const Program& program) {
 
 // model = DDP(model) or dist.get_rank(), and nothing in the program joins a process group.
 void check_never_joined(const Program& program, Report& report) {
+  if (program.mentions("init_device_mesh")) return;  // which joins the group that it needs
   const auto flag = [&](const CallRef& use, const char* what) {
     if (!facts::is_reachable(program, use.ref()) || is_only_offered(program, use.ref()))
       return false;

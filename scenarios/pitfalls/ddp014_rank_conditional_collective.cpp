@@ -33,7 +33,10 @@ bool is_matched(const Program& program, const CallRef& call) {
                                                   : program.calls(call.call->api);
   for (const CallRef& other : others) {
     if (other.call == call.call) continue;
-    if (facts::exclusive(call.ref(), other.ref())) return true;
+    // if sharded: if rank == 0: save() else: if rank == 0: save() -- of the same ranks.
+    if (facts::exclusive(call.ref(), other.ref()) &&
+        program.guarded_by_rank(other.ref()) != program.guarded_by_rank(call.ref()))
+      return true;
     if (call.call->api != Api::barrier && call.call->api != Api::none &&
         program.enclosing_function(other.ref()) != program.enclosing_function(call.ref()))
       continue;

@@ -107,7 +107,7 @@ bool meets_at_address(const Program& program, const CallRef& init) {
 // one process of a machine, and GPU 0 may be all that it has.
 bool is_started_by_hand(const Program& program) {
   const auto& launches = program.launches();
-  if (program.uses(Api::spawn) ||
+  if (program.uses(Api::spawn) || program.uses(Api::deepspeed) ||
       std::any_of(launches.begin(), launches.end(), [](const diagnose::LaunchLine& launch) {
         return launch.launcher != diagnose::Launcher::python;
       }))

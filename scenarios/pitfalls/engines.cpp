@@ -82,6 +82,17 @@ bool is_given_away_to_save(const Program& program, const CallRef& call) {
   });
 }
 
+// torch.distributed.checkpoint.save({...}): each rank writes its shards, and all agree on a plan.
+void add_checkpoints(const Program& program, std::vector<EngineMeeting>& out) {
+  constexpr std::string_view kPackage = "torch.distributed.checkpoint.";
+  for (const std::string_view name :
+       {"save", "load", "save_state_dict", "load_state_dict", "async_save"})
+    for (const CallRef& call : program.calls_named(name))
+      if (!call.keyword("no_dist") &&
+          call.module->qualified(call.call->function).starts_with(kPackage))
+        out.push_back({call, "torch.distributed.checkpoint." + std::string(name)});
+}
+
 void add_meetings_of_fsdp(const Program& program, std::vector<EngineMeeting>& out) {
   if (shards_nothing(program)) return;
   for (const CallRef& made : program.calls(Api::fsdp))
@@ -177,6 +188,7 @@ std::vector<EngineMeeting> meetings_of_engines(const Program& program) {
   std::vector<EngineMeeting> out;
   add_meetings_of_deepspeed(program, out);
   add_meetings_of_fsdp(program, out);
+  add_checkpoints(program, out);
   return out;
 }
 

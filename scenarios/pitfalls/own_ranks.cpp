@@ -85,10 +85,24 @@ bool has_ranks_of_its_own(const Program& program) {
   return program.uses(diagnose::Api::ddp) || !program.imports("ray");
 }
 
+namespace {
+
+// Trainer(...) itself, or a class of the script's own that derives from it.
+bool uses_trainer(const Program& program) {
+  if (program.uses(diagnose::Api::hf_trainer)) return true;
+  const auto& classes = program.root().classes();
+  return std::any_of(classes.begin(), classes.end(), [&](const diagnose::Class& cls) {
+    return program.derives_from({&program.root(), &cls}, diagnose::Api::hf_trainer);
+  });
+}
+
+}  // namespace
+
 bool has_trainer_ranks(const Program& program) {
-  if (!program.uses(diagnose::Api::hf_trainer)) return false;
+  if (!uses_trainer(program)) return false;
   for (const char* word : {"WORLD_SIZE", "LOCAL_RANK", "is_world_process_zero",
-                           "ddp_find_unused_parameters", "is_main_process"})
+                           "ddp_find_unused_parameters", "is_main_process",
+                           "is_deepspeed_enabled", "is_fsdp_enabled"})
     if (program.mentions(word)) return true;
   return false;
 }
