@@ -90,10 +90,10 @@ namespace {
 // Trainer(...) itself, or a class of the script's own that derives from it.
 bool uses_trainer(const Program& program) {
   if (program.uses(diagnose::Api::hf_trainer)) return true;
-  const auto& classes = program.root().classes();
-  return std::any_of(classes.begin(), classes.end(), [&](const diagnose::Class& cls) {
-    return program.derives_from({&program.root(), &cls}, diagnose::Api::hf_trainer);
-  });
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Class& cls : module->classes())
+      if (program.derives_from({module, &cls}, diagnose::Api::hf_trainer)) return true;
+  return false;
 }
 
 }  // namespace
