@@ -23,6 +23,10 @@ constexpr Entry kExact[] = {
     {"torch.nn.parallel.data_parallel", Api::data_parallel_function},
     {"apex.parallel.DistributedDataParallel", Api::apex_ddp},
     {"torch.distributed.fsdp.FullyShardedDataParallel", Api::fsdp},
+    {"torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel", Api::fsdp},
+    {"torch.distributed.fsdp.fully_shard", Api::fully_shard},
+    {"torch.distributed._composable.fsdp.fully_shard", Api::fully_shard},
+    {"torch.distributed._composable.fsdp.fully_shard.fully_shard", Api::fully_shard},
     {"torch.nn.SyncBatchNorm", Api::sync_batch_norm},
     {"torch.nn.SyncBatchNorm.convert_sync_batchnorm", Api::convert_sync_batch_norm},
     {"apex.parallel.convert_syncbn_model", Api::convert_sync_batch_norm},
@@ -162,6 +166,7 @@ constexpr Entry kExact[] = {
     {"horovod.torch.broadcast_optimizer_state", Api::hvd_broadcast_optimizer_state},
     {"deepspeed.initialize", Api::deepspeed},
     {"deepspeed.init_distributed", Api::init_process_group},
+    {"deepspeed.comm.init_distributed", Api::init_process_group},
 };
 
 struct Family {
@@ -232,6 +237,10 @@ Api api_of(std::string_view name) {
     return api_of("torch.distributed." + std::string(name.substr(35)));
   const auto known = exact_names().find(name);
   if (known != exact_names().end()) return known->second;
+  // DeepSpeed's own torch.distributed, with the same names.
+  for (const std::string_view package : {"deepspeed.comm.comm.", "deepspeed.comm."})
+    if (name.starts_with(package))
+      return api_of("torch.distributed." + std::string(name.substr(package.size())));
   for (const auto& family : kFamilies)
     if (name.starts_with(family.prefix)) return family.api;
   if (name.starts_with("pytorch_lightning.") || name.starts_with("lightning.") ||

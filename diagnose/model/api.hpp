@@ -16,6 +16,7 @@ enum class Api : std::uint8_t {
   data_parallel_function,
   apex_ddp,
   fsdp,
+  fully_shard,
   sync_batch_norm,
   convert_sync_batch_norm,
   // process group and collectives

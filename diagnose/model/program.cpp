@@ -48,15 +48,18 @@ bool is_taken_over(const Program& program) {
     return true;
   const bool joins = program.uses(Api::init_process_group);
   // Accelerate is imported for a seed or a helper, and the script prepares nothing with it.
-  const bool by_itself = program.uses(Api::ddp) && joins && !program.uses(Api::accelerator) &&
-                         program.calls_named("prepare").empty();
+  const bool wraps = (program.uses(Api::ddp) && joins) || program.uses(Api::deepspeed);
+  const bool by_itself =
+      wraps && !program.uses(Api::accelerator) && program.calls_named("prepare").empty();
   if (!by_itself && any({"accelerate"})) return true;
   if (!(program.uses(Api::ddp) && joins) &&
       any({"ignite", "fairseq", "mmcv", "mmengine", "catalyst", "detectron2", "fastai"}))
     return true;
   // Imported beside DDP for FSDP, an option, one helper.
-  return !program.has_ddp() &&
-         any({"deepspeed", "horovod", "fairscale", "torch_xla", "ray", "megatron"});
+  if (program.has_ddp()) return false;
+  // What deepspeed.initialize() makes reduces gradients; data and files are left to the script.
+  if (any({"deepspeed"}) && !program.uses(Api::deepspeed)) return true;
+  return any({"horovod", "fairscale", "torch_xla", "ray", "megatron"});
 }
 
 }  // namespace

@@ -43,7 +43,23 @@ void Resolver::follow_subscript(Ref at, int element, int depth) {
   if (is_broadcast_above(at.child(Field::value))) return emit(at, element, Source::How::unknown);
   const auto key = at.module->tree().string_value(at.child(Field::subscript).node);
   follow_item(at.child(Field::value), key, depth);
+  if (out.size() == before) follow_numbered(at, element, depth);
   if (out.size() == before) emit(at, element);
+}
+
+// parts[0] after parts = build(), and of build()[0]: the function says which of the things that it
+// gives back it is, and so does what is known to give back several.
+void Resolver::follow_numbered(Ref at, int element, int depth) {
+  const Ref number = at.child(Field::subscript);
+  if (element >= 0 || depth > kMaxDepth || number.kind() != Kind::integer) return;
+  const auto index = program_.integer(number);
+  if (!index || *index < 0 || *index > kMaxNumber) return;
+  for (const Source& source : program_.sources(at.child(Field::value))) {
+    const CallRef made = program_.as_call(source.ref);
+    if (source.how == Source::How::value && made &&
+        (made.call->api == Api::deepspeed || program_.callee(made)))
+      follow(source.ref, static_cast<int>(*index), depth + 1);
+  }
 }
 
 // values = [path]; dist.broadcast_object_list(values); values[0]: what another process has sent,

@@ -27,6 +27,7 @@ class Resolver {
 
  private:
   static constexpr int kMaxDepth = 14;
+  static constexpr std::int64_t kMaxNumber = 15;  // of a thing among those that a call gives
 
   void emit(Ref at, int element, Source::How how = Source::How::value);
   void follow_def(const Module& module, const Def& def, int element, int depth);
@@ -52,6 +53,7 @@ class Resolver {
   using Key = std::optional<std::string>;  // nothing where it is no literal
 
   void follow_subscript(Ref at, int element, int depth);
+  void follow_numbered(Ref at, int element, int depth);
   bool is_broadcast_above(Ref container) const;
   bool follow_stored_at(Ref at, int element, int depth);
   void follow_stored_here(Ref container, const Key& key, int depth);

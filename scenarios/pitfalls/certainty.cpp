@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/certainty.hpp"
 
 #include "diagnose/model/made_at.hpp"
+#include "scenarios/pitfalls/engines.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_alone.hpp"
 #include "scenarios/pitfalls/other_names.hpp"
@@ -271,6 +272,15 @@ bool always_in_a_group(const Program& program) {
   });
 }
 
+// deepspeed.initialize(...), which joins a group itself, or FSDP(model), which needs one.
+bool makes_engine(const Program& program) {
+  const auto made = engines_made(program);
+  return !program.is_notebook() &&
+         std::any_of(made.begin(), made.end(), [&](const CallRef& engine) {
+           return reach(program, engine.ref(), 0) == Certainty::certain;
+         });
+}
+
 // utils.init_distributed_mode(args), of a file that is not there: it joins a group by its name.
 bool is_named_joining(std::string_view name) {
   const std::string plain = lowered(name);
@@ -403,7 +413,7 @@ Certainty certainty_of_ranks(const Program& program) {
 }
 
 bool works_in_a_group(const Program& program) {
-  return wraps_in_ranks(program) || launches_ranks(program) || always_in_a_group(program) ||
+  return wraps_in_ranks(program) || makes_engine(program) || launches_ranks(program) || always_in_a_group(program) ||
          joins_out_of_sight(program);
 }
 

@@ -70,9 +70,15 @@ bool is_guarded_by_mode(const Program& program, const CallRef& init, Ref node) {
   });
 }
 
+// deepspeed.initialize(...), deepspeed.init_distributed()
+bool is_of_deepspeed(const CallRef& join) {
+  return join.module->qualified(join.call->function).starts_with("deepspeed.");
+}
+
 // Both joins run, the first one perhaps in a helper that the function of the second one calls, and
 // no group is left between them.
 bool joins_twice(const Program& program, const CallRef& first, const CallRef& second) {
+  if (is_of_deepspeed(second)) return false;  // which asks first
   const auto certain = [&](Ref node) {
     return program.guards(node).empty() &&
            node.module->tree().ancestor(node.node, Kind::try_statement) == kNoNode;
@@ -188,7 +194,7 @@ std::vector<std::pair<CallRef, const char*>> uses_of_group(const Program& progra
 // if world_size > 1: init_process_group(...), and below it a sampler whatever the test says.
 void check_runs_without_group(const Program& program, Report& report) {
   const auto test = test_of_joining(program);
-  if (!test) return;
+  if (!test || program.uses(Api::deepspeed)) return;
   for (const auto& [use, what] : uses_of_group(program)) {
     if (!runs_without_group(program, *test, use.ref())) continue;
     const std::string runs = test->attempt ? "where init_process_group fails"
@@ -217,7 +223,9 @@ bool is_left_over(const Program& program, const CallRef& join) {
 // The calls that join a group, without those of helpers that nothing calls.
 std::vector<CallRef> joins_of(const Program& program) {
   const auto all = program.calls(Api::init_process_group);
+  const auto engines = program.calls(Api::deepspeed);  // which join a group that nobody has joined
   std::vector<CallRef> joins(all.begin(), all.end());
+  joins.insert(joins.end(), engines.begin(), engines.end());
   std::erase_if(joins, [&](const CallRef& join) { return is_left_over(program, join); });
   return joins;
 }
@@ -318,6 +326,7 @@ bool may_join_unnamed(const Program& program) {
 
 // model = DDP(model) or dist.get_rank(), and nothing in the program joins a process group.
 void check_never_joined(const Program& program, Report& report) {
+  if (program.mentions("init_device_mesh")) return;  // which joins the group that it needs
   const auto flag = [&](const CallRef& use, const char* what) {
     if (!facts::is_reachable(program, use.ref()) || is_only_offered(program, use.ref()))
       return false;
@@ -357,14 +366,16 @@ void check_use_before_init_process_group(const Program& program, Report& report)
     }
     return false;
   };
+  const std::string join =
+      is_of_deepspeed(inits.front()) ? "deepspeed.init_distributed" : "init_process_group";
   const auto flag = [&](const CallRef& use, std::string_view what) {
     if (made_before(use) || !facts::is_reachable(program, use.ref())) return;
     report
         .at(use.ref(), Confidence::certain,
-            std::string(what) +
-                " before init_process_group: ValueError \"Default process group has "
+            std::string(what) + " before " + join +
+                ": ValueError \"Default process group has "
                 "not been initialized\"")
-        .help = "Move init_process_group above it.";
+        .help = "Move " + join + " above it.";
   };
   for (const CallRef& use : program.calls(Api::ddp)) flag(use, "DistributedDataParallel is built");
   for (const CallRef& use : program.calls(Api::distributed_sampler))

@@ -1,6 +1,7 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/early_return.hpp"
+#include "scenarios/pitfalls/engines.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_collectives.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -32,7 +33,10 @@ bool is_matched(const Program& program, const CallRef& call) {
                                                   : program.calls(call.call->api);
   for (const CallRef& other : others) {
     if (other.call == call.call) continue;
-    if (facts::exclusive(call.ref(), other.ref())) return true;
+    // if sharded: if rank == 0: save() else: if rank == 0: save() -- of the same ranks.
+    if (facts::exclusive(call.ref(), other.ref()) &&
+        program.guarded_by_rank(other.ref()) != program.guarded_by_rank(call.ref()))
+      return true;
     if (call.call->api != Api::barrier && call.call->api != Api::none &&
         program.enclosing_function(other.ref()) != program.enclosing_function(call.ref()))
       continue;
@@ -310,6 +314,8 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
       flag(wrap.call, "building DistributedDataParallel (a collective)");
   for (const CallRef& call : gathers_of_shards(program))
     flag(call, std::string(call.call->name) + "() of a sharded model, which gathers its shards,");
+  for (const EngineMeeting& meeting : meetings_of_engines(program))
+    flag(meeting.call, meeting.what);
   for (const CallRef& call : barriers_by_name(program)) {
     flag(call, std::string(call.call->name));
     for (const CallRef& site : lonely_calls(program, call))

@@ -1,5 +1,6 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/engines.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
@@ -376,6 +377,7 @@ bool is_accelerated(const Program& program) {
 void check_rank_local_skip_or_break(const Program& program, Report& report) {
   const bool by_accelerate = is_accelerated(program);
   const bool by_hand = by_accelerate || trains_what_others_wrap(program) ||
+                       trains_by_engine(program) ||
                        (program.has_ddp() && !program.framework_distributes());
   if (by_hand || program.uses(Api::hvd_optimizer)) check_skipped_backwards(program, report);
   if (by_hand || !program.framework_distributes()) check_rounds_of_all(program, by_hand, report);

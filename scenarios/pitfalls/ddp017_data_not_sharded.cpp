@@ -2,7 +2,7 @@
 #include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/endless_draws.hpp"
-#include "scenarios/pitfalls/engine_states.hpp"
+#include "scenarios/pitfalls/engines.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
@@ -211,10 +211,17 @@ void check_forgotten_samplers(const Program& program, Report& report) {
 
 // model(x) in the loop, of what FSDP or DeepSpeed made: each rank has data of its own for them too.
 bool trains_sharded_model(const Program& program, const TrainingLoop& loop) {
+  const auto& backwards = loop.backwards;
+  if (std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+        return is_engine(program, backward.receiver());
+      }))
+    return true;
   return program.subtree_calls(loop.batches, [&](const CallRef& call) {
-    const Ref model{call.module, call.call->function};
+    const Ref model = call.call->name == "forward" && call.receiver()
+                          ? call.receiver()
+                          : Ref{call.module, call.call->function};
     return diagnose::stands_for_object(model) &&
-           (is_engine(program, model) || program.comes_from(model, Api::fsdp));
+           (is_engine(program, model) || is_sharded(program, model));
   });
 }
 
@@ -227,10 +234,7 @@ bool may_share_samples(const Program& program) {
 }
 
 void check_sharded_models(const Program& program, Report& report) {
-  if (!program.uses(Api::fsdp) && !program.uses(Api::deepspeed)) return;
-  for (const std::string_view package : {"pytorch_lightning", "lightning", "accelerate"})
-    if (program.imports(package)) return;
-  if (program.has_ddp() || shards_elsewhere(program) || may_share_samples(program)) return;
+  if (!trains_by_engine(program) || program.has_ddp() || shards_elsewhere(program) || may_share_samples(program)) return;
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& loader : loaders_of(program, loop.iterable))
       if (gives_all_data(program, loader) && trains_sharded_model(program, loop))

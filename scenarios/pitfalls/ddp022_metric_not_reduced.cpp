@@ -199,7 +199,8 @@ bool prepares_by_accelerate(const Program& program) {
 
 // A group of ranks that share out their data, whoever makes the wrapper.
 bool shards_in_a_group(const Program& program) {
-  return program.uses(Api::init_process_group) && program.uses(Api::distributed_sampler);
+  return (program.uses(Api::init_process_group) || program.uses(Api::deepspeed)) &&
+         program.uses(Api::distributed_sampler);
 }
 
 // Under Accelerate a prepared loader gives each process its own part.

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/engines.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/handed_out.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -106,7 +107,7 @@ bool meets_at_address(const Program& program, const CallRef& init) {
 // one process of a machine, and GPU 0 may be all that it has.
 bool is_started_by_hand(const Program& program) {
   const auto& launches = program.launches();
-  if (program.uses(Api::spawn) ||
+  if (program.uses(Api::spawn) || program.uses(Api::deepspeed) ||
       std::any_of(launches.begin(), launches.end(), [](const diagnose::LaunchLine& launch) {
         return launch.launcher != diagnose::Launcher::python;
       }))
@@ -360,18 +361,39 @@ void check_targets(const Program& program, Report& report) {
     }
 }
 
+// What moves a model: the wrappers of DDP, and engines as if they were such.
+std::vector<Wrap> wrappers_and_engines(const Program& program) {
+  std::vector<Wrap> out;
+  for (const Wrap& wrap : program.wraps())
+    if (wrap.kind == Wrapper::ddp) out.push_back(wrap);
+  if (!trains_by_engine(program)) return out;
+  for (const CallRef& engine : engines_made(program))
+    out.push_back({engine, Wrapper::ddp, model_given(engine), {}});
+  return out;
+}
+
+// model.cuda() above deepspeed.initialize(), which sets the device of its process, as newer
+// versions of deepspeed.init_distributed() do.
+bool stands_above_engine(const Program& program, const CallRef& placement, const CallRef& engine) {
+  const auto joins = program.calls(Api::init_process_group);
+  return only_runs_before(program, placement.ref(), engine.ref()) &&
+         std::all_of(joins.begin(), joins.end(), [&](const CallRef& join) {
+           return only_runs_before(program, placement.ref(), join.ref());
+         });
+}
+
 }  // namespace
 
 void check_device_not_bound_to_rank(const Program& program, Report& report) {
   check_above_accelerator(program, report);
   check_above_trainer(program, report);
   check_collectives(program, report);
-  if (!program.has_ddp() || !program.uses(Api::init_process_group) ||
+  if ((!program.uses(Api::init_process_group) && !program.uses(Api::deepspeed)) ||
       program.framework_distributes() || sees_own_gpu(program) || !facts::is_distributed(program))
     return;
   const bool bound = binds_device(program);
-  for (const Wrap& wrap : program.wraps()) {
-    if (wrap.kind != Wrapper::ddp) continue;
+  for (const Wrap& wrap : wrappers_and_engines(program)) {
+    const bool by_deepspeed = wrap.call.call->api == Api::deepspeed;
     const auto ids = facts::device_ids(program, wrap.call);
     if (ids.size() == 1 && !program.gpus().has_value() &&
         is_written_out(program.written(wrap.call.argument(1, "device_ids")))) {
@@ -384,17 +406,21 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
     for (const CallRef& call : facts::placements(program, wrap)) {
       const auto index = placed_on(program, call);
       if (!index || facts::only_without_distribution(program, call.ref())) continue;
-      const bool late = bound && *index < 0 && stands_above_binding(program, call);
-      if (bound && *index < 0 && !late) continue;
+      const bool late = by_deepspeed ? !bound && stands_above_engine(program, call, wrap.call)
+                                     : bound && *index < 0 && stands_above_binding(program, call);
+      if ((bound || by_deepspeed) && *index < 0 && !late) continue;
       Finding& finding = report.at(
           call.ref(), Confidence::likely,
-          late         ? "every rank puts the model on GPU 0 first: its own device is set only "
+          by_deepspeed ? "every rank puts the model on GPU 0 first: deepspeed.initialize gives it a "
+                         "device of its own only below"
+          : late       ? "every rank puts the model on GPU 0 first: its own device is set only "
                          "below"
           : *index < 0 ? "every rank puts the model on the current device, GPU 0: no rank was "
                          "given a device of its own"
                        : "every rank puts the model on GPU " + std::to_string(*index));
       finding.help = "Call torch.cuda.set_device(local_rank) before anything touches CUDA.";
       if (late) in_no_trial(finding);
+      if (by_deepspeed) finding.severity = Severity::warning;
       if (is_started_by_hand(program)) tell_as_note(finding);
       return;
     }

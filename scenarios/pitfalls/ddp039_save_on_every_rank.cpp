@@ -116,12 +116,25 @@ void check_saves_beside_accelerate(const Program& program, Report& report) {
   }
 }
 
+// save_model() of the node's class, or the method that all calls of the node's own stand in: a
+// helper of save_model() that writes.
+diagnose::FunctionRef saving_method(const Program& program, Ref node) {
+  const auto method = program.enclosing_function(node);
+  if (!method || method.function->name == "save_model") return method;
+  const auto& sites = program.call_sites(method);
+  if (sites.empty()) return {};
+  const auto caller = program.enclosing_function(sites.front().ref());
+  const bool all = std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return program.enclosing_function(site.ref()) == caller && site.receiver().text() == "self";
+  });
+  return all && caller && caller.function->name == "save_model" ? caller : diagnose::FunctionRef{};
+}
+
 // save_model() of a class derived from Hugging Face's Trainer, which every process calls.
 void check_saves_of_trainer(const Program& program, Report& report) {
   for (const CallRef& save : program.calls(Api::torch_save)) {
-    const auto method = program.enclosing_function(save.ref());
-    if (!method || method.function->name != "save_model" ||
-        !facts::is_trainer_hook(program, program.enclosing_class(save.ref()), "save_model") ||
+    const auto method = saving_method(program, save.ref());
+    if (!method || !facts::is_trainer_hook(program, program.enclosing_class(save.ref()), "save_model") ||
         program.guarded_by_rank(save.ref()) != RankTest::none ||
         is_file_of_its_own(program, save) || !is_training_state(program, save) ||
         facts::contains(method.module->text(method.function->body), "should_save"))

@@ -1,23 +1,11 @@
 #include "scenarios/pitfalls/engine_states.hpp"
 
+#include "scenarios/pitfalls/engines.hpp"
 #include "scenarios/pitfalls/saved_states.hpp"
-
-#include <algorithm>
 
 namespace bench::pitfalls {
 
 using diagnose::Api;
-using diagnose::Source;
-
-bool is_engine(const Program& program, Ref object) {
-  if (!object) return false;
-  const auto sources = program.sources(object);
-  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
-    const CallRef made = program.as_call(source.ref);
-    return made && made.call->api == Api::deepspeed && source.how == Source::How::element &&
-           source.element == 0;
-  });
-}
 
 std::vector<CallRef> saves_of_engines(const Program& program) {
   std::vector<CallRef> out;

@@ -7,9 +7,6 @@
 
 namespace bench::pitfalls {
 
-// engine of `engine, optimizer, loader, schedule = deepspeed.initialize(...)`.
-bool is_engine(const Program& program, Ref object);
-
 // torch.save(engine.state_dict(), path), which nothing loads into an engine again.
 std::vector<CallRef> saves_of_engines(const Program& program);
 

@@ -143,23 +143,36 @@ std::optional<Launchers> launchers_of(const Program& program) {
 }
 
 // A parser without any such option, in every version of PyTorch.
-void check_missing_rank_option(const Program& program, Report& report) {
+void check_missing_rank_option(const Program& program, std::string_view launcher, Report& report) {
   for (const CallRef& parse : facts::parsers_without_rank(program)) {
     report
         .at(parse.ref(), Confidence::certain,
-            "torch.distributed.launch passes --local-rank, and this parser has no such option: "
-            "every rank exits with unrecognized arguments")
+            std::string(launcher) +
+                ", and this parser has no such option: every rank exits with unrecognized "
+                "arguments")
         .help = "Start it with torchrun, which passes nothing, and read LOCAL_RANK.";
   }
+}
+
+// deepspeed train.py, also on one GPU; `--no_local_rank` leaves the option out.
+bool is_passed_by_deepspeed(const Program& program) {
+  const auto& launches = program.launches();
+  return std::any_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
+    return launch.launcher == Launcher::deepspeed && !launch.flags.contains("no_local_rank") &&
+           !launch.flags.contains("no-local-rank");
+  });
 }
 
 }  // namespace
 
 void check_launch_module_local_rank_spelling(const Program& program, Report& report) {
+  if (is_passed_by_deepspeed(program))
+    check_missing_rank_option(program, "the deepspeed launcher passes --local_rank", report);
   const auto started = launchers_of(program);
   if (!started) return;
   const bool old_launcher = started->old_launcher;
-  if (old_launcher) check_missing_rank_option(program, report);
+  if (old_launcher)
+    check_missing_rank_option(program, "torch.distributed.launch passes --local-rank", report);
   if (program.calls_named("parse_known_args").empty())
     check_absl_flags(program, old_launcher, report);
   for (const CallRef& option : program.calls_named("add_argument")) {

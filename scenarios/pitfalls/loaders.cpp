@@ -175,17 +175,40 @@ bool may_add_sampler(const Program& program, const CallRef& loader) {
   return false;
 }
 
+// RandomSampler(data), SequentialSampler(data) and batches of what they draw: all of the data, in
+// every process. With replacement each process may well draw samples of its own.
+bool draws_from_all(const Program& program, Ref sampler, int depth = 0) {
+  const CallRef made = program.as_call(sampler);
+  if (!made || depth > 1 || program.class_of_call(made) || program.mentions_rank(sampler))
+    return false;
+  const std::string name = made.module->qualified(made.call->function);
+  if (!name.starts_with("torch.utils.data.")) return false;
+  if (name.ends_with(".BatchSampler")) {
+    const auto sources = program.sources(made.argument(0, "sampler"));
+    return !sources.empty() &&
+           std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+             return draws_from_all(program, source.ref, depth + 1);
+           });
+  }
+  return (name.ends_with(".RandomSampler") && !made.argument(1, "replacement") &&
+          !made.keyword("num_samples")) ||
+         name.ends_with(".SequentialSampler");
+}
+
 }  // namespace
 
 bool has_some_sampler(const Program& program, const CallRef& loader) {
-  if (loader.argument(4, "batch_sampler")) return true;
+  if (const Ref batches = loader.argument(4, "batch_sampler")) {
+    const auto sources = program.sources(batches);
+    return sources.size() != 1 || !draws_from_all(program, sources.front().ref);
+  }
   if (loader.has_splat() && !shuffles_by_update(program, loader) &&
       (!loader.keyword("shuffle") || may_add_sampler(program, loader)))
     return true;
   const Ref sampler = loader.argument(3, "sampler");
   if (!sampler) return false;
   for (const Source& source : program.sources(sampler))
-    if (source.ref.kind() != Kind::none_literal) return true;
+    if (source.ref.kind() != Kind::none_literal && !draws_from_all(program, source.ref)) return true;
   return false;
 }
 

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/one_sided.hpp"
 
+#include "scenarios/pitfalls/engines.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
@@ -9,17 +10,8 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
-using diagnose::Source;
 
 namespace {
-
-bool is_sharded(const Program& program, Ref model) {
-  const auto sources = program.module_sources(model);
-  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
-    const CallRef made = program.as_call(source.ref);
-    return made && source.how == Source::How::value && made.call->api == Api::fsdp;
-  });
-}
 
 // All parameters are there already, as all ranks asked for them.
 bool holds_all_parameters(const Program& program, Ref node) {
@@ -59,25 +51,25 @@ Ref turn_around(const Program& program, Ref node) {
 
 std::vector<CallRef> gathers_of_shards(const Program& program) {
   std::vector<CallRef> out;
-  // NO_SHARD leaves nothing to gather, and what kind of states an option names is not known.
-  if (!program.uses(Api::fsdp) || program.mentions("LOCAL_STATE_DICT") ||
-      program.mentions("SHARDED_STATE_DICT") || program.mentions("NO_SHARD") ||
+  // What kind of states an option names is not known.
+  if (shards_nothing(program) || program.mentions("LOCAL_STATE_DICT") ||
+      program.mentions("SHARDED_STATE_DICT") ||
       (program.mentions("StateDictType") && !program.mentions("FULL_STATE_DICT")))
     return out;
   for (const CallRef& call : program.calls_named("state_dict"))
-    if (call.receiver() && is_sharded(program, call.receiver()) &&
+    if (call.receiver() && may_be_sharded(program, call.receiver()) &&
         !holds_all_parameters(program, call.ref()))
       out.push_back(call);
   for (const std::string_view name : {"get_model_state_dict", "get_optimizer_state_dict",
                                       "full_optim_state_dict", "optim_state_dict"})
     for (const CallRef& call : program.calls_named(name))
-      if (is_sharded(program, call.argument(0, "model"))) out.push_back(call);
+      if (may_be_sharded(program, call.argument(0, "model"))) out.push_back(call);
   return out;
 }
 
 std::vector<CallRef> states_below_shards(const Program& program) {
   std::vector<CallRef> out;
-  if (!program.uses(Api::fsdp) || program.mentions("NO_SHARD")) return out;
+  if (!program.uses(Api::fsdp) || shards_nothing(program)) return out;
   for (const CallRef& call : program.calls_named("state_dict")) {
     const Ref inner = call.receiver();
     if (inner.kind() == diagnose::Kind::attribute &&

@@ -1,10 +1,12 @@
 #include "scenarios/pitfalls/own_figures.hpp"
 
+#include "scenarios/pitfalls/engines.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/loader_trails.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/reductions.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -68,24 +70,59 @@ std::string own_figure_in(const Program& program, Ref condition,
   return {};
 }
 
+// total += loss.item() over the batches that this rank trains on, and a name in the condition that
+// holds the total, or what it is divided to.
+std::string sum_of_training_in(const Program& program, Ref condition,
+                               const std::vector<Reduction>& reductions) {
+  if (condition.kind() != Kind::comparison || !reductions.empty()) return {};
+  for (const diagnose::TrainingLoop& loop : program.training_loops()) {
+    const MetricSum sum = loop.batches.kind() == Kind::for_statement
+                              ? first_sum(program, loop.batches)
+                              : MetricSum{};
+    if (!sum || program.enclosing_function(loop.batches) != program.enclosing_function(condition))
+      continue;
+    const auto& tree = condition.module->tree();
+    for (NodeId id = condition.node; id < tree[condition.node].last; ++id) {
+      const Ref name = condition.with(id);
+      if (name.kind() != Kind::identifier) continue;
+      const std::string_view text = name.text();
+      if (text == sum.name || facts::contains(text_behind(program, name), sum.name + " / "))
+        return std::string(text);
+    }
+  }
+  return {};
+}
+
+// Calls of torch.distributed and what DeepSpeed's engine writes with all ranks.
+std::vector<CallRef> collectives_under_conditions(const Program& program) {
+  std::vector<CallRef> out;
+  if (program.uses(Api::distributed_sampler))
+    for (const Api api : {Api::barrier, Api::all_reduce, Api::all_gather, Api::broadcast})
+      out.insert(out.end(), program.calls(api).begin(), program.calls(api).end());
+  for (const CallRef& save : program.calls_named("save_checkpoint"))
+    if (program.uses(Api::deepspeed) && is_engine(program, save.receiver())) out.push_back(save);
+  return out;
+}
+
 }  // namespace
 
 std::vector<OwnDecision> collectives_on_own_figures(const Program& program) {
   std::vector<OwnDecision> out;
-  if (!program.uses(Api::distributed_sampler) || program.framework_distributes() ||
-      program.mentions("torchmetrics"))
+  const auto collectives = collectives_under_conditions(program);
+  if (collectives.empty() || program.framework_distributes() || program.mentions("torchmetrics"))
     return out;
   const std::vector<Reduction> reductions = reductions_of(program);
-  for (const Api api : {Api::barrier, Api::all_reduce, Api::all_gather, Api::broadcast})
-    for (const CallRef& call : program.calls(api)) {
-      if (program.guarded_by_rank(call.ref()) != RankTest::none) continue;
-      for (const Guard& guard : program.guards(call.ref()))
-        if (std::string figure = own_figure_in(program, guard.condition, reductions);
-            !figure.empty()) {
-          out.push_back({call, std::move(figure)});
-          break;
-        }
+  for (const CallRef& call : collectives) {
+    if (program.guarded_by_rank(call.ref()) != RankTest::none) continue;
+    for (const Guard& guard : program.guards(call.ref())) {
+      std::string figure = own_figure_in(program, guard.condition, reductions);
+      if (figure.empty() && call.call->api == Api::none)
+        figure = sum_of_training_in(program, guard.condition, reductions);
+      if (figure.empty()) continue;
+      out.push_back({call, std::move(figure)});
+      break;
     }
+  }
   return out;
 }
 

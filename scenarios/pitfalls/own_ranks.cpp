@@ -85,10 +85,24 @@ bool has_ranks_of_its_own(const Program& program) {
   return program.uses(diagnose::Api::ddp) || !program.imports("ray");
 }
 
+namespace {
+
+// Trainer(...) itself, or a class of the script's own that derives from it.
+bool uses_trainer(const Program& program) {
+  if (program.uses(diagnose::Api::hf_trainer)) return true;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Class& cls : module->classes())
+      if (program.derives_from({module, &cls}, diagnose::Api::hf_trainer)) return true;
+  return false;
+}
+
+}  // namespace
+
 bool has_trainer_ranks(const Program& program) {
-  if (!program.uses(diagnose::Api::hf_trainer)) return false;
+  if (!uses_trainer(program)) return false;
   for (const char* word : {"WORLD_SIZE", "LOCAL_RANK", "is_world_process_zero",
-                           "ddp_find_unused_parameters", "is_main_process"})
+                           "ddp_find_unused_parameters", "is_main_process",
+                           "is_deepspeed_enabled", "is_fsdp_enabled"})
     if (program.mentions(word)) return true;
   return false;
 }

@@ -8,12 +8,19 @@
 namespace bench::pitfalls::facts {
 namespace {
 
+// deepspeed.add_config_arguments(parser), which adds options of its own and no rank.
+bool is_of_deepspeed(const CallRef& call) {
+  return call.call->name == "add_config_arguments" &&
+         call.module->qualified(call.call->function).starts_with("deepspeed.");
+}
+
 // The call that makes the parser, where there is one that it can be.
 std::optional<Ref> made_by(const Program& program, Ref parser) {
   if (!parser) return std::nullopt;
   const auto sources = program.sources(parser);
-  if (sources.size() != 1 || !program.as_call(sources.front().ref)) return std::nullopt;
-  return sources.front().ref;
+  const CallRef made = sources.size() == 1 ? program.as_call(sources.front().ref) : CallRef{};
+  if (!made) return std::nullopt;
+  return is_of_deepspeed(made) ? made_by(program, made.positional(0)) : sources.front().ref;
 }
 
 bool same_place(Ref a, Ref b) { return a.module == b.module && a.node == b.node; }
@@ -37,7 +44,7 @@ bool is_written_out(const Program& program, Ref made) {
   for (const diagnose::Module* module : program.modules())
     for (const auto& call : module->calls()) {
       const CallRef ref{module, &call};
-      if (program.callee(ref)) continue;
+      if (program.callee(ref) || is_of_deepspeed(ref)) continue;
       for (std::size_t i = 0; const Ref argument = ref.positional(i); ++i) {
         if (argument.kind() != diagnose::Kind::identifier) continue;
         const auto parser = made_by(program, argument);
@@ -60,7 +67,7 @@ bool may_leave_unknown_options(const Program& program, const CallRef& option) {
 
 std::vector<CallRef> parsers_without_rank(const Program& program) {
   std::vector<CallRef> out;
-  for (const char* word : {"parse_known_args", "sys.argv", "DEFINE_integer", "import deepspeed"})
+  for (const char* word : {"parse_known_args", "sys.argv", "DEFINE_integer"})
     if (program.mentions(word)) return out;
   for (const CallRef& parse : program.calls_named("parse_args")) {
     const auto made = made_by(program, parse.receiver());
