@@ -103,7 +103,7 @@ Ref unprepared_model(const Program& program, const CallRef& prepare) {
     return false;
   };
   const auto here = program.enclosing_function(prepare.ref());
-  for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+  for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
     for (const Source& source : program.sources(argument)) {
       const CallRef optimizer = program.as_call(source.ref);
       const CallRef parameters = optimizer ? program.made_by(optimizer.positional(0)) : CallRef{};
@@ -138,7 +138,7 @@ CallRef preparation_of_sibling(const Program& program, Ref iterable) {
       continue;
     CallRef sibling;
     for (const CallRef& prepare : program.calls_named("prepare"))
-      for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i) {
+      for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i) {
         if (!is_variable(argument) || argument.text() == loader.text()) return {};
         for (const Source& other : program.sources(argument)) {
           if (other.ref != mine.ref || other.how != Source::How::element) continue;
@@ -178,7 +178,7 @@ void check_raw_loader(const Program& program, const TrainingLoop& loop, Report& 
 void check_unprepared_model(const Program& program, Report& report) {
   if (program.training_loops().empty()) return;
   for (const CallRef& prepare : program.calls_named("prepare")) {
-    if (!is_of_accelerator(prepare)) continue;
+    if (!is_of_accelerator(program, prepare)) continue;
     const Ref optimizer = unprepared_model(program, prepare);
     if (!optimizer) continue;
     report
@@ -213,12 +213,11 @@ bool counts_to(Ref condition, Ref number) {
 // if i % args.accumulation == 0: optimizer.step() beside accelerator.backward(loss), which divides
 // the loss by the same number wherever it is called.
 bool is_divided_and_counted(const Program& program, Ref given) {
-  const auto backwards = program.calls_named("backward");
   const auto steps = program.calls_named("step");
   const auto counts_to_number = [&](const diagnose::Guard& guard) {
     return counts_to(guard.condition, given);
   };
-  return std::any_of(backwards.begin(), backwards.end(), is_of_accelerator) &&
+  return has_call_of_accelerator(program, "backward") &&
          std::any_of(steps.begin(), steps.end(), [&](const CallRef& step) {
            const auto guards = program.guards(step.ref());
            return std::any_of(guards.begin(), guards.end(), counts_to_number);
@@ -336,7 +335,7 @@ void check_samples_by_step(const Program& program, const TrainingLoop& loop, Rep
 }
 
 bool is_given(const CallRef& prepare, std::string_view name) {
-  for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+  for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
     if (argument.text() == name) return true;
   return false;
 }
@@ -379,11 +378,11 @@ void check_prepared_in_one_branch(const Program& program, Report& report) {
   const auto prepares = program.calls_named("prepare");
   for (const CallRef& whole : prepares)
     for (const CallRef& part : prepares) {
-      if (whole.module != part.module || whole.call == part.call || !is_of_accelerator(whole) ||
-          !is_of_accelerator(part) || whole.has_splat() || part.has_splat() ||
+      if (whole.module != part.module || whole.call == part.call || !is_of_accelerator(program, whole) ||
+          !is_of_accelerator(program, part) || whole.has_splat() || part.has_splat() ||
           !facts::exclusive(whole.ref(), part.ref()))
         continue;
-      for (std::size_t i = 0; const Ref argument = whole.positional(i); ++i) {
+      for (std::size_t i = 0; const Ref argument = prepared_by(whole, i); ++i) {
         if (argument.kind() != Kind::identifier || is_given(part, argument.text()) ||
             !program.comes_from(argument, Api::data_loader))
           continue;
@@ -451,7 +450,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
         bool prepared = false;
         for (const char* method : {"prepare", "prepare_data_loader"})
           for (const CallRef& prepare : program.calls_named(method))
-            for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i) {
+            for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i) {
               prepared = prepared || argument.text() == name || may_be_loader(argument, loop);
               for (const Source& source : program.sources(argument))
                 prepared = prepared || source.ref == loader.ref() ||

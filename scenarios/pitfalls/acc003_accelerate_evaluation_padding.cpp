@@ -149,7 +149,7 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
       program.assigned_name(program.calls(Api::accelerator).front().ref());
   for (const CallRef& gather : program.calls_named("gather")) {
     if (!gather.receiver() ||
-        (gather.receiver().text() != accelerator && !is_of_accelerator(gather)))
+        (gather.receiver().text() != accelerator && !is_of_accelerator(program, gather)))
       continue;
     const Ref value = gather.positional(0);
     const auto function = program.enclosing_function(gather.ref());

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
 
@@ -63,7 +64,7 @@ bool is_trained(const Program& program, const CallRef& load) {
     return std::find(behind.begin(), behind.end(), load.ref()) != behind.end();
   };
   for (const CallRef& prepare : program.calls_named("prepare"))
-    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+    for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
       if (leads_to_load(argument)) return true;
   for (const CallRef& trainer : program.calls(Api::hf_trainer))
     if (leads_to_load(trainer.argument(0, "model"))) return true;

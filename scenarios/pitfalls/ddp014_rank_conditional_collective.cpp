@@ -215,7 +215,7 @@ void check_early_returns(const Program& program, Report& report) {
     flag(call, "train, whose gradients are reduced over all ranks");
   if (accelerate_wraps(program))
     for (const CallRef& call : program.calls_named("prepare"))
-      if (is_of_accelerator(call)) flag(call, "prepare(), which builds DistributedDataParallel");
+      if (is_of_accelerator(program, call)) flag(call, "prepare(), which builds DistributedDataParallel");
 }
 
 // if val_loss < best: ...; dist.barrier(), by the loss on each rank's own part of the data.

@@ -206,9 +206,8 @@ bool is_loop_of_evaluation(const Program& program, Ref loop) {
 
 // accelerator.prepare(...), also of one that another file makes: self.accelerator = accelerator.
 bool prepares_by_accelerate(const Program& program) {
-  const auto prepares = program.calls_named("prepare");
   return program.uses(Api::accelerator) ||
-         (!program.has_ddp() && std::any_of(prepares.begin(), prepares.end(), is_of_accelerator));
+         (!program.has_ddp() && has_call_of_accelerator(program, "prepare"));
 }
 
 // A group of ranks that share out their data, whoever makes the wrapper.
