@@ -260,7 +260,9 @@ void check_accumulation(const Program& program, const CallRef& made, Report& rep
   const bool known = steps.is_integer() && !is_command;
   // A number that comes from elsewhere is meant to be set.
   const bool open = !known && !program.training_loops().empty() &&
-                    (given.kind() == Kind::attribute || is_command) && !steps_by_hand(program);
+                    (given.kind() == Kind::attribute || given.kind() == Kind::subscript ||
+                     is_command) &&
+                    !steps_by_hand(program);
   if ((known ? steps.integer <= 1 : !open) || is_divided_and_counted(program, given)) return;
   Finding& finding = report.at(given, known ? Confidence::certain : Confidence::likely,
                                "gradient_accumulation_steps has no effect without `with "
