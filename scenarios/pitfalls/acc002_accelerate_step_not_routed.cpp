@@ -128,22 +128,36 @@ bool is_named_like_loader(Ref argument) {
   return says_any(argument.text(), {"load", "data", "dl", "iter", "train", "val", "test", "batch"});
 }
 
-// train_loader, val_loader = make(config) of a file that is not at hand: one is prepared, and the
-// loop reads the other.
+bool is_same(const Source& a, const Source& b) { return a.ref == b.ref && a.element == b.element; }
+
+// Two results of one call, or of two calls of the same function.
+bool are_siblings(const Program& program, const Source& a, const Source& b) {
+  if (a.how == Source::How::element)
+    return a.ref == b.ref && b.how == Source::How::element && a.element != b.element;
+  const CallRef one = program.as_call(a.ref);
+  const CallRef other = program.as_call(b.ref);
+  return a.how == Source::How::value && b.how == Source::How::value && one && other &&
+         a.ref != b.ref && one.call->name == other.call->name &&
+         says_any(one.call->name, {"load", "data"});
+}
+
+// train_loader, val_loader = make(config) of a file that is not at hand, or one call for each: one
+// is prepared, and the loop reads the other.
 CallRef preparation_of_sibling(const Program& program, Ref iterable) {
   const Ref loader = program.strip_iterable(iterable);
   for (const Source& mine : program.sources(loader)) {
     const CallRef maker = program.as_call(mine.ref);
-    if (mine.how != Source::How::element || program.callee(maker) || is_told_accelerator(maker))
+    if (!maker || maker.call->api != Api::none || program.callee(maker) ||
+        program.class_of_call(maker) || is_told_accelerator(maker))
       continue;
     CallRef sibling;
     for (const CallRef& prepare : program.calls_named("prepare"))
       for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i) {
         if (!is_variable(argument) || argument.text() == loader.text()) return {};
         for (const Source& other : program.sources(argument)) {
-          if (other.ref != mine.ref || other.how != Source::How::element) continue;
-          if (other.element == mine.element) return {};
-          if (is_named_like_loader(argument)) sibling = prepare;
+          if (is_same(mine, other)) return {};
+          if (are_siblings(program, mine, other) && is_named_like_loader(argument))
+            sibling = prepare;
         }
       }
     if (sibling) return sibling;

@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/env_rendezvous.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 
@@ -44,15 +45,16 @@ bool is_written_for_several(const Program& program) {
 
 // Accelerate or DDP around a training loop, or the Trainer of a launch with several processes.
 bool runs_in_several_processes(const Program& program) {
-  if ((program.uses(Api::accelerator) || program.has_ddp()) && !program.training_loops().empty())
+  if (program.has_ddp() || (program.uses(Api::accelerator) && !program.training_loops().empty()))
     return true;
-  return program.uses(Api::hf_trainer) &&
-         (is_written_for_several(program) ||
-          std::any_of(program.launches().begin(), program.launches().end(),
-                      [](const LaunchLine& launch) {
-                        return launch.launcher != Launcher::python &&
-                               launch.processes_per_node().value_or(1) > 1;
-                      }));
+  if (!program.uses(Api::hf_trainer)) return false;
+  const auto starts_several = [](const LaunchLine& launch) {
+    return launch.launcher != Launcher::python && launch.processes_per_node().value_or(1) > 1;
+  };
+  const auto shown = own_launches_in_text(program);
+  return is_written_for_several(program) ||
+         std::any_of(program.launches().begin(), program.launches().end(), starts_several) ||
+         std::any_of(shown.begin(), shown.end(), starts_several);
 }
 
 // What is loaded is passed to prepare(), to a Trainer or into DDP: a reference model, or one of a
