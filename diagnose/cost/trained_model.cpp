@@ -156,8 +156,8 @@ void add_lightning_modules(const Program& program, Models& models) {
 // accelerator.prepare(model, optimizer, loader): of its arguments only models are models.
 void add_prepared(const Program& program, Models& models) {
   for (const CallRef& prepare : program.calls_named("prepare")) {
-    if (!pitfalls::is_of_accelerator(prepare)) continue;
-    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i) {
+    if (!program.is_accelerator(prepare.receiver())) continue;
+    for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i) {
       const std::string name = lowered(argument.text());
       if (name.find("model") != std::string::npos || name.find("net") != std::string::npos)
         models.add(argument);

@@ -38,6 +38,15 @@ bool always_leaves(const SyntaxTree& tree, NodeId if_statement) {
   return last != kNoNode && leaves(tree, last);
 }
 
+// if __name__ == "__main__": holds in every run of the script, and what stands under it in other
+// files never runs: there is nothing to choose.
+bool is_main_guard(Ref condition) {
+  const std::string_view text = condition.text();
+  return condition.kind() == Kind::comparison && text.find("__name__") != std::string_view::npos &&
+         text.find("__main__") != std::string_view::npos &&
+         text.find("==") != std::string_view::npos;
+}
+
 void add_branch_guards(Ref node, NodeId parent, std::vector<Guard>& out) {
   const SyntaxTree& tree = node.module->tree();
   const Node& child = tree[node.node];
@@ -45,7 +54,7 @@ void add_branch_guards(Ref node, NodeId parent, std::vector<Guard>& out) {
   switch (tree[parent].kind) {
     case Kind::if_statement:
       if (child.field == Field::consequence) {
-        out.push_back({condition(parent), true});
+        if (!is_main_guard(condition(parent))) out.push_back({condition(parent), true});
       } else if (child.field == Field::alternative) {
         for (NodeId at = tree[parent].first_child; at != node.node; at = tree[at].next_sibling)
           if (tree[at].kind == Kind::elif_clause) out.push_back({condition(at), false});

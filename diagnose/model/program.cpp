@@ -1,5 +1,7 @@
 #include "diagnose/model/program.hpp"
 
+#include "diagnose/model/accelerate.hpp"
+
 #include <algorithm>
 
 namespace bench::diagnose {
@@ -73,6 +75,8 @@ Ref CallRef::receiver() const {
 Program::Program(ProgramInput input) : input_(std::move(input)) {
   index_calls();
   index_accelerators();
+  index_prepares();
+  another_engine_ = uses(Api::accelerator) && uses_another_engine(*this);
   find_wraps();
   framework_distributes_ = is_taken_over(*this);
   find_training_loops();
@@ -99,30 +103,6 @@ void Program::index_calls() {
         by_api_[static_cast<std::size_t>(call.api)].push_back({module, &call});
     }
   }
-}
-
-// Patient(...) of a class that derives from Accelerator, or PatientAccelerator(...) of a file that
-// is not at hand, in a program that imports accelerate: it prepares and passes back as its base.
-void Program::index_accelerators() {
-  if (!imports("accelerate")) return;
-  std::set<std::string_view> own;
-  for (const Module* module : modules())
-    for (const Class& cls : module->classes())
-      if (derives_from({module, &cls}, Api::accelerator)) own.insert(cls.name);
-  for (const Module* module : modules())
-    for (const Call& call : module->calls()) {
-      if (call.api != Api::none || call.function == kNoNode) continue;
-      const std::string path = module->qualified(call.function);
-      const std::string_view name = path.empty() ? call.name : last_name(path);
-      if (!name.ends_with("Accelerator") && !own.contains(call.name) && !own.contains(name))
-        continue;
-      const CallRef made{module, &call};
-      const ClassRef cls = class_of_call(made);
-      const bool is_own = cls && derives_from(cls, Api::accelerator);
-      const bool is_unseen =
-          !cls && !path.empty() && !callee(made) && path.find("lightning") == std::string::npos;
-      if (is_own || is_unseen) by_api_[static_cast<std::size_t>(Api::accelerator)].push_back(made);
-    }
 }
 
 std::span<const CallRef> Program::calls(Api api) const {

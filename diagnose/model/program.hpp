@@ -160,6 +160,10 @@ class Program {
   bool imports(std::string_view top_level_package) const;
   // A framework that distributes on its own is imported (Lightning, Accelerate, DeepSpeed ...).
   bool framework_distributes() const { return framework_distributes_; }
+  // The object is Accelerate's: it is called so, or has the name of one that the program makes.
+  bool is_accelerator(Ref object) const;
+  // DeepSpeed or FSDP may stand behind Accelerate (accelerate.cpp).
+  bool has_another_engine() const { return another_engine_; }
   const std::vector<Wrap>& wraps() const { return wraps_; }
   const std::vector<TrainingLoop>& training_loops() const { return training_loops_; }
   const std::vector<ForwardCall>& forward_calls() const;  // of wrapped models, in source order
@@ -266,6 +270,7 @@ class Program {
   friend class Resolver;
   void index_calls();
   void index_accelerators();
+  void index_prepares();
   void index_derived() const;
   void find_wraps();
   void find_training_loops();
@@ -314,6 +319,8 @@ class Program {
   mutable std::optional<std::vector<ForwardCall>> forward_calls_;
   mutable std::unordered_map<std::string_view, std::vector<Ref>> values_;  // by the name they are
   mutable bool values_known_ = false;
+  std::set<std::string_view> accelerator_names_;  // acc for self.acc = Accelerator()
+  bool another_engine_ = false;
   bool framework_distributes_ = false;
   bool has_ddp_ = false;
   bool has_data_parallel_ = false;

@@ -1,6 +1,7 @@
 // Where a value comes from. Names are followed to the assignments that can reach them, attributes
 // to the assignments in their class, parameters to the call sites, and calls of local functions to
 // what they return. The walk is bounded in depth and width, so cycles and hostile code cost little.
+#include "diagnose/model/accelerate.hpp"
 #include "diagnose/model/reaching.hpp"
 #include "diagnose/model/resolver.hpp"
 
@@ -295,8 +296,9 @@ void Resolver::follow_call(Ref at, int element, int depth) {
     if (out.size() > before) return;
   }
   const FunctionRef function = program_.callee(call);
-  if (!function && call.call->name == "prepare") {  // accelerator.prepare(a, b)
-    const Ref same = call.positional(element < 0 ? 0 : static_cast<std::size_t>(element));
+  if (!function && is_prepare(call.call->name) &&  // accelerator.prepare(a, b)
+      (call.call->name == "prepare" || program_.is_accelerator(call.receiver()))) {
+    const Ref same = prepared_by(call, element < 0 ? 0 : static_cast<std::size_t>(element));
     if (same) return follow(same, -1, depth + 1);
   }
   if (!function || function.function->name == "__init__") return emit(at, element);

@@ -133,6 +133,9 @@ void Resolver::follow_items_of(Ref container, const Key& key, int depth) {
     return follow(container.with(body), -1, depth + 1);
   }
   if (const CallRef made = program_.as_call(container)) {
+    // vars(args)["gpus"] is args.gpus.
+    if (made.call->name == "vars" && key && made.positional(0))
+      return follow_namespace(made.positional(0), *key, container, -1, depth + 1);
     // Whatever a function out of sight has put into it, what is stored here is there afterwards.
     const bool is_unseen = !program_.callee(made) && !program_.class_of_call(made);
     if (!makes_container(made.call->name)) {

@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/env_rendezvous.hpp"
 
 #include <algorithm>
 
@@ -43,11 +44,23 @@ bool runs_deepspeed(const Program& program, const LaunchLine& launch) {
   return false;
 }
 
+// The lines that are known; of those that the script shows for itself, what they say of the GPUs
+// counts, and a bare `python train.py` may be meant for a machine with one.
+std::vector<LaunchLine> launches_of(const Program& program) {
+  std::vector<LaunchLine> out = program.launches();
+  for (LaunchLine& launch : own_launches_in_text(program))
+    if (launch.visible_devices().value_or(1) > 1) {
+      launch.is_example = false;
+      out.push_back(std::move(launch));
+    }
+  return out;
+}
+
 }  // namespace
 
 void check_hf_trainer_implicit_dataparallel(const Program& program, Report& report) {
   if (!program.uses(Api::hf_trainer) || is_spread_over_gpus(program)) return;
-  for (const LaunchLine& launch : program.launches()) {
+  for (const LaunchLine& launch : launches_of(program)) {
     // What a README shows first is often the command for a machine with one GPU.
     if (launch.launcher != Launcher::python || launch.is_example) continue;
     if (runs_deepspeed(program, launch)) continue;

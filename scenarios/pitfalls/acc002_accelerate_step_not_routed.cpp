@@ -103,7 +103,7 @@ Ref unprepared_model(const Program& program, const CallRef& prepare) {
     return false;
   };
   const auto here = program.enclosing_function(prepare.ref());
-  for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+  for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
     for (const Source& source : program.sources(argument)) {
       const CallRef optimizer = program.as_call(source.ref);
       const CallRef parameters = optimizer ? program.made_by(optimizer.positional(0)) : CallRef{};
@@ -128,22 +128,36 @@ bool is_named_like_loader(Ref argument) {
   return says_any(argument.text(), {"load", "data", "dl", "iter", "train", "val", "test", "batch"});
 }
 
-// train_loader, val_loader = make(config) of a file that is not at hand: one is prepared, and the
-// loop reads the other.
+bool is_same(const Source& a, const Source& b) { return a.ref == b.ref && a.element == b.element; }
+
+// Two results of one call, or of two calls of the same function.
+bool are_siblings(const Program& program, const Source& a, const Source& b) {
+  if (a.how == Source::How::element)
+    return a.ref == b.ref && b.how == Source::How::element && a.element != b.element;
+  const CallRef one = program.as_call(a.ref);
+  const CallRef other = program.as_call(b.ref);
+  return a.how == Source::How::value && b.how == Source::How::value && one && other &&
+         a.ref != b.ref && one.call->name == other.call->name &&
+         says_any(one.call->name, {"load", "data"});
+}
+
+// train_loader, val_loader = make(config) of a file that is not at hand, or one call for each: one
+// is prepared, and the loop reads the other.
 CallRef preparation_of_sibling(const Program& program, Ref iterable) {
   const Ref loader = program.strip_iterable(iterable);
   for (const Source& mine : program.sources(loader)) {
     const CallRef maker = program.as_call(mine.ref);
-    if (mine.how != Source::How::element || program.callee(maker) || is_told_accelerator(maker))
+    if (!maker || maker.call->api != Api::none || program.callee(maker) ||
+        program.class_of_call(maker) || is_told_accelerator(maker))
       continue;
     CallRef sibling;
     for (const CallRef& prepare : program.calls_named("prepare"))
-      for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i) {
+      for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i) {
         if (!is_variable(argument) || argument.text() == loader.text()) return {};
         for (const Source& other : program.sources(argument)) {
-          if (other.ref != mine.ref || other.how != Source::How::element) continue;
-          if (other.element == mine.element) return {};
-          if (is_named_like_loader(argument)) sibling = prepare;
+          if (is_same(mine, other)) return {};
+          if (are_siblings(program, mine, other) && is_named_like_loader(argument))
+            sibling = prepare;
         }
       }
     if (sibling) return sibling;
@@ -178,7 +192,7 @@ void check_raw_loader(const Program& program, const TrainingLoop& loop, Report& 
 void check_unprepared_model(const Program& program, Report& report) {
   if (program.training_loops().empty()) return;
   for (const CallRef& prepare : program.calls_named("prepare")) {
-    if (!is_of_accelerator(prepare)) continue;
+    if (!is_of_accelerator(program, prepare)) continue;
     const Ref optimizer = unprepared_model(program, prepare);
     if (!optimizer) continue;
     report
@@ -213,12 +227,11 @@ bool counts_to(Ref condition, Ref number) {
 // if i % args.accumulation == 0: optimizer.step() beside accelerator.backward(loss), which divides
 // the loss by the same number wherever it is called.
 bool is_divided_and_counted(const Program& program, Ref given) {
-  const auto backwards = program.calls_named("backward");
   const auto steps = program.calls_named("step");
   const auto counts_to_number = [&](const diagnose::Guard& guard) {
     return counts_to(guard.condition, given);
   };
-  return std::any_of(backwards.begin(), backwards.end(), is_of_accelerator) &&
+  return has_call_of_accelerator(program, "backward") &&
          std::any_of(steps.begin(), steps.end(), [&](const CallRef& step) {
            const auto guards = program.guards(step.ref());
            return std::any_of(guards.begin(), guards.end(), counts_to_number);
@@ -261,7 +274,9 @@ void check_accumulation(const Program& program, const CallRef& made, Report& rep
   const bool known = steps.is_integer() && !is_command;
   // A number that comes from elsewhere is meant to be set.
   const bool open = !known && !program.training_loops().empty() &&
-                    (given.kind() == Kind::attribute || is_command) && !steps_by_hand(program);
+                    (given.kind() == Kind::attribute || given.kind() == Kind::subscript ||
+                     is_command) &&
+                    !steps_by_hand(program);
   if ((known ? steps.integer <= 1 : !open) || is_divided_and_counted(program, given)) return;
   Finding& finding = report.at(given, known ? Confidence::certain : Confidence::likely,
                                "gradient_accumulation_steps has no effect without `with "
@@ -336,7 +351,7 @@ void check_samples_by_step(const Program& program, const TrainingLoop& loop, Rep
 }
 
 bool is_given(const CallRef& prepare, std::string_view name) {
-  for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+  for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
     if (argument.text() == name) return true;
   return false;
 }
@@ -379,11 +394,11 @@ void check_prepared_in_one_branch(const Program& program, Report& report) {
   const auto prepares = program.calls_named("prepare");
   for (const CallRef& whole : prepares)
     for (const CallRef& part : prepares) {
-      if (whole.module != part.module || whole.call == part.call || !is_of_accelerator(whole) ||
-          !is_of_accelerator(part) || whole.has_splat() || part.has_splat() ||
+      if (whole.module != part.module || whole.call == part.call || !is_of_accelerator(program, whole) ||
+          !is_of_accelerator(program, part) || whole.has_splat() || part.has_splat() ||
           !facts::exclusive(whole.ref(), part.ref()))
         continue;
-      for (std::size_t i = 0; const Ref argument = whole.positional(i); ++i) {
+      for (std::size_t i = 0; const Ref argument = prepared_by(whole, i); ++i) {
         if (argument.kind() != Kind::identifier || is_given(part, argument.text()) ||
             !program.comes_from(argument, Api::data_loader))
           continue;
@@ -451,7 +466,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
         bool prepared = false;
         for (const char* method : {"prepare", "prepare_data_loader"})
           for (const CallRef& prepare : program.calls_named(method))
-            for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i) {
+            for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i) {
               prepared = prepared || argument.text() == name || may_be_loader(argument, loop);
               for (const Source& source : program.sources(argument))
                 prepared = prepared || source.ref == loader.ref() ||

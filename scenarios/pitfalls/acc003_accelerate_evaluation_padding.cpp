@@ -119,6 +119,12 @@ void check_totals_behind_loop(const Program& program, Report& report) {
   }
 }
 
+// loss.repeat(batch_size), here or where the value has its name.
+bool is_of_samples(const Program& program, Ref value) {
+  const CallRef made = program.made_by(value);
+  return made && (made.call->name == "repeat" || made.call->name == "expand");
+}
+
 // metric.add_batch(predictions=gathered): scores that are computed of it.
 bool goes_to_metric(const Program& program, const CallRef& gather) {
   const std::string name(program.assigned_name(gather.ref()));
@@ -138,6 +144,23 @@ bool goes_to_metric(const Program& program, const CallRef& gather) {
   return false;
 }
 
+// errors.append(accelerator.gather(error)), and torch.cat(errors).mean() below.
+bool is_averaged(const Program& program, const CallRef& gather) {
+  const auto& tree = gather.module->tree();
+  const auto appends = program.calls_named("append");
+  return std::any_of(appends.begin(), appends.end(), [&](const CallRef& append) {
+    if (append.module != gather.module || !tree.contains(append.call->node, gather.call->node) ||
+        !append.receiver())
+      return false;
+    const auto means = program.calls_named("mean");
+    return std::any_of(means.begin(), means.end(), [&](const CallRef& mean) {
+      return mean.module == gather.module && mean.call->node > append.call->node &&
+             program.enclosing_function(mean.ref()) == program.enclosing_function(append.ref()) &&
+             meet(variables_in(mean.ref()), variables_in(append.receiver()));
+    });
+  });
+}
+
 }  // namespace
 
 void check_accelerate_evaluation_padding(const Program& program, Report& report) {
@@ -149,15 +172,17 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
       program.assigned_name(program.calls(Api::accelerator).front().ref());
   for (const CallRef& gather : program.calls_named("gather")) {
     if (!gather.receiver() ||
-        (gather.receiver().text() != accelerator && !is_of_accelerator(gather)))
+        (gather.receiver().text() != accelerator && !is_of_accelerator(program, gather)))
       continue;
     const Ref value = gather.positional(0);
     const auto function = program.enclosing_function(gather.ref());
     if (function && function.function->name.starts_with("test_") &&
         !program.under_no_grad(gather.ref()))
       continue;  // a unit test
-    // Losses are averaged, for which a repeated sample hardly matters; predictions are counted.
-    if (!value || facts::contains(facts::lowered(value.text()), "loss") ||
+    // Losses are averaged, for which a repeated sample hardly matters; predictions are counted, and
+    // so is a loss that stands once for each sample.
+    if (!value ||
+        (facts::contains(facts::lowered(value.text()), "loss") && !is_of_samples(program, value)) ||
         (!program.is_evaluation(gather.ref()) && !goes_to_metric(program, gather)) ||
         facts::training_loop_of(program, gather.ref()) != nullptr || is_sum(program, value))
       continue;
@@ -173,7 +198,8 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
         gather.ref(), Confidence::likely,
         "gather keeps the samples that were repeated to make the last batches equal: they "
         "count twice in the metric");
-    if (!counts_something(module.text(module.function_of(gather.call->node))))
+    if (!counts_something(module.text(module.function_of(gather.call->node))) &&
+        !is_averaged(program, gather))
       tell_as_note(finding);
     finding.help = "Use accelerator.gather_for_metrics.";
   }

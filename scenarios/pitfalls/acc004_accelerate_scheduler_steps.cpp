@@ -2,6 +2,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/schedule_length.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 namespace bench::pitfalls {
@@ -12,47 +14,12 @@ using diagnose::NodeId;
 
 namespace {
 
-// The number of processes takes part in what the program computes, as in a schedule that is so many
-// times longer: it does more than to be printed, or to stand in a message.
-bool reckons_with_processes(const Program& program) {
-  for (const diagnose::Module* module : program.modules()) {
-    const auto& tree = module->tree();
-    for (NodeId node = 0; node < tree.size(); ++node) {
-      if (tree[node].kind == Kind::string && tree.string_value(node) == "num_processes")
-        return true;
-      if (tree[node].kind != Kind::identifier || tree.text(node) != "num_processes") continue;
-      // notebook_launcher(main, num_processes=2) says how many there are, and so does a constant.
-      const NodeId given = tree.ancestor(node, Kind::keyword_argument);
-      if (given != diagnose::kNoNode &&
-          tree.text(tree.child(given, diagnose::Field::name)) == "num_processes")
-        continue;
-      if (tree[node].field == diagnose::Field::left) continue;
-      NodeId around = tree.ancestor(node, Kind::call);
-      const diagnose::Call* call = around == diagnose::kNoNode ? nullptr : module->call_at(around);
-      // print("{} processes".format(accelerator.num_processes))
-      if (call != nullptr && (call->name == "format" || call->name == "str")) {
-        around = tree.ancestor(around, Kind::call);
-        call = around == diagnose::kNoNode ? nullptr : module->call_at(around);
-      }
-      const bool told =
-          tree.ancestor(node, Kind::string) != diagnose::kNoNode ||
-          (call != nullptr && says_any(call->name, {"print", "info", "log", "tracker"}));
-      if (!told) return true;
-    }
-  }
-  return false;
-}
-
 // The batch size is split, or the scheduler is told not to follow the optimizer: one step is one.
 bool is_told_to_step_once(const Program& program) {
   for (const char* word :
        {"split_batches", "step_scheduler_with_optimizer", "AcceleratedScheduler"})
     if (program.mentions(word)) return true;
   return false;
-}
-
-bool steps_once(const Program& program) {
-  return is_told_to_step_once(program) || reckons_with_processes(program);
 }
 
 // patience=accelerator.num_processes * 3
@@ -67,7 +34,7 @@ bool counts_processes(const CallRef& scheduler) {
 std::vector<Ref> given_to(const Program& program, const CallRef& prepare) {
   const auto function = program.enclosing_function(diagnose::made_at(program, prepare).ref());
   std::vector<Ref> out;
-  for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+  for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
     if (const Ref seen = diagnose::seen_in(program, argument, function)) out.push_back(seen);
   return out;
 }
@@ -130,7 +97,7 @@ void check_schedulers_of_epochs(const Program& program, Report& report) {
     // A schedule may be made for a number of steps that is multiplied elsewhere, patience is not.
     const bool waits = scheduler.call->name == "ReduceLROnPlateau";
     if (name.empty() || !is_prepared(program, scheduler, name) ||
-        (waits ? counts_processes(scheduler) : reckons_with_processes(program)))
+        (waits ? counts_processes(scheduler) : reckons_with_processes(program, scheduler)))
       continue;
     const CallRef step = step_of(program, scheduler, name, [&](const CallRef& each) {
       return is_step_of_epoch(program, each);
@@ -204,7 +171,9 @@ void check_schedulers_of_steps(const Program& program, Report& report) {
   for (const CallRef& scheduler : program.calls(Api::scheduler)) {
     const std::string_view name = program.assigned_name(scheduler.ref());
     const Ref steps = horizon_of(program, scheduler);
-    if (name.empty() || !is_prepared(program, scheduler, name)) continue;
+    if (name.empty() || !is_prepared(program, scheduler, name) ||
+        reckons_with_processes(program, scheduler))
+      continue;
     if (!step_of(program, scheduler, name, [&](const CallRef& each) {
           return !is_step_of_epoch(program, each) &&
                  (steps ? ends_at(program, each.ref(), steps)
@@ -235,7 +204,7 @@ std::vector<NamedScheduler> named_schedulers(const Program& program) {
     for (const diagnose::Def& def : module->defs()) {
       if (def.kind != diagnose::DefKind::assign || def.value == diagnose::kNoNode) continue;
       const CallRef made = program.as_call({module, def.value});
-      if (!made || made.call->api != Api::none || made.call->name == "prepare" ||
+      if (!made || made.call->api != Api::none || diagnose::is_prepare(made.call->name) ||
           !says_any(module->text(def.target), {"sched"}) || !made.positional(0) ||
           program.callee(made) || program.class_of_call(made))
         continue;
@@ -261,16 +230,17 @@ bool counts_prepared_batches(const Program& program, const CallRef& prepare,
   const CallRef made = diagnose::made_at(program, scheduler);
   if (!diagnose::stands_for_object(loader) || prepare.call->node > made.call->node) return false;
   const std::string length = "len(" + std::string(loader.text()) + ")";
-  return facts::contains(scheduler.module->text(scheduler.call->node), length) ||
-         (!steps_once(program) && is_counted_between(program, prepare, made, length));
+  return (facts::contains(scheduler.module->text(scheduler.call->node), length) ||
+          is_counted_between(program, prepare, made, length)) &&
+         !reckons_with_processes(program, scheduler);
 }
 
 }  // namespace
 
 void check_accelerate_scheduler_steps(const Program& program, Report& report) {
-  if (!program.uses(Api::accelerator)) return;
-  if (!is_told_to_step_once(program)) check_schedulers_of_epochs(program, report);
-  if (!steps_once(program)) check_schedulers_of_steps(program, report);
+  if (!program.uses(Api::accelerator) || is_told_to_step_once(program)) return;
+  check_schedulers_of_epochs(program, report);
+  check_schedulers_of_steps(program, report);
   const auto prepares = program.calls_named("prepare");
   for (const auto& [scheduler, name] : named_schedulers(program)) {
     bool after = false;

@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/env_rendezvous.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 
 #include <algorithm>
 
@@ -43,15 +45,16 @@ bool is_written_for_several(const Program& program) {
 
 // Accelerate or DDP around a training loop, or the Trainer of a launch with several processes.
 bool runs_in_several_processes(const Program& program) {
-  if ((program.uses(Api::accelerator) || program.has_ddp()) && !program.training_loops().empty())
+  if (program.has_ddp() || (program.uses(Api::accelerator) && !program.training_loops().empty()))
     return true;
-  return program.uses(Api::hf_trainer) &&
-         (is_written_for_several(program) ||
-          std::any_of(program.launches().begin(), program.launches().end(),
-                      [](const LaunchLine& launch) {
-                        return launch.launcher != Launcher::python &&
-                               launch.processes_per_node().value_or(1) > 1;
-                      }));
+  if (!program.uses(Api::hf_trainer)) return false;
+  const auto starts_several = [](const LaunchLine& launch) {
+    return launch.launcher != Launcher::python && launch.processes_per_node().value_or(1) > 1;
+  };
+  const auto shown = own_launches_in_text(program);
+  return is_written_for_several(program) ||
+         std::any_of(program.launches().begin(), program.launches().end(), starts_several) ||
+         std::any_of(shown.begin(), shown.end(), starts_several);
 }
 
 // What is loaded is passed to prepare(), to a Trainer or into DDP: a reference model, or one of a
@@ -63,7 +66,7 @@ bool is_trained(const Program& program, const CallRef& load) {
     return std::find(behind.begin(), behind.end(), load.ref()) != behind.end();
   };
   for (const CallRef& prepare : program.calls_named("prepare"))
-    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+    for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
       if (leads_to_load(argument)) return true;
   for (const CallRef& trainer : program.calls(Api::hf_trainer))
     if (leads_to_load(trainer.argument(0, "model"))) return true;

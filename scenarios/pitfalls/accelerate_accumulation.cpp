@@ -133,7 +133,7 @@ void check_divided_twice(const Program& program, Report& report) {
   const bool known = steps.is_integer() && !steps.is_default;
   if (known && steps.integer <= 1) return;
   for (const CallRef& backward : program.calls_named("backward")) {
-    if (!backward.positional(0) || !is_of_accelerator(backward)) continue;
+    if (!backward.positional(0) || !is_of_accelerator(program, backward)) continue;
     const Ref division = division_of_loss(program, backward, number);
     if (!division) continue;
     Finding& finding =
@@ -175,7 +175,7 @@ void check_accumulate_around_loop(const Program& program, Report& report) {
   for (const CallRef& accumulate : program.calls_named("accumulate")) {
     const auto& tree = accumulate.module->tree();
     const NodeId with = tree.ancestor(accumulate.call->node, Kind::with_statement);
-    if (!is_of_accelerator(accumulate) || with == diagnose::kNoNode) continue;
+    if (!is_of_accelerator(program, accumulate) || with == diagnose::kNoNode) continue;
     const auto& loops = program.training_loops();
     const bool around =
         std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {

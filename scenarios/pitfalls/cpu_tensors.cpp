@@ -301,7 +301,7 @@ std::vector<CallRef> nccl_collectives(const Program& program) {
   if (accelerates_on_gpus(program))
     for (const std::string_view method : {"gather", "gather_for_metrics"})
       for (const CallRef& call : program.calls_named(method))
-        if (is_of_accelerator(call)) out.push_back(call);
+        if (is_of_accelerator(program, call)) out.push_back(call);
   return out;
 }
 

@@ -276,7 +276,7 @@ void check_prepared_parameters(const Program& program, Report& report) {
       const CallRef unwrap = unwrapping_in(program, list.receiver());
       if (!unwrap || std::find(told.begin(), told.end(), unwrap.ref()) != told.end()) continue;
       const CallRef prepare = preparation_gone_below(program, unwrap.positional(0));
-      if (!prepare || !is_of_accelerator(prepare) ||
+      if (!prepare || !is_of_accelerator(program, prepare) ||
           !only_runs_before(program, prepare.ref(), unwrap.ref()) ||
           is_in_batches(program, unwrap.ref()) || program.is_evaluation(unwrap.ref()) ||
           !trains_after(program, unwrap.ref()) ||

@@ -235,7 +235,7 @@ bool is_judge_in(const Program& program, const CallRef& backward, Ref model) {
 // loss = accelerator.unwrap_model(model).loss(x): the wrapper that prepare() returned is idle.
 void check_prepared(const Program& program, Report& report) {
   for (const CallRef& backward : backwards_of(program)) {
-    if (!is_of_accelerator(backward)) continue;
+    if (!is_of_accelerator(program, backward)) continue;
     for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward))) {
       const CallRef call = program.as_call(node);
       if (program.under_no_grad(node) || runs_without_grad(program, call) ||

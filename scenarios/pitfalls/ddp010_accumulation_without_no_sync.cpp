@@ -308,8 +308,8 @@ bool is_routed(const Program& program, const TrainingLoop& loop) {
     if (made.has_splat() || made.keyword("gradient_accumulation_steps") ||
         made.keyword("gradient_accumulation_plugin"))
       return false;
-  return std::any_of(loop.backwards.begin(), loop.backwards.end(), [](const CallRef& backward) {
-    return backward.positional(0) && is_of_accelerator(backward);
+  return std::any_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& backward) {
+    return backward.positional(0) && is_of_accelerator(program, backward);
   });
 }
 

@@ -169,7 +169,7 @@ bool is_accelerate_collective(const Program& program, const CallRef& call) {
   if (name == "wait_for_everyone" || name == "gather_for_metrics") return true;
   if (name == "save_state") return save_state_communicates(program);
   return (name == "gather" || name == "reduce" || name == "pad_across_processes") &&
-         call.receiver() && call.receiver().text().ends_with("accelerator");
+         is_of_accelerator(program, call);
 }
 
 // The Trainer is given what 2.0 took away, so the project runs with an older Lightning.
@@ -219,7 +219,7 @@ void check_early_returns(const Program& program, Report& report) {
     flag(call, "train, whose gradients are reduced over all ranks");
   if (accelerate_wraps(program))
     for (const CallRef& call : program.calls_named("prepare"))
-      if (is_of_accelerator(call)) flag(call, "prepare(), which builds DistributedDataParallel");
+      if (is_of_accelerator(program, call)) flag(call, "prepare(), which builds DistributedDataParallel");
 }
 
 // if val_loss < best: ...; dist.barrier(), by the loss on each rank's own part of the data.
@@ -324,6 +324,12 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
   for (const CallRef& call : reads_of_shuffled_loaders(program))
     flag(call,
          "reading a prepared loader that shuffles, which broadcasts the state of its generator,");
+  for (const CallRef& call : lightning_collectives(program)) {
+    flag(call, std::string(call.call->name));
+    for (const CallRef& site : lonely_calls(program, call))
+      flag(site,
+           std::string(site.call->name) + ", which calls " + std::string(call.call->name) + ",");
+  }
   for (const CallRef& call : trainer_collectives(program))
     flag(call, std::string(call.call->name) + "() of the Trainer, in which all processes meet,");
   check_states_below_shards(program, report);
@@ -331,8 +337,12 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
   if (program.imports("accelerate"))
     for (const Module* module : program.modules())
       for (const auto& call : module->calls())
-        if (is_accelerate_collective(program, {module, &call}))
+        if (is_accelerate_collective(program, {module, &call})) {
           flag({module, &call}, std::string(call.name));
+          for (const CallRef& site : lonely_calls(program, {module, &call}))
+            flag(site, std::string(site.call->name) + ", which calls " + std::string(call.name) +
+                           ",");
+        }
   // Before 2.1 the Trainer wrote without waiting for the other ranks.
   constexpr int kWaitingTrainer = 201;
   if ((program.imports("pytorch_lightning") || program.imports("lightning")) &&

@@ -367,9 +367,8 @@ void check_quiet_ends(const Program& program, Report& report) {
 
 // Accelerate distributes, in DDP or by another engine: all of them reduce in each step.
 bool is_accelerated(const Program& program) {
-  const auto prepares = program.calls_named("prepare");
   return program.uses(Api::accelerator) && program.wraps().empty() &&
-         std::any_of(prepares.begin(), prepares.end(), is_of_accelerator);
+         has_call_of_accelerator(program, "prepare");
 }
 
 }  // namespace

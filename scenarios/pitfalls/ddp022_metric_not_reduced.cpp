@@ -181,20 +181,34 @@ bool passes_without_grad(const Program& program, Ref loop) {
                      [&](const CallRef& call) { return program.under_no_grad(call.ref()); });
 }
 
+// model.eval() above the loop, in its function or on the file's own level.
+bool is_below_eval(const Program& program, Ref loop) {
+  const auto evals = program.calls_named("eval");
+  return std::any_of(evals.begin(), evals.end(), [&](const CallRef& eval) {
+    return eval.module == loop.module && eval.call->node < loop.node && eval.receiver() &&
+           !eval.positional(0) &&
+           program.enclosing_function(eval.ref()) == program.enclosing_function(loop);
+  });
+}
+
 // def validate(): for batch in self.train_loader, without gradients: what the function is called
-// says more than the loader's name.
+// says more than the loader's name, and so does what it does with the model.
 bool is_loop_of_evaluation(const Program& program, Ref loop) {
   if (is_evaluation_loop(program, loop)) return true;
   const FunctionRef function = program.enclosing_function(loop);
-  return function && says_any(function.function->name, {"valid", "evaluat"}) &&
-         program.is_evaluation(loop);
+  if (function && says_any(function.function->name, {"valid", "evaluat"}) &&
+      program.is_evaluation(loop))
+    return true;
+  const auto goes_back = [](const CallRef& call) { return call.call->name == "backward"; };
+  return function && !says_any(function.function->name, {"train"}) &&
+         passes_without_grad(program, loop) && is_below_eval(program, loop) &&
+         !program.subtree_calls(loop.child(Field::body), goes_back);
 }
 
 // accelerator.prepare(...), also of one that another file makes: self.accelerator = accelerator.
 bool prepares_by_accelerate(const Program& program) {
-  const auto prepares = program.calls_named("prepare");
   return program.uses(Api::accelerator) ||
-         (!program.has_ddp() && std::any_of(prepares.begin(), prepares.end(), is_of_accelerator));
+         (!program.has_ddp() && has_call_of_accelerator(program, "prepare"));
 }
 
 // A group of ranks that share out their data, whoever makes the wrapper.

@@ -192,8 +192,8 @@ std::vector<CallRef> moves_behind(const Program& program, Ref tensor) {
 bool is_prepared_later(const Program& program, Ref object) {
   const auto calls = program.calls_named("prepare");
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& prepare) {
-    if (!is_of_accelerator(prepare)) return false;
-    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+    if (!is_of_accelerator(program, prepare)) return false;
+    for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
       if (argument.module == object.module && program.same_variable(argument, object)) return true;
     return false;
   });
@@ -202,9 +202,7 @@ bool is_prepared_later(const Program& program, Ref object) {
 // model.to("cuda") above Accelerator(), which is what gives a process its device.
 void check_above_accelerator(const Program& program, Report& report) {
   const auto made = program.calls(Api::accelerator);
-  const auto backwards = program.calls_named("backward");
-  if (made.empty() || binds_device(program) ||
-      std::none_of(backwards.begin(), backwards.end(), is_of_accelerator))
+  if (made.empty() || binds_device(program) || !has_call_of_accelerator(program, "backward"))
     return;
   for (const std::string_view name : {"cuda", "to"})
     for (const CallRef& placement : program.calls_named(name)) {

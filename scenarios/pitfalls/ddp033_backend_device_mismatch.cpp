@@ -35,9 +35,21 @@ bool is_about_gloo(const Program& program, const CallRef& init) {
   });
 }
 
+// Trainer(model, train_dataset=data), also of a class that derives from the library's.
+bool hands_data_to_trainer(const Program& program) {
+  const auto& modules = program.modules();
+  return std::any_of(modules.begin(), modules.end(), [](const diagnose::Module* module) {
+    const auto& calls = module->calls();
+    return std::any_of(calls.begin(), calls.end(), [&](const diagnose::Call& call) {
+      return facts::contains(call.name, "Trainer") &&
+             CallRef{module, &call}.keyword("train_dataset");
+    });
+  });
+}
+
 // A DataLoader, or for batch in get_train_loader(args): what a file that is not at hand makes.
 bool trains_on_data(const Program& program) {
-  if (program.uses(Api::data_loader)) return true;
+  if (program.uses(Api::data_loader) || hands_data_to_trainer(program)) return true;
   const auto& loops = program.training_loops();
   return std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
     const auto sources = program.sources(loop.iterable);

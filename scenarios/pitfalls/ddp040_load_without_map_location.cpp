@@ -181,8 +181,9 @@ bool works_on_gpus(const Program& program) {
 bool is_trained_by_accelerate(const Program& program) {
   const auto prepares = program.calls_named("prepare");
   return program.uses(Api::accelerator) && program.wraps().empty() &&
-         std::any_of(prepares.begin(), prepares.end(), [](const CallRef& prepare) {
-           return is_of_accelerator(prepare) && prepare.positional(1);
+         std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& prepare) {
+           return is_of_accelerator(program, prepare) &&
+                  (prepared_by(prepare, 1) || prepare.call->name == "prepare_optimizer");
          });
 }
 

@@ -143,4 +143,17 @@ std::vector<diagnose::LaunchLine> launches_in_text(const Program& program) {
   return diagnose::read_launch_document("README.md", text);
 }
 
+std::vector<diagnose::LaunchLine> own_launches_in_text(const Program& program) {
+  const std::string& path = program.root().path();
+  const std::string name = path.substr(path.rfind('/') + 1);
+  std::vector<diagnose::LaunchLine> own;
+  std::vector<diagnose::LaunchLine> others;
+  for (diagnose::LaunchLine& launch : launches_in_text(program))
+    (launch.script_name() == name ? own : others).push_back(std::move(launch));
+  const bool is_one = std::all_of(others.begin(), others.end(), [&](const auto& launch) {
+    return launch.script_name() == others.front().script_name();
+  });
+  return own.empty() && is_one ? others : own;
+}
+
 }  // namespace bench::pitfalls

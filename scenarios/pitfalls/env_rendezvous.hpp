@@ -20,4 +20,8 @@ bool may_set(const Program& program, std::string_view variable, const CallRef& i
 // Commands in the docstring and the comments of the script that start it.
 std::vector<diagnose::LaunchLine> launches_in_text(const Program& program);
 
+// Those that start this script, also under a name that it had before: where all of them start one
+// and the same file.
+std::vector<diagnose::LaunchLine> own_launches_in_text(const Program& program);
+
 }  // namespace bench::pitfalls

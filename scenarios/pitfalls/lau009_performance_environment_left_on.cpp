@@ -275,7 +275,8 @@ void check_performance_environment_left_on(const Program& program, Report& repor
     if (!facts::is_reachable(program, call.ref()) || !is_set_always(program, call.ref()) ||
         trains_nothing(program) ||
         (program.wraps().empty() && !program.uses(Api::hvd_optimizer) &&
-         !trains_by_lightning(program) && !accelerate_wraps(program)))
+         !trains_by_lightning(program) && !accelerate_wraps(program) &&
+         !(program.uses(Api::hf_trainer) && !program.calls_named("train").empty())))
       continue;
     report
         .at(call.ref(), Confidence::likely,

@@ -15,13 +15,14 @@ bool all_digits(std::string_view text) {
                                       [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-// --gpus without a type, or with type=str. Where the default is a word ("auto") or a list ("0,1"),
-// the option is meant to be a string.
+// An option without a type, or with type=str. Where the default is a word ("auto") or a list
+// ("0,1"), it is meant to be a string.
 bool gives_string(const Program& program, const CallRef& option) {
+  if (option.keyword("action") || option.keyword("nargs") || option.keyword("choices"))
+    return false;
   const Ref type = option.keyword("type");
-  if (!type) return true;
   const auto standard = program.string(option.keyword("default"));
-  return type.text() == "str" && !option.keyword("choices") && (!standard || all_digits(*standard));
+  return (!type || type.text() == "str") && (!standard || all_digits(*standard));
 }
 
 // devices=str(n): a count that becomes a string on the way; os.environ.get("GPUS", "2") is one.
@@ -54,6 +55,30 @@ void check_counts_as_strings(const Program& program, Report& report) {
     }
 }
 
+// The options whose values come to the Trainer as its number of devices, whatever they are called.
+void check_options(const Program& program, Report& report) {
+  std::vector<Ref> told;
+  for (const trainer::Use& use : trainer::uses(program))
+    for (const std::string_view key : {"gpus", "devices"}) {
+      const auto* argument = use.find(key);
+      if (argument == nullptr || !argument->node) continue;
+      for (const Source& source : program.sources(argument->node)) {
+        const CallRef option = program.as_call(source.ref);
+        if (source.how != Source::How::argument || !option || !gives_string(program, option) ||
+            std::find(told.begin(), told.end(), source.ref) != told.end())
+          continue;
+        told.push_back(source.ref);
+        report
+            .at(option.ref(), Confidence::certain,
+                program.string(option.positional(0)).value_or("the option") +
+                    (option.keyword("type") ? " has the type of a string" : " has no type") +
+                    ": \"3\" is a string, which means the first 3 GPUs since Lightning "
+                    "1.5 and GPU 3 before")
+            .help = "Add type=int for a count.";
+      }
+    }
+}
+
 }  // namespace
 
 void check_device_string_meaning(const Program& program, Report& report) {
@@ -74,26 +99,7 @@ void check_device_string_meaning(const Program& program, Report& report) {
           "Write a number for a count (" + text + ") and a list for an index ([" + text + "]).";
     }
   check_counts_as_strings(program, report);
-  for (const CallRef& option : program.calls_named("add_argument")) {
-    const std::string name = program.string(option.positional(0)).value_or("");
-    if ((name != "--gpus" && name != "--devices") || !gives_string(program, option) ||
-        option.keyword("action") || option.keyword("nargs"))
-      continue;
-    if (!program.uses(Api::lightning_trainer)) continue;
-    bool used = false;
-    for (const trainer::Use& use : trainer::uses(program))
-      for (const std::string_view key : {"gpus", "devices"})
-        if (const auto* argument = use.find(key); argument && argument->node)
-          for (const Source& source : program.sources(argument->node))
-            used = used || source.ref == option.ref();
-    if (used)
-      report
-          .at(option.ref(), Confidence::certain,
-              name + (option.keyword("type") ? " has the type of a string" : " has no type") +
-                  ": \"3\" is a string, which means the first 3 GPUs since Lightning "
-                  "1.5 and GPU 3 before")
-          .help = "Add type=int for a count.";
-  }
+  check_options(program, report);
 }
 
 }  // namespace bench::pitfalls

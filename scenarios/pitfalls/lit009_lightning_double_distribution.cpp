@@ -89,6 +89,48 @@ void check_sampler_of_one_rank(const Program& program, Report& report) {
     }
 }
 
+// A Trainer for GPUs that says how many, and not that it is one.
+bool may_take_several_gpus(const Program& program) {
+  const auto uses = trainer::uses(program);
+  return std::any_of(uses.begin(), uses.end(), [](const trainer::Use& use) {
+    const auto* accelerator = use.find("accelerator");
+    if (!use.call || trainer::is_one(use.find("devices")) || trainer::is_one(use.find("gpus")) ||
+        (accelerator != nullptr && accelerator->value.is_string() &&
+         accelerator->value.string == "cpu"))
+      return false;
+    for (const char* says : {"devices", "gpus", "strategy", "num_nodes"})
+      if (use.find(says) != nullptr) return true;
+    return false;
+  });
+}
+
+// forward(), training_step() and its kin, which every process of the Trainer runs.
+bool is_step_of_module(const Program& program, Ref node) {
+  const FunctionRef function = program.enclosing_function(node);
+  const ClassRef cls = program.enclosing_class(node);
+  return function && cls && program.derives_from(cls, Api::lightning_module) &&
+         (function.function->name == "forward" || function.function->name.ends_with("_step") ||
+          function.function->name.starts_with("on_"));
+}
+
+// x.to("cuda:0"), torch.rand(n, device="cuda:0"): the first GPU, in the process of every GPU.
+void check_devices_of_one_rank(const Program& program, Report& report) {
+  if (!may_take_several_gpus(program)) return;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& each : module->calls()) {
+      const CallRef call{module, &each};
+      Ref device = call.keyword("device");
+      if (!device && (each.name == "to" || each.name == "cuda")) device = call.positional(0);
+      const auto index = device ? facts::cuda_index(program, device) : std::nullopt;
+      if (!index || *index < 0 || !is_step_of_module(program, call.ref())) continue;
+      report
+          .at(call.ref(), Confidence::likely,
+              "a Lightning step puts a tensor on GPU " + std::to_string(*index) +
+                  " in every process: on the others the module is on another GPU")
+          .help = "Use self.device, or type_as(batch).";
+    }
+}
+
 }  // namespace
 
 void check_lightning_double_distribution(const Program& program, Report& report) {
@@ -129,6 +171,7 @@ void check_lightning_double_distribution(const Program& program, Report& report)
               "shard")
           .help = "Leave the sampler to the Trainer, which makes one for each rank.";
   check_sampler_of_one_rank(program, report);
+  check_devices_of_one_rank(program, report);
   bool has_sampler = program.uses(Api::distributed_sampler);
   for (const trainer::Use& use : trainer::uses(program)) {
     for (const std::string_view name : {"use_distributed_sampler", "replace_sampler_ddp"}) {

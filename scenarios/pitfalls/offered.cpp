@@ -122,7 +122,7 @@ bool is_offered(const Program& program, FunctionRef function) {
           wraps.begin(), wraps.end(),
           [&](const Wrap& wrap) { return beside(diagnose::made_at(program, wrap.call).ref()); }) ||
       std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& prepare) {
-        return is_of_accelerator(prepare) && beside(prepare.ref());
+        return is_of_accelerator(program, prepare) && beside(prepare.ref());
       });
   return works_in_ranks && only_offers(program);
 }

@@ -107,7 +107,7 @@ std::vector<CallRef> reads_of_shuffled_loaders(const Program& program) {
     const Ref loader = read.positional(0);
     const CallRef prepare = preparation_of_loader(program, loader);
     if (!prepare) continue;
-    for (std::size_t i = 0; const Ref given = prepare.positional(i); ++i) {
+    for (std::size_t i = 0; const Ref given = prepared_by(prepare, i); ++i) {
       if (given.text() != loader.text()) continue;
       for (const CallRef& made : loaders_of(program, given))
         if (program.is_literal_true(made.keyword("shuffle"))) {

@@ -10,13 +10,39 @@ namespace bench::pitfalls {
 
 namespace {
 
+// What the argument may be, each in the words of the script: "ddp" and "auto" for strategy = "ddp"
+// if gpus > 1 else "auto".
+std::vector<std::string> words_of(const Program& program, const trainer::Argument& argument) {
+  std::vector<std::string> out{facts::lowered(argument.node.text()) + " " +
+                               facts::lowered(argument.value.string)};
+  if (argument.value.known()) return out;
+  for (const diagnose::Source& source : program.sources(argument.node))
+    if (source.how == diagnose::Source::How::value && source.ref != argument.node)
+      out.push_back(facts::lowered(source.ref.text()));
+  return out;
+}
+
+// Starts ranks that all run the script to its end; what spawns comes back to one process, and the
+// other engines gather on every rank.
+bool is_another(std::string_view words) {
+  for (const std::string_view other : {"spawn", "fork", "notebook", "fsdp", "deepspeed", "single"})
+    if (facts::contains(words, other)) return true;
+  return false;
+}
+
+bool may_be_ddp(const Program& program, const trainer::Argument& argument) {
+  const auto words = words_of(program, argument);
+  return std::any_of(words.begin(), words.end(), [](std::string_view each) {
+    return facts::contains(each, "ddp") && !is_another(each);
+  });
+}
+
 // "ddp" stood under two other names in older versions.
-const trainer::Argument* strategy_of(const trainer::Use& use) {
+const trainer::Argument* strategy_of(const Program& program, const trainer::Use& use) {
   for (const std::string_view name : {"strategy", "distributed_backend"})
     if (const trainer::Argument* strategy = use.find(name)) return strategy;
   const trainer::Argument* accelerator = use.find("accelerator");
-  const bool ddp = accelerator != nullptr && accelerator->value.is_string() &&
-                   accelerator->value.string.starts_with("ddp");
+  const bool ddp = accelerator != nullptr && accelerator->node && may_be_ddp(program, *accelerator);
   return ddp ? accelerator : nullptr;
 }
 
@@ -57,9 +83,9 @@ bool takes_ddp_by_itself(const Program& program, const trainer::Use& use) {
 }
 
 // Whether the Trainer starts several processes that all run the script to its end: "ddp", or "auto"
-// on the devices that there are. What spawns comes back to one, and FSDP gathers on every rank.
-bool starts_several(const trainer::Use& use) {
-  const auto* strategy = strategy_of(use);
+// on the devices that there are.
+bool starts_several(const Program& program, const trainer::Use& use) {
+  const auto* strategy = strategy_of(program, use);
   const auto* devices = use.find("devices");
   const auto* accelerator = use.find("accelerator");
   if (!use.call || strategy == nullptr || !strategy->node || trainer::is_one(devices) ||
@@ -67,12 +93,10 @@ bool starts_several(const trainer::Use& use) {
       (accelerator != nullptr && accelerator->value.is_string() &&
        accelerator->value.string == "cpu"))
     return false;
-  const std::string text =
-      facts::lowered(strategy->node.text()) + " " + facts::lowered(strategy->value.string);
-  for (const std::string_view word : {"spawn", "fork", "notebook", "fsdp", "deepspeed", "single"})
-    if (facts::contains(text, word)) return false;
-  return facts::contains(text, "ddp") ||
-         (facts::contains(text, "auto") && (devices != nullptr || use.find("num_nodes")));
+  if (may_be_ddp(program, *strategy)) return true;
+  const std::string words = words_of(program, *strategy).front();
+  return facts::contains(words, "auto") && !is_another(words) &&
+         (devices != nullptr || use.find("num_nodes"));
 }
 
 }  // namespace
@@ -110,7 +134,7 @@ bool has_trainer_ranks(const Program& program) {
 bool has_lightning_ranks(const Program& program) {
   const std::vector<trainer::Use> uses = trainer::uses(program);
   return std::any_of(uses.begin(), uses.end(), [&](const trainer::Use& use) {
-    return starts_several(use) || takes_ddp_by_itself(program, use);
+    return starts_several(program, use) || takes_ddp_by_itself(program, use);
   });
 }
 

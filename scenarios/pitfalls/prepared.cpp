@@ -15,16 +15,20 @@ using diagnose::Api;
 using diagnose::Field;
 using diagnose::Kind;
 
-bool is_of_accelerator(const CallRef& call) {
-  return facts::contains(facts::lowered(call.receiver().text()), "accel");
+bool is_of_accelerator(const Program& program, const CallRef& call) {
+  return program.is_accelerator(call.receiver());
+}
+
+bool has_call_of_accelerator(const Program& program, std::string_view method) {
+  const auto calls = program.calls_named(method);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return program.is_accelerator(call.receiver());
+  });
 }
 
 bool is_handed_accelerator(const Program& program) {
-  for (const char* method : {"prepare", "backward"}) {
-    const auto calls = program.calls_named(method);
-    if (std::none_of(calls.begin(), calls.end(), is_of_accelerator)) return false;
-  }
-  return !program.has_ddp();
+  return has_call_of_accelerator(program, "prepare") &&
+         has_call_of_accelerator(program, "backward") && !program.has_ddp();
 }
 
 namespace {
@@ -48,8 +52,8 @@ struct Preparation {
 
 // What prepare() gives back for `element`: its only argument, or that of the same place.
 bool gives_back(const CallRef& prepare, int element) {
-  if (element < 0) return prepare.positional(0) && !prepare.positional(1);
-  return static_cast<bool>(prepare.positional(static_cast<std::size_t>(element)));
+  if (element < 0) return prepared_by(prepare, 0) && !prepared_by(prepare, 1);
+  return static_cast<bool>(prepared_by(prepare, static_cast<std::size_t>(element)));
 }
 
 // self.model is prepared in __init__ and nowhere given another value: other methods find it so. Or
@@ -77,7 +81,7 @@ Preparation preparation_of_name(const Program& program, Ref object) {
     const diagnose::Def& def = object.module->defs()[index];
     const CallRef prepare =
         def.kind == diagnose::DefKind::assign ? program.as_call(object.with(def.value)) : CallRef{};
-    if (!prepare || prepare.call->name != "prepare" || !gives_back(prepare, def.element) ||
+    if (!prepare || !diagnose::is_prepare(prepare.call->name) || !gives_back(prepare, def.element) ||
         object.module->text(def.target) != object.text())
       continue;
     const Ref node = prepare.ref();
@@ -213,13 +217,6 @@ Preparation preparation_behind(const Program& program, Ref object, Callers calle
   return found;
 }
 
-// They keep the states of their own engines, and hand on attributes.
-bool speaks_of_another_engine(const Program& program) {
-  for (const std::string_view word : {"deepspeed", "DeepSpeed", "fsdp", "FSDP", "FullySharded"})
-    if (program.mentions(word)) return true;
-  return false;
-}
-
 // model.module, and not model.modules().
 bool takes_module(const Program& program) {
   constexpr std::string_view kWord = ".module";
@@ -237,7 +234,7 @@ bool takes_module(const Program& program) {
 
 // A program that reaches into the wrapper, or takes it off, knows of it.
 bool prepare_wraps_in_ddp(const Program& program) {
-  return program.uses(Api::accelerator) && !speaks_of_another_engine(program) &&
+  return program.uses(Api::accelerator) && !program.has_another_engine() &&
          !takes_module(program) && !program.mentions("extract_model");
 }
 
@@ -253,14 +250,13 @@ bool is_unwrapped_into(const Program& program, std::string_view name) {
 
 bool accelerate_wraps(const Program& program) {
   if (!program.uses(Api::accelerator) || !program.wraps().empty() ||
-      speaks_of_another_engine(program))
+      program.has_another_engine())
     return false;
   for (const std::string_view package : {"pytorch_lightning", "lightning", "horovod"})
     if (program.imports(package)) return false;
-  const auto models = program.calls_named("prepare_model");
-  if (std::any_of(models.begin(), models.end(), is_of_accelerator)) return true;
+  if (has_call_of_accelerator(program, "prepare_model")) return true;
   for (const CallRef& prepare : program.calls_named("prepare"))
-    for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+    for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
       if (is_used_as_module(program, argument)) return true;
   return false;
 }
@@ -280,7 +276,7 @@ bool is_prepared_both_ways(const Program& program, const CallRef& prepare, Ref n
         there.front().condition != here.front().condition ||
         there.front().holds == here.front().holds)
       return false;
-    for (std::size_t i = 0; const Ref argument = other.positional(i); ++i)
+    for (std::size_t i = 0; const Ref argument = prepared_by(other, i); ++i)
       if (argument.text() == name.text()) return true;
     return false;
   });
@@ -307,7 +303,7 @@ CallRef preparation_of_wrapper(const Program& program, Ref object) {
 }
 
 CallRef preparation_gone_below(const Program& program, Ref object) {
-  return program.uses(Api::accelerator) && !speaks_of_another_engine(program)
+  return program.uses(Api::accelerator) && !program.has_another_engine()
              ? wrapping_preparation(program, object)
              : CallRef{};
 }

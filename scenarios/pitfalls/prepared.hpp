@@ -2,12 +2,16 @@
 // processes run, so what holds for a wrapper holds for them.
 #pragma once
 
+#include "diagnose/model/accelerate.hpp"
 #include "scenarios/pitfalls/rule.hpp"
 
 namespace bench::pitfalls {
 
-// accelerator.prepare(...), self.accel.backward(loss): by the name of the object.
-bool is_of_accelerator(const CallRef& call);
+// accelerator.prepare(...), self.accel.backward(loss), acc.gather(x) after acc = Accelerator().
+bool is_of_accelerator(const Program& program, const CallRef& call);
+
+// Some call of that method is one.
+bool has_call_of_accelerator(const Program& program, std::string_view method);
 
 // self.accelerator.prepare(model), of an Accelerator that another file makes and hands over.
 bool is_handed_accelerator(const Program& program);

@@ -65,7 +65,7 @@ bool may_be_prepared(const Program& program, Ref loader) {
   for (const char* method : {"prepare", "prepare_data_loader"})
     for (const CallRef& prepare : program.calls_named(method)) {
       if (prepare.has_splat()) return true;
-      for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+      for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
         if (!is_variable(argument) || argument.text() == loader.text() ||
             std::find(names.begin(), names.end(), argument) != names.end() ||
             is_same_value(program.sources(argument), values))
@@ -78,7 +78,7 @@ bool may_be_prepared(const Program& program, Ref loader) {
 Ref passed_without_value(const CallRef& prepare) {
   const Ref assignment = taken_by(prepare);
   if (!assignment) return {};
-  for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+  for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
     if (argument.kind() == Kind::identifier && is_given_by(argument, assignment) &&
         !has_value_beside(argument, assignment) &&
         (argument.text().find("load") != std::string_view::npos ||
@@ -117,7 +117,7 @@ bool leaves_as_it_was(const Program& program, const CallRef& prepare, Ref loader
     return false;
   const Ref assignment = taken_by(prepare) ? taken_by(prepare) : prepare.ref();
   bool passed = false;
-  for (std::size_t i = 0; const Ref argument = prepare.positional(i); ++i)
+  for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
     passed = passed || argument.text() == loader.text();
   return passed && !may_change_between(program, loader, assignment, loader);
 }
@@ -131,7 +131,7 @@ RawLoader raw_loader_of(const Program& program, const diagnose::TrainingLoop& lo
   std::vector<Ref> names = program.names_behind(loader);
   names.insert(names.begin(), loader);
   for (const CallRef& prepare : program.calls_named("prepare")) {
-    if (!is_of_accelerator(prepare) || prepare.has_splat()) continue;
+    if (!is_of_accelerator(program, prepare) || prepare.has_splat()) continue;
     for (const Ref name : names)
       if (is_variable(name) && leaves_as_it_was(program, prepare, name)) return {prepare, {}};
     const Ref unknown = passed_without_value(prepare);

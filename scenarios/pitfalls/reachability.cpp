@@ -31,9 +31,22 @@ bool made_on_one_rank(const Program& program, ClassRef cls) {
   return false;
 }
 
-// A method that a framework calls on the objects it is given: on_train_epoch_end.
-bool is_hook(std::string_view name) {
-  return name.starts_with("on_") || name.ends_with("_step") || name.ends_with("_epoch_end");
+bool is_of_lightning(const Program& program, ClassRef cls) {
+  return program.derives_from(cls, diagnose::Api::lightning_module) ||
+         program.derives_from(cls, diagnose::Api::lightning_data_module) ||
+         std::any_of(cls.cls->bases.begin(), cls.cls->bases.end(), [&](NodeId base) {
+           return contains(cls.module->text(base), "Callback");
+         });
+}
+
+// A method that a framework calls on the objects it is given: on_train_epoch_end, and setup() of a
+// Lightning module.
+bool is_hook(const Program& program, ClassRef owner, std::string_view name) {
+  if (name.starts_with("on_") || name.ends_with("_step") || name.ends_with("_epoch_end"))
+    return true;
+  const bool may_be = name == "setup" || name == "teardown" || name == "forward" ||
+                      name.ends_with("_dataloader") || name.starts_with("configure_");
+  return may_be && owner && is_of_lightning(program, owner);
 }
 
 // What stands under the __main__ guard of a file runs when that file is the script.
@@ -76,9 +89,12 @@ bool is_reached(const Program& program, Ref node, int depth) {
   if (program.is_spawned(function)) return true;
   // A method of an object that exists may be called through a name that cannot be followed.
   const bool may_be_called =
-      depth > 0 || (is_hook(function.function->name) && owner && !made_on_one_rank(program, owner));
+      depth > 0 ||
+      (owner && is_hook(program, owner, function.function->name) && !made_on_one_rank(program, owner));
   if (may_be_called && sites.empty() && owner && is_made(program, owner)) return true;
-  if (owner && is_hook(function.function->name) && is_left_to_others(program, owner)) return true;
+  if (owner && is_hook(program, owner, function.function->name) &&
+      is_left_to_others(program, owner))
+    return true;
   if (is_trainer_hook(program, owner, function.function->name) && is_made(program, owner))
     return true;
   if (std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {

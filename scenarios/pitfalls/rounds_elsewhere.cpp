@@ -24,7 +24,7 @@ bool is_given_back(const Program& program, Ref name) {
     const diagnose::Def& def = name.module->defs()[index];
     const CallRef prepare =
         def.value == kNoNode ? CallRef{} : program.as_call(name.with(def.value));
-    return prepare && prepare.call->name == "prepare" && is_of_accelerator(prepare) &&
+    return prepare && diagnose::is_prepare(prepare.call->name) && is_of_accelerator(program, prepare) &&
            program.runs_before(prepare.ref(), name);
   });
 }

@@ -32,7 +32,32 @@ void add_methods(const Program& program, Api api, std::initializer_list<const ch
     }
 }
 
+// The object through which Lightning offers the method: the module itself, which has all_gather()
+// alone, the strategy of its Trainer, Fabric.
+bool offers(const Program& program, Ref object, std::string_view method) {
+  const std::string_view text = object.text();
+  const std::string_view last = text.substr(text.rfind('.') + 1);
+  if (method == "all_gather" && text == "self")
+    return program.derives_from(program.enclosing_class(object), Api::lightning_module);
+  if (method == "all_gather" && (text == "pl_module" || text == "lightning_module")) return true;
+  return last == "strategy" || last == "fabric" || last == "training_type_plugin";
+}
+
 }  // namespace
+
+std::vector<CallRef> lightning_collectives(const Program& program) {
+  std::vector<CallRef> out;
+  for (const char* package : {"pytorch_lightning", "lightning", "lightning_fabric"})
+    if (program.imports(package)) {
+      for (const char* method : {"all_gather", "all_reduce", "barrier", "broadcast", "reduce"})
+        for (const CallRef& call : program.calls_named(method))
+          if (call.receiver() && call.call->api == Api::none &&
+              offers(program, call.receiver(), method))
+            out.push_back(call);
+      break;
+    }
+  return out;
+}
 
 std::vector<CallRef> trainer_collectives(const Program& program) {
   std::vector<CallRef> out;

@@ -11,4 +11,7 @@ namespace bench::pitfalls {
 // for several processes.
 std::vector<CallRef> trainer_collectives(const Program& program);
 
+// self.all_gather(x) of a Lightning module, trainer.strategy.barrier(), fabric.all_reduce(x).
+std::vector<CallRef> lightning_collectives(const Program& program);
+
 }  // namespace bench::pitfalls

@@ -42,15 +42,28 @@ Ref unwrapped_by(const Program& program, const CallRef& call) {
   return {};
 }
 
-// The one line that gives the variable a value in the function or the class it stands in.
-Ref only_value(const Program& program, Ref name) {
-  Ref value;
+// The lines that give the variable a value in the function or the class it stands in; none where
+// one of them is no plain assignment.
+std::vector<Ref> plain_values(const Program& program, Ref name) {
+  std::vector<Ref> out;
   for (const diagnose::Def* def : values_of(program, name)) {
     if (!shares_variable(program, name, name.with(def->target))) continue;
-    if (value || def->kind != diagnose::DefKind::assign || def->element >= 0) return {};
-    value = name.with(def->value);
+    if (def->kind != diagnose::DefKind::assign || def->element >= 0) return {};
+    out.push_back(name.with(def->value));
   }
-  return value;
+  return out;
+}
+
+// What every line that gives the variable a value takes out of its wrapper: bare =
+// accelerator.unwrap_model(model), once above the loop and again where it is saved.
+Ref unwrapped_into(const Program& program, Ref name) {
+  Ref model;
+  for (const Ref value : plain_values(program, name)) {
+    const Ref inner = unwrapped_by(program, program.as_call(without_cast(program, value)));
+    if (!inner || (model && inner.text() != model.text())) return {};
+    model = inner;
+  }
+  return model;
 }
 
 // The name that the only caller has for a parameter.
@@ -72,9 +85,8 @@ Ref unwrapped_for(const Program& program, const CallRef& call) {
   for (const Ref each : {Ref{call.module, call.call->function}, object})
     if (each.kind() == Kind::attribute && each.child(Field::attribute).text() == "module")
       return each.child(Field::object);
-  if (is_variable(object))
-    object = without_cast(program, only_value(program, handed_down(program, object)));
-  return unwrapped_by(program, program.as_call(object));
+  return is_variable(object) ? unwrapped_into(program, handed_down(program, object))
+                             : unwrapped_by(program, program.as_call(object));
 }
 
 // model.module(x), model.module.loss(x)
@@ -199,8 +211,8 @@ Ref kept_beside(const Program& program, Ref name) {
   for (const diagnose::Def& def : module.defs()) {
     const CallRef prepare =
         def.kind == diagnose::DefKind::assign ? program.as_call(name.with(def.value)) : CallRef{};
-    if (!prepare || prepare.call->name != "prepare" || !is_of_accelerator(prepare) ||
-        module.text(def.target) == name.text() || (def.element < 0 && prepare.positional(1)))
+    if (!prepare || !diagnose::is_prepare(prepare.call->name) || !is_of_accelerator(program, prepare) ||
+        module.text(def.target) == name.text() || (def.element < 0 && prepared_by(prepare, 1)))
       continue;
     const Ref given = prepare.positional(static_cast<std::size_t>(std::max(def.element, 0)));
     const bool is_here = shares_variable(program, name, prepare.ref());
@@ -243,7 +255,7 @@ bool is_made_of(const Program& program, Ref object, Ref given, const CallRef& pr
   const CallRef made = program.as_call(sources.front().ref);
   return made && made.call->api == diagnose::Api::none && !program.callee(made) &&
          !made.module->qualified(made.call->function).starts_with("copy.") &&
-         made.call->name != "prepare" && is_given(made, given.text()) &&
+         !diagnose::is_prepare(made.call->name) && is_given(made, given.text()) &&
          only_runs_before(program, made.ref(), prepare.ref());
 }
 
@@ -264,11 +276,11 @@ Ref kept_from_before(const Program& program, const CallRef& call) {
   const Ref receiver = call.receiver();
   const bool is_name = function.kind() == Kind::identifier;
   for (const CallRef& prepare : program.calls_named("prepare")) {
-    if (!is_of_accelerator(prepare) || prepare.module != call.module ||
+    if (!is_of_accelerator(program, prepare) || prepare.module != call.module ||
         !only_runs_before(program, prepare.ref(), call.ref()) ||
         !runs_wherever(program, prepare.ref(), call.ref()))
       continue;
-    for (std::size_t i = 0; const Ref given = prepare.positional(i); ++i) {
+    for (std::size_t i = 0; const Ref given = prepared_by(prepare, i); ++i) {
       if (!is_variable(given)) continue;
       const Ref object = is_name ? function : receiver;
       const bool keeps =
@@ -295,7 +307,7 @@ Ref prepared_gone_round(const Program& program, const CallRef& call) {
   if (!model || !diagnose::stands_for_object(model)) return {};
   const CallRef prepare = is_below_wrapper(call, model) ? preparation_gone_below(program, model)
                                                         : preparation_of_wrapper(program, model);
-  if (!prepare || !is_of_accelerator(prepare) || !has_parameters_in_use(program, model) ||
+  if (!prepare || !is_of_accelerator(program, prepare) || !has_parameters_in_use(program, model) ||
       is_left_to_no_optimizer(program, model) || may_train_through(program, prepare, model))
     return {};
   return model;
