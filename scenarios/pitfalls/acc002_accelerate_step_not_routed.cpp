@@ -273,10 +273,10 @@ void check_accumulation(const Program& program, const CallRef& made, Report& rep
                           });
   const bool known = steps.is_integer() && !is_command;
   // A number that comes from elsewhere is meant to be set.
-  const bool open = !known && !program.training_loops().empty() &&
-                    (given.kind() == Kind::attribute || given.kind() == Kind::subscript ||
-                     is_command) &&
-                    !steps_by_hand(program);
+  const bool open =
+      !known && !program.training_loops().empty() &&
+      (given.kind() == Kind::attribute || given.kind() == Kind::subscript || is_command) &&
+      !steps_by_hand(program);
   if ((known ? steps.integer <= 1 : !open) || is_divided_and_counted(program, given)) return;
   Finding& finding = report.at(given, known ? Confidence::certain : Confidence::likely,
                                "gradient_accumulation_steps has no effect without `with "
@@ -394,9 +394,9 @@ void check_prepared_in_one_branch(const Program& program, Report& report) {
   const auto prepares = program.calls_named("prepare");
   for (const CallRef& whole : prepares)
     for (const CallRef& part : prepares) {
-      if (whole.module != part.module || whole.call == part.call || !is_of_accelerator(program, whole) ||
-          !is_of_accelerator(program, part) || whole.has_splat() || part.has_splat() ||
-          !facts::exclusive(whole.ref(), part.ref()))
+      if (whole.module != part.module || whole.call == part.call ||
+          !is_of_accelerator(program, whole) || !is_of_accelerator(program, part) ||
+          whole.has_splat() || part.has_splat() || !facts::exclusive(whole.ref(), part.ref()))
         continue;
       for (std::size_t i = 0; const Ref argument = prepared_by(whole, i); ++i) {
         if (argument.kind() != Kind::identifier || is_given(part, argument.text()) ||

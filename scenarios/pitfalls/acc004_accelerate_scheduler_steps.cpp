@@ -213,17 +213,6 @@ std::vector<NamedScheduler> named_schedulers(const Program& program) {
   return out;
 }
 
-// total = len(loader) * epochs, between prepare() and the scheduler that is made for it.
-bool is_counted_between(const Program& program, const CallRef& prepare, const CallRef& scheduler,
-                        const std::string& length) {
-  const auto assignments = assignments_in(body_around(program, scheduler.ref()));
-  const VariableNames names = behind(variables_in(scheduler.ref()), assignments);
-  return std::any_of(assignments.begin(), assignments.end(), [&](const Assigned& each) {
-    return each.value && names.contains(each.name) && each.target > prepare.call->node &&
-           each.target < scheduler.call->node && facts::contains(each.value.text(), length);
-  });
-}
-
 // The scheduler is made for as many steps as a loader has batches that prepare() is passed above.
 bool counts_prepared_batches(const Program& program, const CallRef& prepare,
                              const CallRef& scheduler, Ref loader) {
@@ -231,7 +220,7 @@ bool counts_prepared_batches(const Program& program, const CallRef& prepare,
   if (!diagnose::stands_for_object(loader) || prepare.call->node > made.call->node) return false;
   const std::string length = "len(" + std::string(loader.text()) + ")";
   return (facts::contains(scheduler.module->text(scheduler.call->node), length) ||
-          is_counted_between(program, prepare, made, length)) &&
+          counts_between(program, prepare, made, length)) &&
          !reckons_with_processes(program, scheduler);
 }
 

@@ -215,7 +215,8 @@ void check_early_returns(const Program& program, Report& report) {
     flag(call, "train, whose gradients are reduced over all ranks");
   if (accelerate_wraps(program))
     for (const CallRef& call : program.calls_named("prepare"))
-      if (is_of_accelerator(program, call)) flag(call, "prepare(), which builds DistributedDataParallel");
+      if (is_of_accelerator(program, call))
+        flag(call, "prepare(), which builds DistributedDataParallel");
 }
 
 // if val_loss < best: ...; dist.barrier(), by the loss on each rank's own part of the data.
@@ -334,8 +335,8 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
         if (is_accelerate_collective(program, {module, &call})) {
           flag({module, &call}, std::string(call.name));
           for (const CallRef& site : lonely_calls(program, {module, &call}))
-            flag(site, std::string(site.call->name) + ", which calls " + std::string(call.name) +
-                           ",");
+            flag(site,
+                 std::string(site.call->name) + ", which calls " + std::string(call.name) + ",");
         }
   // Before 2.1 the Trainer wrote without waiting for the other ranks.
   constexpr int kWaitingTrainer = 201;

@@ -370,6 +370,21 @@ bool is_accelerated(const Program& program) {
          has_call_of_accelerator(program, "prepare");
 }
 
+// The round goes, itself or in a function, over a prepared loader without gradients: what comes of
+// it is the figure of one process's part.
+bool evaluates_prepared_parts(const Program& program, Ref round) {
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->loops()) {
+      const Ref loop{module, node};
+      if (loop.kind() != Kind::for_statement) continue;
+      const Ref items = program.strip_iterable(loop.child(diagnose::Field::right));
+      if (!program.is_evaluation(loop) || !preparation_of_loader(program, items)) continue;
+      const auto around = program.loops_around(loop);
+      if (std::find(around.begin(), around.end(), round) != around.end()) return true;
+    }
+  return false;
+}
+
 }  // namespace
 
 void check_rank_local_skip_or_break(const Program& program, Report& report) {
@@ -420,7 +435,8 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
             continue;
           Finding& finding = tell(statement, why, report);
           if (by_accelerate) finding.severity = Severity::warning;  // it may run as one process
-          if (why == kOnMetric && (by_accelerate || evaluates_whole_sets(program, around)))
+          if (why == kOnMetric && (by_accelerate ? !evaluates_prepared_parts(program, around)
+                                                 : evaluates_whole_sets(program, around)))
             tell_as_note(finding);
         }
 }
