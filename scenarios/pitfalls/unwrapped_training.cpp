@@ -111,9 +111,10 @@ bool is_of_another_variable(const Program& program, const CallRef& call, const C
 }
 
 bool only_looks(const Program& program, const CallRef& call) {
-  constexpr std::string_view kLooks[] = {"unwrap_model", "accumulate", "len",  "print",
-                                         "add_graph",    "hasattr",    "watch"};
-  return unwrapped_by(program, call) ||
+  constexpr std::string_view kLooks[] = {
+      "unwrap_model", "accumulate", "len",        "print", "add_graph",  "hasattr",
+      "watch",        "summary",    "isinstance", "type",  "save_model", "get_state_dict"};
+  return call.call->api == diagnose::Api::torch_save || unwrapped_by(program, call) ||
          std::find(std::begin(kLooks), std::end(kLooks), call.call->name) != std::end(kLooks);
 }
 
