@@ -109,6 +109,23 @@ void Program::index_accelerators() {
       accelerator_names_.insert(name);
 }
 
+// MyTrainer(...) of a class that derives from the Trainer of transformers; of a file that is not at
+// hand, by its name and by what it is given.
+bool makes_hf_trainer(const Program& program, const CallRef& made) {
+  if (!made || !made.call->name.ends_with("Trainer") || made.call->api != Api::none) return false;
+  if (const ClassRef cls = program.class_of_call(made))
+    return program.derives_from(cls, Api::hf_trainer);
+  return !program.callee(made) && made.keyword("args") && made.keyword("train_dataset");
+}
+
+void Program::index_trainers() {
+  if (!imports("transformers") && !imports("trl")) return;
+  for (const Module* module : modules())
+    for (const Call& call : module->calls())
+      if (makes_hf_trainer(*this, {module, &call}))
+        by_api_[static_cast<std::size_t>(Api::hf_trainer)].push_back({module, &call});
+}
+
 // accelerator.prepare_model(model) is prepare() of one object.
 void Program::index_prepares() {
   std::vector<CallRef> found;
