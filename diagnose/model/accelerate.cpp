@@ -66,14 +66,13 @@ Ref prepared_by(const CallRef& prepare, std::size_t index) {
 }
 
 bool uses_another_engine(const Program& program) {
-  return std::any_of(
-      program.modules().begin(), program.modules().end(), [](const Module* module) {
-        const std::string_view source = module->tree().source();
-        for (const std::string_view word :
-             {"deepspeed", "DeepSpeed", "DEEPSPEED", "fsdp", "FSDP", "FullyShard", "fully_shard"})
-          if (source.find(word) != std::string_view::npos) return uses_engine(module->tree());
-        return false;
-      });
+  return std::any_of(program.modules().begin(), program.modules().end(), [](const Module* module) {
+    const std::string_view source = module->tree().source();
+    for (const std::string_view word :
+         {"deepspeed", "DeepSpeed", "DEEPSPEED", "fsdp", "FSDP", "FullyShard", "fully_shard"})
+      if (source.find(word) != std::string_view::npos) return uses_engine(module->tree());
+    return false;
+  });
 }
 
 bool Program::is_accelerator(Ref object) const {
@@ -108,6 +107,23 @@ void Program::index_accelerators() {
   for (const CallRef& made : calls(Api::accelerator))
     if (const std::string_view name = name_given_to(made); !name.empty())
       accelerator_names_.insert(name);
+}
+
+// MyTrainer(...) of a class that derives from the Trainer of transformers; of a file that is not at
+// hand, by its name and by what it is given.
+bool makes_hf_trainer(const Program& program, const CallRef& made) {
+  if (!made || !made.call->name.ends_with("Trainer") || made.call->api != Api::none) return false;
+  if (const ClassRef cls = program.class_of_call(made))
+    return program.derives_from(cls, Api::hf_trainer);
+  return !program.callee(made) && made.keyword("args") && made.keyword("train_dataset");
+}
+
+void Program::index_trainers() {
+  if (!imports("transformers") && !imports("trl")) return;
+  for (const Module* module : modules())
+    for (const Call& call : module->calls())
+      if (makes_hf_trainer(*this, {module, &call}))
+        by_api_[static_cast<std::size_t>(Api::hf_trainer)].push_back({module, &call});
 }
 
 // accelerator.prepare_model(model) is prepare() of one object.

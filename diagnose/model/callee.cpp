@@ -21,9 +21,9 @@ bool tells_its_class(std::string_view name) {
              std::end(kOfLibraries);
 }
 
-// C(...) of a class of the program that derives from DistributedSampler, DataLoader or Accelerator.
+// C(...) of a class that derives from DistributedSampler, DataLoader, Accelerator or Trainer.
 bool makes_kind_of(const Program& program, CallRef call, Api api) {
-  if (api == Api::accelerator && call.call->api == Api::none) {
+  if ((api == Api::accelerator || api == Api::hf_trainer) && call.call->api == Api::none) {
     const auto made = program.calls(api);
     return std::any_of(made.begin(), made.end(),
                        [&](const CallRef& each) { return each.ref() == call.ref(); });

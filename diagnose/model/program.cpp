@@ -76,6 +76,7 @@ Program::Program(ProgramInput input) : input_(std::move(input)) {
   index_calls();
   index_accelerators();
   index_prepares();
+  index_trainers();
   another_engine_ = uses(Api::accelerator) && uses_another_engine(*this);
   find_wraps();
   framework_distributes_ = is_taken_over(*this);

@@ -271,6 +271,7 @@ class Program {
   void index_calls();
   void index_accelerators();
   void index_prepares();
+  void index_trainers();
   void index_derived() const;
   void find_wraps();
   void find_training_loops();

@@ -242,15 +242,14 @@ bool Program::is_wrapped(Ref expression, Wrapper kind) const {
 bool Program::is_evaluation(Ref node) const {
   if (under_no_grad(node)) return true;
   const FunctionRef function = enclosing_function(node);
-  if (!function) return false;
   const auto says = [](std::string_view text, std::initializer_list<std::string_view> words) {
     const std::string plain = lowered(text);
     return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
       return plain.find(word) != std::string::npos;
     });
   };
-  if (says(function.function->name,
-           {"eval", "valid", "test", "infer", "predict", "sample", "generate", "visuali"}))
+  if (function && says(function.function->name, {"eval", "valid", "test", "infer", "predict",
+                                                 "sample", "generate", "visuali"}))
     return true;
   // for batch in eval_loader: ... in the function that trains too
   const Ref loop = innermost_loop(node);

@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/raw_loader.hpp"
+#include "scenarios/pitfalls/unprepared_models.hpp"
 #include "scenarios/pitfalls/variables.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -93,32 +94,6 @@ bool is_filled_here(const Program& program, const CallRef& loader) {
   return false;
 }
 
-// optimizer = AdamW(model.parameters()), where the optimizer is prepared and the model nowhere.
-Ref unprepared_model(const Program& program, const CallRef& prepare) {
-  const auto is_given = [&](std::string_view name) {
-    for (const char* method : {"prepare", "prepare_model"})
-      for (const CallRef& each : program.calls_named(method))
-        for (std::size_t i = 0; const Ref argument = each.positional(i); ++i)
-          if (!is_variable(argument) || argument.text() == name) return true;
-    return false;
-  };
-  const auto here = program.enclosing_function(prepare.ref());
-  for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
-    for (const Source& source : program.sources(argument)) {
-      const CallRef optimizer = program.as_call(source.ref);
-      const CallRef parameters = optimizer ? program.made_by(optimizer.positional(0)) : CallRef{};
-      if (!parameters || parameters.call->name != "parameters" ||
-          !is_variable(parameters.receiver()))
-        continue;
-      const Ref model = diagnose::seen_in(program, parameters.receiver(), here);
-      const CallRef made = diagnose::made_at(program, optimizer);
-      if (model && made.module == prepare.module &&
-          program.enclosing_function(made.ref()) == here && !is_given(model.text()))
-        return argument;
-    }
-  return {};
-}
-
 // make(config, accelerator=accelerator): it may prepare what it makes.
 bool is_told_accelerator(const CallRef& maker) {
   return maker && says_any(maker.ref().child(diagnose::Field::arguments).text(), {"accelerator"});
@@ -186,21 +161,6 @@ void check_raw_loader(const Program& program, const TrainingLoop& loop, Report& 
               : "the training loop goes over the loader that was passed to accelerator.prepare(), "
                 "not over what it returned: every process reads all the data");
   finding.help = unknown ? "Pass the loader of the loop." : "Go over what prepare() returned.";
-}
-
-// The model is trained through Accelerate, which has not seen it: gradients are not reduced.
-void check_unprepared_model(const Program& program, Report& report) {
-  if (program.training_loops().empty()) return;
-  for (const CallRef& prepare : program.calls_named("prepare")) {
-    if (!is_of_accelerator(program, prepare)) continue;
-    const Ref optimizer = unprepared_model(program, prepare);
-    if (!optimizer) continue;
-    report
-        .at(prepare.ref(), Confidence::likely,
-            "the optimizer is passed to accelerator.prepare() and its model is not: gradients are "
-            "not reduced, and every process trains a model of its own")
-        .help = "Pass the model to prepare() too, and use what it returns.";
-  }
 }
 
 // Steps under a test of its own: if (i + 1) % config.accumulation == 0.
@@ -273,10 +233,10 @@ void check_accumulation(const Program& program, const CallRef& made, Report& rep
                           });
   const bool known = steps.is_integer() && !is_command;
   // A number that comes from elsewhere is meant to be set.
-  const bool open = !known && !program.training_loops().empty() &&
-                    (given.kind() == Kind::attribute || given.kind() == Kind::subscript ||
-                     is_command) &&
-                    !steps_by_hand(program);
+  const bool open =
+      !known && !program.training_loops().empty() &&
+      (given.kind() == Kind::attribute || given.kind() == Kind::subscript || is_command) &&
+      !steps_by_hand(program);
   if ((known ? steps.integer <= 1 : !open) || is_divided_and_counted(program, given)) return;
   Finding& finding = report.at(given, known ? Confidence::certain : Confidence::likely,
                                "gradient_accumulation_steps has no effect without `with "
@@ -394,9 +354,9 @@ void check_prepared_in_one_branch(const Program& program, Report& report) {
   const auto prepares = program.calls_named("prepare");
   for (const CallRef& whole : prepares)
     for (const CallRef& part : prepares) {
-      if (whole.module != part.module || whole.call == part.call || !is_of_accelerator(program, whole) ||
-          !is_of_accelerator(program, part) || whole.has_splat() || part.has_splat() ||
-          !facts::exclusive(whole.ref(), part.ref()))
+      if (whole.module != part.module || whole.call == part.call ||
+          !is_of_accelerator(program, whole) || !is_of_accelerator(program, part) ||
+          whole.has_splat() || part.has_splat() || !facts::exclusive(whole.ref(), part.ref()))
         continue;
       for (std::size_t i = 0; const Ref argument = prepared_by(whole, i); ++i) {
         if (argument.kind() != Kind::identifier || is_given(part, argument.text()) ||

@@ -144,19 +144,24 @@ bool goes_to_metric(const Program& program, const CallRef& gather) {
   return false;
 }
 
-// errors.append(accelerator.gather(error)), and torch.cat(errors).mean() below.
+// errors.append(accelerator.gather(error)), and torch.cat(errors).mean() below; each also by a
+// name.
 bool is_averaged(const Program& program, const CallRef& gather) {
   const auto& tree = gather.module->tree();
+  const std::string name(program.assigned_name(gather.ref()));
   const auto appends = program.calls_named("append");
   return std::any_of(appends.begin(), appends.end(), [&](const CallRef& append) {
-    if (append.module != gather.module || !tree.contains(append.call->node, gather.call->node) ||
-        !append.receiver())
+    if (append.module != gather.module || !append.receiver() ||
+        program.enclosing_function(append.ref()) != program.enclosing_function(gather.ref()) ||
+        !(tree.contains(append.call->node, gather.call->node) ||
+          (!name.empty() && variables_in(append.positional(0)).contains(name))))
       return false;
+    const auto assignments = assignments_in(body_around(program, append.ref()));
     const auto means = program.calls_named("mean");
     return std::any_of(means.begin(), means.end(), [&](const CallRef& mean) {
       return mean.module == gather.module && mean.call->node > append.call->node &&
              program.enclosing_function(mean.ref()) == program.enclosing_function(append.ref()) &&
-             meet(variables_in(mean.ref()), variables_in(append.receiver()));
+             meet(behind(variables_in(mean.ref()), assignments), variables_in(append.receiver()));
     });
   });
 }

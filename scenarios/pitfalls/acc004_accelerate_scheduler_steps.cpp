@@ -213,25 +213,14 @@ std::vector<NamedScheduler> named_schedulers(const Program& program) {
   return out;
 }
 
-// total = len(loader) * epochs, between prepare() and the scheduler that is made for it.
-bool is_counted_between(const Program& program, const CallRef& prepare, const CallRef& scheduler,
-                        const std::string& length) {
-  const auto assignments = assignments_in(body_around(program, scheduler.ref()));
-  const VariableNames names = behind(variables_in(scheduler.ref()), assignments);
-  return std::any_of(assignments.begin(), assignments.end(), [&](const Assigned& each) {
-    return each.value && names.contains(each.name) && each.target > prepare.call->node &&
-           each.target < scheduler.call->node && facts::contains(each.value.text(), length);
-  });
-}
-
 // The scheduler is made for as many steps as a loader has batches that prepare() is passed above.
 bool counts_prepared_batches(const Program& program, const CallRef& prepare,
-                             const CallRef& scheduler, Ref loader) {
+                             const CallRef& scheduler, std::string_view loader) {
   const CallRef made = diagnose::made_at(program, scheduler);
-  if (!diagnose::stands_for_object(loader) || prepare.call->node > made.call->node) return false;
-  const std::string length = "len(" + std::string(loader.text()) + ")";
+  if (loader.empty() || prepare.call->node > made.call->node) return false;
+  const std::string length = "len(" + std::string(loader) + ")";
   return (facts::contains(scheduler.module->text(scheduler.call->node), length) ||
-          is_counted_between(program, prepare, made, length)) &&
+          counts_between(program, prepare, made, length)) &&
          !reckons_with_processes(program, scheduler);
 }
 
@@ -254,8 +243,12 @@ void check_accelerate_scheduler_steps(const Program& program, Report& report) {
         continue;
       for (const Ref argument : given_to(program, each)) {
         prepared = prepared || (argument.text() == name && prepare.call->node > made.call->node);
-        after = after || counts_prepared_batches(program, prepare, scheduler, argument);
+        after = after || (diagnose::stands_for_object(argument) &&
+                          counts_prepared_batches(program, prepare, scheduler, argument.text()));
       }
+      // loader = accelerator.prepare(DataLoader(data))
+      after = after || counts_prepared_batches(program, prepare, scheduler,
+                                               program.assigned_name(prepare.ref()));
     }
     if (!prepared || !after) continue;
     report

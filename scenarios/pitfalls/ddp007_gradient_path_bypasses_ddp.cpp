@@ -254,10 +254,13 @@ void check_prepared(const Program& program, Report& report) {
           node, Confidence::likely,
           std::string(from_before ? "the forward pass goes through an object that keeps the "
                                     "model from before it was prepared"
-                      : kept      ? "the forward pass uses the model that was prepared"
-                      : below     ? "the forward pass goes through .module"
-                                  : "the forward pass goes through "
-                                    "accelerator.unwrap_model()") +
+                      : lost_by_unwrapping(program, call)
+                          ? "the name was given the model inside, and the forward pass goes "
+                            "through that"
+                      : kept  ? "the forward pass uses the model that was prepared"
+                      : below ? "the forward pass goes through .module"
+                              : "the forward pass goes through "
+                                "accelerator.unwrap_model()") +
               ", not what accelerator.prepare() returned: its gradients are never "
               "reduced and every process trains a model of its own");
       finding.severity = Severity::warning;

@@ -303,7 +303,8 @@ void check_prepared_on_one_rank(const Program& program, Report& report) {
           program.guarded_by_rank(call.ref()) != RankTest::main_only || program.callee(call))
         continue;
       const CallRef prepare = preparation_gone_below(program, model);
-      if (!prepare || !is_of_accelerator(program, prepare) || !facts::is_reachable(program, call.ref()))
+      if (!prepare || !is_of_accelerator(program, prepare) ||
+          !facts::is_reachable(program, call.ref()))
         continue;
       Finding& finding = report.at(
           call.ref(), Confidence::likely,

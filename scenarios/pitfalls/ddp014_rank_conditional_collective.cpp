@@ -219,7 +219,8 @@ void check_early_returns(const Program& program, Report& report) {
     flag(call, "train, whose gradients are reduced over all ranks");
   if (accelerate_wraps(program))
     for (const CallRef& call : program.calls_named("prepare"))
-      if (is_of_accelerator(program, call)) flag(call, "prepare(), which builds DistributedDataParallel");
+      if (is_of_accelerator(program, call))
+        flag(call, "prepare(), which builds DistributedDataParallel");
 }
 
 // if val_loss < best: ...; dist.barrier(), by the loss on each rank's own part of the data.
@@ -303,12 +304,13 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
                 "time-out")
         .help = "Call it on every rank; keep only input and output under the test of the rank.";
   };
-  for (const CallRef& call : collectives_of(program)) {
-    flag(call, std::string(call.call->name));
+  const auto flag_with_helpers = [&](const CallRef& call) {
+    const std::string name(call.call->name);
+    flag(call, name);
     for (const CallRef& site : lonely_calls(program, call))
-      flag(site,
-           std::string(site.call->name) + ", which calls " + std::string(call.call->name) + ",");
-  }
+      flag(site, std::string(site.call->name) + ", which calls " + name + ",");
+  };
+  for (const CallRef& call : collectives_of(program)) flag_with_helpers(call);
   for (const Wrap& wrap : program.wraps())
     if (wrap.kind == Wrapper::ddp && !is_made_by_all_above(program, wrap))
       flag(wrap.call, "building DistributedDataParallel (a collective)");
@@ -324,12 +326,7 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
   for (const CallRef& call : reads_of_shuffled_loaders(program))
     flag(call,
          "reading a prepared loader that shuffles, which broadcasts the state of its generator,");
-  for (const CallRef& call : lightning_collectives(program)) {
-    flag(call, std::string(call.call->name));
-    for (const CallRef& site : lonely_calls(program, call))
-      flag(site,
-           std::string(site.call->name) + ", which calls " + std::string(call.call->name) + ",");
-  }
+  for (const CallRef& call : lightning_collectives(program)) flag_with_helpers(call);
   for (const CallRef& call : trainer_collectives(program))
     flag(call, std::string(call.call->name) + "() of the Trainer, in which all processes meet,");
   check_states_below_shards(program, report);
@@ -337,12 +334,7 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
   if (program.imports("accelerate"))
     for (const Module* module : program.modules())
       for (const auto& call : module->calls())
-        if (is_accelerate_collective(program, {module, &call})) {
-          flag({module, &call}, std::string(call.name));
-          for (const CallRef& site : lonely_calls(program, {module, &call}))
-            flag(site, std::string(site.call->name) + ", which calls " + std::string(call.name) +
-                           ",");
-        }
+        if (is_accelerate_collective(program, {module, &call})) flag_with_helpers({module, &call});
   // Before 2.1 the Trainer wrote without waiting for the other ranks.
   constexpr int kWaitingTrainer = 201;
   if ((program.imports("pytorch_lightning") || program.imports("lightning")) &&

@@ -371,6 +371,31 @@ bool is_accelerated(const Program& program) {
          has_call_of_accelerator(program, "prepare");
 }
 
+// continue where nothing of the round is left to be skipped.
+bool skips_nothing(Ref statement, Ref around) {
+  const auto& tree = statement.module->tree();
+  if (statement.kind() != Kind::continue_statement ||
+      tree.ancestor(statement.node, Kind::except_clause) != diagnose::kNoNode)
+    return false;
+  const NodeId body = tree.child(around.node, diagnose::Field::body);
+  return body != diagnose::kNoNode && tree[statement.node].last == tree[body].last;
+}
+
+// The round goes, itself or in a function, over a prepared loader without gradients: what comes of
+// it is the figure of one process's part.
+bool evaluates_prepared_parts(const Program& program, Ref round) {
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->loops()) {
+      const Ref loop{module, node};
+      if (loop.kind() != Kind::for_statement) continue;
+      const Ref items = program.strip_iterable(loop.child(diagnose::Field::right));
+      if (!program.is_evaluation(loop) || !preparation_of_loader(program, items)) continue;
+      const auto around = program.loops_around(loop);
+      if (std::find(around.begin(), around.end(), round) != around.end()) return true;
+    }
+  return false;
+}
+
 }  // namespace
 
 void check_rank_local_skip_or_break(const Program& program, Report& report) {
@@ -392,7 +417,9 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
           const Ref around = program.innermost_loop(statement);
           const bool of_epochs = counts_epochs_of(program, loop, around);
           const bool swallows = around && swallows_errors(program, statement, loop, around);
-          if (!of_epochs && !steps_in(program, loop, around) && !swallows) continue;
+          if ((!of_epochs && !steps_in(program, loop, around) && !swallows) ||
+              (around && skips_nothing(statement, around)))
+            continue;
           std::string why;
           bool some_ranks = false;
           bool by_clock = false;
@@ -422,7 +449,8 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
             continue;
           Finding& finding = tell(statement, why, report);
           if (by_accelerate) finding.severity = Severity::warning;  // it may run as one process
-          if (why == kOnMetric && (by_accelerate || evaluates_whole_sets(program, around)))
+          if (why == kOnMetric && (by_accelerate ? !evaluates_prepared_parts(program, around)
+                                                 : evaluates_whole_sets(program, around)))
             tell_as_note(finding);
         }
 }

@@ -21,9 +21,8 @@ bool is_of_accelerator(const Program& program, const CallRef& call) {
 
 bool has_call_of_accelerator(const Program& program, std::string_view method) {
   const auto calls = program.calls_named(method);
-  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-    return program.is_accelerator(call.receiver());
-  });
+  return std::any_of(calls.begin(), calls.end(),
+                     [&](const CallRef& call) { return program.is_accelerator(call.receiver()); });
 }
 
 bool is_handed_accelerator(const Program& program) {
@@ -81,8 +80,8 @@ Preparation preparation_of_name(const Program& program, Ref object) {
     const diagnose::Def& def = object.module->defs()[index];
     const CallRef prepare =
         def.kind == diagnose::DefKind::assign ? program.as_call(object.with(def.value)) : CallRef{};
-    if (!prepare || !diagnose::is_prepare(prepare.call->name) || !gives_back(prepare, def.element) ||
-        object.module->text(def.target) != object.text())
+    if (!prepare || !diagnose::is_prepare(prepare.call->name) ||
+        !gives_back(prepare, def.element) || object.module->text(def.target) != object.text())
       continue;
     const Ref node = prepare.ref();
     const auto here = program.enclosing_function(object);
@@ -226,7 +225,11 @@ bool takes_module(const Program& program) {
     for (std::size_t at = text.find(kWord); at != std::string_view::npos;
          at = text.find(kWord, at + 1)) {
       const char next = at + kWord.size() < text.size() ? text[at + kWord.size()] : ' ';
-      if (next != '_' && std::isalnum(static_cast<unsigned char>(next)) == 0) return true;
+      // model.module.encode(x) goes below the wrapper in one place; model.module alone takes it
+      // off.
+      if (next != '_' && next != '.' && next != '(' &&
+          std::isalnum(static_cast<unsigned char>(next)) == 0)
+        return true;
     }
     return false;
   });
@@ -249,8 +252,7 @@ bool is_unwrapped_into(const Program& program, std::string_view name) {
 }  // namespace
 
 bool accelerate_wraps(const Program& program) {
-  if (!program.uses(Api::accelerator) || !program.wraps().empty() ||
-      program.has_another_engine())
+  if (!program.uses(Api::accelerator) || !program.wraps().empty() || program.has_another_engine())
     return false;
   for (const std::string_view package : {"pytorch_lightning", "lightning", "horovod"})
     if (program.imports(package)) return false;

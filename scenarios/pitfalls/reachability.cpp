@@ -34,9 +34,8 @@ bool made_on_one_rank(const Program& program, ClassRef cls) {
 bool is_of_lightning(const Program& program, ClassRef cls) {
   return program.derives_from(cls, diagnose::Api::lightning_module) ||
          program.derives_from(cls, diagnose::Api::lightning_data_module) ||
-         std::any_of(cls.cls->bases.begin(), cls.cls->bases.end(), [&](NodeId base) {
-           return contains(cls.module->text(base), "Callback");
-         });
+         std::any_of(cls.cls->bases.begin(), cls.cls->bases.end(),
+                     [&](NodeId base) { return contains(cls.module->text(base), "Callback"); });
 }
 
 // A method that a framework calls on the objects it is given: on_train_epoch_end, and setup() of a
@@ -89,8 +88,8 @@ bool is_reached(const Program& program, Ref node, int depth) {
   if (program.is_spawned(function)) return true;
   // A method of an object that exists may be called through a name that cannot be followed.
   const bool may_be_called =
-      depth > 0 ||
-      (owner && is_hook(program, owner, function.function->name) && !made_on_one_rank(program, owner));
+      depth > 0 || (owner && is_hook(program, owner, function.function->name) &&
+                    !made_on_one_rank(program, owner));
   if (may_be_called && sites.empty() && owner && is_made(program, owner)) return true;
   if (owner && is_hook(program, owner, function.function->name) &&
       is_left_to_others(program, owner))

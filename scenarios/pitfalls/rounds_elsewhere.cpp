@@ -24,8 +24,8 @@ bool is_given_back(const Program& program, Ref name) {
     const diagnose::Def& def = name.module->defs()[index];
     const CallRef prepare =
         def.value == kNoNode ? CallRef{} : program.as_call(name.with(def.value));
-    return prepare && diagnose::is_prepare(prepare.call->name) && is_of_accelerator(program, prepare) &&
-           program.runs_before(prepare.ref(), name);
+    return prepare && diagnose::is_prepare(prepare.call->name) &&
+           is_of_accelerator(program, prepare) && program.runs_before(prepare.ref(), name);
   });
 }
 

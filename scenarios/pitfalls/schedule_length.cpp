@@ -41,6 +41,8 @@ class LengthTrail {
   }
   // A parameter, whose value comes from callers.
   bool leads_out_of_sight() const { return leads_out_; }
+  // len(loader), and all others that were met on the way.
+  const std::vector<Ref>& lengths() const { return lengths_; }
 
  private:
   static constexpr int kDeepest = 8;
@@ -53,6 +55,7 @@ class LengthTrail {
       // len(loader) is a number of batches, whatever the loader was made of.
       const CallRef call = program_.as_call(part);
       if (call && (call.call->name == "len" || diagnose::is_prepare(call.call->name))) {
+        lengths_.push_back(part);
         at = tree[at].last;
         continue;
       }
@@ -87,6 +90,7 @@ class LengthTrail {
   const Program& program_;
   diagnose::FunctionRef here_;
   std::set<std::pair<std::string_view, bool>> seen_;
+  std::vector<Ref> lengths_;
   bool found_ = false;
   bool leads_out_ = false;
 };
@@ -139,6 +143,17 @@ bool mentions_processes_elsewhere(const Program& program) {
 }
 
 }  // namespace
+
+bool counts_between(const Program& program, const CallRef& prepare, const CallRef& scheduler,
+                    std::string_view length) {
+  LengthTrail trail(program, scheduler.ref());
+  for (const Ref given : lengths_given_to(scheduler)) trail.counts_processes_in(given);
+  const auto& lengths = trail.lengths();
+  return std::any_of(lengths.begin(), lengths.end(), [&](Ref each) {
+    return each.text() == length && each.module == prepare.module &&
+           each.node > prepare.call->node && each.node < scheduler.call->node;
+  });
+}
 
 bool reckons_with_processes(const Program& program, const CallRef& scheduler) {
   LengthTrail trail(program, scheduler.ref());

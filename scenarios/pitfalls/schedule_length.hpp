@@ -3,10 +3,17 @@
 
 #include "scenarios/pitfalls/rule.hpp"
 
+#include <string_view>
+
 namespace bench::pitfalls {
 
 // The number of processes takes part in what the scheduler is given, or may do so out of sight:
 // its steps are then those of all processes. In the learning rate it says nothing about them.
 bool reckons_with_processes(const Program& program, const CallRef& scheduler);
+
+// `length`, which is len(loader), is asked for below prepare() and goes into what the scheduler is
+// given: args.steps = len(loader) * args.epochs.
+bool counts_between(const Program& program, const CallRef& prepare, const CallRef& scheduler,
+                    std::string_view length);
 
 }  // namespace bench::pitfalls

@@ -111,9 +111,10 @@ bool is_of_another_variable(const Program& program, const CallRef& call, const C
 }
 
 bool only_looks(const Program& program, const CallRef& call) {
-  constexpr std::string_view kLooks[] = {"unwrap_model", "accumulate", "len",  "print",
-                                         "add_graph",    "hasattr",    "watch"};
-  return unwrapped_by(program, call) ||
+  constexpr std::string_view kLooks[] = {
+      "unwrap_model", "accumulate", "len",        "print", "add_graph",  "hasattr",
+      "watch",        "summary",    "isinstance", "type",  "save_model", "get_state_dict"};
+  return call.call->api == diagnose::Api::torch_save || unwrapped_by(program, call) ||
          std::find(std::begin(kLooks), std::end(kLooks), call.call->name) != std::end(kLooks);
 }
 
@@ -211,8 +212,9 @@ Ref kept_beside(const Program& program, Ref name) {
   for (const diagnose::Def& def : module.defs()) {
     const CallRef prepare =
         def.kind == diagnose::DefKind::assign ? program.as_call(name.with(def.value)) : CallRef{};
-    if (!prepare || !diagnose::is_prepare(prepare.call->name) || !is_of_accelerator(program, prepare) ||
-        module.text(def.target) == name.text() || (def.element < 0 && prepared_by(prepare, 1)))
+    if (!prepare || !diagnose::is_prepare(prepare.call->name) ||
+        !is_of_accelerator(program, prepare) || module.text(def.target) == name.text() ||
+        (def.element < 0 && prepared_by(prepare, 1)))
       continue;
     const Ref given = prepare.positional(static_cast<std::size_t>(std::max(def.element, 0)));
     const bool is_here = shares_variable(program, name, prepare.ref());
@@ -296,7 +298,73 @@ Ref kept_from_before(const Program& program, const CallRef& call) {
   return {};
 }
 
+namespace {
+
+// What follows the line in its block leaves the loop: it was the last round.
+bool leaves_below(Ref line) {
+  const auto& tree = line.module->tree();
+  const auto statement = tree[line.node].parent;
+  for (auto at = tree[statement].next_sibling; at != diagnose::kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::break_statement || tree[at].kind == Kind::return_statement)
+      return true;
+  return false;
+}
+
+// Comes by in many rounds, or in one process: if accelerator.is_main_process, if epoch % 5 == 0.
+bool runs_in_rounds(const Program& program, Ref line, Ref use) {
+  const auto guards = program.guards(line);
+  return std::all_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    const auto& tree = guard.condition.module->tree();
+    return facts::contains(guard.condition.text(), "%") ||
+           program.rank_test(guard.condition) != diagnose::RankTest::none ||
+           tree.contains(tree[guard.condition.node].parent, use.node);
+  });
+}
+
+// model = accelerator.unwrap_model(model) above the training, or at the end of an epoch, where the
+// next one trains the bare model; nothing prepares the name again.
+bool is_lost_under_its_name(const Program& program, Ref object) {
+  Ref lost;
+  for (const diagnose::Def* def : values_of(program, object)) {
+    const Ref line = object.with(def->target);
+    if (!shares_variable(program, object, line) || def->kind != diagnose::DefKind::assign) continue;
+    const Ref value = object.with(def->value);
+    const CallRef made = program.as_call(value);
+    const bool unwraps = def->element < 0 && unwrapped_by(program, made).text() == object.text();
+    const Ref loop = unwraps ? program.innermost_loop(line) : Ref{};
+    const auto& loops = loop ? program.loops_around(line) : std::vector<Ref>{};
+    const bool shares_loop = std::any_of(loops.begin(), loops.end(), [&](Ref each) {
+      return each.module == object.module && object.module->tree().contains(each.node, object.node);
+    });
+    if (unwraps && (shares_loop || line.node < object.node) && !leaves_below(value) &&
+        program.enclosing_function(line) == program.enclosing_function(object) &&
+        runs_in_rounds(program, line, object))
+      lost = line;
+    else if (lost)
+      return false;  // it has another value by then
+  }
+  return static_cast<bool>(lost);
+}
+
+}  // namespace
+
+Ref lost_by_unwrapping(const Program& program, const CallRef& call) {
+  Ref object{call.module, call.call->function};
+  if (object.kind() == Kind::attribute && !is_variable(object)) object = call.receiver();
+  if (!object || !is_variable(object) || !is_lost_under_its_name(program, object)) return {};
+  const auto prepares = program.calls_named("prepare");
+  const bool is_prepared =
+      std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& prepare) {
+        for (std::size_t i = 0; const Ref given = prepared_by(prepare, i); ++i)
+          if (given.text() == object.text() && only_runs_before(program, prepare.ref(), object))
+            return is_of_accelerator(program, prepare);
+        return false;
+      });
+  return is_prepared ? object : Ref{};
+}
+
 Ref prepared_gone_round(const Program& program, const CallRef& call) {
+  if (const Ref lost = lost_by_unwrapping(program, call)) return lost;
   const Ref function{call.module, call.call->function};
   std::vector<Ref> names = program.names_behind(function);
   names.insert(names.begin(), function);

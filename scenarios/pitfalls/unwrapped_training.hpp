@@ -10,6 +10,10 @@ namespace bench::pitfalls {
 // where anything may train through the prepared model.
 Ref prepared_gone_round(const Program& program, const CallRef& call);
 
+// The name that `call` goes through, where accelerator.unwrap_model() has given it the bare model
+// before, or does so at the end of the round: model = accelerator.unwrap_model(model).
+Ref lost_by_unwrapping(const Program& program, const CallRef& call);
+
 // The prepared model that `call` leaves idle: what it runs was made of the bare model above
 // prepare(), or is the attribute that still holds it: pipeline.unet(x) after layers = pipeline.unet
 // and layers = accelerator.prepare(layers). Empty where anything may train through that.
