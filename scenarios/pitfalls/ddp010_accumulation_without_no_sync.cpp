@@ -378,7 +378,10 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
          return trains_unseen_wrapper(program, loop);
        }))))
     return;
+  std::vector<diagnose::FunctionRef> told;  // each function once
   for (const CallRef& step : steps_of(program)) {
+    const diagnose::FunctionRef here = program.enclosing_function(step.ref());
+    if (std::find(told.begin(), told.end(), here) != told.end()) continue;
     const Ref receiver = step.receiver();
     if (!receiver || facts::contains(facts::lowered(receiver.text()), "sched")) continue;
     const bool steps_weights = steps_optimizer(program, step);
@@ -393,7 +396,8 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
                                    std::string(prepared ? kWastedByAccelerate : kWasted));
       tell_as_note(finding, why_no_ddp(program, prepared));
       finding.help = prepared ? kUnderAccumulate : kUnderNoSync;
-      return;
+      told.push_back(here);
+      continue;
     }
     if (loop == nullptr || (prepared && !is_routed(program, *loop))) continue;
     for (const Guard& guard : program.guards(step.ref())) {
@@ -406,7 +410,8 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
       tell_as_note(finding, facts::one_as_configured(program, passes));
       tell_as_note(finding, why_no_ddp(program, prepared));
       finding.help = prepared ? kUnderAccumulate : kUnderNoSync;
-      return;
+      told.push_back(here);
+      break;
     }
   }
 }
