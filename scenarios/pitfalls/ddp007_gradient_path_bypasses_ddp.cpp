@@ -304,6 +304,22 @@ void check_without_wrapper(const Program& program, Report& report) {
         report_bypass(report, node, kLost);
 }
 
+void check_dropped_wrappers(const Program& program, Report& report) {
+  for (const CallRef& lost : wrappers_of_loop_items(program))
+    report
+        .at(lost.ref(), Confidence::certain,
+            "the loop gives its own variable the wrapper and drops it: the models stay bare, their "
+            "gradients are never reduced and every rank trains models of its own")
+        .help = "Keep what DDP() returns: nets = [DDP(net) for net in nets], or setattr().";
+  if (!program.training_loops().empty())
+    for (const CallRef& dropped : wrappers_dropped(program))
+      report
+          .at(dropped.ref(), Confidence::likely,
+              "nobody keeps the wrapper that DDP() returns: the model stays bare, its gradients "
+              "are never reduced and every rank trains a model of its own")
+          .help = "Keep it, return it, and call it: model = DDP(model).";
+}
+
 // The call runs the model by a name, or in an object, that it had before it was wrapped; empty
 // where it does not.
 std::string_view runs_bare(const Program& program, const CallRef& call, bool hands_on) {
@@ -324,7 +340,9 @@ std::string_view runs_bare(const Program& program, const CallRef& call, bool han
     const std::string_view name = program.assigned_name(wrap.call.ref());
     if (name.empty() || program.is_wrapped(function, Wrapper::ddp)) continue;
     // learner = Learner(net); net = DDP(net): what the object keeps is the bare model.
-    const bool keeps = !is_same && function.kind() == Kind::attribute && !hands_on &&
+    const bool keeps = function.kind() == Kind::attribute && !hands_on &&
+                       !program.same_variable(function, wrap.module) &&
+                       is_handed_bare(program, function, wrap) &&
                        never_trains_through(program, wrap);
     if (name == wrap.module.text() && !keeps) continue;
     if (program.runs_before(wrap.call.ref(), call.ref()))
@@ -342,20 +360,7 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
   if (!program.has_ddp()) return check_without_wrapper(program, report);
   check_training_out_of_sight(program, report);
   check_steps_of_model(program, report);
-  for (const CallRef& lost : wrappers_of_loop_items(program))
-    report
-        .at(lost.ref(), Confidence::certain,
-            "the loop gives its own variable the wrapper and drops it: the models stay bare, their "
-            "gradients are never reduced and every rank trains models of its own")
-        .help = "Keep what DDP() returns: nets = [DDP(net) for net in nets], or setattr().";
-  if (!program.training_loops().empty())
-    for (const CallRef& dropped : wrappers_dropped(program))
-      report
-          .at(dropped.ref(), Confidence::likely,
-              "nobody keeps the wrapper that DDP() returns: the model stays bare, its gradients "
-              "are "
-              "never reduced and every rank trains a model of its own")
-          .help = "Keep it, return it, and call it: model = DDP(model).";
+  check_dropped_wrappers(program, report);
   check_stored_gradients(program, report);
   std::optional<bool> other_training;  // asked once: it looks at every forward pass
   for (const CallRef& backward : backwards_of(program)) {

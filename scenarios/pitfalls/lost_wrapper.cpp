@@ -168,7 +168,9 @@ std::vector<CallRef> wrappers_dropped(const Program& program) {
     if (line.kind() == Kind::expression_statement) out.push_back(wrap.call);
     const auto function = program.enclosing_function(made);
     const Ref name = line.kind() == Kind::assignment ? line.child(Field::left) : Ref{};
-    if (!function || name.kind() != Kind::identifier || program.innermost_loop(made)) continue;
+    if (!function || name.kind() != Kind::identifier || program.innermost_loop(made) ||
+        name.text() != wrap.module.text() || !facts::is_parameter(program, name))
+      continue;
     const diagnose::NodeId end = tree[function.function->node].last;
     bool is_used = holds_any(tree.text(function.function->node), {"global ", "nonlocal "});
     for (diagnose::NodeId id = tree[line.node].last; id < end; ++id)
