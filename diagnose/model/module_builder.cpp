@@ -123,8 +123,7 @@ class ModuleBuilder {
   bool passes_back(NodeId call) const {
     const NodeId arguments = tree_.child(call, Field::arguments);
     if (arguments == kNoNode || tree_.child_count(arguments) < 2) return false;
-    return says(tree_.child_at(arguments, 0), "loss") &&
-           says(tree_.child_at(arguments, 1), "optim");
+    return says(tree_.child_at(arguments, 0), "loss") && says(tree_.child_at(arguments, 1), "opt");
   }
 
   bool says(NodeId node, std::string_view word) const {

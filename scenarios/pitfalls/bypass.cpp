@@ -71,6 +71,13 @@ bool is_unwrapped_above(const Program& program, const CallRef& call) {
 }
 
 const Wrap* wrapper_gone_round(const Program& program, const CallRef& call) {
+  // unwrap(model).loss(x), unwrap(model)(x)
+  for (const Ref taken : {call.receiver(), Ref{call.module, call.call->function}}) {
+    if (!taken || taken.kind() != Kind::call) continue;
+    if (const Wrap* wrap = unwrapped_by_name(program, taken)) return wrap;
+    for (const diagnose::Source& source : program.sources(taken))
+      if (const Wrap* wrap = wrapper_of_inner(program, source.ref)) return wrap;
+  }
   Ref object = name_called(call);
   // An object that was handed the inner model may only measure it.
   const bool is_own = !object || object.text() == "self";

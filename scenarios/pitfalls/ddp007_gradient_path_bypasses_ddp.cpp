@@ -102,7 +102,7 @@ bool is_one_object(const Program& program, Ref made, const Wrap& wrap) {
 // train(model, ...) after ddp_model = DDP(model): the parameter holds the very object that was
 // wrapped, and never the wrapper.
 bool is_handed_bare(const Program& program, Ref function, const Wrap& wrap) {
-  if (function.kind() != Kind::identifier || program.is_wrapped(function, Wrapper::ddp))
+  if (!diagnose::stands_for_object(function) || program.is_wrapped(function, Wrapper::ddp))
     return false;
   const auto inner = program.module_sources(wrap.module);
   const auto given = program.module_sources(function);
@@ -307,6 +307,22 @@ void check_without_wrapper(const Program& program, Report& report) {
         report_bypass(report, node, kLost);
 }
 
+void check_dropped_wrappers(const Program& program, Report& report) {
+  for (const CallRef& lost : wrappers_of_loop_items(program))
+    report
+        .at(lost.ref(), Confidence::certain,
+            "the loop gives its own variable the wrapper and drops it: the models stay bare, their "
+            "gradients are never reduced and every rank trains models of its own")
+        .help = "Keep what DDP() returns: nets = [DDP(net) for net in nets], or setattr().";
+  if (!program.training_loops().empty())
+    for (const CallRef& dropped : wrappers_dropped(program))
+      report
+          .at(dropped.ref(), Confidence::likely,
+              "nobody keeps the wrapper that DDP() returns: the model stays bare, its gradients "
+              "are never reduced and every rank trains a model of its own")
+          .help = "Keep it, return it, and call it: model = DDP(model).";
+}
+
 // The call runs the model by a name, or in an object, that it had before it was wrapped; empty
 // where it does not.
 std::string_view runs_bare(const Program& program, const CallRef& call, bool hands_on) {
@@ -319,14 +335,19 @@ std::string_view runs_bare(const Program& program, const CallRef& call, bool han
     if (wrap.kind == Wrapper::ddp && !hands_on && is_loss_given_bare(program, call, wrap) &&
         never_trains_through(program, wrap))
       how = "the loss is given the model that was wrapped";
-    if (wrap.kind != Wrapper::ddp || !wrap.module ||
-        (!program.same_variable(function, wrap.module) &&
-         (function.kind() == Kind::identifier || !program.leads_to(function, wrap.module)) &&
-         !is_handed_bare(program, function, wrap)))
-      continue;
+    if (wrap.kind != Wrapper::ddp || !wrap.module) continue;
+    const bool is_same =
+        program.same_variable(function, wrap.module) ||
+        (function.kind() != Kind::identifier && program.leads_to(function, wrap.module));
+    if (!is_same && !is_handed_bare(program, function, wrap)) continue;
     const std::string_view name = program.assigned_name(wrap.call.ref());
-    if (name.empty() || name == wrap.module.text() || program.is_wrapped(function, Wrapper::ddp))
-      continue;
+    if (name.empty() || program.is_wrapped(function, Wrapper::ddp)) continue;
+    // learner = Learner(net); net = DDP(net): what the object keeps is the bare model.
+    const bool keeps = function.kind() == Kind::attribute && !hands_on &&
+                       !program.same_variable(function, wrap.module) &&
+                       is_handed_bare(program, function, wrap) &&
+                       never_trains_through(program, wrap);
+    if (name == wrap.module.text() && !keeps) continue;
     if (program.runs_before(wrap.call.ref(), call.ref()))
       how = "the forward pass uses the model that was wrapped";
   }
@@ -342,12 +363,7 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
   if (!program.has_ddp()) return check_without_wrapper(program, report);
   check_training_out_of_sight(program, report);
   check_steps_of_model(program, report);
-  for (const CallRef& lost : wrappers_of_loop_items(program))
-    report
-        .at(lost.ref(), Confidence::certain,
-            "the loop gives its own variable the wrapper and drops it: the models stay bare, their "
-            "gradients are never reduced and every rank trains models of its own")
-        .help = "Keep what DDP() returns: nets = [DDP(net) for net in nets], or setattr().";
+  check_dropped_wrappers(program, report);
   check_stored_gradients(program, report);
   std::optional<bool> other_training;  // asked once: it looks at every forward pass
   for (const CallRef& backward : backwards_of(program)) {
@@ -362,9 +378,11 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
     // A function that takes .module out of what it is given is no such one.
     const auto hands_on_beside = [&](const Ref& bypass) {
       const auto here = program.enclosing_function(bypass);
+      const Ref taken_out = program.as_call(bypass).receiver();  // unwrap(ddp).loss(x)
       return std::any_of(behind.begin(), behind.end(), [&](const Ref& node) {
         const CallRef call = program.as_call(node);
-        return is_handed_wrapper(program, call) && (!here || program.callee(call) != here);
+        return node != taken_out && is_handed_wrapper(program, call) &&
+               (!here || program.callee(call) != here);
       });
     };
     for (const Ref& node : behind) {

@@ -101,6 +101,25 @@ NodeId last_backward(Ref body) {
   return last;
 }
 
+// Steps inside the scope, and those that no pass outside of it leads to.
+void report_steps(const Program& program, Ref with, Ref context, Report& report) {
+  const auto tell = [&](const CallRef& step, Confidence confidence, std::string message) {
+    as_in_trial(report.at(step.ref(), confidence, std::move(message)), "step-inside").help =
+        "Run the last micro-batch outside of no_sync(), then step.";
+  };
+  for (const CallRef& call : facts::calls_in(with.child(Field::body)))
+    if (call.call->name == "step" && program.comes_from(call.receiver(), Api::optimizer) &&
+        !steps_with_another(program, with, context, call.ref()))
+      tell(call, Confidence::certain,
+           "the optimizer steps inside no_sync(): on gradients that were never reduced, so the "
+           "replicas drift apart");
+  if (chosen_contexts(program, context).size() > 1) return;
+  if (const CallRef step = step_without_sync(program, with))
+    tell(step, Confidence::likely,
+         "every backward pass of this step runs inside no_sync(): the gradients are never reduced, "
+         "so the replicas drift apart");
+}
+
 }  // namespace
 
 void check_no_sync_scope(const Program& program, Report& report) {
@@ -140,24 +159,7 @@ void check_no_sync_scope(const Program& program, Report& report) {
         return call.call->name == "backward" ||
                (call.call->name == "training_step" && !program.callee(call));
       });
-      for (const CallRef& call : facts::calls_in(body))
-        if (call.call->name == "step" && program.comes_from(call.receiver(), Api::optimizer) &&
-            !steps_with_another(program, with, with.with(context), call.ref()))
-          as_in_trial(
-              report.at(
-                  call.ref(), Confidence::certain,
-                  "the optimizer steps inside no_sync(): on gradients that were never reduced, so "
-                  "the replicas drift apart"),
-              "step-inside")
-              .help = "Run the last micro-batch outside of no_sync(), then step.";
-      if (const CallRef step = chosen_contexts(program, with.with(context)).size() < 2
-                                   ? step_without_sync(program, with)
-                                   : CallRef{})
-        as_in_trial(report.at(step.ref(), Confidence::likely,
-                              "every backward pass of this step runs inside no_sync(): the "
-                              "gradients are never reduced, so the replicas drift apart"),
-                    "step-inside")
-            .help = "Run the last micro-batch outside of no_sync(), then step.";
+      report_steps(program, with, with.with(context), report);
       if (backward && !forward && !runs_method_out_of_sight(program, body)) {
         Finding& finding = as_in_trial(report.at(with, Confidence::likely,
                                                  "no_sync() covers the backward pass but not the "

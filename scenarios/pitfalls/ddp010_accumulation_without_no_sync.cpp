@@ -241,8 +241,12 @@ Ref passes_of_counter(const Program& program, const TrainingLoop& loop, const Gu
   const auto& module = *guard.condition.module;
   const auto& tree = module.tree();
   const NodeId test = guard.condition.node;
-  if (!guard.holds || tree[test].kind != Kind::comparison || tree.child_count(test) != 2 ||
-      (tree[test].op != Op::equal && tree[test].op != Op::greater_equal) ||
+  // if passes < accumulation: continue, above the step
+  const bool is_below = !guard.holds && tree[test].kind == Kind::comparison &&
+                        (tree[test].op == Op::less || tree[test].op == Op::not_equal);
+  if ((!guard.holds && !is_below) || tree[test].kind != Kind::comparison ||
+      tree.child_count(test) != 2 ||
+      (!is_below && tree[test].op != Op::equal && tree[test].op != Op::greater_equal) ||
       &module != loop.batches.module)
     return {};
   const Ref counter = guard.condition.with(tree.child_at(test, 0));
@@ -254,7 +258,7 @@ Ref passes_of_counter(const Program& program, const TrainingLoop& loop, const Gu
       continue;
     const auto value = program.integer({&module, def.value});
     counts = counts || (def.kind == DefKind::augmented && value == 1);
-    const bool there = tree.contains(tree[test].parent, def.target);
+    const bool there = is_below ? def.target > test : tree.contains(tree[test].parent, def.target);
     starts_anew = starts_anew || (def.kind == DefKind::assign && value == 0 && there);
   }
   return counts && starts_anew ? counter.with(tree.child_at(test, 1)) : Ref{};
@@ -366,6 +370,22 @@ bool trains_unseen_wrapper(const Program& program, const TrainingLoop& loop) {
   return false;
 }
 
+// loss_scaler(loss, optimizer, update_grad=(i + 1) % accumulation == 0): the object that passes
+// back steps now and then.
+void check_steps_of_scalers(const Program& program, Report& report) {
+  for (const TrainingLoop& loop : program.training_loops())
+    for (const CallRef& backward : loop.backwards) {
+      const Ref told = backward.keyword("update_grad");
+      const Ref passes = told ? passes_of_remainder(program, told) : Ref{};
+      if (!passes || is_always_one(program, passes)) continue;
+      Finding& finding = report.at(told, Confidence::likely, std::string(kWasted));
+      if (is_one_by_itself(program, passes) || is_one_as_launched(program, passes))
+        tell_as_note(finding);
+      tell_as_note(finding, facts::one_as_configured(program, passes));
+      finding.help = kUnderNoSync;
+    }
+}
+
 }  // namespace
 
 void check_accumulation_without_no_sync(const Program& program, Report& report) {
@@ -378,7 +398,11 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
          return trains_unseen_wrapper(program, loop);
        }))))
     return;
+  if (!prepared) check_steps_of_scalers(program, report);
+  std::vector<diagnose::FunctionRef> told;  // each function once
   for (const CallRef& step : steps_of(program)) {
+    const diagnose::FunctionRef here = program.enclosing_function(step.ref());
+    if (std::find(told.begin(), told.end(), here) != told.end()) continue;
     const Ref receiver = step.receiver();
     if (!receiver || facts::contains(facts::lowered(receiver.text()), "sched")) continue;
     const bool steps_weights = steps_optimizer(program, step);
@@ -393,7 +417,8 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
                                    std::string(prepared ? kWastedByAccelerate : kWasted));
       tell_as_note(finding, why_no_ddp(program, prepared));
       finding.help = prepared ? kUnderAccumulate : kUnderNoSync;
-      return;
+      told.push_back(here);
+      continue;
     }
     if (loop == nullptr || (prepared && !is_routed(program, *loop))) continue;
     for (const Guard& guard : program.guards(step.ref())) {
@@ -406,7 +431,8 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
       tell_as_note(finding, facts::one_as_configured(program, passes));
       tell_as_note(finding, why_no_ddp(program, prepared));
       finding.help = prepared ? kUnderAccumulate : kUnderNoSync;
-      return;
+      told.push_back(here);
+      break;
     }
   }
 }

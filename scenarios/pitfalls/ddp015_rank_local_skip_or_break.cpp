@@ -265,6 +265,18 @@ bool has_another_way(Ref condition) {
                        [](const CallRef& call) { return call.call->name == "backward"; }) > 1;
 }
 
+// return in if torch.isnan(loss): return None, above the backward pass of a function that makes one
+// step. Empty where the test does anything else.
+Ref return_above(const Program& program, const CallRef& backward, Ref test) {
+  const auto& tree = backward.module->tree();
+  if (test.kind() != Kind::if_statement || program.innermost_loop(backward.ref()) ||
+      tree[test.node].last > backward.call->node)
+    return {};
+  for (const NodeId node : backward.module->nodes_of(Kind::return_statement))
+    if (tree.contains(test.node, node)) return test.with(node);
+  return {};
+}
+
 // if not torch.isnan(loss): loss.backward(): on the other ranks there may be one.
 void check_skipped_backwards(const Program& program, Report& report) {
   for (const TrainingLoop& loop : program.training_loops())
@@ -275,15 +287,17 @@ void check_skipped_backwards(const Program& program, Report& report) {
       for (const Guard& guard : program.guards(backward.ref())) {
         const auto& tree = backward.module->tree();
         const Ref test = guard.condition.with(tree[guard.condition.node].parent);
+        const Ref leaving = return_above(program, backward, test);
         if (test.kind() != Kind::if_statement || !runs_in(program, around, test) ||
-            !tree.contains(test.node, backward.call->node) || has_another_way(guard.condition))
+            (!leaving && !tree.contains(test.node, backward.call->node)) ||
+            has_another_way(guard.condition))
           continue;
         const bool local = depends_on_local_data(guard.condition.text()) ||
                            is_verdict_on_loss(program, guard.condition) ||
                            reads_local_data(program, guard.condition, around);
         if (!local || agrees_between_ranks(program, backward.ref(), around)) continue;
         Finding& finding =
-            report.at(guard.condition, Confidence::likely,
+            report.at(leaving ? leaving : guard.condition, Confidence::likely,
                       "backward() is left out on a loss that only this rank sees: the other ranks "
                       "wait for it in the reduction of their gradients");
         if (program.uses(Api::accelerator)) finding.severity = Severity::warning;

@@ -81,10 +81,27 @@ bool hands_batches_on(Ref loop) {
   return false;
 }
 
+// if phase == "train": loss.backward(), in the loop over loaders[phase]: the other phases evaluate.
+bool trains_in_one_phase(const Program& program, Ref loop) {
+  bool any = false;
+  for (const CallRef& call : facts::calls_in(loop.child(Field::body))) {
+    if (call.call->name != "backward") continue;
+    any = true;
+    const auto guards = program.guards(call.ref());
+    if (std::none_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+          return guard.holds && facts::contains(guard.condition.text(), "train") &&
+                 loop.module->tree().contains(loop.node, guard.condition.node);
+        }))
+      return false;
+  }
+  return any;
+}
+
 // loss.backward(); optimizer.step() in the loop, as where latent codes are fitted to test samples:
 // it trains, whatever its loader is called. Functions that it calls may do so for it.
 bool trains(const Program& program, Ref loop) {
   const Ref body = loop.child(Field::body);
+  if (trains_in_one_phase(program, loop)) return false;
   return program.subtree_calls(body, [](const CallRef& call) {
     return call.call->name == "backward";
   }) && program.subtree_calls(body, [&](const CallRef& call) {

@@ -303,7 +303,9 @@ bool leaves_out_first(const Program& program, const CallRef& clock) {
 }  // namespace
 
 void check_benchmark_without_warmup(const Program& program, Report& report) {
-  if (!facts::uses_cuda(program) || program.wraps().empty()) return;
+  const bool on_gpus =
+      facts::uses_cuda(program) || program.mentions("\"nccl") || program.mentions("'nccl");
+  if (!on_gpus || program.wraps().empty()) return;
   check_times_of_gpu(program, report);
   check_mean_of_steps(program, report);
   const bool saved = saves_benchmark(program);

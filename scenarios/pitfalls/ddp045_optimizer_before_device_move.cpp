@@ -170,6 +170,13 @@ std::vector<Ref> models_of(const Program& program, const CallRef& optimizer) {
   return out;
 }
 
+bool moves_models(const diagnose::FunctionRef& maker) {
+  const auto calls = facts::calls_in({maker.module, maker.function->body});
+  return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    return call.call->name == "to" || call.call->name == "cuda";
+  });
+}
+
 // The same as the caller knows them, who has the optimizer from a function that builds it. One that
 // moves models itself leaves none to ask about.
 std::vector<Ref> models_where_made(const Program& program, const CallRef& optimizer) {
@@ -177,13 +184,76 @@ std::vector<Ref> models_where_made(const Program& program, const CallRef& optimi
   std::vector<Ref> models = models_of(program, optimizer);
   if (made.ref() == optimizer.ref()) return models;
   const auto maker = program.enclosing_function(optimizer.ref());
-  for (const CallRef& call : facts::calls_in({maker.module, maker.function->body}))
-    if (call.call->name == "to" || call.call->name == "cuda") return {};
+  if (moves_models(maker)) return {};
   const auto caller = program.enclosing_function(made.ref());
   for (Ref& model : models)
     if (!model.text().starts_with("self.")) model = diagnose::seen_in(program, model, caller);
   std::erase_if(models, [](Ref model) { return !model; });
   return models;
+}
+
+// bare after bare = model.module, and after bare = model: what moves the model moves it too.
+void add_wholes(const Program& program, std::vector<Ref>& models) {
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    if (models[i].kind() != diagnose::Kind::identifier) continue;
+    for (const std::uint32_t index : models[i].module->defs_of(models[i].text(), false)) {
+      const diagnose::Def& def = models[i].module->defs()[index];
+      Ref value = models[i].with(def.value);
+      if (def.kind != diagnose::DefKind::assign || def.element >= 0 || !value ||
+          program.enclosing_function(value) != program.enclosing_function(models[i]))
+        continue;
+      if (value.kind() == diagnose::Kind::attribute && value.text().ends_with(".module"))
+        value = value.child(diagnose::Field::object);
+      if (value.kind() == diagnose::Kind::identifier && value.text() != models[i].text())
+        models.push_back(value);
+    }
+    if (models.size() > 8) return;
+  }
+}
+
+// Where the optimizer is made as a caller sees it, and the models that it is made for.
+struct Making {
+  CallRef at;
+  std::vector<Ref> models;
+};
+
+// net, optimizer = build() of a function that returns both: that call, and net.
+Making handed_back_together(const Program& program, const CallRef& optimizer) {
+  const auto maker = program.enclosing_function(optimizer.ref());
+  const std::string_view name = program.assigned_name(optimizer.ref());
+  if (!maker || name.empty() || maker.function->returns.size() != 1) return {};
+  const auto& sites = program.call_sites(maker);
+  const Ref returned{maker.module, maker.function->returns.front()};
+  if (sites.size() != 1 || returned.kind() != diagnose::Kind::tuple) return {};
+  const auto& caller = *sites.front().module;
+  const diagnose::NodeId set = caller[sites.front().call->node].parent;
+  if (set == diagnose::kNoNode || caller[set].kind != diagnose::Kind::assignment) return {};
+  const diagnose::NodeId targets = caller.tree().child(set, diagnose::Field::left);
+  const auto& tree = maker.module->tree();
+  const std::size_t count = tree.child_count(returned.node);
+  if (targets == diagnose::kNoNode || caller.tree().child_count(targets) != count) return {};
+  const auto is_returned = [&](std::string_view text) {
+    for (std::size_t i = 0; i < count; ++i)
+      if (tree.text(tree.child_at(returned.node, i)) == text) return static_cast<int>(i);
+    return -1;
+  };
+  if (is_returned(name) < 0) return {};
+  Making out;
+  out.at = sites.front();
+  for (const Ref model : models_of(program, optimizer))
+    if (const int at = is_returned(model.text()); at >= 0)
+      out.models.push_back(
+          {&caller, caller.tree().child_at(targets, static_cast<std::size_t>(at))});
+  return out;
+}
+
+Making making_of(const Program& program, const CallRef& optimizer) {
+  if (const auto maker = program.enclosing_function(optimizer.ref()); maker && !moves_models(maker))
+    if (Making together = handed_back_together(program, optimizer); !together.models.empty())
+      return together;
+  Making out{diagnose::made_at(program, optimizer), models_where_made(program, optimizer)};
+  add_wholes(program, out.models);
+  return out;
 }
 
 // Net() and resnet50(), not create_model(args), which may have moved it already.
@@ -278,8 +348,9 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
     for (const diagnose::Call& made : module->calls())
       if (builds_out_of_sight(program, {module, &made})) optimizers.push_back({module, &made});
   for (const CallRef& each : optimizers) {
-    const CallRef optimizer = diagnose::made_at(program, each);
-    for (const Ref model : models_where_made(program, each)) {
+    const Making making = making_of(program, each);
+    const CallRef optimizer = making.at;
+    for (const Ref model : making.models) {
       for (const std::string_view method : {"to", "cuda"})
         for (const CallRef& move : program.calls_named(method)) {
           if (!move.receiver() || !program.same_variable(move.receiver(), model)) continue;

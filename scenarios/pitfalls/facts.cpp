@@ -276,8 +276,9 @@ bool uses_nccl(const Program& program) {
 }
 
 bool uses_cuda(const Program& program) {
-  return !program.calls_named("cuda").empty() || program.mentions("\"cuda") ||
-         program.mentions("'cuda");
+  if (!program.calls_named("cuda").empty() || !program.calls_named("set_device").empty())
+    return true;
+  return program.mentions("\"cuda") || program.mentions("'cuda");
 }
 
 namespace {

@@ -29,6 +29,17 @@ std::vector<Ref> parts_of(Ref value) {
   return out;
 }
 
+// x.to(rank), x.cuda(local_rank) and device=rank: where a tensor lives.
+bool is_device(Ref word) {
+  const auto& tree = word.module->tree();
+  const NodeId call = tree.ancestor(word.node, Kind::call);
+  const NodeId option = tree.ancestor(word.node, Kind::keyword_argument);
+  if (option != kNoNode && tree.text(tree.child(option, Field::name)) == "device") return true;
+  const std::string_view function =
+      call == kNoNode ? std::string_view() : tree.text(tree.child(call, Field::function));
+  return function.ends_with(".to") || function.ends_with(".cuda");
+}
+
 // A name in the expression speaks of other ranks: the number may be reduced there. A score of
 // scikit-learn speaks of its labels (average_precision_score, average="macro").
 bool speaks_of_ranks(Ref part) {
@@ -41,7 +52,7 @@ bool speaks_of_ranks(Ref part) {
     const bool is_name =
         word.kind() == Kind::identifier && !is_option &&
         !(tree[at].field == Field::name && tree[tree[at].parent].kind == Kind::keyword_argument);
-    if (is_name && !word.text().ends_with("_score") &&
+    if (is_name && !word.text().ends_with("_score") && !is_device(word) &&
         says_any(word.text(), {"world", "reduce", "gather", "sync", "dist", "rank", "average",
                                "collect", "aggregate"}))
       return true;
@@ -96,10 +107,25 @@ class Fate {
       const VariableNames here = variables_in(part);
       if (!meet(here, names_)) continue;
       taken = true;
-      in_doubt_ = in_doubt_ || meet(here, reduced_) || speaks_of_ranks(part);
+      in_doubt_ = in_doubt_ || speaks_of_ranks(part) ||
+                  (meet(here, reduced_) && !is_share_of_reduced(part));
     }
     if (taken && (!first_ || value.node < first_.node)) first_ = value;
     return taken;
+  }
+
+  // correct / total and (correct / total).item(), where total alone is reduced: a part of the
+  // whole.
+  bool is_share_of_reduced(Ref part) const {
+    const auto& tree = part.module->tree();
+    for (NodeId at = part.node; at < tree[part.node].last; ++at) {
+      if (tree[at].kind != Kind::binary || tree[at].op != diagnose::Op::divide) continue;
+      const VariableNames above = variables_in(part.with(tree.child(at, Field::left)));
+      const VariableNames below = variables_in(part.with(tree.child(at, Field::right)));
+      return meet(above, names_) && !meet(above, reduced_) && meet(below, reduced_) &&
+             !meet(below, names_);
+    }
+    return false;
   }
 
   void look_at(NodeId node) {
@@ -181,7 +207,8 @@ std::string updated_in(Ref loop, const VariableNames& reduced) {
 
 // loss_meter.update(value): the name says so, wherever the value comes from.
 bool is_named_metric(std::string_view name) {
-  return says_any(name, {"loss", "acc", "score", "psnr", "ssim", "iou", "dice", "err"}) &&
+  return says_any(name, {"loss", "acc", "score", "psnr", "ssim", "iou", "dice", "err", "correct",
+                         "hits"}) &&
          !says_any(name, {"time", "accum", "count", "num"});
 }
 

@@ -63,7 +63,8 @@ bool is_of_batch(const Program& program, Ref name, Ref round, int depth = 0) {
     while (object != name) {
       if (const CallRef call = program.as_call(object); call && call.receiver())
         object = call.receiver();
-      else if (object.kind() == Kind::subscript)
+      else if (object.kind() == Kind::subscript || object.kind() == Kind::comparison ||
+               object.kind() == Kind::binary)
         object = object.with(object.module->tree()[object.node].first_child);
       else
         break;
@@ -138,6 +139,31 @@ bool is_of_filtered_batch(const Program& program, Ref condition, Ref round) {
             is_gone_over(tree, name, kept.node) && is_of_batch(program, kept.with(name), round))
           return true;
     }
+  }
+  return false;
+}
+
+// len(found) == 0 and found.numel() < 2, after found = torch.where(y > 0)[0] or mask.nonzero() in
+// the round: how many of the batch are chosen is this rank's own number.
+bool counts_selection(const Program& program, Ref condition, Ref round) {
+  const auto& tree = condition.module->tree();
+  if (!holds_any(condition.text(), {"len(", ".numel()", ".size(0)", ".shape[0]", ".nelement()"}))
+    return false;
+  for (NodeId id = condition.node; id < tree[condition.node].last; ++id) {
+    const Ref name = condition.with(id);
+    if (name.kind() != Kind::identifier) continue;
+    const auto sources = program.sources(name);
+    if (!sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+          const Ref chosen = source.ref;
+          if (chosen == name || chosen.module != round.module ||
+              !tree.contains(round.node, chosen.node) ||
+              !holds_any(chosen.text(), {".nonzero(", "where(", ".masked_select("}))
+            return false;
+          for (NodeId at = chosen.node; at < tree[chosen.node].last; ++at)
+            if (is_of_batch(program, chosen.with(at), round)) return true;
+          return false;
+        }))
+      return true;
   }
   return false;
 }
@@ -282,6 +308,7 @@ bool reads_own_batch(const Program& program, Ref condition, Ref round) {
   if (is_made_by_machine(round)) return false;
   if (compares_loss(program, condition)) return true;
   if (asks_whether_any(condition) && is_of_filtered_batch(program, condition, round)) return true;
+  if (counts_selection(program, condition, round)) return true;
   const auto calls = facts::calls_in(condition);
   return std::any_of(calls.begin(), calls.end(),
                      [&](const CallRef& call) { return is_reduction(program, call, round); });

@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/handed_out.hpp"
 #include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 #include <string>
@@ -152,6 +153,28 @@ std::vector<CallRef> wrappers_of_loop_items(const Program& program) {
     if (const auto around = program.enclosing_function(made))
       for (diagnose::NodeId id = tree[loop.node].last; id < tree[around.function->node].last; ++id)
         is_used = is_used || (tree[id].kind == Kind::identifier && tree.text(id) == item.text());
+    if (!is_used) out.push_back(wrap.call);
+  }
+  return out;
+}
+
+std::vector<CallRef> wrappers_dropped(const Program& program) {
+  std::vector<CallRef> out;
+  for (const Wrap& wrap : program.wraps()) {
+    const Ref made = wrap.call.ref();
+    const auto& tree = made.module->tree();
+    const Ref line = made.with(tree[made.node].parent);
+    if (wrap.kind != diagnose::Wrapper::ddp || wrap.call.call->api != diagnose::Api::ddp) continue;
+    if (line.kind() == Kind::expression_statement) out.push_back(wrap.call);
+    const auto function = program.enclosing_function(made);
+    const Ref name = line.kind() == Kind::assignment ? line.child(Field::left) : Ref{};
+    if (!function || name.kind() != Kind::identifier || program.innermost_loop(made) ||
+        name.text() != wrap.module.text() || !facts::is_parameter(program, name))
+      continue;
+    const diagnose::NodeId end = tree[function.function->node].last;
+    bool is_used = holds_any(tree.text(function.function->node), {"global ", "nonlocal "});
+    for (diagnose::NodeId id = tree[line.node].last; id < end; ++id)
+      is_used = is_used || (tree[id].kind == Kind::identifier && tree.text(id) == name.text());
     if (!is_used) out.push_back(wrap.call);
   }
   return out;

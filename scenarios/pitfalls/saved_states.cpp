@@ -9,6 +9,8 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Field;
+using diagnose::Kind;
 
 namespace {
 
@@ -29,6 +31,34 @@ void add_calls(const Program& program, Ref expression, std::vector<CallRef>& out
   }
 }
 
+// weights in {"model": weights} and in {k: v.cpu() for k, v in weights.items()}: what goes into the
+// file under a name of its own.
+std::vector<Ref> names_within(Ref expression) {
+  std::vector<Ref> out;
+  const auto& tree = expression.module->tree();
+  for (diagnose::NodeId at = expression.node; at < tree[expression.node].last; ++at) {
+    if (tree[at].kind != Kind::identifier) continue;
+    const Kind parent = tree[tree[at].parent].kind;
+    const bool is_entry = tree[at].field == Field::value &&
+                          (parent == Kind::pair || parent == Kind::keyword_argument);
+    const bool is_walked = parent == Kind::attribute && tree[at].field == Field::object &&
+                           tree.text(tree.child(tree[at].parent, Field::attribute)) == "items";
+    if (is_entry || is_walked) out.push_back(expression.with(at));
+  }
+  return out;
+}
+
+// Both, also behind those names.
+void add_all(const Program& program, Ref expression, int depth, std::vector<CallRef>& out) {
+  constexpr int kMostNames = 3;  // on the way
+  add_calls(program, expression, out);
+  if (depth == kMostNames) return;
+  for (const Ref name : names_within(expression))
+    for (const diagnose::Source& source : program.sources(name))
+      if (source.how == diagnose::Source::How::value && source.ref != name)
+        add_all(program, source.ref, depth + 1, out);
+}
+
 }  // namespace
 
 std::vector<CallRef> calls_that_save(const Program& program) {
@@ -46,10 +76,10 @@ std::vector<CallRef> calls_that_save(const Program& program) {
 std::vector<CallRef> calls_saved(const Program& program, const CallRef& save) {
   std::vector<CallRef> out;
   for (const Ref saved : facts::arguments_of(save)) {
-    add_calls(program, saved, out);
-    for (const Ref item : facts::items_stored_in(saved)) add_calls(program, item, out);
+    add_all(program, saved, 0, out);
+    for (const Ref item : facts::items_stored_in(saved)) add_all(program, item, 1, out);
     for (const diagnose::Source& source : program.sources(saved))
-      if (source.ref != saved) add_calls(program, source.ref, out);
+      if (source.ref != saved) add_all(program, source.ref, 0, out);
     if (save.call->api == Api::torch_save) break;
   }
   return out;
