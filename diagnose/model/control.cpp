@@ -292,9 +292,16 @@ bool Program::rank_zero_decorated(FunctionRef function) const {
   return false;
 }
 
-// `not (A and rank == 0)` is a test of the rank only where A says that the job is distributed.
+// `not (A and rank == 0)` is a test of the rank only where A says that the job is distributed, and
+// so is `not (B or A and rank == 0)`.
 bool Program::negation_tells(Ref condition) const {
   if (condition.kind() == Kind::identifier) return absence_tells(condition, 0);
+  if (condition.kind() == Kind::boolean && !is_conjunction(condition)) {
+    const auto tells = [&](Ref part) {
+      return rank_test(part) != RankTest::none && negation_tells(part);
+    };
+    return tells(condition.child(Field::left)) || tells(condition.child(Field::right));
+  }
   return !is_conjunction(condition) || conjuncts_tell(condition);
 }
 

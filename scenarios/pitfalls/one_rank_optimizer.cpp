@@ -37,8 +37,7 @@ bool is_made_ready_for_methods(const Program& program, Ref change) {
   if (!init || !here) return false;
   const auto reached = program.reached({init.module, init.function->body});
   const auto is_reached = [&](const diagnose::FunctionRef& function) {
-    return function == init ||
-           std::find(reached.begin(), reached.end(), function) != reached.end();
+    return function == init || std::find(reached.begin(), reached.end(), function) != reached.end();
   };
   const auto backwards = program.calls_named("backward");
   return is_reached(here) &&

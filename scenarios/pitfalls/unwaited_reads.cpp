@@ -20,9 +20,9 @@ struct FileCall {
 };
 
 constexpr FileCall kWriters[] = {
-    {"save_to_disk", 0}, {"to_csv", 0},          {"to_parquet", 0}, {"to_pickle", 0},
-    {"to_json", 0},      {"save_pretrained", 0}, {"savez", 0},      {"savez_compressed", 0},
-    {"save_file", 1},
+    {"save_to_disk", 0}, {"to_csv", 0},           {"to_parquet", 0},
+    {"to_pickle", 0},    {"to_json", 0},          {"save_pretrained", 0},
+    {"savez", 0},        {"savez_compressed", 0}, {"save_file", 1},
 };
 
 constexpr FileCall kReaders[] = {
