@@ -90,13 +90,19 @@ CallRef step_of(const Program& program, const CallRef& scheduler, std::string_vi
   return {};
 }
 
+// A learning rate that stays as it is may be stepped by any number of processes.
+bool never_changes(const CallRef& scheduler) {
+  return scheduler.call->name == "get_constant_schedule" ||
+         facts::contains(scheduler.argument(0, "name").text(), "\"constant\"");
+}
+
 // Stepped once an epoch, a prepared scheduler still advances once for every process.
 void check_schedulers_of_epochs(const Program& program, Report& report) {
   for (const CallRef& scheduler : program.calls(Api::scheduler)) {
     const std::string_view name = program.assigned_name(scheduler.ref());
     // A schedule may be made for a number of steps that is multiplied elsewhere, patience is not.
     const bool waits = scheduler.call->name == "ReduceLROnPlateau";
-    if (name.empty() || !is_prepared(program, scheduler, name) ||
+    if (name.empty() || never_changes(scheduler) || !is_prepared(program, scheduler, name) ||
         (waits ? counts_processes(scheduler) : reckons_with_processes(program, scheduler)))
       continue;
     const CallRef step = step_of(program, scheduler, name, [&](const CallRef& each) {

@@ -413,8 +413,8 @@ Certainty certainty_of_ranks(const Program& program) {
 }
 
 bool works_in_a_group(const Program& program) {
-  return wraps_in_ranks(program) || makes_engine(program) || launches_ranks(program) || always_in_a_group(program) ||
-         joins_out_of_sight(program);
+  return wraps_in_ranks(program) || makes_engine(program) || launches_ranks(program) ||
+         always_in_a_group(program) || joins_out_of_sight(program);
 }
 
 }  // namespace bench::pitfalls::facts

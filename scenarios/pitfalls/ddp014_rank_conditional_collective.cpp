@@ -26,6 +26,28 @@ using diagnose::Wrapper;
 
 namespace {
 
+// if rank != 0: wait(); return -- and wait() below, which only the other ranks come to.
+bool leaves_others_below(const Program& program, const CallRef& site, const CallRef& other) {
+  const Ref guard = program.rank_guard(site.ref());
+  if (!guard || other.module != site.module || other.call->node < site.call->node ||
+      program.enclosing_function(other.ref()) != program.enclosing_function(site.ref()))
+    return false;
+  const auto& tree = site.module->tree();
+  for (diagnose::NodeId at = tree[site.call->node].parent; at != diagnose::kNoNode;
+       at = tree[at].parent) {
+    if (tree[at].kind == diagnose::Kind::if_statement) return false;
+    if (tree[at].kind != diagnose::Kind::block) continue;
+    diagnose::NodeId last = tree[at].first_child;
+    while (last != diagnose::kNoNode && tree[last].next_sibling != diagnose::kNoNode)
+      last = tree[last].next_sibling;
+    if (last != diagnose::kNoNode && tree[last].kind == diagnose::Kind::return_statement &&
+        tree.contains(tree[at].parent, guard.node) &&
+        !tree.contains(tree[at].parent, other.call->node))
+      return true;
+  }
+  return false;
+}
+
 // A matching collective in the other branch, or the barrier pair of "rank 0 first".
 bool is_matched(const Program& program, const CallRef& call) {
   const Ref guard = program.rank_guard(call.ref());
@@ -36,6 +58,9 @@ bool is_matched(const Program& program, const CallRef& call) {
     // if sharded: if rank == 0: save() else: if rank == 0: save() -- of the same ranks.
     if (facts::exclusive(call.ref(), other.ref()) &&
         program.guarded_by_rank(other.ref()) != program.guarded_by_rank(call.ref()))
+      return true;
+    if (program.guarded_by_rank(other.ref()) == RankTest::none &&
+        leaves_others_below(program, call, other))
       return true;
     if (call.call->api != Api::barrier && call.call->api != Api::none &&
         program.enclosing_function(other.ref()) != program.enclosing_function(call.ref()))
@@ -139,7 +164,8 @@ std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collect
     const bool answered = std::any_of(sites.begin(), sites.end(), [&](const CallRef& other) {
       const RankTest theirs = program.guarded_by_rank(other.ref());
       return facts::exclusive(site.ref(), other.ref()) ||
-             (theirs != RankTest::none && theirs != mine);
+             (theirs != RankTest::none && theirs != mine) ||
+             (theirs == RankTest::none && leaves_others_below(program, site, other));
     });
     if (!answered && sites.size() > 1) out.push_back(site);
   }

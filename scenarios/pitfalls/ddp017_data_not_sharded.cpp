@@ -212,9 +212,8 @@ void check_forgotten_samplers(const Program& program, Report& report) {
 // model(x) in the loop, of what FSDP or DeepSpeed made: each rank has data of its own for them too.
 bool trains_sharded_model(const Program& program, const TrainingLoop& loop) {
   const auto& backwards = loop.backwards;
-  if (std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
-        return is_engine(program, backward.receiver());
-      }))
+  if (std::any_of(backwards.begin(), backwards.end(),
+                  [&](const CallRef& backward) { return is_engine(program, backward.receiver()); }))
     return true;
   return program.subtree_calls(loop.batches, [&](const CallRef& call) {
     const Ref model = call.call->name == "forward" && call.receiver()
@@ -234,7 +233,9 @@ bool may_share_samples(const Program& program) {
 }
 
 void check_sharded_models(const Program& program, Report& report) {
-  if (!trains_by_engine(program) || program.has_ddp() || shards_elsewhere(program) || may_share_samples(program)) return;
+  if (!trains_by_engine(program) || program.has_ddp() || shards_elsewhere(program) ||
+      may_share_samples(program))
+    return;
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& loader : loaders_of(program, loop.iterable))
       if (gives_all_data(program, loader) && trains_sharded_model(program, loop))

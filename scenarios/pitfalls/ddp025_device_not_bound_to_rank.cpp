@@ -409,8 +409,9 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
       if ((bound || by_deepspeed) && *index < 0 && !late) continue;
       Finding& finding = report.at(
           call.ref(), Confidence::likely,
-          by_deepspeed ? "every rank puts the model on GPU 0 first: deepspeed.initialize gives it a "
-                         "device of its own only below"
+          by_deepspeed
+              ? "every rank puts the model on GPU 0 first: deepspeed.initialize gives it a "
+                "device of its own only below"
           : late       ? "every rank puts the model on GPU 0 first: its own device is set only "
                          "below"
           : *index < 0 ? "every rank puts the model on the current device, GPU 0: no rank was "

@@ -1,4 +1,5 @@
 #include "diagnose/model/made_at.hpp"
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/horovod_models.hpp"
@@ -173,6 +174,44 @@ bool is_made_on_these_ranks(const Program& program, const CallRef& step, Api api
          program.guarded_by_rank(made.ref()) == RankTest::not_main;
 }
 
+// The same function loads in the other branch of the test too.
+bool others_call(const Program& program, const CallRef& load) {
+  const auto calls = program.calls_named(load.call->name);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& other) {
+    return other.call != load.call &&
+           program.guarded_by_rank(other.ref()) != program.guarded_by_rank(load.ref()) &&
+           program.enclosing_function(other.ref()) == program.enclosing_function(load.ref());
+  });
+}
+
+// if rank == 0: load_checkpoint(path, net), of a file that is not there, below net = DDP(net).
+void check_helpers_that_load(const Program& program, Report& report) {
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (made.api != Api::none || !facts::lowered(made.name).starts_with("load_") ||
+          program.callee(call) || program.class_of_call(call) ||
+          program.guarded_by_rank(call.ref()) != RankTest::main_only ||
+          !facts::is_reachable(program, call.ref()))
+        continue;
+      for (const Ref each : facts::arguments_of(call)) {
+        const Wrap* wrap = program.wrap_of(each, Wrapper::ddp);
+        if (wrap == nullptr || !program.runs_before(wrap->call.ref(), call.ref()) ||
+            facts::exclusive(wrap->call.ref(), call.ref()) ||
+            !trains_afterwards(program, call.ref()) || program.mentions("broadcast_object") ||
+            others_call(program, call))
+          continue;
+        report
+            .at(call.ref(), Confidence::likely,
+                std::string(made.name) +
+                    "() on one rank alone, after the model was wrapped: DDP copies parameters "
+                    "between ranks only when it is built, so the others keep theirs")
+            .help = "Load before wrapping, or on every rank.";
+        break;
+      }
+    }
+}
+
 // Which ranks step, where not all of them do.
 std::string who_steps(const Program& program, const CallRef& step) {
   return program.guarded_by_rank(step.ref()) == RankTest::main_only
@@ -245,6 +284,7 @@ void check_one_rank_state_change(const Program& program, Report& report) {
   if (!program.has_ddp()) return;
   check_weights_of_one_rank(program, report);
   check_optimizer_of_one_rank(program, report);
+  check_helpers_that_load(program, report);
   for (const CallRef& load : program.calls_named("load_state_dict")) {
     const Ref receiver = load.receiver();
     if (!receiver || program.guarded_by_rank(load.ref()) == RankTest::none) continue;

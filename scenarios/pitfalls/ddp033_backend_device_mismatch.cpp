@@ -104,8 +104,15 @@ void check_cpu_tensors(const Program& program, Report& report) {
   }
 }
 
+// device_ids=None says that there is no GPU.
+bool names_device_ids(const Program& program, const Wrap& wrap) {
+  const Ref ids = wrap.call.argument(1, "device_ids");
+  return (ids && program.written(ids).kind() != diagnose::Kind::none_literal) ||
+         facts::contains(wrap.call.ref().text(), "output_device");
+}
+
 bool is_wrapped_on_gpu(const Program& program, const Wrap& wrap) {
-  if (wrap.call.argument(1, "device_ids")) return true;
+  if (names_device_ids(program, wrap)) return true;
   const auto placements = facts::placements(program, wrap);
   return std::any_of(placements.begin(), placements.end(), [&](const CallRef& call) {
     const Ref device = call.argument(0, "device");
@@ -163,7 +170,8 @@ Wrapped wrapped_on(const Program& program) {
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::ddp) continue;
     out.on_gpu = out.on_gpu || is_wrapped_on_gpu(program, wrap);
-    const bool says = holds_any(wrap.call.ref().text(), {"cuda", "device"});
+    const std::string_view text = wrap.call.ref().text();
+    const bool says = facts::contains(text, "cuda") || names_device_ids(program, wrap);
     out.says_gpu = out.says_gpu || says;
     out.says_none = out.says_none || !says;
   }

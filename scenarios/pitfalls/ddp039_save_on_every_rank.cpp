@@ -134,7 +134,8 @@ diagnose::FunctionRef saving_method(const Program& program, Ref node) {
 void check_saves_of_trainer(const Program& program, Report& report) {
   for (const CallRef& save : program.calls(Api::torch_save)) {
     const auto method = saving_method(program, save.ref());
-    if (!method || !facts::is_trainer_hook(program, program.enclosing_class(save.ref()), "save_model") ||
+    if (!method ||
+        !facts::is_trainer_hook(program, program.enclosing_class(save.ref()), "save_model") ||
         program.guarded_by_rank(save.ref()) != RankTest::none ||
         is_file_of_its_own(program, save) || !is_training_state(program, save) ||
         facts::contains(method.module->text(method.function->body), "should_save"))

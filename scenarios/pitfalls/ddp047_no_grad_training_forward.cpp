@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -33,9 +34,58 @@ std::vector<Ref> forwards_of(const Program& program, Ref loss) {
   return out;
 }
 
+// @torch.no_grad() above the function that makes the loss and calls backward(): whatever the loss
+// is made of, nothing of it has gradients. Empty where gradients may be switched on again.
+Ref forward_in_step_without_grad(const Program& program, const CallRef& backward, Ref loss) {
+  const auto function = program.enclosing_function(backward.ref());
+  if (!function || !program.under_no_grad(backward.ref()) || facts::is_parameter(program, loss))
+    return {};
+  const std::string_view text = function.module->text(function.function->node);
+  if (holds_any(text, {"requires_grad", "enable_grad", "set_grad_enabled", "Parameter(",
+                       "inference_mode(False"}))
+    return {};
+  Ref first;
+  for (const Ref& node : facts::calls_behind(program, loss)) {
+    if (program.enclosing_function(node) != function) continue;
+    if (!program.under_no_grad(node)) return {};
+    if (!first || node.node < first.node) first = node;
+  }
+  for (const diagnose::Source& source : program.sources(loss))
+    if (source.how != diagnose::Source::How::value ||
+        program.enclosing_function(source.ref) != function)
+      return {};
+  return first;
+}
+
+// The function is decorated, or its whole body is under the `with`.
+bool has_gradients_off(const Program& program, const CallRef& backward) {
+  const auto function = program.enclosing_function(backward.ref());
+  const auto& tree = backward.module->tree();
+  const diagnose::NodeId parent =
+      function ? tree[function.function->node].parent : diagnose::kNoNode;
+  return parent != diagnose::kNoNode && tree[parent].kind == diagnose::Kind::decorated &&
+         program.under_no_grad({function.module, function.function->body});
+}
+
 }  // namespace
 
 void check_no_grad_training_forward(const Program& program, Report& report) {
+  std::vector<diagnose::FunctionRef> told;
+  for (const CallRef& backward : program.calls_named("backward")) {
+    const Ref loss = facts::loss_of(backward);
+    const auto function = program.enclosing_function(backward.ref());
+    if (!loss || !has_gradients_off(program, backward) ||
+        std::find(told.begin(), told.end(), function) != told.end())
+      continue;
+    const Ref forward = forward_in_step_without_grad(program, backward, loss);
+    if (!forward) continue;
+    told.push_back(function);
+    report
+        .at(backward.ref(), Confidence::certain,
+            "the function runs under no_grad, the forward pass in it too: backward() raises "
+            "\"element 0 of tensors does not require grad\"")
+        .help = "Take the decorator off the function.";
+  }
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& backward : loop.backwards) {
       const Ref loss = facts::loss_of(backward);

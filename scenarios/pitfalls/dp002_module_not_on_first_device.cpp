@@ -22,6 +22,19 @@ bool uses_all_devices(const Program& program, const CallRef& wrap) {
   return call && call.call->name == "range" && !call.positional(1);
 }
 
+// The start of list(range(1, n)): the first of the devices, and some more.
+std::vector<std::int64_t> ids_of_range(const Program& program, const CallRef& wrap) {
+  const Ref ids = wrap.argument(1, "device_ids");
+  CallRef call = ids ? program.made_by(ids) : CallRef{};
+  if (call && call.call->name == "list") call = program.made_by(call.positional(0));
+  if (!call || call.call->name != "range" || !call.positional(1)) return {};
+  const Ref start = program.written(call.positional(0));
+  if (start.kind() != diagnose::Kind::integer) return {};
+  const auto first = program.integer(start);
+  return first && *first > 0 ? std::vector<std::int64_t>{*first, *first + 1}
+                             : std::vector<std::int64_t>{};
+}
+
 // Placements that a run with the wrapper comes by.
 std::vector<CallRef> placements_with(const Program& program, const Wrap& wrap) {
   std::vector<CallRef> out;
@@ -133,6 +146,7 @@ void check_module_not_on_first_device(const Program& program, Report& report) {
       continue;
     }
     std::vector<std::int64_t> ids = facts::device_ids(program, wrap.call);
+    if (ids.empty()) ids = ids_of_range(program, wrap.call);
     const std::vector<CallRef> placements = placements_with(program, wrap);
     if (uses_all_devices(program, wrap.call)) {
       if (binds_each_rank(program, wrap, placements)) {

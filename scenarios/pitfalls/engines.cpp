@@ -54,11 +54,10 @@ bool is_sharded_in_place(const Program& program, Ref model) {
 
 // What DeepSpeed's own documentation asks of all ranks.
 bool meets(std::string_view method) {
-  static constexpr std::string_view kMethods[] = {"save_checkpoint",   "load_checkpoint",
-                                                  "save_16bit_model",  "save_fp16_model",
-                                                  "backward",          "step",
-                                                  "train_batch",       "eval_batch",
-                                                  "allreduce_gradients"};
+  static constexpr std::string_view kMethods[] = {
+      "save_checkpoint", "load_checkpoint", "save_16bit_model",
+      "save_fp16_model", "backward",        "step",
+      "train_batch",     "eval_batch",      "allreduce_gradients"};
   return std::find(std::begin(kMethods), std::end(kMethods), method) != std::end(kMethods);
 }
 
@@ -68,7 +67,8 @@ void add_meetings_of_deepspeed(const Program& program, std::vector<EngineMeeting
     out.push_back({made, "deepspeed.initialize"});
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls())
-      if (const CallRef call{module, &made}; meets(made.name) && is_engine(program, call.receiver()))
+      if (const CallRef call{module, &made};
+          meets(made.name) && is_engine(program, call.receiver()))
         out.push_back({call, std::string(made.name) + "() of DeepSpeed's engine"});
 }
 

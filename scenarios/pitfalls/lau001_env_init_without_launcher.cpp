@@ -18,8 +18,8 @@ namespace {
 
 // The script copes with being started without a launcher.
 bool works_alone(const Program& program) {
-  if (program.uses(Api::spawn) || program.imports("submitit") ||
-      program.framework_distributes() || program.imports("deepspeed"))  // which also asks MPI
+  if (program.uses(Api::spawn) || program.imports("submitit") || program.framework_distributes() ||
+      program.imports("deepspeed"))  // which also asks MPI
     return true;
   for (const std::string_view word :
        {"'RANK' in os.environ", "\"RANK\" in os.environ", "WORLD_SIZE' in", "WORLD_SIZE\" in",

@@ -135,14 +135,14 @@ void check_processes_exceed_visible_gpus(const Program& program, Report& report)
     const Ref count = spawn.argument(2, "nprocs");
     const Value value = program.evaluate(count);
     const auto visible = facts::visible_gpus(program);
-    if (value.is_integer() && !value.is_default && visible && *visible > 0 &&
-        value.integer > *visible)
-      report
-          .at(count, Confidence::certain,
-              std::to_string(value.integer) + " processes for " + std::to_string(*visible) +
-                  (*visible == 1 ? " visible GPU" : " visible GPUs") +
-                  ": CUDA error, invalid device ordinal")
-          .help = "Use torch.cuda.device_count().";
+    if (!value.is_integer() || !visible || *visible <= 0 || value.integer <= *visible) continue;
+    Finding& finding =
+        report.at(count, value.is_default ? Confidence::likely : Confidence::certain,
+                  std::to_string(value.integer) + " processes for " + std::to_string(*visible) +
+                      (*visible == 1 ? " visible GPU" : " visible GPUs") +
+                      ": CUDA error, invalid device ordinal");
+    finding.help = "Use torch.cuda.device_count().";
+    if (value.is_default) finding.severity = Severity::warning;  // a run may say otherwise
   }
   check_spawn_for_all_nodes(program, report);
 }

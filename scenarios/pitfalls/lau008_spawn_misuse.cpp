@@ -161,6 +161,22 @@ void check_args_in_parentheses(const Program& program, Ref arguments, Report& re
       .help = "Write a tuple of one: args=(" + std::string(arguments.text()) + ",).";
 }
 
+// spawn() on the script's own level, or main() there, which spawns: the import of the script by a
+// child comes by again. Empty where a guard of whatever kind stands around it.
+Ref on_module_level(const Program& program, const CallRef& call, int depth = 0) {
+  constexpr int kCallers = 3;
+  const Module& module = *call.module;
+  if (module.under_main_guard(call.call->node)) return {};
+  const auto function = program.enclosing_function(call.ref());
+  if (!function) return depth == 0 || program.guards(call.ref()).empty() ? call.ref() : Ref{};
+  if (depth == kCallers || &module != &program.root() || !program.guards(call.ref()).empty() ||
+      function.function->owner_class != kNoNode)
+    return {};
+  for (const CallRef& site : program.call_sites(function))
+    if (const Ref found = on_module_level(program, site, depth + 1)) return found;
+  return {};
+}
+
 // A child of spawn imports the worker by name from the parent's main module, which has no file.
 void check_worker_of_notebook(const Program& program, const CallRef& spawn, Report& report) {
   if (!program.is_notebook() || spawn.call->name != "spawn" || spawn.module != &program.root() ||
@@ -188,10 +204,10 @@ void check_spawn_misuse(const Program& program, Report& report) {
     const bool is_reached = facts::is_reachable(program, spawn.ref());
     const Module& module = *spawn.module;
     if (is_reached) check_worker_of_notebook(program, spawn, report);
-    if (module.function_of(spawn.call->node) == 0 && !module.under_main_guard(spawn.call->node) &&
-        !program.is_notebook() && spawn.call->name == "spawn")
+    const Ref open = program.is_notebook() ? Ref{} : on_module_level(program, spawn);
+    if (open && spawn.call->name == "spawn")
       report
-          .at(spawn.ref(), Confidence::certain,
+          .at(open, Confidence::certain,
               "mp.spawn at module level: every child imports the script and spawns again (\"before "
               "the current process has finished its bootstrapping phase\")")
           .help = "Put it under if __name__ == \"__main__\".";

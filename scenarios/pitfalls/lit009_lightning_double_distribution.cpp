@@ -131,6 +131,14 @@ void check_devices_of_one_rank(const Program& program, Report& report) {
     }
 }
 
+// DataLoader(data, batch_size=None), also by options: the data set gives batches itself, as those
+// do that deal out their samples.
+bool reads_ready_batches(const Program& program) {
+  for (const char* option : {"batch_size=None", "\"batch_size\": None", "'batch_size': None"})
+    if (facts::contains(program.root().tree().source(), option)) return true;
+  return program.mentions("IterableDataset");
+}
+
 }  // namespace
 
 void check_lightning_double_distribution(const Program& program, Report& report) {
@@ -180,7 +188,7 @@ void check_lightning_double_distribution(const Program& program, Report& report)
       const bool one_device =
           count != nullptr && count->value.is_integer() && count->value.integer == 1;
       if (argument && argument->value.is_false() && !has_sampler && !program.mentions("Sampler") &&
-          use.call && !one_device)
+          use.call && !one_device && !reads_ready_batches(program))
         trainer::flag(
             report, *argument, Confidence::likely,
             "no sampler is inserted and the script has none: every rank sees all the data")

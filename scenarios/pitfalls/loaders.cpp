@@ -208,7 +208,8 @@ bool has_some_sampler(const Program& program, const CallRef& loader) {
   const Ref sampler = loader.argument(3, "sampler");
   if (!sampler) return false;
   for (const Source& source : program.sources(sampler))
-    if (source.ref.kind() != Kind::none_literal && !draws_from_all(program, source.ref)) return true;
+    if (source.ref.kind() != Kind::none_literal && !draws_from_all(program, source.ref))
+      return true;
   return false;
 }
 

@@ -20,14 +20,36 @@ bool sends_something(const Program& program) {
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& call : module->calls()) {
       const std::string name = facts::lowered(call.name);
+      if (call.api == Api::ddp || call.api == Api::convert_sync_batch_norm) continue;
+      // sync_params(model.parameters()): of weights, which say nothing of the optimizer's state.
+      if (facts::contains(name, "param") || facts::contains(name, "batch_norm")) continue;
       for (const std::string_view word : {"broadcast", "scatter", "sync_", "share", "send"})
-        if (facts::contains(name, word) && call.api != Api::ddp) return true;
+        if (facts::contains(name, word)) return true;
     }
   return false;
 }
 
+// In __init__ or what it calls, of a class whose methods train: they are called afterwards.
+bool is_made_ready_for_methods(const Program& program, Ref change) {
+  const auto cls = program.enclosing_class(change);
+  const auto init = cls ? program.method(cls, "__init__") : diagnose::FunctionRef{};
+  const auto here = program.enclosing_function(change);
+  if (!init || !here) return false;
+  const auto reached = program.reached({init.module, init.function->body});
+  const auto is_reached = [&](const diagnose::FunctionRef& function) {
+    return function == init || std::find(reached.begin(), reached.end(), function) != reached.end();
+  };
+  const auto backwards = program.calls_named("backward");
+  return is_reached(here) &&
+         std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+           return program.enclosing_class(backward.ref()) == cls &&
+                  !is_reached(program.enclosing_function(backward.ref()));
+         });
+}
+
 // Steps of a loop below, or of a loop around, use what is changed here.
 bool is_used_afterwards(const Program& program, Ref change) {
+  if (is_made_ready_for_methods(program, change)) return true;
   const auto& loops = program.training_loops();
   const auto around = program.loops_around(change);
   return std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {

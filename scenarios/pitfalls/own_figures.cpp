@@ -76,9 +76,8 @@ std::string sum_of_training_in(const Program& program, Ref condition,
                                const std::vector<Reduction>& reductions) {
   if (condition.kind() != Kind::comparison || !reductions.empty()) return {};
   for (const diagnose::TrainingLoop& loop : program.training_loops()) {
-    const MetricSum sum = loop.batches.kind() == Kind::for_statement
-                              ? first_sum(program, loop.batches)
-                              : MetricSum{};
+    const MetricSum sum =
+        loop.batches.kind() == Kind::for_statement ? first_sum(program, loop.batches) : MetricSum{};
     if (!sum || program.enclosing_function(loop.batches) != program.enclosing_function(condition))
       continue;
     const auto& tree = condition.module->tree();

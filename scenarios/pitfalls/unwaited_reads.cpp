@@ -20,9 +20,9 @@ struct FileCall {
 };
 
 constexpr FileCall kWriters[] = {
-    {"save_to_disk", 0}, {"to_csv", 0},          {"to_parquet", 0}, {"to_pickle", 0},
-    {"to_json", 0},      {"save_pretrained", 0}, {"savez", 0},      {"savez_compressed", 0},
-    {"save_file", 1},
+    {"save_to_disk", 0}, {"to_csv", 0},           {"to_parquet", 0},
+    {"to_pickle", 0},    {"to_json", 0},          {"save_pretrained", 0},
+    {"savez", 0},        {"savez_compressed", 0}, {"save_file", 1},
 };
 
 constexpr FileCall kReaders[] = {
@@ -78,8 +78,25 @@ bool waits_between(const Program& program, const CallRef& write, const CallRef& 
   });
 }
 
-bool is_same_path(Ref written, Ref read) {
-  return written && read && written.text() == read.text() && written.kind() != Kind::call;
+// path, after path = os.path.join(directory, "last.pt"), is that call.
+Ref path_behind(const Program& program, Ref path) {
+  if (path.kind() != Kind::identifier) return path;
+  const auto sources = program.sources(path);
+  return sources.size() == 1 && sources.front().how == diagnose::Source::How::value &&
+                 sources.front().ref.module == path.module
+             ? sources.front().ref
+             : path;
+}
+
+// The same name, or the same text of os.path.join(...), which draws nothing anew.
+bool is_same_path(const Program& program, Ref written, Ref read) {
+  if (!written || !read) return false;
+  if (written.text() == read.text() && written.kind() != Kind::call) return true;
+  const Ref a = path_behind(program, written);
+  const Ref b = path_behind(program, read);
+  const CallRef joined = program.as_call(a);
+  return joined && a.text() == b.text() &&
+         joined.module->qualified(joined.call->function) == "os.path.join";
 }
 
 }  // namespace
@@ -95,7 +112,7 @@ std::vector<CallRef> unwaited_reads(const Program& program) {
         continue;
       for (const diagnose::Call& later : module->calls()) {
         const CallRef read{module, &later};
-        if (later.node < made.node || !is_same_path(written, read_path(program, read)) ||
+        if (later.node < made.node || !is_same_path(program, written, read_path(program, read)) ||
             program.guarded_by_rank(read.ref()) != RankTest::none ||
             program.enclosing_function(read.ref()) != program.enclosing_function(write.ref()) ||
             !only_runs_before(program, write.ref(), read.ref()) ||
