@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/unprepared_models.hpp"
 
 #include "diagnose/model/made_at.hpp"
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/frozen.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
