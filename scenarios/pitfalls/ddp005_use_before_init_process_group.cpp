@@ -348,6 +348,14 @@ void check_never_joined(const Program& program, Report& report) {
         return;
 }
 
+// deepspeed.initialize() is all that is seen to join, and it asks first: what is out of sight may
+// have joined above it.
+bool may_be_joined_above(const Program& program, const std::vector<CallRef>& joins) {
+  return std::all_of(joins.begin(), joins.end(),
+                     [](const CallRef& join) { return join.call->api == Api::deepspeed; }) &&
+         (may_be_joined_elsewhere(program) || may_join_unnamed(program));
+}
+
 }  // namespace
 
 void check_use_before_init_process_group(const Program& program, Report& report) {
@@ -356,7 +364,7 @@ void check_use_before_init_process_group(const Program& program, Report& report)
     check_never_joined(program, report);
   if (program.framework_distributes()) return;
   check_runs_without_group(program, report);
-  if (inits.empty()) return;
+  if (inits.empty() || may_be_joined_above(program, inits)) return;
   const auto made_before = [&](const CallRef& use) {
     for (const CallRef& init : inits) {
       if (facts::exclusive(use.ref(), init.ref())) return true;
