@@ -300,6 +300,18 @@ std::vector<CallRef> collectives_of(const Program& program) {
   return out;
 }
 
+// self.log("loss", loss, sync_dist=True), which reduces over the ranks.
+std::vector<CallRef> synchronised_logs(const Program& program) {
+  std::vector<CallRef> out;
+  for (const char* name : {"log", "log_dict"})
+    for (const CallRef& call : program.calls_named(name)) {
+      const Ref synchronised = call.keyword("sync_dist");
+      if (synchronised && program.is_literal_true(synchronised) && !call.keyword("rank_zero_only"))
+        out.push_back(call);
+    }
+  return out;
+}
+
 // if rank == 0: torch.save(fsdp.module.state_dict(), path)
 void check_states_below_shards(const Program& program, Report& report) {
   for (const CallRef& call : states_below_shards(program))
@@ -376,12 +388,8 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
           flag(site, std::string(site.call->name) +
                          ", which calls compute() of a metric that reduces over the ranks,");
       }
-  for (const char* name : {"log", "log_dict"})
-    for (const CallRef& call : program.calls_named(name)) {
-      const Ref synchronised = call.keyword("sync_dist");
-      if (synchronised && program.is_literal_true(synchronised) && !call.keyword("rank_zero_only"))
-        flag(call, std::string(name) + " with sync_dist=True");
-    }
+  for (const CallRef& call : synchronised_logs(program))
+    flag(call, std::string(call.call->name) + " with sync_dist=True");
   check_early_returns(program, report);
   check_own_decisions(program, report);
 }

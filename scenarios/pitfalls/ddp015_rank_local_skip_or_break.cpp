@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/local_decisions.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/own_readings.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/rank_partings.hpp"
 #include "scenarios/pitfalls/rounds_elsewhere.hpp"
@@ -30,71 +31,6 @@ using diagnose::TrainingLoop;
 namespace {
 
 constexpr std::string_view kOnMetric = "on a metric of this rank";
-
-// time.time(), datetime.now()
-bool tells_time(const CallRef& call) {
-  if (call.call->api == Api::time_now) return true;
-  const std::string path = call.module->qualified(call.call->function);
-  return path == "datetime.datetime.now" || path == "datetime.datetime.utcnow";
-}
-
-bool has_clock(Ref condition) {
-  const auto calls = facts::calls_in(condition);
-  return std::any_of(calls.begin(), calls.end(), tells_time);
-}
-
-bool holds_a_time(Ref value) {
-  const auto calls = facts::calls_in(value);
-  return !calls.empty() && std::all_of(calls.begin(), calls.end(), tells_time);
-}
-
-// time.time() - start > limit, also where a variable that the condition compares holds the time or
-// adds it up: spent += time.time() - start.
-bool reads_the_clock(const Program& program, Ref condition) {
-  if (program.mentions_rank(condition)) return false;
-  const auto calls = facts::calls_in(condition);
-  if (has_clock(condition)) return true;
-  if (!calls.empty() || condition.kind() != Kind::comparison) return false;
-  std::vector<Assigned> assigned = assignments_in(body_around(program, condition));
-  // By arithmetic alone: what a helper makes of a time is no time.
-  std::erase_if(assigned, [](const Assigned& each) {
-    return !facts::calls_in(each.value).empty() && !holds_a_time(each.value);
-  });
-  const VariableNames names = behind(variables_in(condition), assigned);
-  return std::any_of(assigned.begin(), assigned.end(), [&](const Assigned& each) {
-    return names.contains(each.name) && holds_a_time(each.value);
-  });
-}
-
-// loss is None, after a, loss = ddp(batch).
-bool misses_an_output(const Program& program, Ref condition) {
-  const auto& tree = condition.module->tree();
-  if (condition.kind() != Kind::comparison || tree[condition.node].op != diagnose::Op::is ||
-      tree.child_count(condition.node) != 2 ||
-      tree[tree.child_at(condition.node, 1)].kind != Kind::none_literal)
-    return false;
-  const auto sources = program.sources(condition.with(tree.child_at(condition.node, 0)));
-  const auto& forwards = program.forward_calls();
-  return sources.size() == 1 &&
-         std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
-           return forward.wrap->kind == diagnose::Wrapper::ddp &&
-                  forward.call.ref() == sources.front().ref;
-         });
-}
-
-// kl > limit, after kl = (old - new).mean().item(), where new comes from the wrapped model.
-bool reads_an_output(const Program& program, Ref condition) {
-  if (misses_an_output(program, condition)) return true;
-  const auto& tree = condition.module->tree();
-  for (NodeId id = condition.node; id < tree[condition.node].last; ++id)
-    for (const diagnose::Source& source : program.sources(condition.with(id))) {
-      const CallRef item = program.as_call(source.ref);
-      if (item && item.call->name == "item" && item.receiver() &&
-          !facts::forwards_behind(program, item.receiver()).empty())
-        return true;
-    }
-  return false;
-}
 
 bool is_collective(const CallRef& call) {
   for (const Api api : {Api::all_reduce, Api::broadcast, Api::all_gather, Api::reduce})

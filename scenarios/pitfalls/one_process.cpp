@@ -231,7 +231,8 @@ bool only_without_distribution(const Program& program, Ref node) {
     }
     if (holds) return is_set_in_one_process(program, condition);
     // if empty or is_main(local_rank): return: the rank alone keeps no run of several out.
-    if (condition.kind() == Kind::boolean && program.rank_test(condition) != diagnose::RankTest::none)
+    if (condition.kind() == Kind::boolean &&
+        program.rank_test(condition) != diagnose::RankTest::none)
       return false;
     return program.is_distributed_flag(condition) || decides_on_group(program, condition) ||
            is_set_with_group(program, condition);

@@ -178,13 +178,15 @@ class CopiesIn {
     if (copies_.empty()) return;
     for (const NodeId test : nodes_in(body_, Kind::if_statement)) check_test(test, report);
     for (const NodeId node : nodes_in(body_, Kind::assignment)) check_best(node, report);
-    for (const CallRef& call : calls_)
-      if (call.positional(0))
-        if (const ReducedCopy* copy = own_at(call.positional(0).text(), call.ref());
-            copy != nullptr && call.call->name == "step" && is_plateau_step(program_, call))
-          tell(call.ref(), *copy, "plateau", report);
-        else if (copy != nullptr && is_early_stop(program_, call))
-          tell(call.ref(), *copy, "early-stop", report);
+    for (const CallRef& call : calls_) {
+      const Ref given = call.positional(0);
+      const ReducedCopy* copy = given ? own_at(given.text(), call.ref()) : nullptr;
+      if (copy == nullptr) continue;
+      if (call.call->name == "step" && is_plateau_step(program_, call))
+        tell(call.ref(), *copy, "plateau", report);
+      else if (is_early_stop(program_, call))
+        tell(call.ref(), *copy, "early-stop", report);
+    }
   }
 
  private:
