@@ -21,6 +21,14 @@ bool tells_its_class(std::string_view name) {
              std::end(kOfLibraries);
 }
 
+// DataLoaderX(data, sampler=...), MultiEpochsDataLoader(...): a class of a file that is not there,
+// which takes what a DataLoader takes.
+bool looks_like_loader(const CallRef& call) {
+  const std::string_view name = call.call->name;
+  return name.find("DataLoader") != std::string_view::npos && name.front() >= 'A' &&
+         name.front() <= 'Z' && (call.keyword("sampler") || call.keyword("batch_sampler"));
+}
+
 // C(...) of a class that derives from DistributedSampler, DataLoader, Accelerator or Trainer.
 bool makes_kind_of(const Program& program, CallRef call, Api api) {
   if ((api == Api::accelerator || api == Api::hf_trainer) && call.call->api == Api::none) {
@@ -31,7 +39,8 @@ bool makes_kind_of(const Program& program, CallRef call, Api api) {
   const bool is_asked = api == Api::distributed_sampler || api == Api::data_loader;
   if (!is_asked || call.call->api != Api::none) return false;
   const ClassRef cls = program.class_of_call(call);
-  return cls && program.derives_from(cls, api);
+  if (!cls) return api == Api::data_loader && looks_like_loader(call) && !program.callee(call);
+  return program.derives_from(cls, api);
 }
 
 }  // namespace

@@ -385,6 +385,24 @@ bool may_be_loader(Ref argument, const TrainingLoop& loop) {
          says_any(argument.text(), {"load", "data", "dl", "iter", "batch", "train"});
 }
 
+// The optimizers that the loop steps are made here and never prepared, as in a baseline beside the
+// run that Accelerate makes.
+bool steps_nothing_prepared(const Program& program, const TrainingLoop& loop) {
+  bool steps = false;
+  const bool may_step_prepared = program.subtree_calls(loop.batches, [&](const CallRef& call) {
+    if (call.call->name != "step" || !call.receiver() ||
+        says_any(call.receiver().text(), {"sched", "prof"}))
+      return false;
+    steps = true;
+    const auto sources = program.sources(call.receiver());
+    return sources.empty() || !std::all_of(sources.begin(), sources.end(), [&](const Source& each) {
+             const CallRef maker = program.as_call(each.ref);
+             return maker && maker.call->api == Api::optimizer;
+           });
+  });
+  return steps && !may_step_prepared;
+}
+
 }  // namespace
 
 void check_accelerate_step_not_routed(const Program& program, Report& report) {
@@ -395,7 +413,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
   for (const TrainingLoop& loop : program.training_loops()) {
     for (const CallRef& backward : loop.backwards) {
       if (backward.positional(0) || !backward.receiver() ||
-          !routes_here(program, backward.ref(), made))
+          !routes_here(program, backward.ref(), made) || steps_nothing_prepared(program, loop))
         continue;
       const std::string_view receiver = backward.receiver().text();
       if (receiver == accelerator || facts::contains(receiver, "accelerator") ||

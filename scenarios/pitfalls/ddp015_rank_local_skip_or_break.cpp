@@ -300,10 +300,13 @@ std::string_view reason(const Program& program, Ref decision, const WayOut& way)
 // if not torch.isfinite(loss): sys.exit(0)
 void check_quiet_ends(const Program& program, Report& report) {
   for (const TrainingLoop& loop : program.training_loops())
-    for (const auto& [call, round] : quiet_ends(program, loop))
-      for (const Guard& guard : program.guards(call.ref())) {
+    for (const QuietEnd& end : quiet_ends(program, loop))
+      for (const Guard& guard : program.guards(end.call.ref())) {
+        const auto& [call, round, of_epochs] = end;
         if (!runs_in(program, round, guard.condition)) continue;
-        const auto why = reason(program, guard.condition, {loop, call.ref(), round, false});
+        std::string_view why;
+        if (!of_epochs) why = reason(program, guard.condition, {loop, call.ref(), round, false});
+        if (why.empty() && ends_on_some_ranks(program, end)) why = "under a test of the rank";
         if (why.empty() || agrees_between_ranks(program, call.ref(), round)) continue;
         in_no_trial(
             report.at(call.ref(), Confidence::likely,

@@ -273,6 +273,30 @@ std::vector<Ref> decisions_behind(const Program& program, Ref condition, Ref rou
   return out;
 }
 
+namespace {
+
+// if loss < best and rank == 0: bad = 0, else: bad += 1: the arms part the ranks.
+bool is_changed_apart(const Program& program, const std::vector<Assigned>& changes, Ref condition,
+                      Ref round) {
+  const auto guards_of = [&](const Assigned& change) {
+    return program.guards(condition.with(change.target));
+  };
+  for (const Assigned& one : changes)
+    for (const Guard& guard : guards_of(one)) {
+      if (!guard.holds || !round.module->tree().contains(round.node, guard.condition.node) ||
+          program.rank_test(guard.condition) != RankTest::main_only)
+        continue;
+      for (const Assigned& other : changes)
+        for (const Guard& each : guards_of(other))
+          if (!each.holds && each.condition == guard.condition &&
+              other.value.text() != one.value.text())
+            return true;
+    }
+  return false;
+}
+
+}  // namespace
+
 bool is_kept_by_one_rank(const Program& program, Ref condition, Ref round) {
   if (is_made_by_machine(round) || program.rank_test(condition) != RankTest::none) return false;
   const auto asked = facts::calls_in(condition);
@@ -282,7 +306,8 @@ bool is_kept_by_one_rank(const Program& program, Ref condition, Ref round) {
   const auto names = variables_in(condition);
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
     const auto changes = changes_in(round, name);
-    return !changes.empty() && !may_be_agreed(program, name, condition, round) &&
+    if (changes.empty() || may_be_agreed(program, name, condition, round)) return false;
+    return is_changed_apart(program, changes, condition, round) ||
            std::all_of(changes.begin(), changes.end(), [&](const Assigned& change) {
              return is_under_main_rank(program, condition.with(change.target), round);
            });

@@ -139,12 +139,28 @@ std::vector<QuietEnd> quiet_ends(const Program& program, const TrainingLoop& loo
           (status && status.text() != "0"))
         continue;
       for (const Ref round : program.loops_around(call.ref()))
-        if (steps_in(program, loop, round)) {
-          out.push_back({call, round});
+        if (const bool of_epochs = round == loop.epochs && round != loop.batches;
+            of_epochs || steps_in(program, loop, round)) {
+          out.push_back({call, round, of_epochs});
           break;
         }
     }
   return out;
+}
+
+bool ends_on_some_ranks(const Program& program, const QuietEnd& end) {
+  if (!is_under_rank_test(program, end.call.ref())) return false;
+  const Module& module = *end.call.module;
+  const auto& tree = module.tree();
+  for (const Kind kind : {Kind::break_statement, Kind::return_statement, Kind::raise_statement})
+    for (const NodeId other : module.nodes_of(kind))
+      if (tree.contains(end.round.node, other)) return false;
+  for (const std::string_view name : {"exit", "_exit", "quit"})
+    for (const CallRef& other : program.calls_named(name))
+      if (other.call != end.call.call && other.module == &module &&
+          tree.contains(end.round.node, other.call->node))
+        return false;
+  return true;
 }
 
 }  // namespace bench::pitfalls

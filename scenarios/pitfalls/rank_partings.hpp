@@ -28,12 +28,16 @@ bool skips_a_meeting(const Program& program, const diagnose::TrainingLoop& loop,
 bool swallows_errors(const Program& program, Ref statement, const diagnose::TrainingLoop& loop,
                      Ref round);
 
-// sys.exit(0) in the loop over batches: the process ends as if all were well, so that no launcher
-// stops the others. The calls, each with the round that it leaves.
+// sys.exit(0) in the loop over batches or epochs: the process ends as if all were well, so that no
+// launcher stops the others. The calls, each with the round that it leaves.
 struct QuietEnd {
   CallRef call;
   Ref round;
+  bool of_epochs = false;
 };
 std::vector<QuietEnd> quiet_ends(const Program& program, const diagnose::TrainingLoop& loop);
+
+// if rank == 0: exit(), and nothing else in the round ends it.
+bool ends_on_some_ranks(const Program& program, const QuietEnd& end);
 
 }  // namespace bench::pitfalls
