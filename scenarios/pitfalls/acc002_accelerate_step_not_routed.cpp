@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/raw_loader.hpp"
@@ -385,22 +386,26 @@ bool may_be_loader(Ref argument, const TrainingLoop& loop) {
          says_any(argument.text(), {"load", "data", "dl", "iter", "batch", "train"});
 }
 
-// The optimizers that the loop steps are made here and never prepared, as in a baseline beside the
-// run that Accelerate makes.
-bool steps_nothing_prepared(const Program& program, const TrainingLoop& loop) {
-  bool steps = false;
-  const bool may_step_prepared = program.subtree_calls(loop.batches, [&](const CallRef& call) {
-    if (call.call->name != "step" || !call.receiver() ||
-        says_any(call.receiver().text(), {"sched", "prof"}))
-      return false;
-    steps = true;
-    const auto sources = program.sources(call.receiver());
-    return sources.empty() || !std::all_of(sources.begin(), sources.end(), [&](const Source& each) {
-             const CallRef maker = program.as_call(each.ref);
-             return maker && maker.call->api == Api::optimizer;
-           });
+// The function gets its optimizer itself and prepares nothing: a baseline beside the run that
+// Accelerate makes.
+bool is_baseline(const Program& program, const TrainingLoop& loop) {
+  if (!loop.function) return false;
+  const Ref body{loop.function.module, loop.function.function->body};
+  const auto prepares_optimizer = [&](const CallRef& call) {
+    if (!diagnose::is_prepare(call.call->name)) return false;
+    if (call.has_splat()) return true;
+    for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
+      if (program.comes_from(argument, Api::optimizer)) return true;
+    return false;
+  };
+  if (program.subtree_calls(body, prepares_optimizer)) return false;
+  const auto assigned = assignments_in(body);
+  const auto calls = facts::calls_in(loop.batches);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& step) {
+    return step.call->name == "step" && program.comes_from(step.receiver(), Api::optimizer) &&
+           std::any_of(assigned.begin(), assigned.end(),
+                       [&](const Assigned& each) { return each.name == step.receiver().text(); });
   });
-  return steps && !may_step_prepared;
 }
 
 }  // namespace
@@ -413,7 +418,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
   for (const TrainingLoop& loop : program.training_loops()) {
     for (const CallRef& backward : loop.backwards) {
       if (backward.positional(0) || !backward.receiver() ||
-          !routes_here(program, backward.ref(), made) || steps_nothing_prepared(program, loop))
+          !routes_here(program, backward.ref(), made) || is_baseline(program, loop))
         continue;
       const std::string_view receiver = backward.receiver().text();
       if (receiver == accelerator || facts::contains(receiver, "accelerator") ||
