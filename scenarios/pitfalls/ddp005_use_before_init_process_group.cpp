@@ -9,6 +9,7 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Field;
 using diagnose::Kind;
 using diagnose::kNoNode;
 

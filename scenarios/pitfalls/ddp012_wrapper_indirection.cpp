@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/attribute_attempt.hpp"
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/pickled.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
@@ -22,6 +23,7 @@ using diagnose::Module;
 using diagnose::NodeId;
 using diagnose::Source;
 using diagnose::Wrap;
+using diagnose::Wrapper;
 
 namespace {
 

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/handed_to_training.hpp"
 
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/bypass.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/words.hpp"

@@ -12,6 +12,7 @@ using diagnose::Field;
 using diagnose::Kind;
 using diagnose::kNoNode;
 using diagnose::LaunchLine;
+using diagnose::LaunchWord;
 using diagnose::Module;
 using diagnose::NodeId;
 

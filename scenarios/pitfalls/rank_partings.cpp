@@ -150,7 +150,7 @@ std::vector<QuietEnd> quiet_ends(const Program& program, const TrainingLoop& loo
 
 bool ends_on_some_ranks(const Program& program, const QuietEnd& end) {
   if (!is_under_rank_test(program, end.call.ref())) return false;
-  const Module& module = *end.call.module;
+  const diagnose::Module& module = *end.call.module;
   const auto& tree = module.tree();
   for (const Kind kind : {Kind::break_statement, Kind::return_statement, Kind::raise_statement})
     for (const NodeId other : module.nodes_of(kind))
