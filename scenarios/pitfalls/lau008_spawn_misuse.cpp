@@ -202,7 +202,6 @@ void check_spawn_misuse(const Program& program, Report& report) {
     if (facts::is_switched_off(program, spawn.ref())) continue;
     // def run(worker): mp.spawn(worker, ...) that nothing calls any more.
     const bool is_reached = facts::is_reachable(program, spawn.ref());
-    const Module& module = *spawn.module;
     if (is_reached) check_worker_of_notebook(program, spawn, report);
     const Ref open = program.is_notebook() ? Ref{} : on_module_level(program, spawn);
     if (open && spawn.call->name == "spawn")
