@@ -394,7 +394,7 @@ bool is_baseline(const Program& program, const TrainingLoop& loop) {
   const auto prepares_optimizer = [&](const CallRef& call) {
     if (!diagnose::is_prepare(call.call->name)) return false;
     if (call.has_splat()) return true;
-    for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
+    for (std::size_t i = 0; const Ref argument = prepared_by(call, i); ++i)
       if (program.comes_from(argument, Api::optimizer)) return true;
     return false;
   };

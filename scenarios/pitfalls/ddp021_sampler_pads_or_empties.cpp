@@ -11,27 +11,14 @@ namespace bench::pitfalls {
 
 using diagnose::Api;
 
-namespace {
-
-// sampler.total_size: the program knows how many samples there are with the repeated ones.
-bool reads_total_size(const Program& program) {
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::NodeId node : module->nodes_of(diagnose::Kind::attribute))
-      if (const std::string_view text = module->text(node);
-          text.ends_with("sampler.total_size") || text == "self.total_size")
-        return true;
-  return false;
-}
-
-}  // namespace
-
 void check_sampler_pads_or_empties(const Program& program, Report& report) {
   if (program.framework_distributes() || program.mentions("gather_for_metrics")) return;
+  // The program, or a sampler of its own, knows how many samples there are with the repeated ones.
+  if (program.mentions("sampler.total_size") || program.mentions("self.total_size")) return;
   for (const CallRef& loader : program.calls(Api::data_loader)) {
     const CallRef sampler = sampler_of(program, loader);
     if (!sampler || !is_evaluation_loader(program, loader)) continue;
-    if (program.is_literal_true(sampler.keyword("drop_last")) || reads_total_size(program))
-      continue;
+    if (program.is_literal_true(sampler.keyword("drop_last"))) continue;
     const MetricSum sum = padded_metric(program, loader);
     Finding& finding = as_in_trial(
         report.at(sampler.ref(), sum ? Confidence::likely : Confidence::check,

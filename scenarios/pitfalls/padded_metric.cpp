@@ -26,8 +26,11 @@ bool tells_size(std::string_view text) {
 bool knows_of_padding(const Program& program) {
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
-    for (const NodeId slice : module->nodes_of(Kind::slice))
-      if (tells_size(tree.text(slice))) return true;
+    for (const NodeId node : module->nodes_of(Kind::subscript))
+      if (const NodeId part = tree.child(node, Field::subscript); part != diagnose::kNoNode &&
+                                                                  tree[part].kind == Kind::slice &&
+                                                                  tells_size(tree.text(part)))
+        return true;
     for (const NodeId node : module->nodes_of(Kind::comparison)) {
       const std::string_view text = tree.text(node);
       if ((tree[node].op == Op::equal || tree[node].op == Op::not_equal) &&

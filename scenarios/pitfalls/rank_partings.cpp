@@ -129,9 +129,15 @@ bool swallows_errors(const Program& program, Ref statement, const TrainingLoop& 
   });
 }
 
+namespace {
+
+constexpr std::string_view kEnds[] = {"exit", "_exit", "quit"};
+
+}  // namespace
+
 std::vector<QuietEnd> quiet_ends(const Program& program, const TrainingLoop& loop) {
   std::vector<QuietEnd> out;
-  for (const std::string_view name : {"exit", "_exit", "quit"})
+  for (const std::string_view name : kEnds)
     for (const CallRef& call : program.calls_named(name)) {
       const std::string_view written = Ref{call.module, call.call->function}.text();
       const Ref status = call.positional(0);
@@ -152,10 +158,10 @@ bool ends_on_some_ranks(const Program& program, const QuietEnd& end) {
   if (!is_under_rank_test(program, end.call.ref())) return false;
   const diagnose::Module& module = *end.call.module;
   const auto& tree = module.tree();
-  for (const Kind kind : {Kind::break_statement, Kind::return_statement, Kind::raise_statement})
+  for (const Kind kind : {Kind::break_statement, Kind::return_statement})
     for (const NodeId other : module.nodes_of(kind))
       if (tree.contains(end.round.node, other)) return false;
-  for (const std::string_view name : {"exit", "_exit", "quit"})
+  for (const std::string_view name : kEnds)
     for (const CallRef& other : program.calls_named(name))
       if (other.call != end.call.call && other.module == &module &&
           tree.contains(end.round.node, other.call->node))
