@@ -73,8 +73,8 @@ const Function* Module::method(const Class& owner, std::string_view name) const 
   return nullptr;
 }
 
-const std::vector<NodeId>& Module::nodes_of(Kind kind) const {
-  const auto found = listed_.find(static_cast<std::uint8_t>(kind));
+const std::vector<NodeId>& Module::nodes_of(ListedKind kind) const {
+  const auto found = listed_.find(static_cast<std::uint8_t>(Kind{kind}));
   return found == listed_.end() ? kNoNodes : found->second;
 }
 

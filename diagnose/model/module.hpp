@@ -4,6 +4,7 @@
 #pragma once
 
 #include "diagnose/model/api.hpp"
+#include "diagnose/model/listed_kind.hpp"
 #include "diagnose/syntax/tree.hpp"
 
 #include <algorithm>
@@ -103,7 +104,7 @@ class Module {
   const Class* class_at(NodeId node) const;
   const Function* method(const Class& owner, std::string_view name) const;
   const std::vector<NodeId>& loops() const { return loops_; }
-  const std::vector<NodeId>& nodes_of(Kind kind) const;  // of kinds in is_listed() alone
+  const std::vector<NodeId>& nodes_of(ListedKind kind) const;
 
   // Imported modules as dotted names, with leading dots for relative ones.
   const std::vector<std::string>& imports() const { return imports_; }

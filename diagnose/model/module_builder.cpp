@@ -9,29 +9,6 @@ namespace {
 
 constexpr int kUnpackDepth = 4;
 
-// Statement kinds that rules list by kind.
-constexpr bool is_listed(Kind kind) {
-  switch (kind) {
-    case Kind::if_statement:
-    case Kind::with_statement:
-    case Kind::assert_statement:
-    case Kind::try_statement:
-    case Kind::continue_statement:
-    case Kind::break_statement:
-    case Kind::return_statement:
-    case Kind::assignment:
-    case Kind::augmented_assignment:
-    case Kind::decorated:
-    case Kind::comparison:
-    case Kind::binary:
-    case Kind::subscript:
-    case Kind::wildcard_import:
-      return true;
-    default:
-      return false;
-  }
-}
-
 constexpr bool opens_scope(Kind kind) {
   return kind == Kind::function || kind == Kind::lambda || kind == Kind::class_definition;
 }

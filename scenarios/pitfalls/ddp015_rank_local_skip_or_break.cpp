@@ -361,9 +361,10 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
   if (!by_hand) return;
   check_stand_in_losses(program, report);
   check_quiet_ends(program, report);
+  constexpr diagnose::ListedKind kLeaving[] = {Kind::continue_statement, Kind::break_statement,
+                                               Kind::return_statement};
   for (const TrainingLoop& loop : program.training_loops())
-    for (const Kind kind :
-         {Kind::continue_statement, Kind::break_statement, Kind::return_statement})
+    for (const diagnose::ListedKind kind : kLeaving)
       for (const Module* module : program.modules())
         for (const NodeId node : module->nodes_of(kind)) {
           const Ref statement{module, node};

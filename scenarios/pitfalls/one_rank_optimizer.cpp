@@ -92,8 +92,9 @@ bool is_learning_rate(const Program& program, Ref target) {
 
 std::vector<Ref> learning_rates_written(const Program& program) {
   std::vector<Ref> out;
+  constexpr diagnose::ListedKind kWrites[] = {Kind::assignment, Kind::augmented_assignment};
   for (const diagnose::Module* module : program.modules())
-    for (const Kind kind : {Kind::assignment, Kind::augmented_assignment})
+    for (const diagnose::ListedKind kind : kWrites)
       for (const NodeId node : module->nodes_of(kind)) {
         const Ref target = Ref{module, node}.child(Field::left);
         if (target && is_learning_rate(program, target)) out.push_back(target);

@@ -79,7 +79,7 @@ std::string figure_copied(Ref value) {
 namespace {
 
 // The nodes of a kind in the subtree, in source order.
-std::span<const NodeId> nodes_in(Ref subtree, Kind kind) {
+std::span<const NodeId> nodes_in(Ref subtree, diagnose::ListedKind kind) {
   const std::vector<NodeId>& all = subtree.module->nodes_of(kind);
   const auto first = std::lower_bound(all.begin(), all.end(), subtree.node);
   const auto last = std::lower_bound(first, all.end(), subtree.module->tree()[subtree.node].last);

@@ -47,12 +47,24 @@ RankTest comers(const Program& program, const Guard& guard) {
   return test == RankTest::main_only ? RankTest::not_main : RankTest::main_only;
 }
 
+// Of break, continue and return.
+diagnose::ListedKind leaving_kind(Ref statement) {
+  switch (statement.kind()) {
+    case Kind::break_statement:
+      return Kind::break_statement;
+    case Kind::continue_statement:
+      return Kind::continue_statement;
+    default:
+      return Kind::return_statement;
+  }
+}
+
 }  // namespace
 
 bool leaves_on_some_ranks(const Program& program, const Guard& guard, Ref statement, Ref round) {
   const RankTest here = comers(program, guard);
   if (here == RankTest::none) return false;
-  const auto& others = statement.module->nodes_of(statement.kind());
+  const auto& others = statement.module->nodes_of(leaving_kind(statement));
   return std::none_of(others.begin(), others.end(), [&](NodeId other) {
     if (program.innermost_loop(statement.with(other)) != round) return false;
     const auto guards = program.guards(statement.with(other));
@@ -158,7 +170,8 @@ bool ends_on_some_ranks(const Program& program, const QuietEnd& end) {
   if (!is_under_rank_test(program, end.call.ref())) return false;
   const diagnose::Module& module = *end.call.module;
   const auto& tree = module.tree();
-  for (const Kind kind : {Kind::break_statement, Kind::return_statement})
+  constexpr diagnose::ListedKind kLeaving[] = {Kind::break_statement, Kind::return_statement};
+  for (const diagnose::ListedKind kind : kLeaving)
     for (const NodeId other : module.nodes_of(kind))
       if (tree.contains(end.round.node, other)) return false;
   for (const std::string_view name : kEnds)
