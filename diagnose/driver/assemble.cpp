@@ -1,5 +1,7 @@
 #include "diagnose/driver/assemble.hpp"
 
+#include "diagnose/model/shown_commands.hpp"
+
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -135,6 +137,7 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
   if (!root) return out;
   ProgramInput input;
   input.launches = context.launches;
+  if (input.launches.empty()) input.launches = own_shown_commands(*root);
   input.gpus = context.gpus;
   input.shipped = context.shipped;
   input.is_notebook = script.ends_with(".ipynb");

@@ -14,6 +14,7 @@
 #include "diagnose/driver/task_plan.hpp"
 #include "diagnose/driver/unread.hpp"
 #include "diagnose/launch/launch_documents.hpp"
+#include "diagnose/model/shown_commands.hpp"
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/registry.hpp"
 
@@ -282,6 +283,11 @@ class Session {
 
   std::vector<Finding> checked(const Program& program) {
     std::vector<Finding> found = run_rules(program, options_.selection);
+    std::erase_if(found, [](const Finding& each) {
+      return each.file.ends_with(kShownText) && !each.is_for_readers;
+    });
+    for (Finding& each : found)
+      if (each.file.ends_with(kShownText)) each.file.resize(each.file.size() - kShownText.size());
     std::erase_if(found, [&](const Finding& each) {
       return launches_.is_evidence(each.file) &&
              !(each.is_for_readers && launches_.is_given(each.file));

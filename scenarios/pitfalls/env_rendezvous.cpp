@@ -1,6 +1,6 @@
 #include "scenarios/pitfalls/env_rendezvous.hpp"
 
-#include "diagnose/launch/launch_documents.hpp"
+#include "diagnose/model/shown_commands.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -128,19 +128,7 @@ bool may_set(const Program& program, std::string_view variable, const CallRef& i
 }
 
 std::vector<diagnose::LaunchLine> launches_in_text(const Program& program) {
-  const Module& script = program.root();
-  const auto& tree = script.tree();
-  std::string text;
-  // The docstring, and strings further down that are there to be read.
-  for (NodeId at = tree[0].first_child; at != diagnose::kNoNode; at = tree[at].next_sibling)
-    if (tree[at].kind == Kind::expression_statement)
-      text += tree.string_value(tree[at].first_child).value_or("") + '\n';
-  for (const auto& comment : tree.comments()) {
-    const auto line = tree.source().substr(comment.begin, comment.end - comment.begin);
-    text += '\n';
-    text += line.substr(std::min(line.find_first_not_of("# "), line.size()));
-  }
-  return diagnose::read_launch_document("README.md", text);
+  return diagnose::shown_commands(program.root());
 }
 
 std::vector<diagnose::LaunchLine> own_launches_in_text(const Program& program) {

@@ -64,12 +64,13 @@ void check_line(const Program& program, const LaunchLine& launch, Report& report
   if (!ranks || !visible || *visible <= 0 || *ranks <= *visible ||
       launch.launcher == Launcher::python)
     return;
-  report
-      .at_word(launch.file, count_word(launch), Confidence::certain,
-               std::to_string(*ranks) + " processes for " + std::to_string(*visible) +
-                   (*visible == 1 ? " visible GPU" : " visible GPUs") +
-                   ": CUDA error, invalid device ordinal")
-      .help = "Make them equal: --nproc-per-node=gpu counts the visible GPUs.";
+  Finding& finding =
+      report.at_word(launch.file, count_word(launch), Confidence::certain,
+                     std::to_string(*ranks) + " processes for " + std::to_string(*visible) +
+                         (*visible == 1 ? " visible GPU" : " visible GPUs") +
+                         ": CUDA error, invalid device ordinal");
+  finding.is_for_readers = launch.visible_devices().has_value();  // both stand on the line
+  finding.help = "Make them equal: --nproc-per-node=gpu counts the visible GPUs.";
 }
 
 // srun torchrun --nproc-per-node 4 with four tasks on a node: each task starts four.
