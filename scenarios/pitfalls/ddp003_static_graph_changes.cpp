@@ -47,6 +47,8 @@ void check_static_graph_changes(const Program& program, Report& report) {
         }
     for (const TrainingLoop& loop : program.training_loops()) {
       const Ref around = loop.epochs ? loop.epochs : loop.batches;
+      // A search over settings, say: each round builds and wraps a model of its own.
+      if (runs_in(program, around, wrap.call.ref())) continue;
       for (const std::uint32_t index : around.module->defs_of("requires_grad", true)) {
         const Def& def = around.module->defs()[index];
         if (runs_in(program, around, around.with(def.target)))
