@@ -146,6 +146,19 @@ bool is_live_model(const Program& program, Ref model) {
   return false;
 }
 
+// ema.step(nets.parameters()): what the average follows is what is trained.
+bool is_followed_by(const Program& program, Ref average, Ref model) {
+  for (const char* name : {"step", "update"})
+    for (const CallRef& follows : program.calls_named(name)) {
+      const CallRef parameters = program.made_by(follows.positional(0));
+      if (follows.receiver() && parameters && parameters.call->name == "parameters" &&
+          parameters.receiver() && program.same_variable(follows.receiver(), average) &&
+          program.same_variable(parameters.receiver(), model))
+        return true;
+    }
+  return false;
+}
+
 // ema.copy_to(model.parameters()) for an evaluation, or a file, of one rank: where nothing puts the
 // weights back, that rank trains on with others than the rest.
 void check_copies_on_one_rank(const Program& program, Report& report) {
@@ -156,7 +169,9 @@ void check_copies_on_one_rank(const Program& program, Report& report) {
     if (!copy.receiver() || !parameters || parameters.call->name != "parameters" ||
         !parameters.receiver() || program.guarded_by_rank(copy.ref()) != RankTest::main_only ||
         program.loops_around(copy.ref()).empty() ||
-        !is_live_model(program, parameters.receiver()) || !trains_afterwards(program, copy.ref()))
+        !(is_live_model(program, parameters.receiver()) ||
+          is_followed_by(program, copy.receiver(), parameters.receiver())) ||
+        !trains_afterwards(program, copy.ref()))
       continue;
     report
         .at(copy.ref(), Confidence::likely,
@@ -281,9 +296,9 @@ void check_one_rank_state_change(const Program& program, Report& report) {
     check_copies_on_one_rank(program, report);
   }
   if (program.uses(Api::hvd_init)) check_loads_below_broadcast(program, report);
+  if (program.has_ddp() || accelerate_wraps(program)) check_optimizer_of_one_rank(program, report);
   if (!program.has_ddp()) return;
   check_weights_of_one_rank(program, report);
-  check_optimizer_of_one_rank(program, report);
   check_helpers_that_load(program, report);
   for (const CallRef& load : program.calls_named("load_state_dict")) {
     const Ref receiver = load.receiver();

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/unmoved_module.hpp"
 
 #include <algorithm>
 
@@ -143,6 +144,14 @@ void check_module_not_on_first_device(const Program& program, Report& report) {
               "the model is in a DataParallel already: each replica scatters its share over all "
               "GPUs once more, where its weights are not")
           .help = "Wrap it once.";
+      continue;
+    }
+    if (is_never_moved(program, wrap)) {
+      report
+          .at(wrap.call.ref(), Confidence::likely,
+              "the module is never moved to a GPU, as its inputs are: DataParallel moves inputs "
+              "alone, and the first forward raises RuntimeError")
+          .help = "Call .cuda() on the module, or .to() the first of device_ids, before.";
       continue;
     }
     std::vector<std::int64_t> ids = facts::device_ids(program, wrap.call);

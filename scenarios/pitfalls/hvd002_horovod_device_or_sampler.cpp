@@ -53,9 +53,7 @@ bool is_module(const Program& program, std::string_view name) {
 // model.cuda() above set_device(hvd.local_rank()): a context and the model on GPU 0 in every rank.
 void check_late_binding(const Program& program, Report& report) {
   const auto bindings = program.calls(Api::set_device);
-  if (bindings.empty() || program.uses(Api::device_context) ||
-      program.mentions("CUDA_VISIBLE_DEVICES"))
-    return;
+  if (bindings.empty() || program.uses(Api::device_context) || may_see_own_gpu(program)) return;
   for (const CallRef& placed : placed_on_current(program)) {
     const std::string_view receiver = placed.receiver().text();
     if (!is_module(program, receiver) && !is_module(program, program.assigned_name(placed.ref())))
