@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/horovod_collectives.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/one_sided.hpp"
+#include "scenarios/pitfalls/open_guards.hpp"
 #include "scenarios/pitfalls/opposite_runs.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/own_figures.hpp"
@@ -331,7 +332,9 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
     if (program.guarded_by_rank(call.ref()) == RankTest::none || is_matched(program, call) ||
         waits_for_commands(program, call))
       return;
-    if (in_sub_group(program, call) || !facts::is_reachable(program, call.ref())) return;
+    if (in_sub_group(program, call) || !facts::is_reachable(program, call.ref()) ||
+        lets_all_in(program, call.ref()))
+      return;
     const Ref guard = program.rank_guard(call.ref());
     const bool direct = static_cast<bool>(guard);
     if (direct && is_uncalled_test(program, guard)) return;

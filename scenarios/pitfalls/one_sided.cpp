@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -56,9 +57,14 @@ std::vector<CallRef> gathers_of_shards(const Program& program) {
       program.mentions("SHARDED_STATE_DICT") ||
       (program.mentions("StateDictType") && !program.mentions("FULL_STATE_DICT")))
     return out;
+  // An optimizer's states are those of its own shards: it asks nobody.
+  const auto is_of_model = [&](Ref object) {
+    return !program.comes_from(object, Api::optimizer) &&
+           !says_any(object.text(), {"opt", "sched", "scaler"});
+  };
   for (const CallRef& call : program.calls_named("state_dict"))
-    if (call.receiver() && may_be_sharded(program, call.receiver()) &&
-        !holds_all_parameters(program, call.ref()))
+    if (call.receiver() && is_of_model(call.receiver()) &&
+        may_be_sharded(program, call.receiver()) && !holds_all_parameters(program, call.ref()))
       out.push_back(call);
   for (const std::string_view name : {"get_model_state_dict", "get_optimizer_state_dict",
                                       "full_optim_state_dict", "optim_state_dict"})

@@ -1,0 +1,87 @@
+#include "scenarios/pitfalls/open_guards.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+namespace bench::pitfalls {
+
+using diagnose::Field;
+using diagnose::Guard;
+using diagnose::Kind;
+using diagnose::NodeId;
+using diagnose::Op;
+using diagnose::RankTest;
+
+namespace {
+
+constexpr int kCallers = 6;
+
+// Names in the expression, of objects by what is asked of them: ckpt_type, fsdp_enabled.
+void add_names(Ref expression, std::vector<std::string_view>& names) {
+  const auto& tree = expression.module->tree();
+  for (NodeId at = expression.node; at < tree[expression.node].last; ++at)
+    if (tree[at].kind == Kind::identifier) names.push_back(tree.text(at));
+}
+
+// The last of them: that of the flag in `self.task._sharded`.
+std::string_view last_name(Ref expression) {
+  std::vector<std::string_view> names;
+  add_names(expression, names);
+  const std::string_view last = names.empty() ? std::string_view{} : names.back();
+  return last.substr(std::min(last.find_first_not_of('_'), last.size()));
+}
+
+void add_disjuncts(Ref condition, std::vector<Ref>& out) {
+  const auto& tree = condition.module->tree();
+  if (condition.kind() != Kind::boolean || tree[condition.node].op != Op::logical_or) {
+    out.push_back(condition);
+    return;
+  }
+  add_disjuncts(condition.child(Field::left), out);
+  add_disjuncts(condition.child(Field::right), out);
+}
+
+bool shares_name(Ref disjunct, const std::vector<std::string_view>& names) {
+  std::vector<std::string_view> own;
+  add_names(disjunct, own);
+  if (own.empty()) return false;
+  const bool compares = disjunct.kind() == Kind::comparison;
+  const std::string_view flag = compares ? own.front() : last_name(disjunct);
+  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+    return name.ends_with(flag) && flag.size() > 2;
+  });
+}
+
+bool lets_in(const Program& program, const Guard& guard,
+             const std::vector<std::string_view>& asked) {
+  if (!guard.holds) return false;
+  std::vector<Ref> disjuncts;
+  add_disjuncts(guard.condition, disjuncts);
+  return disjuncts.size() > 1 && std::any_of(disjuncts.begin(), disjuncts.end(), [&](Ref each) {
+           return program.rank_test(each) == RankTest::none && shares_name(each, asked);
+         });
+}
+
+bool lets_all_in(const Program& program, Ref node, std::vector<std::string_view> asked, int depth) {
+  const auto guards = program.guards(node);
+  for (const Guard& guard : guards) {
+    std::vector<Ref> disjuncts;
+    add_disjuncts(guard.condition, disjuncts);
+    if (disjuncts.size() == 1) add_names(guard.condition, asked);
+  }
+  for (const Guard& guard : guards)
+    if (lets_in(program, guard, asked)) return true;
+  const auto function = program.enclosing_function(node);
+  if (!function || depth >= kCallers) return false;
+  const auto& sites = program.call_sites(function);
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return lets_all_in(program, site.ref(), asked, depth + 1);
+  });
+}
+
+}  // namespace
+
+bool lets_all_in(const Program& program, Ref node) { return lets_all_in(program, node, {}, 0); }
+
+}  // namespace bench::pitfalls
