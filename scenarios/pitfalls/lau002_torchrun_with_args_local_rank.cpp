@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/env_rendezvous.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/parsers.hpp"
 
 #include <algorithm>
 
@@ -108,6 +109,21 @@ bool shows_torchrun(const Program& program) {
   return shown;
 }
 
+// "--local_rank" alone, in a parser that leaves what it does not know: torch.distributed.launch of
+// PyTorch 2.0 passes --local-rank, which is dropped, and torchrun passes nothing.
+bool is_filled_by_no_launcher(const Program& program, const CallRef& option) {
+  constexpr int kDashVersion = 200;
+  const auto options = program.calls_named("add_argument");
+  const bool dash = std::any_of(options.begin(), options.end(), [&](const CallRef& other) {
+    for (std::size_t i = 0; const Ref name = other.positional(i); ++i)
+      if (program.string(name).value_or("") == "--local-rank") return true;
+    return false;
+  });
+  return program.launches().empty() && !dash && program.newest().torch >= kDashVersion &&
+         program.calls(diagnose::Api::spawn).empty() && program.calls_named("Process").empty() &&
+         facts::may_leave_unknown_options(program, option);
+}
+
 // All lines that are known start one process, to which the default may belong.
 bool starts_one_process(const Program& program) {
   const auto& launches = program.launches();
@@ -169,13 +185,18 @@ void check_torchrun_with_args_local_rank(const Program& program, Report& report)
              module->text(module->tree().child(id, Field::attribute)) == "local_rank";
   if (!used || !facts::is_distributed(program)) return;
   const bool shown = program.launches().empty() && shows_torchrun(program);
+  const bool dropped = !torchrun && is_filled_by_no_launcher(program, option);
   Finding& finding = report.at(
       option.ref(),
-      torchrun ? Confidence::certain
-      : shown  ? Confidence::likely
-               : Confidence::check,
-      "torchrun passes no --local_rank: every rank keeps the default, and all use GPU 0 or none");
-  if (!torchrun) finding.severity = shown ? Severity::warning : Severity::info;
+      torchrun           ? Confidence::certain
+      : shown || dropped ? Confidence::likely
+                         : Confidence::check,
+      dropped && !shown
+          ? "torchrun passes no --local_rank, and torch.distributed.launch a --local-rank that "
+            "this parser leaves: every rank keeps the default, and all use GPU 0 or none"
+          : "torchrun passes no --local_rank: every rank keeps the default, and all use GPU 0 or "
+            "none");
+  if (!torchrun) finding.severity = shown || dropped ? Severity::warning : Severity::info;
   if ((torchrun && starts_one_process(program)) || only_shows_it(program)) tell_as_note(finding);
   finding.help = "Read it from the environment: int(os.environ[\"LOCAL_RANK\"]).";
   take_default_from_environment(option, finding);

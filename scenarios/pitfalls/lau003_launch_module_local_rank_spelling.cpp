@@ -24,23 +24,6 @@ bool dash_is_accepted(const Program& program, const CallRef& option) {
   });
 }
 
-// args.local_rank = int(os.environ["LOCAL_RANK"]), or the index that mp.spawn hands out: what the
-// option was given does not count.
-bool is_overwritten(const Program& program) {
-  for (const diagnose::Module* module : program.modules())
-    for (const auto index : module->defs_of("local_rank", true)) {
-      const auto& def = module->defs()[index];
-      if (def.value != diagnose::kNoNode &&
-          program.environment_name({module, def.value}) == "LOCAL_RANK")
-        return true;
-    }
-  const auto spawns = program.calls(diagnose::Api::spawn);
-  return std::any_of(spawns.begin(), spawns.end(), [&](const CallRef& spawn) {
-    return facts::is_reachable(program, spawn.ref()) ||
-           facts::is_switched_off(program, spawn.ref());
-  });
-}
-
 // Process(target=worker, args=(rank, ...)) in a loop, where the worker joins the group: the script
 // starts its ranks itself, and no launcher passes anything.
 bool starts_its_ranks(const Program& program) {
@@ -58,6 +41,20 @@ bool starts_its_ranks(const Program& program) {
              });
     });
   });
+}
+
+// args.local_rank = int(os.environ["LOCAL_RANK"]): what the option was given does not count, unless
+// it stands in where the variable is missing: os.environ.get("LOCAL_RANK", args.local_rank).
+bool is_overwritten(const Program& program) {
+  for (const diagnose::Module* module : program.modules())
+    for (const auto index : module->defs_of("local_rank", true)) {
+      const auto& def = module->defs()[index];
+      if (def.value != diagnose::kNoNode &&
+          program.environment_name({module, def.value}) == "LOCAL_RANK" &&
+          !facts::contains(module->text(def.value), ".local_rank"))
+        return true;
+    }
+  return false;
 }
 
 // A comment shows how the script is started; the parser exits before anything is overwritten.
@@ -93,6 +90,48 @@ bool is_asked_for(const Program& program) {
         return true;
     }
   return false;
+}
+
+// mp.spawn(worker, ...), which hands out the index, unless the script also calls worker(...) itself
+// for ranks that a launcher starts and tells by the option.
+bool spawns_its_ranks(const Program& program) {
+  const auto is_called_as_well = [&](const CallRef& spawn) {
+    const auto workers = program.sources(spawn.argument(0, "fn"));
+    return std::any_of(workers.begin(), workers.end(), [&](const diagnose::Source& worker) {
+      const auto function = program.enclosing_function(worker.ref.child(diagnose::Field::body));
+      return worker.ref.kind() == diagnose::Kind::function && function &&
+             !program.call_sites(function).empty();
+    });
+  };
+  const auto spawns = program.calls(diagnose::Api::spawn);
+  return std::any_of(spawns.begin(), spawns.end(), [&](const CallRef& spawn) {
+    return (facts::is_reachable(program, spawn.ref()) ||
+            facts::is_switched_off(program, spawn.ref())) &&
+           !(is_asked_for(program) && is_called_as_well(spawn));
+  });
+}
+
+// dist.init_process_group(rank=args.rank) of an option, and nothing else: every process is started
+// by hand.
+bool is_told_its_rank(const Program& program) {
+  const auto joins = program.calls(diagnose::Api::init_process_group);
+  return std::any_of(joins.begin(), joins.end(), [&](const CallRef& join) {
+    const auto sources = program.sources(join.keyword("rank"));
+    return !sources.empty() &&
+           std::all_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+             return source.how == diagnose::Source::How::argument;
+           });
+  });
+}
+
+// An option of submitit, or one that nothing reads in processes that are started by hand. Where it is
+// not read otherwise, it is there for torch.distributed.launch, which stops without it.
+bool may_be_for_another(const Program& program) {
+  if (facts::speaks_of(program, "distributed.launch") || program.mentions("[\"local_rank\"]") ||
+      program.mentions("['local_rank']") || program.mentions("--launcher"))
+    return false;
+  return program.mentions("JobEnvironment") ||
+         (!is_asked_for(program) && is_told_its_rank(program));
 }
 
 // A sampler for ranks that a framework out of sight joins; accelerate launch passes no option.
@@ -173,6 +212,8 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
   const bool old_launcher = started->old_launcher;
   if (old_launcher)
     check_missing_rank_option(program, "torch.distributed.launch passes --local-rank", report);
+  const bool starts_without_launcher =
+      is_overwritten(program) || spawns_its_ranks(program) || starts_its_ranks(program);
   if (program.calls_named("parse_known_args").empty())
     check_absl_flags(program, old_launcher, report);
   for (const CallRef& option : program.calls_named("add_argument")) {
@@ -193,28 +234,20 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
         facts::contains(text_behind(program, option.keyword("default")), "LOCAL_RANK");
     if (!old_launcher &&
         (reads_environment ||
-         ((is_overwritten(program) || starts_its_ranks(program)) && !says_launch_module(program)) ||
+         (starts_without_launcher && !says_launch_module(program)) ||
          (!facts::is_distributed(program) && !has_ranks_of_a_framework(program))))
       continue;
     Finding& finding = report.at(spelt, old_launcher ? Confidence::certain : Confidence::likely,
                                  "torch.distributed.launch passes --local-rank with a dash since "
                                  "PyTorch 2.0: this parser exits with unrecognized arguments");
     if (!old_launcher) finding.severity = Severity::warning;
-    // An option that is never read is a leftover: torchrun starts such scripts, and passes nothing.
-    const bool is_read = (program.mentions(".local_rank") && is_asked_for(program) &&
-                          !program.mentions("JobEnvironment")) ||  // submitit's has one too
-                         program.mentions("[\"local_rank\"]") ||
-                         program.mentions("['local_rank']") ||
-                         facts::speaks_of(program, "distributed.launch") ||
-                         program.mentions("--launcher");  // launch with a flag for it
     // A comment says how the script is started.
     const bool says_torchrun = !old_launcher && facts::speaks_of(program, "torchrun --");
     // All lines that are known start it without a launcher, and no comment names one.
     const bool without = started->only_python && !facts::speaks_of(program, "distributed.launch");
     if (program.newest().torch < kDashVersion || says_torchrun || without ||
-        (!old_launcher && !is_read)) {  // nothing fails before the upgrade
+        (!old_launcher && may_be_for_another(program)))  // nothing fails before the upgrade
       tell_as_note(finding);
-    }
     finding.help = "Accept both spellings, or better use torchrun and the LOCAL_RANK variable.";
     replace(spelt, "\"--local-rank\", " + std::string(spelt.text()), "Accept both spellings",
             finding);

@@ -42,13 +42,17 @@ bool is_global(const Program& program, Ref rank) {
          !program.is_spawn_rank(rank);
 }
 
-// In one branch of several the index is SLURM_PROCID itself, which counts the tasks of all nodes.
-bool is_task_of_job(const Program& program, Ref index) {
-  if (index.kind() != Kind::identifier && index.kind() != Kind::attribute) return false;
+// In one branch of several the index is SLURM_PROCID itself, which counts the tasks of all nodes, or
+// a name that holds it there.
+bool is_task_of_job(const Program& program, Ref index, int depth = 0) {
+  if (index.kind() != Kind::identifier && index.kind() != Kind::attribute &&
+      index.kind() != Kind::subscript)
+    return false;
   const auto sources = program.sources(index);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-    return source.how == diagnose::Source::How::value &&
-           program.environment_name(source.ref) == "SLURM_PROCID";
+    if (source.how != diagnose::Source::How::value) return false;
+    return program.environment_name(source.ref) == "SLURM_PROCID" ||
+           (depth == 0 && source.ref != index && is_task_of_job(program, source.ref, depth + 1));
   });
 }
 
@@ -124,6 +128,21 @@ bool names_its_cards(const Program& program) {
          facts::visible_gpus(program).value_or(0) > 1;
 }
 
+// An error where the script or its launch lines know of several nodes or of two ranks, a note where
+// they know one node. What the launcher alone decides is a warning.
+Severity severity_of(const Program& program, Ref where) {
+  const bool counts_nodes = facts::computes_global_rank(program);
+  if (facts::is_single_node(program) || is_given_out_of_sight(program, where) ||
+      (names_its_cards(program) && !facts::expects_nodes(program) && !counts_nodes))
+    return Severity::info;
+  if (program.uses(Api::hvd_init) || counts_nodes || tells_ranks_apart(program, where))
+    return Severity::error;
+  if (is_said_to_be_one_node(program)) return Severity::info;
+  if (facts::expects_nodes(program)) return Severity::error;
+  // What mp.spawn starts stands on one machine.
+  return program.calls(Api::spawn).empty() ? Severity::warning : Severity::info;
+}
+
 // {"cuda:0": f"cuda:{rank}"}, or the device itself.
 Ref global_rank_in_map(const Program& program, Ref map) {
   if (map && map.kind() == Kind::identifier)
@@ -150,12 +169,7 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
     Finding& finding = report.at(where, Confidence::likely,
                                  "the global rank is used as a device index: on the second node "
                                  "there is no such GPU (invalid device ordinal)");
-    if (facts::is_single_node(program) || is_given_out_of_sight(program, where) ||
-        (names_its_cards(program) && !facts::expects_nodes(program) &&
-         !facts::computes_global_rank(program)) ||
-        (!by_horovod && (!facts::expects_nodes(program) || is_said_to_be_one_node(program)) &&
-         !tells_ranks_apart(program, where) && !facts::computes_global_rank(program)))
-      finding.severity = Severity::info;
+    finding.severity = severity_of(program, where);
     finding.help = by_horovod ? "Use hvd.local_rank()."
                               : "Use the local rank: int(os.environ[\"LOCAL_RANK\"]), or rank % "
                                 "torch.cuda.device_count().";
@@ -183,18 +197,16 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
       for (const diagnose::Source& source : program.sources(map))
         if (source.ref.kind() == Kind::dictionary && flag(global_rank_in_map(program, source.ref)))
           return;
-  // device = torch.device(f"cuda:{rank}") of a script that reads the local rank as well.
+  // device = torch.device(f"cuda:{rank}")
   for (const CallRef& device : program.calls(Api::torch_device))
-    if (const Ref rank = global_rank_in(program, device.ref());
-        rank && tells_ranks_apart(program, rank) && flag(rank))
-      return;
-  // images.to(f"cuda:{rank}") of the batches, likewise.
+    if (flag(global_rank_in(program, device.ref()))) return;
+  // images.to(f"cuda:{rank}") of the batches.
   for (const std::string_view method : {"to", "cuda"})
     for (const CallRef& move : program.calls_named(method))
       if (const Ref rank = move.receiver() && facts::is_reachable(program, move.ref())
                                ? global_rank_in(program, move.argument(0, "device"))
                                : Ref{};
-          rank && tells_ranks_apart(program, rank) && flag(rank))
+          flag(rank))
         return;
   for (const CallRef& load : program.calls(Api::torch_load))
     if (program.guarded_by_rank(load.ref()) == diagnose::RankTest::none &&

@@ -265,6 +265,28 @@ bool launches_tell_nodes(const Program& program) {
                      [](const diagnose::LaunchLine& launch) { return launch.nodes().has_value(); });
 }
 
+namespace {
+
+// "Run with: torchrun --nproc_per_node=2 train.py" in the middle of a sentence: a line that starts
+// processes, where no such line speaks of nodes.
+bool says_processes_of_one_node(std::string_view source) {
+  bool one = false;
+  for (std::size_t begin = 0; begin < source.size();) {
+    const std::size_t end = std::min(source.find('\n', begin), source.size());
+    const std::string_view line = source.substr(begin, end - begin);
+    begin = end + 1;
+    if (!contains(line, "torchrun -") && !contains(line, "distributed.launch -") &&
+        !contains(line, "distributed.run -"))
+      continue;
+    if (contains(line, "nnodes") || contains(line, "node_rank") || contains(line, "rdzv"))
+      return false;
+    one = one || contains(line, "nproc");
+  }
+  return one;
+}
+
+}  // namespace
+
 bool shows_one_node(const Program& program) {
   const std::string& path = program.root().path();
   const std::string name = path.substr(path.rfind('/') + 1);
@@ -274,7 +296,7 @@ bool shows_one_node(const Program& program) {
     if (launch.nodes() != 1) return false;
     shown = true;
   }
-  return shown;
+  return shown || says_processes_of_one_node(program.root().tree().source());
 }
 
 bool may_span_nodes(const Program& program) { return !is_single_node(program); }
