@@ -37,13 +37,40 @@ bool tells_ranks_apart(const Program& program, Ref rank) {
          });
 }
 
-bool is_global(const Program& program, Ref rank) {
-  return rank && program.is_rank(rank) && !program.is_local_rank(rank) &&
-         !program.is_spawn_rank(rank);
+// dist.get_rank(group=of_this_machine): one of the values that the rank may have is that of a
+// group.
+bool is_of_group(const Program& program, Ref rank) {
+  const auto calls = facts::calls_behind(program, rank);
+  return std::any_of(calls.begin(), calls.end(), [&](Ref made) {
+    const CallRef call = program.as_call(made);
+    return call && call.call->api == Api::get_rank && call.argument(0, "group");
+  });
 }
 
-// In one branch of several the index is SLURM_PROCID itself, which counts the tasks of all nodes, or
-// a name that holds it there.
+// args.local_rank here, and args.local_rank = dist.get_rank() only below, in the same function.
+bool becomes_global_below(const Program& program, Ref rank) {
+  if (rank.kind() != Kind::attribute) return false;
+  const auto& module = *rank.module;
+  const auto function = module.function_of(rank.node);
+  bool below = false;
+  for (const std::uint32_t index : module.defs_of(rank.child(Field::attribute).text(), true)) {
+    const diagnose::Def& def = module.defs()[index];
+    if (module.text(def.target) != rank.text()) continue;
+    if (def.target < rank.node || module.function_of(def.target) != function ||
+        !program.loops_around({&module, def.target}).empty())
+      return false;
+    below = true;
+  }
+  return below;
+}
+
+bool is_global(const Program& program, Ref rank) {
+  return rank && program.is_rank(rank) && !program.is_local_rank(rank) &&
+         !program.is_spawn_rank(rank) && !is_of_group(program, rank);
+}
+
+// In one branch of several the index is SLURM_PROCID itself, which counts the tasks of all nodes,
+// or a name that holds it there.
 bool is_task_of_job(const Program& program, Ref index, int depth = 0) {
   if (index.kind() != Kind::identifier && index.kind() != Kind::attribute &&
       index.kind() != Kind::subscript)
@@ -80,7 +107,7 @@ std::vector<Ref> parts_of_text(const Program& program, Ref text) {
 // The global rank in rank, f"cuda:{rank}" or torch.device("cuda", rank), or in what a name holds.
 Ref global_rank_in(const Program& program, Ref device, int depth = 0) {
   constexpr int kSteps = 3;  // device -> torch.device(...) -> f"cuda:{rank}"
-  if (!device || depth > kSteps) return {};
+  if (!device || depth > kSteps || becomes_global_below(program, device)) return {};
   if (is_global(program, device) || is_task_of_job(program, device)) return device;
   if (const auto parts = parts_of_text(program, device); !parts.empty()) {
     const bool any =

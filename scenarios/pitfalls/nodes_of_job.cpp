@@ -92,12 +92,18 @@ bool launches_itself_here(const Program& program) {
   return false;
 }
 
+// The tests of a project start the ranks that they need on the machine they run on.
+bool is_test(const Program& program) {
+  return contains(program.root().path(), "/tests/") || program.root().imports_top_level("pytest") ||
+         program.root().imports_top_level("unittest");
+}
+
 // The script itself says that all ranks share one machine: a rendezvous on the loopback address, as
 // many ranks as GPUs here, or ranks that are the indices mp.spawn hands out.
 bool starts_on_one_node(const Program& program) {
   // An option's default, or an index of this machine, says nothing where ranks of several are told.
   const bool spans = computes_global_rank(program);
-  if (!spans && launches_itself_here(program)) return true;
+  if ((!spans && launches_itself_here(program)) || is_test(program)) return true;
   for (const CallRef& init : program.calls(Api::init_process_group)) {
     // A group of one process, for runs without a launcher, says nothing of the others.
     if (program.written(init.keyword("world_size")).text() == "1") continue;
