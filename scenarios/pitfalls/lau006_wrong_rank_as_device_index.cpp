@@ -42,8 +42,8 @@ bool is_global(const Program& program, Ref rank) {
          !program.is_spawn_rank(rank);
 }
 
-// In one branch of several the index is SLURM_PROCID itself, which counts the tasks of all nodes, or
-// a name that holds it there.
+// In one branch of several the index is SLURM_PROCID itself, which counts the tasks of all nodes,
+// or a name that holds it there.
 bool is_task_of_job(const Program& program, Ref index, int depth = 0) {
   if (index.kind() != Kind::identifier && index.kind() != Kind::attribute &&
       index.kind() != Kind::subscript)
