@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/handed_out.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/model_moves.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -37,6 +38,7 @@ bool is_another_model(const Program& program, Ref model, const CallRef& optimize
     if (def.kind == diagnose::DefKind::assign && def.target > optimizer.call->node &&
         def.target < move.call->node &&
         program.enclosing_function({&module, def.target}) == inside &&
+        !facts::exclusive({&module, def.target}, optimizer.ref()) &&
         !keeps_parameters(program, {&module, def.value}, model))
       return !module.tree().contains(module[def.target].parent, move.call->node);
   }
@@ -215,6 +217,7 @@ void add_wholes(const Program& program, std::vector<Ref>& models) {
 struct Making {
   CallRef at;
   std::vector<Ref> models;
+  std::string_view name;  // of the optimizer
 };
 
 // net, optimizer = build() of a function that returns both: that call, and net.
@@ -237,13 +240,14 @@ Making handed_back_together(const Program& program, const CallRef& optimizer) {
       if (tree.text(tree.child_at(returned.node, i)) == text) return static_cast<int>(i);
     return -1;
   };
-  if (is_returned(name) < 0) return {};
-  Making out;
-  out.at = sites.front();
+  const int place = is_returned(name);
+  if (place < 0) return {};
+  const auto target = [&](int at) {
+    return Ref{&caller, caller.tree().child_at(targets, static_cast<std::size_t>(at))};
+  };
+  Making out{sites.front(), {}, target(place).text()};
   for (const Ref model : models_of(program, optimizer))
-    if (const int at = is_returned(model.text()); at >= 0)
-      out.models.push_back(
-          {&caller, caller.tree().child_at(targets, static_cast<std::size_t>(at))});
+    if (const int at = is_returned(model.text()); at >= 0) out.models.push_back(target(at));
   return out;
 }
 
@@ -251,7 +255,8 @@ Making making_of(const Program& program, const CallRef& optimizer) {
   if (const auto maker = program.enclosing_function(optimizer.ref()); maker && !moves_models(maker))
     if (Making together = handed_back_together(program, optimizer); !together.models.empty())
       return together;
-  Making out{diagnose::made_at(program, optimizer), models_where_made(program, optimizer)};
+  const CallRef at = diagnose::made_at(program, optimizer);
+  Making out{at, models_where_made(program, optimizer), program.assigned_name(at.ref())};
   add_wholes(program, out.models);
   return out;
 }
@@ -332,6 +337,73 @@ void check_flattened_after(const Program& program, const CallRef& optimizer, Rep
     }
 }
 
+// .to("cpu"), .to(torch.float16), .to(memory_format=...)
+bool goes_to_no_gpu(const CallRef& move) {
+  const Ref target = move.argument(0, "device");
+  if (move.keyword("memory_format") || move.keyword("dtype")) return true;
+  return target &&
+         (facts::contains(target.text(), "cpu") || facts::contains(target.text(), "float") ||
+          facts::contains(target.text(), "half"));
+}
+
+bool is_moved_before(const Program& program, Ref model, const CallRef& optimizer,
+                     const std::vector<ModelMove>& moves) {
+  if (std::any_of(moves.begin(), moves.end(),
+                  [&](const ModelMove& move) { return move.at.call->node < optimizer.call->node; }))
+    return true;
+  const auto sources = program.sources(model);
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef placed = program.as_call(source.ref);
+    return placed && (placed.call->name == "to" || placed.call->name == "cuda");
+  });
+}
+
+// Of a model that the optimizer was built for above, and that has come to no device before.
+bool is_move_too_late(const Program& program, Ref model, const CallRef& optimizer,
+                      const ModelMove& move) {
+  return move.at.call->node >= optimizer.call->node &&
+         !facts::exclusive(move.at.ref(), optimizer.ref()) &&
+         !is_another_model(program, model, optimizer, move.at) &&
+         !is_done_with(program, optimizer, move.at) &&
+         program.innermost_loop(move.at.ref()) == program.innermost_loop(optimizer.ref()) &&
+         !goes_to_no_gpu(move.call);
+}
+
+// On one device most optimizers get away with it: parameters move in place. A method of its own may
+// have run before the optimizer was made.
+bool is_sure(const Program& program, Ref model, const CallRef& optimizer, const CallRef& move) {
+  return is_for_several_devices(program, model) &&
+         (program.enclosing_function(move.ref()) == program.enclosing_function(optimizer.ref()) ||
+          program.runs_before(optimizer.ref(), move.ref()));
+}
+
+bool check_moves(const Program& program, const CallRef& each, const Making& making, Ref model,
+                 Report& report) {
+  const CallRef optimizer = making.at;
+  const auto moves = moves_of_model(program, model, making.name);
+  if (is_moved_before(program, model, optimizer, moves)) return false;
+  for (const ModelMove& move : moves) {
+    if (!is_move_too_late(program, model, optimizer, move)) continue;
+    Finding& finding = report.at(
+        move.call.ref(), Confidence::likely,
+        "the model moves to its device after the optimizer was built from its parameters");
+    finding.help = "Move the model first, then build the optimizer.";
+    // The trial's move replaces the parameters, as XLA's; that to a GPU swaps their data.
+    if (!program.imports("torch_xla")) in_no_trial(finding);
+    if (is_built_on_cpu(program, model) && has_states(each) &&
+        loads_states_between(program, optimizer, move.at)) {
+      finding.message =
+          "the optimizer's states are loaded before the model moves to its device: they stay "
+          "behind, and the first step meets tensors of two devices";
+      finding.severity = Severity::error;
+    } else if (!is_sure(program, model, optimizer, move.at)) {
+      finding.severity = Severity::info;
+    }
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void check_optimizer_before_device_move(const Program& program, Report& report) {
@@ -349,59 +421,8 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
       if (builds_out_of_sight(program, {module, &made})) optimizers.push_back({module, &made});
   for (const CallRef& each : optimizers) {
     const Making making = making_of(program, each);
-    const CallRef optimizer = making.at;
-    for (const Ref model : making.models) {
-      for (const std::string_view method : {"to", "cuda"})
-        for (const CallRef& move : program.calls_named(method)) {
-          if (!move.receiver() || !program.same_variable(move.receiver(), model)) continue;
-          if (move.call->node < optimizer.call->node ||
-              facts::exclusive(move.ref(), optimizer.ref()))
-            continue;
-          if (is_another_model(program, model, optimizer, move) ||
-              is_done_with(program, optimizer, move))
-            continue;
-          if (program.innermost_loop(move.ref()) != program.innermost_loop(optimizer.ref()))
-            continue;
-          const Ref target = move.argument(0, "device");
-          if (target &&
-              (facts::contains(target.text(), "cpu") || facts::contains(target.text(), "float") ||
-               facts::contains(target.text(), "half")))
-            continue;
-          if (move.keyword("memory_format") || move.keyword("dtype")) continue;
-          bool moved_before = false;
-          for (const std::string_view way : {"to", "cuda"})
-            for (const CallRef& earlier : program.calls_named(way))
-              moved_before = moved_before || (earlier.receiver() &&
-                                              program.same_variable(earlier.receiver(), model) &&
-                                              earlier.call->node < optimizer.call->node);
-          for (const Source& source : program.sources(model)) {
-            const CallRef placed = program.as_call(source.ref);
-            moved_before = moved_before ||
-                           (placed && (placed.call->name == "to" || placed.call->name == "cuda"));
-          }
-          if (moved_before) continue;
-          Finding& finding = report.at(
-              move.ref(), Confidence::likely,
-              "the model moves to its device after the optimizer was built from its parameters");
-          finding.help = "Move the model first, then build the optimizer.";
-          // The trial's move replaces the parameters, as XLA's; that to a GPU swaps their data.
-          if (!program.imports("torch_xla")) in_no_trial(finding);
-          if (is_built_on_cpu(program, model) && has_states(each) &&
-              loads_states_between(program, optimizer, move)) {
-            finding.message =
-                "the optimizer's states are loaded before the model moves to its device: they stay "
-                "behind, and the first step meets tensors of two devices";
-            finding.severity = Severity::error;
-            return;
-          }
-          // On one device most optimizers get away with it: parameters move in place.
-          // A method of its own may have run before the optimizer was made.
-          if (!is_for_several_devices(program, model) ||
-              program.enclosing_function(move.ref()) != program.enclosing_function(optimizer.ref()))
-            finding.severity = Severity::info;
-          return;
-        }
-    }
+    for (const Ref model : making.models)
+      if (check_moves(program, each, making, model, report)) return;
   }
 }
 

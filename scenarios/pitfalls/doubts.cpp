@@ -28,7 +28,7 @@ constexpr std::string_view kOfRanks[] = {"LAU006"};
 constexpr std::string_view kOfAnyProgram[] = {"DDP028", "DDP030", "DDP036", "DDP046", "DDP047"};
 
 // Rules about the wrapper, which hold for DataParallel in one process too.
-constexpr std::string_view kOfWrapper[] = {"DDP012", "DDP041"};
+constexpr std::string_view kOfWrapper[] = {"DDP012", "DDP041", "DDP045"};
 
 template <std::size_t kCount>
 bool is_listed(const std::string_view (&list)[kCount], std::string_view id) {

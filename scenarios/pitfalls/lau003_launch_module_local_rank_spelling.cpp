@@ -124,8 +124,8 @@ bool is_told_its_rank(const Program& program) {
   });
 }
 
-// An option of submitit, or one that nothing reads in processes that are started by hand. Where it is
-// not read otherwise, it is there for torch.distributed.launch, which stops without it.
+// An option of submitit, or one that nothing reads in processes that are started by hand. Where it
+// is not read otherwise, it is there for torch.distributed.launch, which stops without it.
 bool may_be_for_another(const Program& program) {
   if (facts::speaks_of(program, "distributed.launch") || program.mentions("[\"local_rank\"]") ||
       program.mentions("['local_rank']") || program.mentions("--launcher"))
@@ -233,8 +233,7 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     const bool reads_environment =
         facts::contains(text_behind(program, option.keyword("default")), "LOCAL_RANK");
     if (!old_launcher &&
-        (reads_environment ||
-         (starts_without_launcher && !says_launch_module(program)) ||
+        (reads_environment || (starts_without_launcher && !says_launch_module(program)) ||
          (!facts::is_distributed(program) && !has_ranks_of_a_framework(program))))
       continue;
     Finding& finding = report.at(spelt, old_launcher ? Confidence::certain : Confidence::likely,

@@ -125,8 +125,8 @@ bool uses_trainer(const Program& program) {
 bool has_trainer_ranks(const Program& program) {
   if (!uses_trainer(program)) return false;
   for (const char* word :
-       {"WORLD_SIZE", "LOCAL_RANK", "\"RANK\"", "'RANK'", "is_world_process_zero", "ddp_find_unused_parameters",
-        "is_main_process", "is_deepspeed_enabled", "is_fsdp_enabled"})
+       {"WORLD_SIZE", "LOCAL_RANK", "\"RANK\"", "'RANK'", "is_world_process_zero",
+        "ddp_find_unused_parameters", "is_main_process", "is_deepspeed_enabled", "is_fsdp_enabled"})
     if (program.mentions(word)) return true;
   return false;
 }
