@@ -187,6 +187,10 @@ Ref Program::items_behind(Ref name) const {
 
 Ref Program::strip_iterable(Ref iterable) const {
   for (int depth = 0; depth < 6; ++depth) {
+    if (iterable.kind() == Kind::named_expression) {  // (bar := tqdm(loader))
+      iterable = iterable.child(Field::value);
+      continue;
+    }
     const CallRef call = as_call(iterable);
     if (!call) {
       const Ref items = iterable ? items_behind(iterable) : Ref{};

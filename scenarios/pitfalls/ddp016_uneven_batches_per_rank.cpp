@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/node_shares.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -323,6 +324,18 @@ void check_shards_by_node(const Program& program, Report& report) {
     }
 }
 
+// data = split_dataset_by_node(data, rank, world_size), read to its end in each epoch.
+void check_shares_of_nodes(const Program& program, Report& report) {
+  for (const CallRef& split : shares_read_to_end(program))
+    as_in_trial(report.at(split.ref(), Confidence::likely,
+                          "each rank reads the share that it is dealt to its end: shares may "
+                          "differ, and the last collective of the epoch waits for a rank that is "
+                          "done"),
+                "peer-stays")
+        .help =
+        "Give every rank the same number of steps, or train under `with model.join():`.";
+}
+
 }  // namespace
 
 void check_uneven_batches_per_rank(const Program& program, Report& report) {
@@ -334,6 +347,7 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
   check_turns_of_sampler(program, report);
   check_turns_of_subset(program, report);
   check_shards_by_node(program, report);
+  check_shares_of_nodes(program, report);
   for (const Module* module : program.modules())
     for (const NodeId node : module->nodes_of(Kind::subscript)) {
       const Ref subscript{module, node};

@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/whole_copies.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -40,7 +41,7 @@ bool shares_nothing(std::string_view name) {
 
 // The rank is in another argument of the data set than those: Dataset(files, part=rank).
 bool made_from_rank(const Program& program, Ref dataset) {
-  if (!program.comes_from_rank(dataset)) return false;
+  if (!program.comes_from_rank(dataset) || is_whole_copy(program, dataset)) return false;
   for (const diagnose::Source& source : program.sources(dataset)) {
     const CallRef made = program.as_call(source.ref);
     if (!made || source.how != diagnose::Source::How::value) return true;

@@ -1,5 +1,6 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/engine_runs.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/fixed_epoch.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -413,6 +414,7 @@ void check_missing_set_epoch(const Program& program, Report& report) {
   if (program.imports("pytorch_lightning") || program.imports("lightning") ||
       program.imports("accelerate"))
     return;
+  check_epochs_of_engines(program, report);
   if (program.framework_distributes() && (program.imports("ignite") || program.imports("mmcv")))
     return;
   check_late_sets(program, report);

@@ -11,25 +11,41 @@ namespace bench::pitfalls {
 
 using diagnose::Api;
 
+namespace {
+
+// Whether it matters depends on the metric: seen where it is added up and reduced.
+void tell_padded(const CallRef& sampler, const MetricSum& sum, Report& report) {
+  Finding& finding = as_in_trial(
+      report.at(sampler.ref(), sum ? Confidence::likely : Confidence::check,
+                "the evaluation sampler repeats samples until all ranks have equally many: up to "
+                "world size - 1 samples count twice in " +
+                    (sum ? "'" + sum.name + "', which the ranks reduce" : "the metric")),
+      "pads");
+  if (!sum) finding.severity = Severity::info;
+  finding.help =
+      "Shard without padding and reduce sum and count; or cut gathered results to len(dataset).";
+}
+
+}  // namespace
+
 void check_sampler_pads_or_empties(const Program& program, Report& report) {
-  if (program.framework_distributes() || program.mentions("gather_for_metrics")) return;
+  // Horovod and engines of ignite take a sampler as it is.
+  const bool leaves_samplers = program.uses(Api::hvd_init) || program.imports("ignite");
+  if ((program.framework_distributes() && !leaves_samplers) ||
+      program.mentions("gather_for_metrics"))
+    return;
   // The program, or a sampler of its own, knows how many samples there are with the repeated ones.
   if (program.mentions("sampler.total_size") || program.mentions("self.total_size")) return;
+  std::set<const diagnose::Call*> told;
+  for (const PaddedMetric& metric : padded_metrics(program))
+    if (!program.is_literal_true(metric.sampler.keyword("drop_last")) &&
+        told.insert(metric.sampler.call).second)
+      tell_padded(metric.sampler, metric.sum, report);
   for (const CallRef& loader : program.calls(Api::data_loader)) {
     const CallRef sampler = sampler_of(program, loader);
-    if (!sampler || !is_evaluation_loader(program, loader)) continue;
-    if (program.is_literal_true(sampler.keyword("drop_last"))) continue;
-    const MetricSum sum = padded_metric(program, loader);
-    Finding& finding = as_in_trial(
-        report.at(sampler.ref(), sum ? Confidence::likely : Confidence::check,
-                  "the evaluation sampler repeats samples until all ranks have equally many: up to "
-                  "world size - 1 samples count twice in " +
-                      (sum ? "'" + sum.name + "', which the ranks reduce" : "the metric")),
-        "pads");
-    // Whether it matters depends on the metric: seen where it is added up and reduced.
-    if (!sum) finding.severity = Severity::info;
-    finding.help =
-        "Shard without padding and reduce sum and count; or cut gathered results to len(dataset).";
+    if (sampler && is_evaluation_loader(program, loader) &&
+        !program.is_literal_true(sampler.keyword("drop_last")) && told.insert(sampler.call).second)
+      tell_padded(sampler, {}, report);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/forgotten_meters.hpp"
 #include "scenarios/pitfalls/forgotten_number.hpp"
 #include "scenarios/pitfalls/idle_copies.hpp"
+#include "scenarios/pitfalls/last_batch.hpp"
 #include "scenarios/pitfalls/left_out_sampler.hpp"
 #include "scenarios/pitfalls/loader_trails.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
@@ -48,7 +49,7 @@ bool is_over_before(const Program& program, const Reduction& reduction, Ref loop
 
 bool is_reduced(const Program& program, Ref loop, const std::vector<Reduction>& reductions) {
   // load_metric(..., num_process=n, process_id=i) gathers by itself, through files.
-  if (program.mentions("torchmetrics") || program.mentions("process_id")) return true;
+  if (program.mentions("process_id")) return true;
   const FunctionRef evaluation = program.enclosing_function(loop);
   return std::any_of(reductions.begin(), reductions.end(), [&](const Reduction& reduction) {
     return serves(program, reduction, evaluation) && !is_above(program, reduction, loop) &&
@@ -212,7 +213,7 @@ void check_prepared_evaluation(const Program& program, Ref loop,
       !preparation_of_loader(program, program.strip_iterable(loop.child(Field::right))) ||
       goes_through_files(program, loop) ||
       tells_forgotten_number(program, loop, reductions, report) ||
-      is_reduced(program, loop, reductions))
+      program.mentions("torchmetrics") || is_reduced(program, loop, reductions))
     return;
   if (const MetricSum sum = first_sum(program, loop)) {
     as_in_trial(
@@ -364,7 +365,7 @@ void check_unseen_loader(const Program& program, Ref loop, const MetricSum& sum,
 bool tells_share(const Program& program, Ref loop, const CallRef& loader,
                  const std::vector<Reduction>& reductions, Report& report) {
   const UnsummedMean found = share_of_dataset(program, loop, sampler_of(program, loader));
-  if (!found ||
+  if (!found || program.mentions("torchmetrics") ||
       (is_reduced(program, loop, reductions) && may_reduce(program, loop, found.name, reductions)))
     return false;
   report
@@ -440,6 +441,7 @@ void check_metric_not_reduced(const Program& program, Report& report) {
   }
   const bool by_hand =
       !program.framework_distributes() && (program.has_ddp() || shards_in_a_group(program));
+  const bool is_meter_program = program.mentions("torchmetrics");
   const bool prepared = prepares_by_accelerate(program);
   if (!by_hand && !prepared && !program.uses(Api::hvd_init)) return;
   const std::vector<Reduction> reductions = reductions_of(program);
@@ -462,7 +464,10 @@ void check_metric_not_reduced(const Program& program, Report& report) {
         check_prepared_evaluation(program, loop, reductions, report);
         continue;
       }
-      const MetricSum sum = first_sum(program, loop);
+      // Metrics of torchmetrics are reduced out of sight.
+      MetricSum sum = is_meter_program ? sum_by_hand(program, loop) : first_sum(program, loop);
+      if (!sum && !is_meter_program && is_evaluation_loop(program, loop))
+        sum = figure_of_last_batch(program, loop);
       if (!sum) continue;
       check_unseen_loader(program, loop, sum, reductions, report);
       for (const CallRef& loader : loaders_of(program, loop.child(Field::right)))

@@ -19,9 +19,12 @@ using diagnose::TrainingLoop;
 namespace {
 
 bool measures_throughput(std::string_view text) {
-  return says_any(text, {"throughput", "samples/s", "images/s", "img/s", "samples_per_sec",
-                         "images_per_sec", "imgs_per_sec", "items_per_second", "tokens/s", "tok/s",
-                         "tokens_per_sec", "tok_per_sec"});
+  return says_any(text, {"throughput",       "samples/s",      "images/s",
+                         "img/s",            "imgs/s",         "examples/s",
+                         "samples_per_sec",  "images_per_sec", "imgs_per_sec",
+                         "items_per_second", "tokens/s",       "tok/s",
+                         "tokens_per_sec",   "tok_per_sec",    "samples per sec",
+                         "images per sec",   "tokens per sec"});
 }
 
 // items / (clock() - start), in a program that prints items per second elsewhere.
@@ -170,11 +173,31 @@ Ref round_of(const Program& program, const CallRef& start) {
              : Ref{function.module, function.function->body};
 }
 
+// train_epoch(loader), which goes over the batches itself, as the last step of a span.
+Ref loop_behind(const Program& program, const CallRef& start, NodeId last) {
+  if (last == diagnose::kNoNode || start.module->tree()[last].kind != Kind::call) return {};
+  const auto reached = program.reached(start.ref().with(last));
+  for (const TrainingLoop& training : program.training_loops())
+    if (std::find(reached.begin(), reached.end(), training.function) != reached.end())
+      return training.batches;
+  return {};
+}
+
+// The function waits in each call, or one that it calls.
+bool waits_in_each_call_behind(const Program& program, const CallRef& call) {
+  const auto reached = program.reached(call.ref());
+  return std::any_of(reached.begin(), reached.end(), [&](const FunctionRef& function) {
+    return waits_in_each_call(program, function);
+  });
+}
+
 // loss, parts = criterion(x, y), where the function reads parts["mse"] = mse.item(): with a wait in
 // each step, and none outside the reading, the clock of the step waits for the step before, and
 // shows the pace.
 bool callee_waits(const Program& program, const CallRef& start, const CallRef& end, NodeId last) {
   const Ref loop = round_of(program, start);
+  if (loop_behind(program, start, last))
+    return waits_in_each_call_behind(program, program.as_call(start.ref().with(last)));
   const bool spans_steps =
       last != diagnose::kNoNode && start.module->tree()[last].kind != Kind::call;
   if (!spans_steps && (!loop || waits_behind(loop, end))) return false;
@@ -188,6 +211,19 @@ bool callee_waits(const Program& program, const CallRef& start, const CallRef& e
     if (function && waits_in_each_call(program, function)) return true;
   }
   return false;
+}
+
+// Some call between the two places waits for the GPU, and not now and then alone. What the loop of
+// the last step ends with, or stands below it, counts in each case.
+bool waits_between(const Program& program, const CallRef& end, NodeId from) {
+  if (!waits_for_gpu(behind(end, from))) return false;
+  if (from == diagnose::kNoNode || end.module->tree()[from].kind == Kind::call) return true;
+  const auto& calls = end.module->calls();
+  return std::any_of(calls.begin(), calls.end(), [&](const diagnose::Call& call) {
+    const Ref at{end.module, call.node};
+    return call.node > from && call.node < end.call->node && waits_for_gpu(at.text()) &&
+           !is_now_and_then(program, at);
+  });
 }
 
 // f"{elapsed / steps * 1000:.2f} ms/step" in the function, below a reading behind the loop: the
@@ -322,7 +358,7 @@ void check_benchmark_without_warmup(const Program& program, Report& report) {
     const NodeId last = end ? last_step(program, clock, end) : diagnose::kNoNode;
     const std::string_view tail = end ? behind(end, last) : "";
     if ((!is_benchmark && !measures) || has_warm_steps(text) || leaves_out_first(program, clock) ||
-        waits_for_gpu(tail.empty() ? text : tail) ||
+        (tail.empty() ? waits_for_gpu(text) : waits_between(program, end, last)) ||
         (end && callee_waits(program, clock, end, last)))
       continue;
     Ref loop;
@@ -331,6 +367,7 @@ void check_benchmark_without_warmup(const Program& program, Report& report) {
            program.enclosing_function(training.batches) == function) ||
           (!tail.empty() && runs_in(program, training.batches, clock.ref())))
         loop = training.batches;
+    if (!loop) loop = loop_behind(program, clock, last);
     if (!loop) continue;
     report
         .at(clock.ref(), Confidence::likely,

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/whole_copies.hpp"
 
 #include <algorithm>
 
@@ -49,7 +50,8 @@ void check_horovod_missing_sampler(const Program& program, Report& report) {
           facts::only_without_distribution(program, loader.ref()))
         continue;
       const Ref dataset = loader.argument(0, "dataset");
-      if (dataset && program.comes_from_rank(dataset)) continue;
+      if (dataset && program.comes_from_rank(dataset) && !is_whole_copy(program, dataset))
+        continue;
       report
           .at(loader.ref(), Confidence::certain,
               "the training loader has no DistributedSampler: every rank trains on all the data")

@@ -36,9 +36,10 @@ std::vector<Ref> items_of(Ref list) {
   return out;
 }
 
-// MultiEpochsDataLoader(data, sampler=sampler) of a file that is not there.
+// MultiEpochsDataLoader(data, sampler=sampler) or DataLoaderX(...) of a file that is not there.
 bool is_named_loader(const Program& program, const CallRef& call) {
-  return facts::lowered(call.call->name).ends_with("dataloader") &&
+  const std::string name = facts::lowered(call.call->name);
+  return facts::contains(name, "dataloader") && !name.ends_with("s") &&
          (call.keyword("sampler") || call.keyword("batch_sampler")) && !program.callee(call) &&
          !program.class_of_call(call);
 }

@@ -37,7 +37,8 @@ std::string variable(Ref at) {
 bool scores(Ref value) {
   for (const CallRef& call : facts::calls_in(value))
     if (says_any(value.with(call.call->function).text(),
-                 {"model", "net", "criter", "loss", "entropy", "acc", "metric", "score", "mse"}))
+                 {"model", "net", "criter", "loss", "entropy", "acc", "metric", "score", "mse",
+                  "infer", "predict"}))
       return true;
   return false;
 }
@@ -233,9 +234,12 @@ Ref moved(const Program& program, Ref value) {
   return value;
 }
 
-// for x, y in loader: kept.append(x.cuda()): the batches themselves, kept for later.
+// for x, y in loader: kept.append(x.cuda()): the batches themselves, kept for later. A metric's
+// update(y, model(x)) compares them with something.
 bool keeps_a_batch(const Program& program, Ref loop, const Assigned& addition) {
   if (!addition.value) return false;
+  if (const CallRef call = program.as_call(loop.with(addition.target)))
+    if (call.positional(1) || call.call->name == "add_batch") return false;
   const Ref kept = moved(program, addition.value);
   const Ref targets = loop.child(Field::left);
   return kept.kind() == Kind::identifier && targets &&
@@ -275,6 +279,30 @@ MetricSum first_sum(const Program& program, Ref loop) {
       }))
     return number;
   return first([](const Assigned&) { return true; });
+}
+
+namespace {
+
+// mean.update(total): a meter takes the sum over.
+bool is_handed_to_meter(const Program& program, Ref loop, const std::string& name) {
+  for (const CallRef& call : facts::calls_in(body_around(program, loop)))
+    if ((call.call->name == "update" || call.call->name == "forward") && call.receiver() &&
+        variables_in(call.ref().child(Field::arguments)).contains(name))
+      return true;
+  return false;
+}
+
+}  // namespace
+
+MetricSum sum_by_hand(const Program& program, Ref loop) {
+  const std::vector<Assigned> in_loop = assignments_in(loop);
+  for (const Assigned& each : additions_in(loop)) {
+    const bool is_call = loop.with(each.target).kind() == Kind::call;
+    if (!is_call && each.value && is_metric(each, in_loop) &&
+        !is_handed_to_meter(program, loop, each.name))
+      return {loop.with(each.target), each.name};
+  }
+  return {};
 }
 
 }  // namespace bench::pitfalls

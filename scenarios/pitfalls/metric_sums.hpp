@@ -54,4 +54,8 @@ struct MetricSum {
 // else whatever it adds up; empty where it adds up nothing.
 MetricSum first_sum(const Program& program, Ref loop);
 
+// The first metric that the loop adds up with `+=`, by itself and not for a meter, in a program
+// whose other metrics are reduced out of sight.
+MetricSum sum_by_hand(const Program& program, Ref loop);
+
 }  // namespace bench::pitfalls

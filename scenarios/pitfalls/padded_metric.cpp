@@ -1,8 +1,14 @@
 #include "scenarios/pitfalls/padded_metric.hpp"
 
+#include "scenarios/pitfalls/engine_runs.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/left_out_sampler.hpp"
+#include "scenarios/pitfalls/loader_trails.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/reductions.hpp"
+#include "scenarios/pitfalls/torchmetrics.hpp"
+#include "scenarios/pitfalls/training_reductions.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -33,8 +39,10 @@ bool knows_of_padding(const Program& program) {
         return true;
     for (const NodeId node : module->nodes_of(Kind::comparison)) {
       const std::string_view text = tree.text(node);
+      // `len(dataset) % world_size != 0` around a warning changes nothing about it.
       if ((tree[node].op == Op::equal || tree[node].op == Op::not_equal) &&
-          facts::contains(text, "len(") && facts::contains(text, "dataset"))
+          facts::contains(text, "len(") && facts::contains(text, "dataset") &&
+          !facts::contains(text, "%"))
         return true;
     }
   }
@@ -57,35 +65,73 @@ bool divides_as_a_rule(const Program& program, Ref dataset) {
   });
 }
 
+// metric.update(...) of torchmetrics in the loop: compute() reduces what it holds.
+MetricSum torchmetric_in(const Program& program, Ref loop) {
+  for (const CallRef& call : facts::calls_in(loop))
+    if (call.receiver() && (call.call->name == "update" || call.call->name == "forward") &&
+        is_torchmetric(program, call.receiver()))
+      return {call.ref(), std::string(call.receiver().text())};
+  return {};
+}
+
 // Forward passes whose results are added up, on every rank, with a reduction that serves them.
 MetricSum reduced_sum(const Program& program, Ref loop, const std::vector<Reduction>& reductions) {
   const diagnose::FunctionRef function = program.enclosing_function(loop);
   if (!function || program.guarded_by_rank(loop) == diagnose::RankTest::main_only ||
       !program.is_evaluation(loop))
     return {};
+  if (program.mentions("torchmetrics")) return torchmetric_in(program, loop);
+  std::vector<Reduction> others = reductions;
+  std::erase_if(others, [&](const Reduction& each) { return is_of_training(program, each, loop); });
+  if (others.empty()) return {};
   const MetricSum sum = first_sum(program, loop);
-  if (!sum || !may_reduce(program, loop, sum.name, reductions)) return {};
+  if (!sum || !may_reduce(program, loop, sum.name, others)) return {};
   return sum;
+}
+
+// The accuracy on the training data, or a sampler that evaluations do without.
+bool is_training_data(const Program& program, Ref loop, const CallRef& loader,
+                      const CallRef& sampler) {
+  const Ref dataset = loader.argument(0, "dataset");
+  return says_any(program.assigned_name(loader.ref()), {"train"}) ||
+         (dataset && says_any(dataset.text(), {"train"})) ||
+         is_sampled_for_training(program, loader) ||
+         is_sampler_of_training(program, loader, sampler) ||
+         is_sampler_left_out(program, loop, sampler) ||
+         is_left_out_on_every_trail(program, loop, loader, sampler);
+}
+
+// The metrics of one loop, whatever its loaders are called: that it evaluates is seen.
+void add_metrics(const Program& program, Ref loop, const std::vector<Reduction>& reductions,
+                 std::vector<PaddedMetric>& out) {
+  for (const CallRef& loader : loaders_of(program, loop.child(Field::right))) {
+    const CallRef sampler = sampler_of(program, loader);
+    if (!sampler || divides_as_a_rule(program, loader.argument(0, "dataset")) ||
+        is_training_data(program, loop, loader, sampler))
+      continue;
+    const MetricSum sum = reduced_sum(program, loop, reductions);
+    if (!sum) return;
+    out.push_back({sampler, sum});
+  }
 }
 
 }  // namespace
 
-MetricSum padded_metric(const Program& program, const CallRef& loader) {
+std::vector<PaddedMetric> padded_metrics(const Program& program) {
+  std::vector<PaddedMetric> out;
   const std::vector<Reduction> reductions = reductions_of(program);
-  if (reductions.empty() || program.mentions("torchmetrics") || knows_of_padding(program) ||
-      divides_as_a_rule(program, loader.argument(0, "dataset")))
-    return {};
+  if (knows_of_padding(program)) return out;
+  // Metrics of ignite reduce what they hold over the ranks.
+  if (program.mentions("ignite.metrics"))
+    for (const EngineRun& each : engine_runs(program))
+      if (each.evaluates && !divides_as_a_rule(program, each.loader.argument(0, "dataset")))
+        out.push_back({each.sampler, {each.run.ref(), std::string(each.run.receiver().text())}});
+  if (reductions.empty() && !program.mentions("torchmetrics")) return out;
   for (const Module* module : program.modules())
-    for (const NodeId node : module->loops()) {
-      const Ref loop{module, node};
-      if (loop.kind() != Kind::for_statement) continue;
-      const auto loaders = loaders_of(program, loop.child(Field::right));
-      if (std::none_of(loaders.begin(), loaders.end(),
-                       [&](const CallRef& each) { return each.ref() == loader.ref(); }))
-        continue;
-      if (const MetricSum sum = reduced_sum(program, loop, reductions)) return sum;
-    }
-  return {};
+    for (const NodeId node : module->loops())
+      if (const Ref loop{module, node}; loop.kind() == Kind::for_statement)
+        add_metrics(program, loop, reductions, out);
+  return out;
 }
 
 }  // namespace bench::pitfalls

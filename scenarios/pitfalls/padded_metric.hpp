@@ -4,11 +4,18 @@
 #include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/rule.hpp"
 
+#include <vector>
+
 namespace bench::pitfalls {
 
-// What an evaluation adds up over the batches of the loader and the ranks reduce; empty where no
-// such loop is seen, where the padding is cut off or counted again, and where every usual number of
-// ranks divides the data set.
-MetricSum padded_metric(const Program& program, const CallRef& loader);
+// An evaluation over a loader with the sampler, and what it adds up.
+struct PaddedMetric {
+  CallRef sampler;
+  MetricSum sum;
+};
+
+// Those that the ranks reduce. Left out are programs that cut the padding off or count again, and
+// data sets that every usual number of ranks divides.
+std::vector<PaddedMetric> padded_metrics(const Program& program);
 
 }  // namespace bench::pitfalls

@@ -28,6 +28,12 @@ bool is_joined(const CallRef& call) {
   return is_one_of(call.call->name, kJoins);
 }
 
+// running_average(loss, mean, i): a helper that makes the new mean from the old one.
+bool is_averaged(const CallRef& call) {
+  return says_any(call.call->name, {"average", "avg", "mean", "accumulate"}) &&
+         !says_any(call.call->name, {"ema", "exp", "moving", "smooth"}) && call.positional(1);
+}
+
 void push_children(Ref of, std::vector<Ref>& out) {
   const auto& tree = of.module->tree();
   for (NodeId at = tree[of.node].first_child; at != kNoNode; at = tree[at].next_sibling)
@@ -60,7 +66,7 @@ bool grows(const Program& program, Ref value, std::string_view name) {
       grown = grown || op == Op::add;
       if (op == Op::add || op == Op::subtract || op == Op::multiply || op == Op::divide)
         push_children(at, pending);
-    } else if (call && is_joined(call)) {
+    } else if (call && (is_joined(call) || is_averaged(call))) {
       grown = true;
       push_children(at.child(Field::arguments), pending);
     } else if (at.kind() == Kind::list || at.kind() == Kind::tuple) {
@@ -82,7 +88,8 @@ bool is_empty_container(const Program& program, Ref value) {
   return made && is_one_of(made.call->name, kMakers);
 }
 
-// What the loop's function gives the name above the loop; empty where the loop sets it above `end`.
+// What the loop's function gives the name above the loop; empty where the loop sets it above `end`,
+// other than in the first round: `if total is None: total = out; else: total = cat(total, out)`.
 Ref set_above(Ref loop, NodeId end, std::string_view name) {
   const Module& module = *loop.module;
   Ref above;
@@ -91,7 +98,10 @@ Ref set_above(Ref loop, NodeId end, std::string_view name) {
     if (def.target >= end || def.value == kNoNode ||
         module.function_of(def.target) != module.function_of(loop.node))
       continue;
-    if (module.tree().contains(loop.node, def.target)) return {};
+    if (module.tree().contains(loop.node, def.target)) {
+      if (facts::exclusive(loop.with(def.target), loop.with(end))) continue;
+      return {};
+    }
     if (def.kind == diagnose::DefKind::assign) above = loop.with(def.value);
   }
   return above;

@@ -4,16 +4,19 @@
 
 namespace bench::pitfalls {
 
-bool reduces_on_compute(const Program& program, const CallRef& call) {
-  if (call.call->name != "compute" || !call.receiver() || !program.imports("torchmetrics"))
-    return false;
-  const auto sources = program.module_sources(call.receiver());
+bool is_torchmetric(const Program& program, Ref object) {
+  if (!object || !program.imports("torchmetrics")) return false;
+  const auto sources = program.module_sources(object);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     const CallRef made = program.as_call(source.ref);
     const Ref switched = made ? made.keyword("sync_on_compute") : Ref{};
     return made && !(switched && program.is_literal_false(switched)) &&
            made.module->qualified(made.call->function).starts_with("torchmetrics.");
   });
+}
+
+bool reduces_on_compute(const Program& program, const CallRef& call) {
+  return call.call->name == "compute" && is_torchmetric(program, call.receiver());
 }
 
 }  // namespace bench::pitfalls

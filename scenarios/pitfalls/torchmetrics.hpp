@@ -6,6 +6,9 @@
 
 namespace bench::pitfalls {
 
+// Made by a class of torchmetrics, and not told to keep to its rank.
+bool is_torchmetric(const Program& program, Ref object);
+
 // metric.compute() of such an object, unless it was told not to: a collective.
 bool reduces_on_compute(const Program& program, const CallRef& call);
 

@@ -1,0 +1,52 @@
+#include "scenarios/pitfalls/last_batch.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/words.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace bench::pitfalls {
+
+using diagnose::Kind;
+using diagnose::Module;
+using diagnose::NodeId;
+
+namespace {
+
+bool is_figure(const Assigned& each) {
+  return says_any(each.name, {"loss", "acc", "metric", "score", "mse", "error"});
+}
+
+// print(loss.item()), writer.add_scalar("loss", loss), f"{loss}" and return loss, below the loop.
+bool is_told_below(const Program& program, Ref loop, const std::string& name) {
+  const Module& module = *loop.module;
+  const auto& tree = module.tree();
+  const NodeId below = tree[loop.node].last;
+  const Ref body = body_around(program, loop);
+  const NodeId end = tree[body.node].last;
+  for (const CallRef& call : facts::calls_in(body))
+    if (call.call->node >= below &&
+        says_any(call.call->name, {"print", "log", "info", "add_scalar", "write"}) &&
+        variables_in(call.ref().child(diagnose::Field::arguments)).contains(name))
+      return true;
+  for (NodeId at = below; at < end; ++at)
+    if (tree[at].kind == Kind::return_statement && variables_in(loop.with(at)).contains(name))
+      return true;
+  return false;
+}
+
+}  // namespace
+
+MetricSum figure_of_last_batch(const Program& program, Ref loop) {
+  const std::vector<Assigned> in_loop = assignments_in(loop);
+  if (first_sum(program, loop)) return {};
+  for (const Assigned& each : in_loop)
+    if (each.value && is_figure(each) && is_metric(each, in_loop) &&
+        is_told_below(program, loop, each.name))
+      return {loop.with(each.target), each.name};
+  return {};
+}
+
+}  // namespace bench::pitfalls

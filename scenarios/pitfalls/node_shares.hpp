@@ -1,0 +1,13 @@
+// split_dataset_by_node of Hugging Face datasets: each rank reads the share that it is dealt.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <vector>
+
+namespace bench::pitfalls {
+
+// The calls that deal shares out to a training loop which reads them to their end.
+std::vector<CallRef> shares_read_to_end(const Program& program);
+
+}  // namespace bench::pitfalls
