@@ -109,7 +109,7 @@ bool Program::under(Ref node, const std::function<bool(Ref condition, bool holds
       if (accepts(guard.condition, guard.holds)) return true;
     const FunctionRef function = enclosing_function(node);
     // What mp.spawn starts as well runs whatever holds where it is called.
-    if (!function || is_spawned(function)) return false;
+    if (!function || runs_in_ranks(function)) return false;
     const auto& sites = call_sites(function);
     if (sites.size() != 1) return false;
     node = sites.front().ref();
@@ -239,7 +239,7 @@ bool Program::before_ranks(Ref node) const { return before_ranks(node, 0); }
 bool Program::before_ranks(Ref node, int depth) const {
   if (!node || depth > kCallDepth) return false;
   const FunctionRef function = enclosing_function(node);
-  if (function && is_spawned(function)) return false;  // what a rank starts is none
+  if (runs_in_ranks(function)) return false;  // what a rank starts is none
   const auto is_below = [&](const CallRef& call) {
     return call.module == node.module && call.call->node > node.node &&
            enclosing_function(call.ref()) == function;

@@ -107,6 +107,17 @@ std::vector<Ref> Program::handed_on(FunctionRef function) const {
                    function.function->owner_class != kNoNode);
 }
 
+bool Program::runs_in_ranks(FunctionRef function) const {
+  if (!function || is_spawned(function)) return static_cast<bool>(function);
+  const auto places = handed_on(function);
+  return std::any_of(places.begin(), places.end(), [&](Ref place) {
+    const SyntaxTree& tree = place.module->tree();
+    if (tree[tree[place.node].parent].kind != Kind::tuple) return false;
+    const CallRef starter = as_call(place.with(tree.ancestor(place.node, Kind::call)));
+    return starter && (starter.call->api == Api::spawn || starter.call->name == "Process");
+  });
+}
+
 std::vector<Ref> Program::handed_on(ClassRef cls) const {
   std::vector<Ref> out = values_of(cls.cls->name, *cls.module, cls.cls->node, false);
   std::erase_if(out, [](Ref place) { return !may_be_made(place); });

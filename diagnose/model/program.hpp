@@ -264,6 +264,9 @@ class Program {
   const Wrap* wrap_of(Ref expression, Wrapper kind) const;  // where several kinds may have made it
   const Wrap* wrap_made_by(Ref call) const;     // that is the call, as sources() finds it
   bool is_spawned(FunctionRef function) const;  // target of mp.spawn
+
+  // The target, or a function that the target is given: mp.spawn(start, args=(size, work)).
+  bool runs_in_ranks(FunctionRef function) const;
   bool is_evaluation(Ref node) const;           // in an eval function or under no_grad
 
  private:

@@ -306,8 +306,11 @@ void check_quiet_ends(const Program& program, Report& report) {
         if (!runs_in(program, round, guard.condition)) continue;
         std::string_view why;
         if (!of_epochs) why = reason(program, guard.condition, {loop, call.ref(), round, false});
-        if (why.empty() && ends_on_some_ranks(program, end)) why = "under a test of the rank";
-        if (why.empty() || agrees_between_ranks(program, call.ref(), round)) continue;
+        // What the ranks told each other above does not make them one.
+        const bool some_ranks = why.empty() && ends_on_some_ranks(program, end);
+        if (some_ranks) why = "under a test of the rank";
+        if (why.empty() || (!some_ranks && agrees_between_ranks(program, call.ref(), round)))
+          continue;
         in_no_trial(
             report.at(call.ref(), Confidence::likely,
                       "the process ends as if all were well " + std::string(why) +

@@ -28,8 +28,11 @@ bool saves_pretrained_model(const Program& program, const CallRef& call) {
   if (!call.receiver() || !call.positional(0) || call.has_splat() ||
       facts::is_surely_wrapped(program, call.receiver()))
     return false;
-  for (const char* told : {"is_main_process", "state_dict", "save_function"})
+  for (const char* told : {"is_main_process", "save_function"})
     if (call.keyword(told)) return false;
+  // Weights that were gathered, as accelerator.get_state_dict(model) does; Hugging Face's Trainer
+  // is asked for them to have them on the CPU.
+  if (call.keyword("state_dict") && !program.uses(Api::hf_trainer)) return false;
   const std::string name = facts::lowered(diagnose::last_word(call.receiver()));
   for (const char* small : {"token", "process", "config", "extractor", "scheduler", "tok"})
     if (facts::contains(name, small)) return false;
@@ -226,25 +229,41 @@ bool is_told_to(const Program& program, Ref save) {
   });
 }
 
-// model.save_pretrained(path) below trainer.train() of Hugging Face's Trainer, in a script that
-// asks for its rank, or for that of an Accelerator beside the Trainer: trainer.save_model() writes
-// on one process, this on every one.
+// A script of Hugging Face's Trainer that asks for its rank, or for that of an Accelerator beside
+// the Trainer, or says how DDP is to work: several processes run it.
+bool starts_trainer_several_times(const Program& program) {
+  if (!program.uses(Api::hf_trainer) || program.imports("deepspeed")) return false;
+  return program.mentions("LOCAL_RANK") || program.mentions("ddp_find_unused_parameters") ||
+         (program.uses(Api::accelerator) && program.mentions("is_main_process"));
+}
+
+// Below trainer.train() in the function that calls it, or in a helper that is called there.
+bool stands_below_training(const Program& program, const CallRef& save) {
+  const auto trains = program.calls_named("train");
+  const auto is_below = [&](Ref place) {
+    return std::any_of(trains.begin(), trains.end(), [&](const CallRef& train) {
+      return train.receiver() && program.comes_from(train.receiver(), Api::hf_trainer) &&
+             program.enclosing_function(train.ref()) == program.enclosing_function(place) &&
+             only_runs_before(program, train.ref(), place);
+    });
+  };
+  if (is_below(save.ref())) return true;
+  const auto helper = program.enclosing_function(save.ref());
+  if (!helper) return false;
+  const auto& sites = program.call_sites(helper);
+  return std::any_of(sites.begin(), sites.end(),
+                     [&](const CallRef& site) { return is_below(site.ref()); });
+}
+
+// model.save_pretrained(path) below trainer.train() of Hugging Face's Trainer: trainer.save_model()
+// writes on one process, this on every one.
 void check_saves_beside_trainer(const Program& program, Report& report) {
-  const bool for_several = (program.mentions("WORLD_SIZE") && program.mentions("LOCAL_RANK")) ||
-                           (program.uses(Api::accelerator) && program.mentions("is_main_process"));
-  if (!program.uses(Api::hf_trainer) || !for_several || program.mentions("deepspeed")) return;
+  if (!starts_trainer_several_times(program)) return;
   for (const CallRef& save : program.calls_named("save_pretrained")) {
     if (!saves_pretrained_model(program, save) || is_file_of_its_own(program, save) ||
         program.guarded_by_rank(save.ref()) != RankTest::none ||
-        facts::rank_goes_first(program, save.ref()) || !facts::is_reachable(program, save.ref()))
-      continue;
-    const auto trains = program.calls_named("train");
-    if (std::none_of(trains.begin(), trains.end(), [&](const CallRef& train) {
-          return train.receiver() && program.comes_from(train.receiver(), Api::hf_trainer) &&
-                 program.enclosing_function(train.ref()) ==
-                     program.enclosing_function(save.ref()) &&
-                 only_runs_before(program, train.ref(), save.ref());
-        }))
+        facts::rank_goes_first(program, save.ref()) || !facts::is_reachable(program, save.ref()) ||
+        !stands_below_training(program, save))
       continue;
     report
         .at(save.ref(), Confidence::likely,

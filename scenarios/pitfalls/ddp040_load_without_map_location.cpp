@@ -37,7 +37,7 @@ bool is_checkpoint(const Program& program, const CallRef& load, std::string_view
   for (const auto& source : program.sources(load.argument(0, "f")))
     if (facts::contains(source.ref.text(), "BytesIO")) return false;
   if (holds_any(words, {"ckpt", "checkpoint", "model", "state", "weight", "resume", "pretrain",
-                        "snapshot", "best"}))
+                        "snapshot", "best", "optim"}))
     return true;
   const auto& tree = load.module->tree();
   return facts::contains(tree.text(statement_of(load.ref()).node), "load_state_dict") ||
@@ -105,13 +105,16 @@ bool is_of_a_wrapper(const Program& program, const CallRef& load) {
                     ".split(\"module.", "== 'module.", "== \"module."});
 }
 
-// Words for weights that someone published, and those of networks, which name the checkpoints of a
-// run as well.
-bool is_named_published(const std::string& path) {
-  if (holds_any(path, {"pretrain", "pre_train", "backbone", "weights_path", "model_path", "init_"}))
-    return true;
-  return holds_any(path, {"imagenet", "resnet", "vgg", "clip", "bert", "hub"}) &&
-         !holds_any(path, {"ckpt", "checkpoint", "resume", "best", "last", "epoch"});
+// The names of networks: weights that someone published, or the checkpoints of a run, which have
+// them as well. What an option calls pretrained comes from anywhere.
+bool is_named_published(const Program& program, Ref path, const std::string& text) {
+  if (holds_any(text, {"imagenet", "resnet", "vgg", "clip", "bert", "hub"}))
+    return !holds_any(text, {"ckpt", "checkpoint", "resume", "best", "last", "epoch"});
+  const auto sources = program.sources(path);
+  return std::any_of(sources.begin(), sources.end(), [](const Source& source) {
+    return source.ref.kind() == diagnose::Kind::string &&
+           holds_any(facts::lowered(source.ref.text()), {"pretrain", "pre_train", "backbone"});
+  });
 }
 
 bool is_of_past(std::string_view words) {
@@ -128,38 +131,36 @@ bool says_more_than_checkpoint(std::string_view words) {
          holds_any(words, {"ckpt", "checkpoint", "snapshot", "model", "weight", "state", "resume"});
 }
 
-// if pretrained: model.load_state_dict(torch.load(path))
+// if pretrained: model.load_state_dict(torch.load("model_data/patches.pth")), and not a path that
+// an option gives: if args.pretrained: torch.load(args.pretrained).
 bool is_asked_for_pretrained(const Program& program, const CallRef& load) {
-  return program.under(load.ref(), [](Ref condition, bool holds) {
-    return holds && facts::contains(facts::lowered(condition.text()), "pretrain");
+  const std::string_view path = load.argument(0, "f").text();
+  return program.under(load.ref(), [&](Ref condition, bool holds) {
+    return holds && facts::contains(facts::lowered(condition.text()), "pretrain") &&
+           !facts::contains(condition.text(), path);
   });
 }
 
 // Weights that someone published are on the CPU as a rule; what a run of the program wrote is on
-// its GPU. Where nothing tells one from the other, the finding is a note.
+// its GPU, and what an option names may be. Of the former the finding is a note.
 bool is_of_a_run(const Program& program, const CallRef& load, std::string_view words) {
   if (restores_a_run(program, load) || is_of_a_wrapper(program, load)) return true;
   if (is_whole_module(program, load) && pickles_modules(program)) return true;
   if (is_saved_there(program, load.argument(0, "f"))) return true;
-  const std::string path = facts::lowered(load.argument(0, "f").text());
-  if (is_named_published(path) ||
+  const Ref file = load.argument(0, "f");
+  if (is_named_published(program, file, facts::lowered(file.text())) ||
       (is_asked_for_pretrained(program, load) && !is_named_checkpoint(words)))
     return false;
   // Part of a model that loads itself where it is made.
   const auto cls = program.enclosing_class(load.ref());
-  if (cls && program.derives_from(cls, Api::module_class)) return false;
-  return is_named_checkpoint(words) || holds_any(words, {"restore", "final", "epoch"});
+  return !cls || !program.derives_from(cls, Api::module_class);
 }
 
 // What was loaded is restored, or is the model; the file of a past run goes to its GPU as a whole,
-// whatever is taken from it. Where another dictionary is filled with parts of it, as with published
-// weights, more than a word for checkpoints has to say so. Cached samples have no device.
+// whatever is taken from it. Cached samples have no device.
 bool becomes_a_model(const Program& program, const CallRef& load, std::string_view words) {
-  if (is_restored(program, load) || is_whole_module(program, load) ||
-      says_more_than_checkpoint(words))
-    return true;
-  return (restores_a_run(program, load) || is_of_a_wrapper(program, load) || is_of_past(words)) &&
-         is_filled_in(program, load);
+  return is_restored(program, load) || is_whole_module(program, load) ||
+         says_more_than_checkpoint(words) || is_filled_in(program, load);
 }
 
 // DDP(model, device_ids=[args.gpu]): only GPUs have ids.

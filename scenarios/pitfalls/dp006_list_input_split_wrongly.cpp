@@ -1,3 +1,4 @@
+#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/call_shapes.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -111,6 +112,31 @@ bool is_list_of_items(const Program& program, Ref argument) {
   return false;
 }
 
+// for key in batch: batch[key] = [item.cuda() for item in batch[key]]: lists of samples, whatever
+// the loader gave: rows of tensors, or samples that were not stacked.
+bool lists_each_item(const Program& program, Ref comprehension) {
+  const auto& tree = comprehension.module->tree();
+  const NodeId assigned = tree[comprehension.node].parent;
+  if (tree[assigned].kind != Kind::assignment || !comprehension.text().starts_with("["))
+    return false;
+  const Ref item = comprehension.with(tree.child(assigned, Field::left));
+  if (item.kind() != Kind::subscript || item.child(Field::subscript).kind() != Kind::identifier ||
+      !is_batch(program, item.child(Field::value)))
+    return false;
+  for (NodeId at = tree[comprehension.node].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::for_in_clause &&
+        tree.text(tree.child(at, Field::right)) == item.text())
+      return true;
+  return false;
+}
+
+bool is_of_listed_items(const Program& program, Ref argument) {
+  const auto sources = program.sources(argument);
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    return source.ref.kind() == Kind::comprehension && lists_each_item(program, source.ref);
+  });
+}
+
 // [image.cuda() for image in images]: what it holds are tensors.
 bool moves_tensors(const Program& program, Ref argument) {
   for (const Source& source : program.sources(argument)) {
@@ -127,17 +153,17 @@ bool moves_tensors(const Program& program, Ref argument) {
 void check_list_input_split_wrongly(const Program& program, Report& report) {
   for (const auto& forward : program.forward_calls()) {
     if (forward.wrap->kind != Wrapper::data_parallel) continue;
-    for (std::size_t i = 0;; ++i) {
-      const Ref argument = forward.call.positional(i);
-      if (!argument) break;
-      if (!is_list_of_items(program, argument)) continue;
+    for (const Ref argument : facts::arguments_of(forward.call)) {
+      const bool listed = is_of_listed_items(program, argument);
+      if (!listed && !is_list_of_items(program, argument)) continue;
       Finding& finding = report.at(
           argument, Confidence::likely,
           "DataParallel is given a Python list: every tensor in it is cut along its own first "
           "dimension, and numbers or strings are copied whole to every replica");
       finding.help = "Pad to one tensor (and a tensor of lengths), or use DistributedDataParallel.";
       // The default collate makes lists of whole batches, which are cut as they should be.
-      if (moves_tensors(program, argument) && !program.mentions("collate")) tell_as_note(finding);
+      if (!listed && moves_tensors(program, argument) && !program.mentions("collate"))
+        tell_as_note(finding);
       break;
     }
   }

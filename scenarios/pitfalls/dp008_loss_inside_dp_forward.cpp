@@ -54,11 +54,21 @@ bool has_several_indices(Ref subscript) {
   return indices > 1;
 }
 
+// kl for kl.to(device) and kl.float(), which leave as many values as there are.
+Ref moved_by(const Program& program, Ref value) {
+  constexpr std::string_view kMoves[] = {"to", "cuda", "cpu", "float", "double", "half"};
+  const CallRef call = program.as_call(value);
+  const bool moves = call && std::find(std::begin(kMoves), std::end(kMoves), call.call->name) !=
+                                 std::end(kMoves);
+  return moves ? call.receiver() : Ref{};
+}
+
 // An item of what a DataParallel model gives, by a name or by its place: losses[0], nothing
 // between.
 bool is_output(const Program& program, Ref value, int depth = 0) {
   constexpr int kSteps = 4;
   if (!value || depth > kSteps) return false;
+  if (const Ref moved = moved_by(program, value)) return is_output(program, moved, depth + 1);
   if (value.kind() == Kind::subscript)
     return !has_several_indices(value) && is_output(program, value.child(Field::value), depth + 1);
   if (value.kind() != Kind::identifier) return false;
@@ -66,6 +76,8 @@ bool is_output(const Program& program, Ref value, int depth = 0) {
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     if (source.ref.kind() == Kind::subscript && source.how == Source::How::value)
       return is_output(program, source.ref, depth + 1);
+    if (const Ref moved = moved_by(program, source.ref); moved && moved != value)
+      return is_output(program, moved, depth + 1);
     if (source.how != Source::How::value && source.how != Source::How::element) return false;
     const auto& forwards = program.forward_calls();
     return std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
@@ -99,7 +111,9 @@ bool adds_output(const Program& program, Ref sum) {
 // loss += losses[0] above loss.backward(), where `losses` comes out of a DataParallel model. On one
 // GPU backward() asks for a single number, so that is what the model gives on each of them.
 void check_added_outputs(const Program& program, const CallRef& backward, Report& report) {
-  const Ref loss = backward.receiver();
+  Ref loss = backward.receiver();
+  if (const CallRef scaled = program.as_call(loss); scaled && scaled.call->name == "scale")
+    loss = scaled.positional(0);  // of a GradScaler
   if (backward.positional(0) || loss.kind() != Kind::identifier) return;
   const auto& module = *backward.module;
   bool added = false;

@@ -44,13 +44,17 @@ bool leaves(Ref node) {
   }
 }
 
-bool asks_for_more(Ref condition) {
-  return condition.kind() == Kind::boolean &&
-         (*condition.module)[condition.node].op == diagnose::Op::logical_and;
+// rank == 0 and done, and the same as one of several reasons: failed or done and rank == 0.
+bool asks_for_more(const Program& program, Ref condition) {
+  if (condition.kind() != Kind::boolean) return false;
+  if ((*condition.module)[condition.node].op == diagnose::Op::logical_and)
+    return program.rank_test(condition) != RankTest::none;
+  return asks_for_more(program, condition.child(Field::left)) ||
+         asks_for_more(program, condition.child(Field::right));
 }
 
 // From the branch, the other ranks come to the block that holds the collective.
-bool others_go_on(Ref branch, Ref collective) {
+bool others_go_on(const Program& program, Ref branch, Ref collective) {
   const auto& tree = branch.module->tree();
   NodeId outer = branch.node;
   while (!tree.contains(tree[outer].parent, collective.node)) {
@@ -62,7 +66,8 @@ bool others_go_on(Ref branch, Ref collective) {
   }
   // Directly in that block the test guards the collective itself, unless it asks for more than the
   // rank: after `if rank == 0 and done: return` either may be the case.
-  if (outer == branch.node) return asks_for_more(branch.child(Field::condition));
+  if (outer == branch.node)
+    return asks_for_more(program, branch.child(Field::condition));
   for (NodeId at = tree[branch.node].last; at < tree[outer].last; ++at)
     if (leaves(branch.with(at))) return false;
   return true;
@@ -128,7 +133,7 @@ Ref return_of_some_ranks(const Program& program, Ref collective) {
     const Ref leaving{collective.module, node};
     if (node > collective.node || program.enclosing_function(leaving) != function) continue;
     const NodeId branch = lone_branch(program, leaving);
-    if (branch == kNoNode || !others_go_on(leaving.with(branch), collective) ||
+    if (branch == kNoNode || !others_go_on(program, leaving.with(branch), collective) ||
         facts::exclusive(leaving, collective) ||
         facts::only_without_distribution(program, leaving) ||
         !comes_to(program, leaving, collective) ||

@@ -127,7 +127,7 @@ bool at_every_site(const Program& program, const FunctionRef& function, const Te
 bool starts_before_ranks(const Program& program, Ref node, int depth) {
   if (program.before_ranks(node)) return true;
   const FunctionRef function = program.enclosing_function(node);
-  if (!function || depth > kCalls || program.is_spawned(function)) return false;
+  if (!function || depth > kCalls || program.runs_in_ranks(function)) return false;
   return at_every_site(program, function,
                        [&](Ref site) { return starts_before_ranks(program, site, depth + 1); });
 }

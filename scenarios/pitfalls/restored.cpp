@@ -135,7 +135,8 @@ bool is_whole_module(const Program& program, const CallRef& load) {
     const auto wrapped = wrap.module ? program.module_sources(wrap.module) : std::vector<Source>{};
     if (std::any_of(wrapped.begin(), wrapped.end(), is_load)) return true;
   }
-  for (const std::string_view method : {"eval", "train", "parameters", "named_parameters", "to"})
+  for (const std::string_view method :
+       {"eval", "train", "parameters", "named_parameters", "to", "zero_grad"})
     for (const CallRef& call : program.calls_named(method)) {
       if (!call.receiver()) continue;
       // A tensor is moved as well.
