@@ -1,5 +1,6 @@
 // Control flow as far as rules need it: which conditions hold at a node and which loops run it
 // (which of two nodes runs first: runs_before.cpp). Local calls are entered; recursion is bounded.
+#include "diagnose/model/main_runners.hpp"
 #include "diagnose/model/program.hpp"
 
 #include <algorithm>
@@ -186,7 +187,8 @@ const std::vector<CallRef>& Program::possible_call_sites(FunctionRef function) c
 RankTest Program::find_callers_rank_test(FunctionRef function, int depth) const {
   if (rank_zero_decorated(function)) return RankTest::main_only;
   const std::vector<CallRef>& sites = possible_call_sites(function);
-  if (sites.empty()) return RankTest::none;
+  if (sites.empty())
+    return is_run_by_main_alone(*this, function) ? RankTest::main_only : RankTest::none;
   // A call for runs of one process, or in a function that nobody calls, says nothing.
   const auto counts = [&](const CallRef& site) {
     for (const Guard& guard : guards(site.ref())) {

@@ -221,8 +221,11 @@ bool is_parameter_of_command(const Program& program, Ref number) {
 // sync_gradients is true in every step.
 void check_accumulation(const Program& program, const CallRef& made, Report& report) {
   const Ref given = made.keyword("gradient_accumulation_steps");
-  if (!given || made.keyword("deepspeed_plugin") || program.mentions("DeepSpeedPlugin") ||
-      !program.calls_named("accumulate").empty())
+  // A script that only generates has nothing to accumulate.
+  const bool trains =
+      !program.training_loops().empty() || has_call_of_accelerator(program, "backward");
+  if (!given || !trains || made.keyword("deepspeed_plugin") ||
+      program.mentions("DeepSpeedPlugin") || !program.calls_named("accumulate").empty())
     return;
   for (const char* word : {"no_sync", "_do_sync", "set_sync_gradients", ".sync_gradients ="})
     if (program.mentions(word)) return;  // DeepSpeed's engine counts the steps itself
@@ -317,6 +320,14 @@ bool is_given(const CallRef& prepare, std::string_view name) {
   return false;
 }
 
+// Some prepare() that runs with this one is given the name.
+bool is_given_beside(const Program& program, const CallRef& prepare, std::string_view name) {
+  const auto prepares = program.calls_named("prepare");
+  return std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& other) {
+    return is_given(other, name) && !facts::exclusive(other.ref(), prepare.ref());
+  });
+}
+
 bool is_used_in(Ref branch, std::string_view name) {
   const auto& tree = branch.module->tree();
   for (auto at = branch.node; at < tree[branch.node].last; ++at)
@@ -360,7 +371,8 @@ void check_prepared_in_one_branch(const Program& program, Report& report) {
           whole.has_splat() || part.has_splat() || !facts::exclusive(whole.ref(), part.ref()))
         continue;
       for (std::size_t i = 0; const Ref argument = prepared_by(whole, i); ++i) {
-        if (argument.kind() != Kind::identifier || is_given(part, argument.text()) ||
+        if (argument.kind() != Kind::identifier ||
+            is_given_beside(program, part, argument.text()) ||
             !program.comes_from(argument, Api::data_loader))
           continue;
         const Ref branch = branch_of(part.ref(), whole.ref());

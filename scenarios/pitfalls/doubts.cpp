@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
+#include "scenarios/pitfalls/nodes_of_job.hpp"
 #include "scenarios/pitfalls/tested_callers.hpp"
 #include "scenarios/pitfalls/words.hpp"
 #include "scenarios/pitfalls/wrapped_ranks.hpp"
@@ -137,6 +138,7 @@ std::string Doubts::about_configuration(const Rule& rule, Ref where) {
 }
 
 std::string Doubts::about(const Rule& rule, Ref where) {
+  if (is_test(program_)) return "a test of the project may do so on purpose";
   const bool of_wrapper = rule.id.starts_with("DP");
   if ((of_wrapper || rule.id.starts_with("DDP")) && is_never_made(program_, where))
     return "nothing here makes an object of this class";

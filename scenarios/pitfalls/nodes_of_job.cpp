@@ -92,18 +92,12 @@ bool launches_itself_here(const Program& program) {
   return false;
 }
 
-// The tests of a project start the ranks that they need on the machine they run on.
-bool is_test(const Program& program) {
-  return contains(program.root().path(), "/tests/") || program.root().imports_top_level("pytest") ||
-         program.root().imports_top_level("unittest");
-}
-
 // The script itself says that all ranks share one machine: a rendezvous on the loopback address, as
 // many ranks as GPUs here, or ranks that are the indices mp.spawn hands out.
 bool starts_on_one_node(const Program& program) {
   // An option's default, or an index of this machine, says nothing where ranks of several are told.
   const bool spans = computes_global_rank(program);
-  if ((!spans && launches_itself_here(program)) || is_test(program)) return true;
+  if (!spans && launches_itself_here(program)) return true;
   for (const CallRef& init : program.calls(Api::init_process_group)) {
     // A group of one process, for runs without a launcher, says nothing of the others.
     if (program.written(init.keyword("world_size")).text() == "1") continue;
@@ -150,6 +144,14 @@ bool speaks_of(const Program& program, std::string_view word) {
   });
 }
 
+bool is_test(const Program& program) {
+  const diagnose::Module& script = program.root();
+  const std::string& path = script.path();
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  return script.imports_top_level("pytest") || script.imports_top_level("unittest") ||
+         (name.starts_with("test_") && contains(path, "tests/"));
+}
+
 bool is_single_node(const Program& program) {
   bool all_tell = !program.launches().empty();
   for (const auto& launch : program.launches()) {
@@ -157,7 +159,7 @@ bool is_single_node(const Program& program) {
     if (nodes.value_or(1) != 1) return false;
     all_tell = all_tell && nodes.has_value();
   }
-  return all_tell || starts_on_one_node(program);
+  return all_tell || is_test(program) || starts_on_one_node(program);
 }
 
 namespace {

@@ -24,6 +24,12 @@ bool holds_model(const Program& program, Ref prepared, std::string_view model) {
   });
 }
 
+// self.model = net: both are names of one model.
+bool is_other_name(const Program& program, Ref prepared, std::string_view model) {
+  const auto names = program.names_behind(prepared);
+  return std::any_of(names.begin(), names.end(), [&](Ref name) { return name.text() == model; });
+}
+
 // The model is passed to some prepare(), by its name, as part of something, or out of sight.
 bool is_prepared_somewhere(const Program& program, std::string_view model) {
   const auto prepares = program.calls_named("prepare");
@@ -31,7 +37,7 @@ bool is_prepared_somewhere(const Program& program, std::string_view model) {
     if (prepare.has_splat()) return true;
     for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
       if (!is_variable(argument) || argument.text() == model ||
-          holds_model(program, argument, model))
+          holds_model(program, argument, model) || is_other_name(program, argument, model))
         return true;
     return false;
   });
