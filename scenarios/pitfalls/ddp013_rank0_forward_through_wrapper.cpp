@@ -10,6 +10,7 @@
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <vector>
 
@@ -78,12 +79,12 @@ diagnose::FunctionRef given_to(const Program& program, Ref callee) {
 }
 
 // if rank == 0: train(ddp, bar) else: train(ddp): the other ranks call it in the other branch.
-bool others_call_too(const Program& program, const CallRef& site,
-                     const std::vector<CallRef>& sites) {
+bool others_call_too(const Program& program, const CallRef& site, const std::vector<CallRef>& sites,
+                     const std::function<bool(const CallRef&)>& passes) {
   const RankTest mine = program.guarded_by_rank(site.ref());
   return std::any_of(sites.begin(), sites.end(), [&](const CallRef& other) {
     const RankTest theirs = program.guarded_by_rank(other.ref());
-    return theirs != RankTest::none && theirs != mine && is_given_wrapper(program, other) &&
+    return theirs != RankTest::none && theirs != mine && passes(other) &&
            facts::exclusive(site.ref(), other.ref());
   });
 }
@@ -99,19 +100,25 @@ bool others_pass_too(const Program& program, const diagnose::ForwardCall& forwar
   });
 }
 
-// Calls by which one rank enters, with the wrapper, a function that all ranks run as well.
+// Calls by which one rank enters a function that all ranks run as well, with the wrapper, or
+// without where that is a name of the script or an attribute.
 std::vector<CallRef> entries_of_one_rank(const Program& program, const CallRef& forward) {
   std::vector<CallRef> out;
   const Ref callee{forward.module, forward.call->function};
-  if (callee.kind() != diagnose::Kind::identifier) return out;
-  const auto function = given_to(program, callee);
-  if (!function) return out;
+  const bool is_name = callee.kind() == diagnose::Kind::identifier;
+  if (!is_name && callee.kind() != diagnose::Kind::attribute) return out;
+  const auto handed = is_name ? given_to(program, callee) : diagnose::FunctionRef{};
+  const auto function = handed ? handed : program.enclosing_function(forward.ref());
+  if (!function || program.rank_guard(forward.ref())) return out;
   const auto& sites = program.call_sites(function);
   if (sites.size() < 2) return out;
+  const auto passes = [&](const CallRef& site) {
+    return !handed || is_given_wrapper(program, site);
+  };
   std::copy_if(sites.begin(), sites.end(), std::back_inserter(out), [&](const CallRef& site) {
-    return is_given_wrapper(program, site) && !is_for_one_process(program, site.ref()) &&
+    return passes(site) && !is_for_one_process(program, site.ref()) &&
            program.guarded_by_rank(site.ref()) == RankTest::main_only &&
-           !others_call_too(program, site, sites);
+           !others_call_too(program, site, sites, passes);
   });
   return out;
 }
@@ -191,7 +198,9 @@ bool is_convolutional(const Program& program, const Wrap& wrap) {
 }
 
 bool is_named_after_buffers(const Program& program, const Wrap& wrap) {
-  return wrap.classes.empty() && is_named_after_buffers(program, wrap.module);
+  // isinstance(layer, nn.BatchNorm2d) in a script that does not define the layers.
+  return wrap.classes.empty() &&
+         (program.mentions("nn.BatchNorm") || is_named_after_buffers(program, wrap.module));
 }
 
 // The model behind a prepared name holds BatchNorm or other buffers, as far as it is seen or named.
