@@ -10,6 +10,7 @@
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <vector>
 
@@ -78,12 +79,12 @@ diagnose::FunctionRef given_to(const Program& program, Ref callee) {
 }
 
 // if rank == 0: train(ddp, bar) else: train(ddp): the other ranks call it in the other branch.
-bool others_call_too(const Program& program, const CallRef& site,
-                     const std::vector<CallRef>& sites) {
+bool others_call_too(const Program& program, const CallRef& site, const std::vector<CallRef>& sites,
+                     const std::function<bool(const CallRef&)>& passes) {
   const RankTest mine = program.guarded_by_rank(site.ref());
   return std::any_of(sites.begin(), sites.end(), [&](const CallRef& other) {
     const RankTest theirs = program.guarded_by_rank(other.ref());
-    return theirs != RankTest::none && theirs != mine && is_given_wrapper(program, other) &&
+    return theirs != RankTest::none && theirs != mine && passes(other) &&
            facts::exclusive(site.ref(), other.ref());
   });
 }
@@ -99,19 +100,25 @@ bool others_pass_too(const Program& program, const diagnose::ForwardCall& forwar
   });
 }
 
-// Calls by which one rank enters, with the wrapper, a function that all ranks run as well.
+// Calls by which one rank enters a function that all ranks run as well, with the wrapper, or
+// without where that is a name of the script or an attribute.
 std::vector<CallRef> entries_of_one_rank(const Program& program, const CallRef& forward) {
   std::vector<CallRef> out;
   const Ref callee{forward.module, forward.call->function};
-  if (callee.kind() != diagnose::Kind::identifier) return out;
-  const auto function = given_to(program, callee);
-  if (!function) return out;
+  const bool is_name = callee.kind() == diagnose::Kind::identifier;
+  if (!is_name && callee.kind() != diagnose::Kind::attribute) return out;
+  const auto handed = is_name ? given_to(program, callee) : diagnose::FunctionRef{};
+  const auto function = handed ? handed : program.enclosing_function(forward.ref());
+  if (!function || program.rank_guard(forward.ref())) return out;
   const auto& sites = program.call_sites(function);
   if (sites.size() < 2) return out;
+  const auto passes = [&](const CallRef& site) {
+    return !handed || is_given_wrapper(program, site);
+  };
   std::copy_if(sites.begin(), sites.end(), std::back_inserter(out), [&](const CallRef& site) {
-    return is_given_wrapper(program, site) && !is_for_one_process(program, site.ref()) &&
+    return passes(site) && !is_for_one_process(program, site.ref()) &&
            program.guarded_by_rank(site.ref()) == RankTest::main_only &&
-           !others_call_too(program, site, sites);
+           !others_call_too(program, site, sites, passes);
   });
   return out;
 }
@@ -149,30 +156,55 @@ bool is_quantized(const Program& program, const Wrap& wrap) {
   });
 }
 
-// Resnet50(...) of a file that is not there: these architectures have BatchNorm, and so buffers, or
-// keep the indices of positions in one.
+// These architectures have BatchNorm, and so buffers, or keep the indices of positions in one.
+bool says_buffers(std::string_view name) {
+  return says_any(name,
+                  {"resnet",    "resnext",   "densenet",  "mobilenet", "efficientnet", "shufflenet",
+                   "cnn",       "inception", "googlenet", "deeplab",   "regnet",       "hrnet",
+                   "yolo",      "tacotron",  "bert",      "qformer",   "gpt2",         "llama",
+                   "unet",      "vgg_bn",    "segformer", "xception",  "tdnn",         "retinanet",
+                   "centernet", "pspnet",    "darknet",   "hourglass", "convolutional"});
+}
+
+// The file in getattr(resnet, args.arch)(...).
+Ref module_asked(const CallRef& made) {
+  const CallRef chosen{made.module, made.module->call_at(made.call->function)};
+  return chosen.call != nullptr && chosen.call->name == "getattr" ? chosen.positional(0) : Ref{};
+}
+
+// Resnet50(...) of a file that is not there, or one of several that an option chooses between.
 bool is_named_after_buffers(const Program& program, Ref model) {
-  const auto says_so = [](std::string_view name) {
-    return says_any(name,
-                    {"resnet", "resnext", "densenet", "mobilenet", "efficientnet", "shufflenet",
-                     "fasterrcnn", "inception", "googlenet", "deeplab", "regnet", "hrnet", "yolo",
-                     "tacotron", "bert", "qformer", "gpt2", "llama"});
-  };
   const auto sources = program.module_sources(model);
-  return !sources.empty() &&
-         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    const CallRef call = program.as_call(source.ref);
+    if (!call) return false;
+    const Ref file = module_asked(call);
+    return says_buffers(call.call->name) ||
+           says_buffers(call.module->qualified(call.call->function)) ||
+           (file && says_buffers(file.module->qualified(file.node)));
+  });
+}
+
+// Net(in_channels=3) of a file that is not there: a network of convolutions, which are normalised
+// over the batch as a rule.
+bool is_convolutional(const Program& program, const Wrap& wrap) {
+  const auto sources = program.module_sources(wrap.module);
+  return wrap.classes.empty() &&
+         std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef call = program.as_call(source.ref);
-           return call && (says_so(call.call->name) ||
-                           says_so(call.module->qualified(call.call->function)));
+           return call && (call.keyword("in_channels") || call.keyword("input_channels") ||
+                           call.keyword("n_channels") || call.keyword("img_channels"));
          });
 }
 
 bool is_named_after_buffers(const Program& program, const Wrap& wrap) {
-  return wrap.classes.empty() && is_named_after_buffers(program, wrap.module);
+  // isinstance(layer, nn.BatchNorm2d) in a script that does not define the layers.
+  return wrap.classes.empty() &&
+         (program.mentions("nn.BatchNorm") || is_named_after_buffers(program, wrap.module));
 }
 
 // The model behind a prepared name holds BatchNorm or other buffers, as far as it is seen or named.
-bool says_buffers(const Program& program, Ref model) {
+bool holds_buffers(const Program& program, Ref model) {
   const diagnose::ClassRef cls = program.class_of(model);
   if (!cls) return is_named_after_buffers(program, model);
   const auto inside = [&](const CallRef& call) {
@@ -256,7 +288,8 @@ Finding& report_forward(const Program& program, const diagnose::ForwardCall& for
       "one rank alone calls the DDP model: a forward broadcasts the buffers, and the other ranks "
       "do not take part");
   // A model without BatchNorm has no buffers as a rule, and broadcasts nothing.
-  if (!likely_buffers) finding.severity = Severity::info;
+  if (!likely_buffers)
+    finding.severity = is_convolutional(program, wrap) ? Severity::warning : Severity::info;
   finding.help = "Evaluate with model.module, or on every rank.";
   return finding;
 }
@@ -311,7 +344,7 @@ void check_prepared_on_one_rank(const Program& program, Report& report) {
           call.ref(), Confidence::likely,
           "one process alone calls the model that accelerator.prepare() has wrapped: a forward "
           "broadcasts the buffers, and the others do not take part");
-      if (!says_buffers(program, model)) finding.severity = Severity::info;
+      if (!holds_buffers(program, model)) finding.severity = Severity::info;
       finding.help = "Evaluate with accelerator.unwrap_model(model), or on every process.";
       return;
     }

@@ -42,6 +42,25 @@ bool is_of_mesh(const Program& program, Ref rank) {
   });
 }
 
+// if args.local_rank != -1: args.rank = args.local_rank; elif Slurm: args.rank = ...: in one branch
+// of several the rank is the local one.
+bool is_local_in_a_branch(const Program& program, Ref rank) {
+  const bool attribute = rank.kind() == diagnose::Kind::attribute;
+  if (!attribute && rank.kind() != diagnose::Kind::identifier) return false;
+  const auto inside = program.enclosing_function(rank);
+  const auto& module = *rank.module;
+  for (const std::uint32_t index : module.defs_of(diagnose::last_word(rank), attribute)) {
+    const auto& def = module.defs()[index];
+    const Ref value{&module, def.value};
+    if (def.kind == diagnose::DefKind::assign && value && def.element < 0 &&
+        program.enclosing_function(value) == inside && program.is_local_rank(value) &&
+        !program.is_rank(value) && !program.is_spawn_rank(value) &&
+        value.kind() != diagnose::Kind::binary)
+      return true;
+  }
+  return false;
+}
+
 // The processes started here are all of the job, as if each node had its part of them:
 // mp.spawn(worker, nprocs=gpus * nodes), for rank in range(gpus * nodes): Process(...).
 bool starts_whole_job(const Program& program) {
@@ -166,8 +185,9 @@ void check_sampler_rank_is_local_rank(const Program& program, Report& report) {
                   trial);
   }
   for (const CallRef& init : program.calls(Api::init_process_group))
-    if (is_local(init.keyword("rank")))
-      flag(init.keyword("rank"),
+    if (const Ref rank = init.keyword("rank");
+        is_local(rank) || (rank && nodes && !spans && is_local_in_a_branch(program, rank)))
+      flag(rank,
            "init_process_group is given the local rank: two nodes both have a rank 0, "
            "and the rendezvous hangs",
            "Pass the global rank (RANK), or leave rank out under torchrun.");

@@ -28,6 +28,15 @@ bool keeps_parameters(const Program& program, Ref value, Ref model) {
           says_any(call.call->name, {"sync", "compile"}));
 }
 
+// model = model.to(device); model, optimizer = prepare(model, optimizer)
+bool is_given_back(const diagnose::Module& module, const diagnose::Def& def, const CallRef& move) {
+  diagnose::NodeId line = module[def.target].parent;
+  if (module[line].kind != diagnose::Kind::assignment && module[line].parent != diagnose::kNoNode)
+    line = module[line].parent;
+  return module[line].kind == diagnose::Kind::assignment &&
+         module.tree().contains(line, move.call->node);
+}
+
 // The name is given a new model between the optimizer and the move.
 bool is_another_model(const Program& program, Ref model, const CallRef& optimizer,
                       const CallRef& move) {
@@ -40,7 +49,7 @@ bool is_another_model(const Program& program, Ref model, const CallRef& optimize
         program.enclosing_function({&module, def.target}) == inside &&
         !facts::exclusive({&module, def.target}, optimizer.ref()) &&
         !keeps_parameters(program, {&module, def.value}, model))
-      return !module.tree().contains(module[def.target].parent, move.call->node);
+      return !is_given_back(module, def, move);
   }
   return false;
 }

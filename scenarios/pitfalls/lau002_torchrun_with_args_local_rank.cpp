@@ -91,16 +91,26 @@ void check_beside_accelerate(const Program& program, Report& report) {
     }
 }
 
-// The commands that the script shows for itself start it with torchrun, and none of them passes the
-// option; nothing gives it another value later.
+// "Usage: torchrun --nproc_per_node=4 train.py", in a sentence: a line of the script names torchrun
+// and several processes, and nothing names the old launcher.
+bool speaks_of_torchrun(const Program& program) {
+  const std::string_view source = program.root().tree().source();
+  if (facts::contains(source, "distributed.launch")) return false;
+  const std::size_t at = source.find("torchrun -");
+  if (at == std::string_view::npos) return false;
+  const std::string_view line = source.substr(at, source.find('\n', at) - at);
+  return facts::contains(line, "nproc") && !facts::contains(line, "--local") &&
+         !facts::contains(line, "node=1 ") && !facts::contains(line, "node 1 ");
+}
+
+// The commands that the script shows start it with torchrun, and none of them passes the option;
+// nothing gives it another value later.
 bool shows_torchrun(const Program& program) {
-  const std::string& path = program.root().path();
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
   for (const Module* module : program.modules())
     if (!module->defs_of("local_rank", true).empty()) return false;
-  bool shown = false;
-  for (const LaunchLine& launch : launches_in_text(program)) {
-    if (launch.script_name() != name) continue;
+  const auto launches = own_launches_in_text(program);
+  bool shown = launches.empty() && speaks_of_torchrun(program);
+  for (const LaunchLine& launch : launches) {
     for (const auto& word : launch.script_arguments)
       if (!word.literal || word.text.starts_with("--local")) return false;
     if (launch.launcher != Launcher::torchrun) return false;

@@ -230,8 +230,10 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     if (facts::may_leave_unknown_options(program, option)) continue;
     if (dash_is_accepted(program, option) || !facts::is_reachable(program, option.ref())) continue;
     // A default from the environment is meant for torchrun, or for launch --use_env.
+    const Ref unless_given = option.keyword("default");
     const bool reads_environment =
-        facts::contains(text_behind(program, option.keyword("default")), "LOCAL_RANK");
+        facts::contains(text_behind(program, unless_given), "LOCAL_RANK") ||
+        (unless_given && program.environment_name(unless_given) == "LOCAL_RANK");
     if (!old_launcher &&
         (reads_environment || (starts_without_launcher && !says_launch_module(program)) ||
          (!facts::is_distributed(program) && !has_ranks_of_a_framework(program))))

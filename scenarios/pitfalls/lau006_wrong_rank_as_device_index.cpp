@@ -115,6 +115,14 @@ Ref global_rank_in(const Program& program, Ref device, int depth = 0) {
     return any ? device : Ref{};
   }
   if (device.kind() == Kind::string) return {};
+  // f"cuda:{rank}" if torch.cuda.is_available() else "cpu"
+  if (device.kind() == Kind::conditional) {
+    const auto& tree = device.module->tree();
+    for (const std::size_t index : {0U, 2U})
+      if (global_rank_in(program, device.with(tree.child_at(device.node, index)), depth + 1))
+        return device;
+    return {};
+  }
   if (const CallRef call = program.as_call(device); call && call.call->api == Api::torch_device) {
     for (const std::size_t index : {0U, 1U})
       if (global_rank_in(program, call.positional(index), depth + 1)) return device;
@@ -155,6 +163,15 @@ bool names_its_cards(const Program& program) {
          facts::visible_gpus(program).value_or(0) > 1;
 }
 
+// mp.spawn(worker, ...), Process(target=worker, ...): what they start stands on one machine.
+bool starts_processes_here(const Program& program) {
+  const auto processes = program.calls_named("Process");
+  return !program.calls(Api::spawn).empty() ||
+         std::any_of(processes.begin(), processes.end(), [&](const CallRef& process) {
+           return process.keyword("target") && program.innermost_loop(process.ref());
+         });
+}
+
 // An error where the script or its launch lines know of several nodes or of two ranks, a note where
 // they know one node. What the launcher alone decides is a warning.
 Severity severity_of(const Program& program, Ref where) {
@@ -166,8 +183,7 @@ Severity severity_of(const Program& program, Ref where) {
     return Severity::error;
   if (is_said_to_be_one_node(program)) return Severity::info;
   if (facts::expects_nodes(program)) return Severity::error;
-  // What mp.spawn starts stands on one machine.
-  return program.calls(Api::spawn).empty() ? Severity::warning : Severity::info;
+  return starts_processes_here(program) ? Severity::info : Severity::warning;
 }
 
 // {"cuda:0": f"cuda:{rank}"}, or the device itself.

@@ -16,7 +16,7 @@ struct ModelMove {
 };
 
 // The moves of the model, also inside a wrapper: DataParallel(model).cuda(). A function that is
-// given the model counts where it is given the optimizer of this name, too: it trains.
+// given the model counts where it is given the optimizer of this name, too, or wraps the model.
 std::vector<ModelMove> moves_of_model(const Program& program, Ref model,
                                       std::string_view optimizer);
 
