@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/plain_meters.hpp"
 #include "scenarios/pitfalls/running_sums.hpp"
 #include "scenarios/pitfalls/step_sums.hpp"
+#include "scenarios/pitfalls/torchmetrics.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -289,12 +290,15 @@ MetricSum first_sum(const Program& program, Ref loop) {
 
 namespace {
 
-// mean.update(total): a meter takes the sum over.
+// mean.update(total) or mean(total): a meter takes the sum over.
 bool is_handed_to_meter(const Program& program, Ref loop, const std::string& name) {
-  for (const CallRef& call : facts::calls_in(body_around(program, loop)))
-    if ((call.call->name == "update" || call.call->name == "forward") && call.receiver() &&
-        variables_in(call.ref().child(Field::arguments)).contains(name))
+  for (const CallRef& call : facts::calls_in(body_around(program, loop))) {
+    const bool updates =
+        call.receiver() && (call.call->name == "update" || call.call->name == "forward");
+    if (variables_in(call.ref().child(Field::arguments)).contains(name) &&
+        (updates || is_torchmetric(program, call.ref().with(call.call->function))))
       return true;
+  }
   return false;
 }
 
