@@ -213,7 +213,7 @@ bool callee_waits(const Program& program, const CallRef& start, const CallRef& e
 
 // Some call between the two places waits for the GPU, and not now and then alone. What the loop of
 // the last step ends with, or stands below it, counts in each case.
-bool waits_between(const Program& program, const CallRef& end, NodeId from) {
+bool waits_for_last_steps(const Program& program, const CallRef& end, NodeId from) {
   if (!waits_for_gpu(behind(end, from))) return false;
   if (from == diagnose::kNoNode || end.module->tree()[from].kind == Kind::call) return true;
   const auto& calls = end.module->calls();
@@ -356,7 +356,7 @@ void check_benchmark_without_warmup(const Program& program, Report& report) {
     const NodeId last = end ? last_step(program, clock, end) : diagnose::kNoNode;
     const std::string_view tail = end ? behind(end, last) : "";
     if ((!is_benchmark && !measures) || has_warm_steps(text) || leaves_out_first(program, clock) ||
-        (tail.empty() ? waits_for_gpu(text) : waits_between(program, end, last)) ||
+        (tail.empty() ? waits_for_gpu(text) : waits_for_last_steps(program, end, last)) ||
         (end && callee_waits(program, clock, end, last)))
       continue;
     Ref loop;

@@ -20,7 +20,7 @@ bool is_figure(const Assigned& each) {
 }
 
 // for x, y in loader: ...; break: one batch is looked at on purpose.
-bool stops_early(const Program& program, Ref loop) {
+bool shows_one_batch(const Program& program, Ref loop) {
   const auto& tree = loop.module->tree();
   for (NodeId at = loop.node; at < tree[loop.node].last; ++at)
     if (tree[at].kind == Kind::break_statement && program.innermost_loop(loop.with(at)) == loop)
@@ -50,7 +50,7 @@ bool is_told_below(const Program& program, Ref loop, const std::string& name) {
 
 MetricSum figure_of_last_batch(const Program& program, Ref loop) {
   const std::vector<Assigned> in_loop = assignments_in(loop);
-  if (stops_early(program, loop) || first_sum(program, loop)) return {};
+  if (shows_one_batch(program, loop) || first_sum(program, loop)) return {};
   for (const Assigned& each : in_loop)
     if (each.value && is_figure(each) && is_metric(each, in_loop) &&
         is_told_below(program, loop, each.name))
