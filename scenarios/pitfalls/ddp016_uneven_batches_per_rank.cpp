@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/node_shares.hpp"
+#include "scenarios/pitfalls/rest_of_division.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -44,38 +45,6 @@ bool counts_steps(const Program& program) {
   });
 }
 
-// rank < world_size - 1, == and !=: whether this is the last rank.
-bool asks_for_last_rank(const Program& program, Ref condition) {
-  const auto& tree = condition.module->tree();
-  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
-  const Ref rank = condition.with(tree.child_at(condition.node, 0));
-  const Ref last = condition.with(tree.child_at(condition.node, 1));
-  return program.is_rank(rank) && last.kind() == Kind::binary &&
-         tree[last.node].op == diagnose::Op::subtract &&
-         program.is_world_size(last.child(Field::left)) && last.child(Field::right).text() == "1";
-}
-
-// data[start:end], where end is another number on the last rank: it takes what the division left.
-bool gives_rest_to_last(const Program& program, Ref slice) {
-  const auto& tree = slice.module->tree();
-  if (slice.kind() != Kind::slice || tree.child_count(slice.node) != 2) return false;
-  const Ref start = slice.with(tree.child_at(slice.node, 0));
-  const Ref end = slice.with(tree.child_at(slice.node, 1));
-  if (end.kind() != Kind::identifier || !program.comes_from_rank(start)) return false;
-  const auto& defs = slice.module->defs_of(end.text(), false);
-  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
-    const Ref value = slice.with(slice.module->defs()[index].value);
-    if (!value || program.enclosing_function(value) != program.enclosing_function(slice))
-      return false;
-    if (value.kind() == Kind::conditional)
-      return asks_for_last_rank(program, value.with(tree.child_at(value.node, 1)));
-    const auto guards = program.guards(value);
-    return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
-      return asks_for_last_rank(program, guard.condition);
-    });
-  });
-}
-
 // A loader without a sampler, which a training loop goes over, reads what the share is made into.
 bool feeds_training(const Program& program, Ref share) {
   const auto function = program.enclosing_function(share);
@@ -105,27 +74,41 @@ bool is_read_in_training(const Program& program, const CallRef& made) {
   return false;
 }
 
+void tell_rest_of_division(Ref share, Report& report) {
+  as_in_trial(
+      report.at(
+          share, Confidence::likely,
+          "the last rank takes the rest of the division: it gets more samples than the others, "
+          "and the last collective of its epoch waits for ranks that are done"),
+      "peer-stays")
+      .help =
+      "Cut all shares to the same length, pad as DistributedSampler does, or train under "
+      "`with model.join():`.";
+}
+
 void check_rest_of_division(const Program& program, Report& report) {
   std::vector<diagnose::FunctionRef> told;
+  const auto is_told = [&](Ref share) {
+    const auto function = program.enclosing_function(share);
+    if (std::find(told.begin(), told.end(), function) != told.end()) return true;
+    told.push_back(function);
+    return false;
+  };
   for (const Module* module : program.modules())
     for (const NodeId node : module->nodes_of(Kind::subscript)) {
       const Ref share{module, node};
-      const auto function = program.enclosing_function(share);
-      if (std::find(told.begin(), told.end(), function) != told.end() ||
-          !gives_rest_to_last(program, share.child(Field::subscript)) ||
-          program.is_evaluation(share) || !feeds_training(program, share))
-        continue;
-      told.push_back(function);
-      as_in_trial(
-          report.at(
-              share, Confidence::likely,
-              "the last rank takes the rest of the division: it gets more samples than the others, "
-              "and the last collective of its epoch waits for ranks that are done"),
-          "peer-stays")
-          .help =
-          "Cut all shares to the same length, pad as DistributedSampler does, or train under "
-          "`with model.join():`.";
+      if (cuts_with_rest(program, share.child(Field::subscript)) && !program.is_evaluation(share) &&
+          feeds_training(program, share) && !is_told(share))
+        tell_rest_of_division(share, report);
     }
+  // Subset(data, range(start, end))
+  for (const std::string_view name : {"range", "arange"})
+    for (const CallRef& indices : program.calls_named(name))
+      if (indices.positional(1) && !indices.positional(2) &&
+          gives_rest_to_last(program, indices.positional(0), indices.positional(1)) &&
+          !program.is_evaluation(indices.ref()) && is_read_in_training(program, indices) &&
+          !is_told(indices.ref()))
+        tell_rest_of_division(indices.ref(), report);
 }
 
 // mine = val_indices[rank::world_size]: no backward pass waits for anybody in an evaluation.
@@ -332,8 +315,7 @@ void check_shares_of_nodes(const Program& program, Report& report) {
                           "differ, and the last collective of the epoch waits for a rank that is "
                           "done"),
                 "peer-stays")
-        .help =
-        "Give every rank the same number of steps, or train under `with model.join():`.";
+        .help = "Give every rank the same number of steps, or train under `with model.join():`.";
 }
 
 }  // namespace

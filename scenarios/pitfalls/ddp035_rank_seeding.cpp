@@ -137,18 +137,22 @@ void check_rank_seeding(const Program& program, Report& report) {
     for (const CallRef& seed : program.calls_named(name))
       (differs_between_ranks(program, seed) ? differs : common) = true;
   const auto flag = [&](const CallRef& split, std::string_view argument, bool seeded) {
-    if (split.keyword(argument) || program.is_literal_false(split.keyword("shuffle")) ||
-        (seeded && !differs) || program.guarded_by_rank(split.ref()) != RankTest::none ||
+    // seed=42 + rank of the split itself
+    const Ref given = split.keyword(argument);
+    const bool of_rank = given && program.comes_from_rank(given);
+    if ((given && !of_rank) || program.is_literal_false(split.keyword("shuffle")) ||
+        (seeded && !differs && !of_rank) ||
+        program.guarded_by_rank(split.ref()) != RankTest::none ||
         (prepared && facts::rank_goes_first(program, split.ref())))
       return;
     const std::string whose = common ? " for NumPy, which draws it" : "";
-    Finding& finding =
-        report.at(split.ref(), Confidence::likely,
-                  differs ? "the split is drawn from a seed that differs between ranks: what one "
-                            "rank trains on another validates on"
-                          : "the split is random and no seed is set" + whose +
-                                ": ranks draw different splits, and what one trains on another "
-                                "validates on");
+    Finding& finding = report.at(
+        split.ref(), Confidence::likely,
+        differs || of_rank ? "the split is drawn from a seed that differs between ranks: what one "
+                             "rank trains on another validates on"
+                           : "the split is random and no seed is set" + whose +
+                                 ": ranks draw different splits, and what one trains on another "
+                                 "validates on");
     finding.severity = Severity::warning;
     as_in_trial(finding, "different-split");
     finding.help =

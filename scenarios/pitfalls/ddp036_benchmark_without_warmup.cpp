@@ -19,12 +19,10 @@ using diagnose::TrainingLoop;
 namespace {
 
 bool measures_throughput(std::string_view text) {
-  return says_any(text, {"throughput",       "samples/s",      "images/s",
-                         "img/s",            "imgs/s",         "examples/s",
-                         "samples_per_sec",  "images_per_sec", "imgs_per_sec",
-                         "items_per_second", "tokens/s",       "tok/s",
-                         "tokens_per_sec",   "tok_per_sec",    "samples per sec",
-                         "images per sec",   "tokens per sec"});
+  return says_any(text, {"throughput", "samples/s", "images/s", "img/s", "imgs/s", "examples/s",
+                         "samples_per_sec", "images_per_sec", "imgs_per_sec", "items_per_second",
+                         "tokens/s", "tok/s", "tokens_per_sec", "tok_per_sec", "samples per sec",
+                         "images per sec", "tokens per sec"});
 }
 
 // items / (clock() - start), in a program that prints items per second elsewhere.
@@ -215,7 +213,7 @@ bool callee_waits(const Program& program, const CallRef& start, const CallRef& e
 
 // Some call between the two places waits for the GPU, and not now and then alone. What the loop of
 // the last step ends with, or stands below it, counts in each case.
-bool waits_between(const Program& program, const CallRef& end, NodeId from) {
+bool waits_for_last_steps(const Program& program, const CallRef& end, NodeId from) {
   if (!waits_for_gpu(behind(end, from))) return false;
   if (from == diagnose::kNoNode || end.module->tree()[from].kind == Kind::call) return true;
   const auto& calls = end.module->calls();
@@ -358,7 +356,7 @@ void check_benchmark_without_warmup(const Program& program, Report& report) {
     const NodeId last = end ? last_step(program, clock, end) : diagnose::kNoNode;
     const std::string_view tail = end ? behind(end, last) : "";
     if ((!is_benchmark && !measures) || has_warm_steps(text) || leaves_out_first(program, clock) ||
-        (tail.empty() ? waits_for_gpu(text) : waits_between(program, end, last)) ||
+        (tail.empty() ? waits_for_gpu(text) : waits_for_last_steps(program, end, last)) ||
         (end && callee_waits(program, clock, end, last)))
       continue;
     Ref loop;

@@ -50,8 +50,7 @@ void check_horovod_missing_sampler(const Program& program, Report& report) {
           facts::only_without_distribution(program, loader.ref()))
         continue;
       const Ref dataset = loader.argument(0, "dataset");
-      if (dataset && program.comes_from_rank(dataset) && !is_whole_copy(program, dataset))
-        continue;
+      if (dataset && program.comes_from_rank(dataset) && !is_whole_copy(program, dataset)) continue;
       report
           .at(loader.ref(), Confidence::certain,
               "the training loader has no DistributedSampler: every rank trains on all the data")

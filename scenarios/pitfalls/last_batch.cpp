@@ -19,6 +19,15 @@ bool is_figure(const Assigned& each) {
   return says_any(each.name, {"loss", "acc", "metric", "score", "mse", "error"});
 }
 
+// for x, y in loader: ...; break: one batch is looked at on purpose.
+bool shows_one_batch(const Program& program, Ref loop) {
+  const auto& tree = loop.module->tree();
+  for (NodeId at = loop.node; at < tree[loop.node].last; ++at)
+    if (tree[at].kind == Kind::break_statement && program.innermost_loop(loop.with(at)) == loop)
+      return true;
+  return false;
+}
+
 // print(loss.item()), writer.add_scalar("loss", loss), f"{loss}" and return loss, below the loop.
 bool is_told_below(const Program& program, Ref loop, const std::string& name) {
   const Module& module = *loop.module;
@@ -41,7 +50,7 @@ bool is_told_below(const Program& program, Ref loop, const std::string& name) {
 
 MetricSum figure_of_last_batch(const Program& program, Ref loop) {
   const std::vector<Assigned> in_loop = assignments_in(loop);
-  if (first_sum(program, loop)) return {};
+  if (shows_one_batch(program, loop) || first_sum(program, loop)) return {};
   for (const Assigned& each : in_loop)
     if (each.value && is_figure(each) && is_metric(each, in_loop) &&
         is_told_below(program, loop, each.name))

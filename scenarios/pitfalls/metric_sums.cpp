@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/plain_meters.hpp"
 #include "scenarios/pitfalls/running_sums.hpp"
 #include "scenarios/pitfalls/step_sums.hpp"
+#include "scenarios/pitfalls/torchmetrics.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
@@ -56,8 +57,10 @@ bool is_size(std::string_view text) {
          text.ends_with(".shape[0]");
 }
 
-// A list that starts anew in every round holds nothing across batches.
+// A list that starts anew in every round holds nothing across batches; a list in a dictionary does
+// where the dictionary does.
 bool starts_anew(const Program& program, Ref object, Ref loop) {
+  if (object.kind() == Kind::subscript) object = object.child(Field::value);
   const auto sources = program.sources(object);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     return source.ref.module == loop.module &&
@@ -209,8 +212,12 @@ VariableNames with_wholes(VariableNames names) {
 }
 
 bool is_metric(const Assigned& addition, const std::vector<Assigned>& in_loop) {
-  if (counts(addition.name) || is_size(addition.value.text())) return false;
-  if (scores(addition.value)) return true;
+  // total += criterion(model(x), y).item() is no count.
+  const bool is_scored = scores(addition.value);
+  if ((counts(addition.name) && !(is_scored && addition.name == "total")) ||
+      is_size(addition.value.text()))
+    return false;
+  if (is_scored) return true;
   const VariableNames names = behind(with_wholes(variables_in(addition.value)), in_loop);
   return std::any_of(in_loop.begin(), in_loop.end(), [&](const Assigned& each) {
     return names.contains(each.name) && scores(each.value);
@@ -283,12 +290,15 @@ MetricSum first_sum(const Program& program, Ref loop) {
 
 namespace {
 
-// mean.update(total): a meter takes the sum over.
+// mean.update(total) or mean(total): a meter takes the sum over.
 bool is_handed_to_meter(const Program& program, Ref loop, const std::string& name) {
-  for (const CallRef& call : facts::calls_in(body_around(program, loop)))
-    if ((call.call->name == "update" || call.call->name == "forward") && call.receiver() &&
-        variables_in(call.ref().child(Field::arguments)).contains(name))
+  for (const CallRef& call : facts::calls_in(body_around(program, loop))) {
+    const bool updates =
+        call.receiver() && (call.call->name == "update" || call.call->name == "forward");
+    if (variables_in(call.ref().child(Field::arguments)).contains(name) &&
+        (updates || is_torchmetric(program, call.ref().with(call.call->function))))
       return true;
+  }
   return false;
 }
 

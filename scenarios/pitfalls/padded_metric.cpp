@@ -68,27 +68,45 @@ bool divides_as_a_rule(const Program& program, Ref dataset) {
   });
 }
 
-// metric.update(...) of torchmetrics in the loop: compute() reduces what it holds.
+// metric.update(...) of torchmetrics in the loop, or metric(...): compute() reduces what it holds.
 MetricSum torchmetric_in(const Program& program, Ref loop) {
-  for (const CallRef& call : facts::calls_in(loop))
-    if (call.receiver() && (call.call->name == "update" || call.call->name == "forward") &&
-        is_torchmetric(program, call.receiver()))
-      return {call.ref(), std::string(call.receiver().text())};
+  for (const CallRef& call : facts::calls_in(loop)) {
+    const bool adds = call.call->name == "update" || call.call->name == "forward";
+    const Ref metric = adds ? call.receiver() : call.ref().with(call.call->function);
+    if (metric && (adds || !program.calls_named("compute").empty()) &&
+        is_torchmetric(program, metric))
+      return {call.ref(), std::string(metric.text())};
+  }
   return {};
+}
+
+// features.index_copy_(0, index, out) and evaluators of COCO, which take each image once: what the
+// sampler repeats falls on its first place.
+bool keeps_each_once(Ref loop) {
+  const auto calls = facts::calls_in(loop);
+  return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    return call.call->name == "index_copy_" || call.call->name == "scatter_" ||
+           (call.receiver() && says_any(call.receiver().text(), {"coco"}));
+  });
+}
+
+// results[image_id] = out
+bool is_stored_by_key(const MetricSum& sum) {
+  return sum.at.kind() == Kind::assignment && sum.at.child(Field::left).kind() == Kind::subscript;
 }
 
 // Forward passes whose results are added up, on every rank, with a reduction that serves them.
 MetricSum reduced_sum(const Program& program, Ref loop, const std::vector<Reduction>& reductions) {
   const diagnose::FunctionRef function = program.enclosing_function(loop);
   if (!function || program.guarded_by_rank(loop) == diagnose::RankTest::main_only ||
-      !program.is_evaluation(loop))
+      !program.is_evaluation(loop) || keeps_each_once(loop))
     return {};
   if (program.mentions("torchmetrics")) return torchmetric_in(program, loop);
   std::vector<Reduction> others = reductions;
   std::erase_if(others, [&](const Reduction& each) { return is_of_training(program, each, loop); });
   if (others.empty()) return {};
   const MetricSum sum = first_sum(program, loop);
-  if (!sum || !may_reduce(program, loop, sum.name, others)) return {};
+  if (!sum || is_stored_by_key(sum) || !may_reduce(program, loop, sum.name, others)) return {};
   return sum;
 }
 

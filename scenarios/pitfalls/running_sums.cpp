@@ -29,7 +29,7 @@ bool is_joined(const CallRef& call) {
 }
 
 // running_average(loss, mean, i): a helper that makes the new mean from the old one.
-bool is_averaged(const CallRef& call) {
+bool makes_running_mean(const CallRef& call) {
   return says_any(call.call->name, {"average", "avg", "mean", "accumulate"}) &&
          !says_any(call.call->name, {"ema", "exp", "moving", "smooth"}) && call.positional(1);
 }
@@ -66,7 +66,7 @@ bool grows(const Program& program, Ref value, std::string_view name) {
       grown = grown || op == Op::add;
       if (op == Op::add || op == Op::subtract || op == Op::multiply || op == Op::divide)
         push_children(at, pending);
-    } else if (call && (is_joined(call) || is_averaged(call))) {
+    } else if (call && (is_joined(call) || makes_running_mean(call))) {
       grown = true;
       push_children(at.child(Field::arguments), pending);
     } else if (at.kind() == Kind::list || at.kind() == Kind::tuple) {

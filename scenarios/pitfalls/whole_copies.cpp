@@ -11,10 +11,9 @@ bool is_downloaded_apart(const Program& program, const CallRef& made) {
   if (!root || !program.comes_from_rank(root) || !program.is_literal_true(made.keyword("download")))
     return false;
   const auto& arguments = made.module->arguments(made.call->node);
-  return std::none_of(
-      arguments.begin(), arguments.end(), [&](const diagnose::Argument& given) {
-        return given.value != root.node && program.comes_from_rank({made.module, given.value});
-      });
+  return std::none_of(arguments.begin(), arguments.end(), [&](const diagnose::Argument& given) {
+    return given.value != root.node && program.comes_from_rank({made.module, given.value});
+  });
 }
 
 }  // namespace

@@ -1,0 +1,14 @@
+// Shares of data that ranks cut for themselves, where the last rank takes what the division left.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+// end = len(data) if rank == world_size - 1 else start + share, where start comes from the rank.
+bool gives_rest_to_last(const Program& program, Ref start, Ref end);
+
+// The slice data[start:end] of such numbers.
+bool cuts_with_rest(const Program& program, Ref slice);
+
+}  // namespace bench::pitfalls
