@@ -418,7 +418,7 @@ bool is_baseline(const Program& program, const TrainingLoop& loop) {
 }
 
 // if accelerator is not None: accelerator.backward(loss) else: loss.backward()
-bool is_routed_beside(const Program& program, const TrainingLoop& loop, const CallRef& backward) {
+bool is_routed_beside(const TrainingLoop& loop, const CallRef& backward) {
   return std::any_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& other) {
     return other.positional(0) && facts::exclusive(backward.ref(), other.ref());
   });
@@ -438,7 +438,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
         continue;
       const std::string_view receiver = backward.receiver().text();
       if (receiver == accelerator || facts::contains(receiver, "accelerator") ||
-          facts::contains(receiver, "scale(") || is_routed_beside(program, loop, backward))
+          facts::contains(receiver, "scale(") || is_routed_beside(loop, backward))
         continue;
       Finding& finding = report.at(backward.ref(), Confidence::certain,
                                    "loss.backward() goes round Accelerate: no loss scaling and no "
