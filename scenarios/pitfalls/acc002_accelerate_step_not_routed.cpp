@@ -217,6 +217,18 @@ bool is_parameter_of_command(const Program& program, Ref number) {
          });
 }
 
+// args.steps, config["steps"] and config.get("steps", 4): a number that is meant to be set, and
+// that is more than one where nobody has. Also under a name of its own.
+bool is_setting(const Program& program, Ref given) {
+  const auto sources = program.sources(given);
+  if (given.kind() == Kind::identifier && sources.size() == 1) given = sources.front().ref;
+  if (given.kind() == Kind::attribute || given.kind() == Kind::subscript) return true;
+  const CallRef got = program.as_call(given);
+  if (!got || got.call->name != "get" || !got.receiver()) return false;
+  const diagnose::Value otherwise = program.evaluate(got.positional(1));
+  return otherwise.is_integer() && otherwise.integer > 1;
+}
+
 // Accelerator(gradient_accumulation_steps=n) counts only under accumulate(); without it
 // sync_gradients is true in every step.
 void check_accumulation(const Program& program, const CallRef& made, Report& report) {
@@ -236,11 +248,8 @@ void check_accumulation(const Program& program, const CallRef& made, Report& rep
                             return is_parameter_of_command(program, name);
                           });
   const bool known = steps.is_integer() && !is_command;
-  // A number that comes from elsewhere is meant to be set.
-  const bool open =
-      !known && !program.training_loops().empty() &&
-      (given.kind() == Kind::attribute || given.kind() == Kind::subscript || is_command) &&
-      !steps_by_hand(program);
+  const bool open = !known && !program.training_loops().empty() &&
+                    (is_setting(program, given) || is_command) && !steps_by_hand(program);
   if ((known ? steps.integer <= 1 : !open) || is_divided_and_counted(program, given)) return;
   Finding& finding = report.at(given, known ? Confidence::certain : Confidence::likely,
                                "gradient_accumulation_steps has no effect without `with "
@@ -420,6 +429,13 @@ bool is_baseline(const Program& program, const TrainingLoop& loop) {
   });
 }
 
+// if accelerator is not None: accelerator.backward(loss) else: loss.backward()
+bool is_routed_beside(const TrainingLoop& loop, const CallRef& backward) {
+  return std::any_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& other) {
+    return other.positional(0) && facts::exclusive(backward.ref(), other.ref());
+  });
+}
+
 }  // namespace
 
 void check_accelerate_step_not_routed(const Program& program, Report& report) {
@@ -434,7 +450,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
         continue;
       const std::string_view receiver = backward.receiver().text();
       if (receiver == accelerator || facts::contains(receiver, "accelerator") ||
-          facts::contains(receiver, "scale("))
+          facts::contains(receiver, "scale(") || is_routed_beside(loop, backward))
         continue;
       Finding& finding = report.at(backward.ref(), Confidence::certain,
                                    "loss.backward() goes round Accelerate: no loss scaling and no "

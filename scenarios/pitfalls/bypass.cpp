@@ -94,4 +94,52 @@ const Wrap* wrapper_gone_round(const Program& program, const CallRef& call) {
   return nullptr;
 }
 
+namespace {
+
+// The names that self.NAME is given in the class of the place; empty where it is given anything
+// else.
+std::vector<Ref> names_given_to(const Program& program, Ref attribute) {
+  std::vector<Ref> out;
+  const diagnose::Module& module = *attribute.module;
+  for (const std::uint32_t index :
+       module.defs_of(attribute.child(diagnose::Field::attribute).text(), true)) {
+    const diagnose::Def& def = module.defs()[index];
+    const Ref value = attribute.with(def.value);
+    if (program.enclosing_class(attribute.with(def.target)) != program.enclosing_class(attribute))
+      continue;
+    if (def.kind != diagnose::DefKind::assign || def.value == diagnose::kNoNode ||
+        value.kind() != diagnose::Kind::identifier)
+      return {};
+    out.push_back(value);
+  }
+  return out;
+}
+
+bool is_of_self(Ref node) {
+  return node.kind() == diagnose::Kind::attribute &&
+         node.child(diagnose::Field::object).text() == "self";
+}
+
+}  // namespace
+
+bool is_other_attribute_of(const Program& program, Ref function, const diagnose::Wrap& wrap) {
+  if (!wrap.module || !is_of_self(function) || !is_of_self(wrap.module) ||
+      function.module != wrap.module.module || function.text() == wrap.module.text() ||
+      program.enclosing_class(function) != program.enclosing_class(wrap.module))
+    return false;
+  const auto given = names_given_to(program, function);
+  if (given.size() != 1 || !facts::is_parameter(program, given.front())) return false;
+  // The parameter that goes into both is the bare model wherever it is read.
+  const diagnose::Module& module = *function.module;
+  const auto& defs =
+      module.defs_of(wrap.module.child(diagnose::Field::attribute).text(), true);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const diagnose::Def& def = module.defs()[index];
+    const Ref value = function.with(def.value);
+    return def.value != diagnose::kNoNode && value.kind() == diagnose::Kind::identifier &&
+           value.text() == given.front().text() &&
+           program.enclosing_function(value) == program.enclosing_function(given.front());
+  });
+}
+
 }  // namespace bench::pitfalls

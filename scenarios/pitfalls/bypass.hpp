@@ -16,4 +16,8 @@ const diagnose::Wrap* wrapper_gone_round(const Program& program, const CallRef& 
 // name was given, no wrapper is left in it.
 bool is_unwrapped_above(const Program& program, const CallRef& call);
 
+// self.raw after self.raw = net beside self.model = net, of which self.model is wrapped alone: the
+// very object, and never the wrapper.
+bool is_other_attribute_of(const Program& program, Ref function, const diagnose::Wrap& wrap);
+
 }  // namespace bench::pitfalls

@@ -175,6 +175,16 @@ bool is_item_of_metrics(const Program& program, Ref name) {
   });
 }
 
+// accuracy_of(scores, labels) of the program, which gives back a number wherever it returns.
+bool gives_number(const Program& program, const CallRef& call, int depth) {
+  const diagnose::FunctionRef callee = call ? program.callee(call) : diagnose::FunctionRef{};
+  if (!callee) return false;
+  const auto& returns = callee.function->returns;
+  return !returns.empty() && std::all_of(returns.begin(), returns.end(), [&](NodeId value) {
+    return is_number(program, {callee.module, value}, depth + 1);
+  });
+}
+
 bool is_number(const Program& program, Ref value, int depth) {
   if (!value || depth > kParts) return false;
   switch (value.kind()) {
@@ -195,7 +205,8 @@ bool is_number(const Program& program, Ref value, int depth) {
           makes_number_of_list(call))
         return holds_numbers(program, call.positional(0), depth);
       return name == "item" || name == "len" || name == "float" || name == "int" ||
-             (name == "size" && call.positional(0)) || program.is_world_size(value);
+             (name == "size" && call.positional(0)) || program.is_world_size(value) ||
+             gives_number(program, call, depth);
     }
     default:
       return false;
@@ -264,11 +275,25 @@ bool lies_on_cpu(const Program& program, Ref value, int depth) {
          (stays_in_place(call.call->name) && lies_on_cpu(program, call.receiver(), depth + 1));
 }
 
+// "nccl" if torch.cuda.is_available() else "gloo": NCCL wherever there are GPUs.
+bool takes_nccl_on_gpus(const Program& program, const CallRef& init) {
+  const Ref backend = program.written(init.argument(0, "backend"));
+  return backend.kind() == Kind::conditional && facts::contains(backend.text(), "nccl") &&
+         facts::contains(backend.text(), "cuda.is_available()");
+}
+
+// The only word for another backend stands there.
+bool names_gloo_for_cpus(const Program& program) {
+  const auto inits = program.calls(Api::init_process_group);
+  return inits.size() == 1 && takes_nccl_on_gpus(program, inits.front());
+}
+
 // Every group is joined with "nccl", written in the script.
 bool joins_nccl_only(const Program& program) {
   const auto inits = program.calls(Api::init_process_group);
   return !inits.empty() && std::all_of(inits.begin(), inits.end(), [&](const CallRef& init) {
     const diagnose::Value backend = program.evaluate(init.argument(0, "backend"));
+    if (takes_nccl_on_gpus(program, init)) return true;
     return backend.is_string() && !backend.is_default && backend.string == "nccl";
   });
 }
@@ -289,9 +314,10 @@ bool accelerates_on_gpus(const Program& program) {
 
 std::vector<CallRef> nccl_collectives(const Program& program) {
   std::vector<CallRef> out;
-  for (const std::string_view word : {"set_default_device", "set_default_tensor_type", "gloo",
-                                      "use_cpu", "FSDP", "deepspeed", "xla", "new_group"})
+  for (const std::string_view word : {"set_default_device", "set_default_tensor_type", "use_cpu",
+                                      "FSDP", "deepspeed", "xla", "new_group"})
     if (program.mentions(word)) return out;
+  if (program.mentions("gloo") && !names_gloo_for_cpus(program)) return out;
   if (joins_nccl_only(program))
     for (const Api api : {Api::all_reduce, Api::all_gather, Api::reduce, Api::broadcast})
       for (const CallRef& call : program.calls(api))

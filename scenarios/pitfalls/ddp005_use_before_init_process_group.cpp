@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/group_of_some_runs.hpp"
+#include "scenarios/pitfalls/lightning_dp.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -349,6 +350,34 @@ void check_never_joined(const Program& program, Report& report) {
         return;
 }
 
+// torch.distributed.all_gather() in a step under Lightning's "dp", which is one process.
+void check_steps_in_one_process(const Program& program, Report& report) {
+  const auto steps = steps_of_replicas(program);
+  if (steps.empty() || !program.calls(Api::init_process_group).empty()) return;
+  for (const Api api : {Api::get_rank, Api::get_world_size, Api::barrier, Api::all_reduce,
+                        Api::all_gather, Api::broadcast})
+    for (const CallRef& use : program.calls(api)) {
+      const auto function = program.enclosing_function(use.ref());
+      const bool is_called =
+          std::find(steps.begin(), steps.end(), function) != steps.end() ||
+          (function && std::any_of(steps.begin(), steps.end(), [&](const auto& step) {
+             const auto calls = facts::calls_in({step.module, step.function->body});
+             return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+               return program.callee(call) == function;
+             });
+           }));
+      if (!is_called || is_guarded_by_state(program, use.ref()) ||
+          facts::only_without_distribution(program, use.ref()))
+        continue;
+      report
+          .at(use.ref(), Confidence::likely,
+              "under strategy \"dp\" there is one process, and nothing joins a process group: "
+              "ValueError \"Default process group has not been initialized\"")
+          .help = "Use strategy=\"ddp\", or ask torch.distributed.is_initialized() first.";
+      return;
+    }
+}
+
 // deepspeed.initialize() is all that is seen to join, and it asks first: what is out of sight may
 // have joined above it.
 bool may_be_joined_above(const Program& program, const std::vector<CallRef>& joins) {
@@ -363,6 +392,7 @@ void check_use_before_init_process_group(const Program& program, Report& report)
   const auto inits = joins_of(program);
   if (inits.empty() && !program.framework_distributes() && program.modules().size() == 1)
     check_never_joined(program, report);
+  check_steps_in_one_process(program, report);
   if (program.framework_distributes()) return;
   check_runs_without_group(program, report);
   if (inits.empty() || may_be_joined_above(program, inits)) return;

@@ -339,7 +339,8 @@ std::string_view runs_bare(const Program& program, const CallRef& call, bool han
     const bool is_same =
         program.same_variable(function, wrap.module) ||
         (function.kind() != Kind::identifier && program.leads_to(function, wrap.module));
-    if (!is_same && !is_handed_bare(program, function, wrap)) continue;
+    const bool is_twin = is_other_attribute_of(program, function, wrap);
+    if (!is_same && !is_twin && !is_handed_bare(program, function, wrap)) continue;
     const std::string_view name = program.assigned_name(wrap.call.ref());
     if (name.empty() || program.is_wrapped(function, Wrapper::ddp)) continue;
     // learner = Learner(net); net = DDP(net): what the object keeps is the bare model.
@@ -347,7 +348,7 @@ std::string_view runs_bare(const Program& program, const CallRef& call, bool han
                        !program.same_variable(function, wrap.module) &&
                        is_handed_bare(program, function, wrap) &&
                        never_trains_through(program, wrap);
-    if (name == wrap.module.text() && !keeps) continue;
+    if (name == wrap.module.text() && !keeps && !is_twin) continue;
     if (program.runs_before(wrap.call.ref(), call.ref()))
       how = "the forward pass uses the model that was wrapped";
   }

@@ -101,6 +101,28 @@ NodeId last_backward(Ref body) {
   return last;
 }
 
+// self.raw(x), where self.raw is the model that was wrapped under another name.
+bool runs_twin_of_wrapped(const Program& program, const CallRef& call) {
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
+    return is_other_attribute_of(program, {call.module, call.call->function}, wrap);
+  });
+}
+
+// ctx = model.no_sync() if self.ddp else nullcontext(): in a run of several processes there is one.
+bool is_chosen_by_run(const Program& program, Ref context) {
+  const auto chosen = chosen_contexts(program, context);
+  return std::all_of(chosen.begin(), chosen.end(), [&](Ref each) {
+    const auto& tree = each.module->tree();
+    const NodeId choice = tree[each.node].parent;
+    if (tree[choice].kind != Kind::conditional) return false;
+    const Ref condition = each.with(tree.child_at(choice, 1));
+    return condition &&
+           (condition.kind() == Kind::identifier || condition.kind() == Kind::attribute) &&
+           program.is_distributed_flag(condition);
+  });
+}
+
 // Steps inside the scope, and those that no pass outside of it leads to.
 void report_steps(const Program& program, Ref with, Ref context, Report& report) {
   const auto tell = [&](const CallRef& step, Confidence confidence, std::string message) {
@@ -113,7 +135,7 @@ void report_steps(const Program& program, Ref with, Ref context, Report& report)
       tell(call, Confidence::certain,
            "the optimizer steps inside no_sync(): on gradients that were never reduced, so the "
            "replicas drift apart");
-  if (chosen_contexts(program, context).size() > 1) return;
+  if (chosen_contexts(program, context).size() > 1 && !is_chosen_by_run(program, context)) return;
   if (const CallRef step = step_without_sync(program, with))
     tell(step, Confidence::likely,
          "every backward pass of this step runs inside no_sync(): the gradients are never reduced, "
@@ -150,7 +172,8 @@ void check_no_sync_scope(const Program& program, Report& report) {
         for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
           if (argument.text() == name) return true;
         // A forward pass round the wrapper is another mistake, and told by its rule.
-        if (wrapper_gone_round(program, call) != nullptr) return true;
+        if (wrapper_gone_round(program, call) != nullptr || runs_twin_of_wrapped(program, call))
+          return true;
         return call.module->text(call.call->function) == name || call.call->name == "forward" ||
                call.call->name == "training_step" || facts::contains(call.call->name, "model");
       });

@@ -188,13 +188,20 @@ std::vector<CallRef> moves_behind(const Program& program, Ref tensor) {
   return out;
 }
 
-// accelerator.prepare(model, optimizer) of the same variable.
-bool is_prepared_later(const Program& program, Ref object) {
+// accelerator.prepare(model, optimizer) of the same variable, or of what self.model = Net().to(gpu)
+// names.
+bool is_prepared_later(const Program& program, const CallRef& placement) {
+  const Ref object = placement.receiver();
+  const std::string_view name = program.assigned_name(placement.ref());
   const auto calls = program.calls_named("prepare");
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& prepare) {
     if (!is_of_accelerator(program, prepare)) return false;
     for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
-      if (argument.module == object.module && program.same_variable(argument, object)) return true;
+      if (argument.module == object.module &&
+          (program.same_variable(argument, object) ||
+           (!name.empty() && argument.text() == name &&
+            program.enclosing_class(argument) == program.enclosing_class(object))))
+        return true;
     return false;
   });
 }
@@ -206,9 +213,8 @@ void check_above_accelerator(const Program& program, Report& report) {
     return;
   for (const std::string_view name : {"cuda", "to"})
     for (const CallRef& placement : program.calls_named(name)) {
-      const auto index = placed_on(program, placement);
-      if (!index || *index > 0 || !is_prepared_later(program, placement.receiver()) ||
-          !program.guards(placement.ref()).empty())
+      if ((placed_on(program, placement) != 0 && !is_on_current_gpu(program, placement)) ||
+          !is_prepared_later(program, placement) || !program.guards(placement.ref()).empty())
         continue;
       if (!std::all_of(made.begin(), made.end(), [&](const CallRef& accelerator) {
             return program.enclosing_function(accelerator.ref()) ==
@@ -380,20 +386,26 @@ bool stands_above_engine(const Program& program, const CallRef& placement, const
          });
 }
 
+// DDP(model, device_ids=[local_rank]), wherever the ranks join their group.
+bool is_for_rank(const Program& program, const Wrap& wrap) {
+  const Ref ids = wrap.call.argument(1, "device_ids");
+  return wrap.kind == Wrapper::ddp && ids && program.comes_from_rank(ids);
+}
+
 }  // namespace
 
 void check_device_not_bound_to_rank(const Program& program, Report& report) {
   check_above_accelerator(program, report);
   check_above_trainer(program, report);
   check_collectives(program, report);
-  if ((!program.uses(Api::init_process_group) && !program.uses(Api::deepspeed)) ||
-      program.framework_distributes() || sees_own_gpu(program) || !facts::is_distributed(program))
+  const bool joins = program.uses(Api::init_process_group) || program.uses(Api::deepspeed);
+  if (program.framework_distributes() || sees_own_gpu(program) || !facts::is_distributed(program))
     return;
   const bool bound = binds_device(program);
   for (const Wrap& wrap : wrappers_and_engines(program)) {
     const bool by_deepspeed = wrap.call.call->api == Api::deepspeed;
     const auto ids = facts::device_ids(program, wrap.call);
-    if (ids.size() == 1 && !program.gpus().has_value() &&
+    if (joins && ids.size() == 1 && !program.gpus().has_value() &&
         is_written_out(program.written(wrap.call.argument(1, "device_ids")))) {
       in_no_trial(report.at(wrap.call.argument(1, "device_ids"), Confidence::certain,
                             "every rank is given GPU " + std::to_string(ids.front()) +
@@ -403,6 +415,7 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
     }
     for (const CallRef& call : facts::placements(program, wrap)) {
       const auto index = placed_on(program, call);
+      if (!joins && (index.value_or(-1) < 0 || !is_for_rank(program, wrap))) continue;
       if (!index || facts::only_without_distribution(program, call.ref())) continue;
       const bool late = by_deepspeed ? !bound && stands_above_engine(program, call, wrap.call)
                                      : bound && *index < 0 && stands_above_binding(program, call);
@@ -424,6 +437,7 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
       return;
     }
   }
+  if (!joins) return;
   if (!bound && !is_started_by_hand(program) && !may_bind_out_of_sight(program))
     check_targets(program, report);
   check_written_device(program, report);

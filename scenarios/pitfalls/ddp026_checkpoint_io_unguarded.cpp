@@ -9,6 +9,7 @@
 #include "scenarios/pitfalls/paths.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/shared_removals.hpp"
+#include "scenarios/pitfalls/trainer.hpp"
 #include "scenarios/pitfalls/unwaited_reads.hpp"
 
 #include <algorithm>
@@ -224,6 +225,16 @@ bool is_in_hook(const Program& program, Ref node) {
          });
 }
 
+// Trainer(num_nodes=2): the first process of each node runs the script from its first line; those
+// beside it are started where the Trainer is reached.
+bool is_started_on_several_nodes(const Program& program) {
+  const auto uses = trainer::uses(program);
+  return std::any_of(uses.begin(), uses.end(), [](const trainer::Use& use) {
+    const trainer::Argument* nodes = use.find("num_nodes");
+    return nodes != nullptr && nodes->value.is_integer() && nodes->value.integer > 1;
+  });
+}
+
 template <typename Accepts>
 void find_directories(const Program& program, const Accepts& accepts, Report& report) {
   for (const std::string_view name : {"mkdir", "makedirs"})
@@ -263,10 +274,17 @@ void find_directories(const Program& program, const Accepts& accepts, Report& re
 
 void check_checkpoint_io_unguarded(const Program& program, Report& report) {
   const bool own = has_ranks_of_its_own(program);
-  if (own || program.uses(Api::accelerator)) find_loads_without_barrier(program, report);
+  if (own || program.uses(Api::accelerator) || has_trainer_ranks(program))
+    find_loads_without_barrier(program, report);
   if (own) check_shared_removals(program, report);
   // Accelerate leaves files to the script, which every process runs from its first line.
-  if (!own && has_lightning_ranks(program)) find_directories(program, is_in_hook, report);
+  if (!own && has_lightning_ranks(program))
+    find_directories(
+        program,
+        [](const Program& each, Ref node) {
+          return is_in_hook(each, node) || is_started_on_several_nodes(each);
+        },
+        report);
   if (!own && !accelerate_wraps(program) && !has_trainer_ranks(program)) return;
   find_downloads(program, report);
   find_downloads_of_one_rank(program, report);

@@ -47,11 +47,14 @@ bool hands_data_to_trainer(const Program& program) {
   });
 }
 
-// A DataLoader, or for batch in get_train_loader(args): what a file that is not at hand makes.
+// A DataLoader, or for batch in get_train_loader(args): what a file that is not at hand makes. So
+// is the loader that the training function is given.
 bool trains_on_data(const Program& program) {
   if (program.uses(Api::data_loader) || hands_data_to_trainer(program)) return true;
   const auto& loops = program.training_loops();
   return std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
+    if (facts::is_parameter(program, loop.iterable) && says_any(loop.iterable.text(), {"loader"}))
+      return true;
     const auto sources = program.sources(loop.iterable);
     return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
       const CallRef made = program.as_call(source.ref);

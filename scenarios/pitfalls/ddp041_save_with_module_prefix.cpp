@@ -42,7 +42,7 @@ bool is_mended_out_of_sight(const Program& program) {
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
       if (!says_any(made.name, {"fix", "strip", "clean", "legacy", "remap", "rename", "prefix",
-                                "convert_state", "remove_m"}) ||
+                                "convert_state", "remove_m", "copystate", "copy_state"}) ||
           program.callee(call))
         continue;
       for (std::size_t i = 0; const Ref given = call.positional(i); ++i)

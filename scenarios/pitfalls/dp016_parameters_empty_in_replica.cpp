@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/lightning_dp.hpp"
 
 #include <algorithm>
 #include <array>
@@ -66,9 +67,23 @@ bool is_fallback(const CallRef& call) {
   return false;
 }
 
+// Under Lightning's "dp" the steps run in the replicas, and their loops over parameters do nothing.
+void check_steps_of_replicas(const Program& program, Report& report) {
+  for (const FunctionRef& method : steps_of_replicas(program))
+    for (const CallRef& call : facts::calls_in({method.module, method.function->body}))
+      if (asks_for_own_parameters(call) && !is_handed_on(program, call) && !is_fallback(call))
+        report
+            .at(call.ref(), Confidence::likely,
+                std::string(call.receiver().text()) + "." + std::string(call.call->name) +
+                    "() is empty in the replicas that run the steps under strategy \"dp\": a loop "
+                    "over it does nothing, and next(...) raises StopIteration")
+            .help = "Use strategy=\"ddp\", or do it in a hook: on_train_batch_end().";
+}
+
 }  // namespace
 
 void check_parameters_empty_in_replica(const Program& program, Report& report) {
+  check_steps_of_replicas(program, report);
   if (!program.has_data_parallel()) return;
   for (const ClassRef& cls : facts::wrapped_classes(program, Wrapper::data_parallel)) {
     std::vector<FunctionRef> methods = facts::forward_methods(program, cls);

@@ -101,8 +101,8 @@ bool is_never_made(const Program& program, Ref node) {
 }
 
 // Something of this file works in ranks wherever it is used: a class or function that joins a
-// process group, wraps a model or prepares one by Accelerate, and whatever stands in the same class
-// or function.
+// process group, wraps a model, prepares one by Accelerate or makes an Accelerator, and whatever
+// stands in the same class or function.
 bool is_offered(const Program& program, FunctionRef function) {
   if (function.module != &program.root() || !program.call_sites(function).empty()) return false;
   const Ref body{function.module, function.function->body};
@@ -114,6 +114,7 @@ bool is_offered(const Program& program, FunctionRef function) {
   const auto& wraps = program.wraps();
   const auto prepares = program.calls_named("prepare");
   const auto reducers = program.calls(diagnose::Api::hvd_optimizer);
+  const auto accelerators = program.calls(Api::accelerator);
   const bool works_in_ranks =
       starts_beside(program, beside) || needs_ranks_beside(program, beside) ||
       std::any_of(reducers.begin(), reducers.end(),
@@ -121,6 +122,8 @@ bool is_offered(const Program& program, FunctionRef function) {
       std::any_of(
           wraps.begin(), wraps.end(),
           [&](const Wrap& wrap) { return beside(diagnose::made_at(program, wrap.call).ref()); }) ||
+      std::any_of(accelerators.begin(), accelerators.end(),
+                  [&](const CallRef& accelerator) { return beside(accelerator.ref()); }) ||
       std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& prepare) {
         return is_of_accelerator(program, prepare) && beside(prepare.ref());
       });
