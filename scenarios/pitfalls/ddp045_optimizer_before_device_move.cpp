@@ -378,6 +378,13 @@ bool is_move_too_late(const Program& program, Ref model, const CallRef& optimize
          !goes_to_no_gpu(move.call);
 }
 
+// Trainer(model, optimizer), whose constructor moves the model: the way of PyTorch's own tutorials
+// on DDP, where it does no harm. https://pytorch.org/tutorials/beginner/ddp_series_multigpu.html
+bool is_moved_by_keeper(const Program& program, const CallRef& optimizer, const CallRef& move) {
+  const auto keeper = program.enclosing_class(move.ref());
+  return keeper && keeper != program.enclosing_class(optimizer.ref());
+}
+
 // On one device most optimizers get away with it: parameters move in place. A method of its own may
 // have run before the optimizer was made.
 bool is_sure(const Program& program, Ref model, const CallRef& optimizer, const CallRef& move) {
@@ -405,7 +412,8 @@ bool check_moves(const Program& program, const CallRef& each, const Making& maki
           "the optimizer's states are loaded before the model moves to its device: they stay "
           "behind, and the first step meets tensors of two devices";
       finding.severity = Severity::error;
-    } else if (!is_sure(program, model, optimizer, move.at)) {
+    } else if (!is_sure(program, model, optimizer, move.at) ||
+               is_moved_by_keeper(program, optimizer, move.call)) {
       finding.severity = Severity::info;
     }
     return true;
