@@ -170,7 +170,9 @@ void check_truncating_batch_division(const Program& program, Report& report) {
   const auto flag = [&](Ref where, Ref batch, Ref divisor, Severity severity) {
     const auto total = program.integer(batch);
     const auto parts = program.integer(divisor);
-    if (total && parts && *parts > 0 && *total % *parts == 0) return;
+    // An option for the number of ranks that is 1 where nobody sets it tells nothing of the runs.
+    const bool is_left_at_one = parts == 1 && program.evaluate(divisor).is_default;
+    if (total && parts && *parts > 0 && *total % *parts == 0 && !is_left_at_one) return;
     if (remainder_is_checked(program) || remainder_is_seen(where)) return;
     if (is_zero_on_two_ranks(program, batch, where)) {
       in_no_trial(
