@@ -43,14 +43,28 @@ bool starts_its_ranks(const Program& program) {
   });
 }
 
+// int(os.environ["LOCAL_RANK"]), also by way of a name or a function.
+bool comes_from_variable(const Program& program, Ref value) {
+  if (!value) return false;
+  if (program.environment_name(value) == "LOCAL_RANK" ||
+      facts::contains(text_behind(program, value), "LOCAL_RANK"))
+    return true;
+  const auto sources = program.sources(value);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    const CallRef number = program.as_call(source.ref);
+    return program.environment_name(source.ref) == "LOCAL_RANK" ||
+           (number && number.call->name == "int" && number.positional(0) &&
+            program.environment_name(number.positional(0)) == "LOCAL_RANK");
+  });
+}
+
 // args.local_rank = int(os.environ["LOCAL_RANK"]): what the option was given does not count, unless
 // it stands in where the variable is missing: os.environ.get("LOCAL_RANK", args.local_rank).
 bool is_overwritten(const Program& program) {
   for (const diagnose::Module* module : program.modules())
     for (const auto index : module->defs_of("local_rank", true)) {
       const auto& def = module->defs()[index];
-      if (def.value != diagnose::kNoNode &&
-          program.environment_name({module, def.value}) == "LOCAL_RANK" &&
+      if (def.value != diagnose::kNoNode && comes_from_variable(program, {module, def.value}) &&
           !facts::contains(module->text(def.value), ".local_rank"))
         return true;
     }
@@ -230,10 +244,7 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     if (facts::may_leave_unknown_options(program, option)) continue;
     if (dash_is_accepted(program, option) || !facts::is_reachable(program, option.ref())) continue;
     // A default from the environment is meant for torchrun, or for launch --use_env.
-    const Ref unless_given = option.keyword("default");
-    const bool reads_environment =
-        facts::contains(text_behind(program, unless_given), "LOCAL_RANK") ||
-        (unless_given && program.environment_name(unless_given) == "LOCAL_RANK");
+    const bool reads_environment = comes_from_variable(program, option.keyword("default"));
     if (!old_launcher &&
         (reads_environment || (starts_without_launcher && !says_launch_module(program)) ||
          (!facts::is_distributed(program) && !has_ranks_of_a_framework(program))))
