@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/accelerate_accumulation.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
@@ -16,6 +17,7 @@ using diagnose::Kind;
 using diagnose::Module;
 using diagnose::NodeId;
 using diagnose::Op;
+using diagnose::Source;
 
 namespace {
 
@@ -192,6 +194,102 @@ void check_accumulate_around_loop(const Program& program, Report& report) {
     finding.severity = Severity::warning;
     finding.help = "Put it into the loop, around the work of one batch.";
   }
+}
+
+namespace {
+
+// Steps under a test of its own: if (i + 1) % config.accumulation == 0.
+bool steps_by_hand(const Program& program) {
+  const auto steps = program.calls_named("step");
+  return std::any_of(steps.begin(), steps.end(), [&](const CallRef& step) {
+    const auto guards = program.guards(step.ref());
+    return std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+      return facts::contains(guard.condition.text(), "%");
+    });
+  });
+}
+
+// i % args.accumulation is part of the condition, for the number args.accumulation.
+bool counts_to(Ref condition, Ref number) {
+  const auto& tree = condition.module->tree();
+  for (auto at = condition.node; at < tree[condition.node].last; ++at)
+    if (tree[at].kind == Kind::binary && tree[at].op == diagnose::Op::modulo &&
+        condition.with(at).child(diagnose::Field::right).text() == number.text())
+      return true;
+  return false;
+}
+
+// if i % args.accumulation == 0: optimizer.step() beside accelerator.backward(loss), which divides
+// the loss by the same number wherever it is called.
+bool is_divided_and_counted(const Program& program, Ref given) {
+  const auto steps = program.calls_named("step");
+  const auto counts_to_number = [&](const diagnose::Guard& guard) {
+    return counts_to(guard.condition, given);
+  };
+  return has_call_of_accelerator(program, "backward") &&
+         std::any_of(steps.begin(), steps.end(), [&](const CallRef& step) {
+           const auto guards = program.guards(step.ref());
+           return std::any_of(guards.begin(), guards.end(), counts_to_number);
+         });
+}
+
+// fire.Fire(main): the parameter is an option of the command line, whatever its default says.
+bool is_parameter_of_command(const Program& program, Ref number) {
+  const Ref given = diagnose::seen_above(program, number);
+  const auto function = program.enclosing_function(given);
+  if (!function || given.kind() != Kind::identifier) return false;
+  const auto& parameters = function.function->parameters;
+  const auto commands = program.calls_named("Fire");
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [&](const auto& each) { return each.name == given.text(); }) &&
+         function.module->defs_of(given.text(), false).size() == 1 &&
+         std::any_of(commands.begin(), commands.end(), [&](const CallRef& command) {
+           const auto given = program.sources(command.positional(0));
+           return std::any_of(given.begin(), given.end(), [&](const Source& source) {
+             return source.ref == Ref{function.module, function.function->node};
+           });
+         });
+}
+
+// args.steps, config["steps"] and config.get("steps", 4): a number that is meant to be set, and
+// that is more than one where nobody has. Also under a name of its own.
+bool is_setting(const Program& program, Ref given) {
+  const auto sources = program.sources(given);
+  if (given.kind() == Kind::identifier && sources.size() == 1) given = sources.front().ref;
+  if (given.kind() == Kind::attribute || given.kind() == Kind::subscript) return true;
+  const CallRef got = program.as_call(given);
+  if (!got || got.call->name != "get" || !got.receiver()) return false;
+  const diagnose::Value otherwise = program.evaluate(got.positional(1));
+  return otherwise.is_integer() && otherwise.integer > 1;
+}
+
+}  // namespace
+
+void check_accumulation(const Program& program, const CallRef& made, Report& report) {
+  const Ref given = made.keyword("gradient_accumulation_steps");
+  // A script that only generates has nothing to accumulate.
+  const bool trains =
+      !program.training_loops().empty() || has_call_of_accelerator(program, "backward");
+  if (!given || !trains || made.keyword("deepspeed_plugin") ||
+      program.mentions("DeepSpeedPlugin") || !program.calls_named("accumulate").empty())
+    return;
+  for (const char* word : {"no_sync", "_do_sync", "set_sync_gradients", ".sync_gradients ="})
+    if (program.mentions(word)) return;  // DeepSpeed's engine counts the steps itself
+  const diagnose::Value steps = program.evaluate(given);
+  const auto names = program.names_behind(given);
+  const bool is_command = is_parameter_of_command(program, given) ||
+                          std::any_of(names.begin(), names.end(), [&](Ref name) {
+                            return is_parameter_of_command(program, name);
+                          });
+  const bool known = steps.is_integer() && !is_command;
+  const bool open = !known && !program.training_loops().empty() &&
+                    (is_setting(program, given) || is_command) && !steps_by_hand(program);
+  if ((known ? steps.integer <= 1 : !open) || is_divided_and_counted(program, given)) return;
+  Finding& finding = report.at(given, known ? Confidence::certain : Confidence::likely,
+                               "gradient_accumulation_steps has no effect without `with "
+                               "accelerator.accumulate(model):`");
+  if (!known) finding.severity = Severity::warning;
+  finding.help = "Put the body of the loop under accelerator.accumulate(model).";
 }
 
 }  // namespace bench::pitfalls

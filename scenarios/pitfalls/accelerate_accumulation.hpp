@@ -12,4 +12,8 @@ void check_divided_twice(const Program& program, Report& report);
 // with accelerator.accumulate(model): around the loop over batches, and not in it.
 void check_accumulate_around_loop(const Program& program, Report& report);
 
+// Accelerator(gradient_accumulation_steps=n), which counts only under accumulate(): without it
+// sync_gradients is true in every step. `made` is that call.
+void check_accumulation(const Program& program, const CallRef& made, Report& report);
+
 }  // namespace bench::pitfalls
