@@ -1,8 +1,11 @@
 #include "diagnose/driver/module_cache.hpp"
 
+#include "diagnose/config/requirements.hpp"
 #include "diagnose/driver/assemble.hpp"
 #include "diagnose/driver/notebook.hpp"
 #include "diagnose/model/lost_names.hpp"
+
+#include <algorithm>
 
 namespace bench::diagnose {
 
@@ -19,13 +22,22 @@ std::optional<std::string> ModuleCache::read(const std::string& path) const {
   return found ? std::optional(std::move(found->text)) : std::nullopt;
 }
 
+// !pip install torch==1.9 in a cell.
+NewestVersions ModuleCache::installed_by(const std::string& notebook) const {
+  const auto json = notebook.ends_with(".ipynb") ? read(notebook) : std::nullopt;
+  return json ? read_installs(notebook_source(*json).commands) : NewestVersions{};
+}
+
 NewestVersions ModuleCache::versions_of(const Module& module) {
   {
     const std::lock_guard lock(mutex_);
     const auto known = versions_.find(module.path());
     if (known != versions_.end()) return known->second;
   }
-  const NewestVersions found = versions_by_names(module);
+  NewestVersions found = versions_by_names(module);
+  const NewestVersions installed = installed_by(module.path());
+  for (const VersionOf field : kVersionFields)
+    found.*field = std::min(found.*field, installed.*field);
   const std::lock_guard lock(mutex_);
   return versions_.try_emplace(module.path(), found).first->second;
 }

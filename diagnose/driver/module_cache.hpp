@@ -32,7 +32,8 @@ class ModuleCache {
   // As UTF-8, whatever the file's encoding; nothing when there is no such file.
   std::optional<SourceText> source(const std::string& path) const;
   std::optional<std::string> read(const std::string& path) const;
-  // versions_by_names() of a module that came from here, worked out once for each file.
+  // versions_by_names() of a module that came from here, and what the cells of a notebook install;
+  // worked out once for each file.
   NewestVersions versions_of(const Module& module);
   // links_out_of(), asked of the disk once for each path: every program asks it of what it imports.
   bool leads_out(const std::string& path, const std::string& top);
@@ -40,6 +41,8 @@ class ModuleCache {
   bool is_decoded(const std::string& path) const;
 
  private:
+  NewestVersions installed_by(const std::string& notebook) const;
+
   // Source bytes kept after parsing; trees are about ten times as large.
   static constexpr std::size_t kMaxBytes = 24U << 20;
 

@@ -2,6 +2,7 @@
 // (which of two nodes runs first: runs_before.cpp). Local calls are entered; recursion is bounded.
 #include "diagnose/model/main_runners.hpp"
 #include "diagnose/model/program.hpp"
+#include "diagnose/model/state_hooks.hpp"
 
 #include <algorithm>
 #include <set>
@@ -181,6 +182,7 @@ const std::vector<CallRef>& Program::possible_call_sites(FunctionRef function) c
           !(modes.contains(object.text()) && !call.positional(0)))
         sites.push_back(call);
   }
+  if (sites.empty()) sites = runs_of_state_hook(*this, function);
   return possible_call_sites_[function.function] = std::move(sites);
 }
 
@@ -215,7 +217,7 @@ RankTest Program::find_callers_rank_test(FunctionRef function, int depth) const 
   if (function.function->owner_class != kNoNode || is_spawned(function)) return *agreed;
   const auto places = handed_on(function);
   const bool same = std::all_of(places.begin(), places.end(), [&](const Ref& place) {
-    return guarded_by_rank(place, depth + 1) == *agreed;
+    return is_state_hook(*this, place) || guarded_by_rank(place, depth + 1) == *agreed;
   });
   return same ? *agreed : RankTest::none;
 }

@@ -279,6 +279,12 @@ RankTest Program::rank_test(Ref at, int depth) const {
       const RankTest test = rank_test(inner, depth + 1);
       return test == RankTest::none || absence_tells(inner, 0) ? flip(test) : RankTest::none;
     }
+    case Kind::conditional: {  // is_local_main if on_local_disk else is_main
+      const RankTest one = rank_test(at.with(at.module->tree().child_at(at.node, 0)), depth + 1);
+      const RankTest other = rank_test(at.with(at.module->tree().child_at(at.node, 2)), depth + 1);
+      if (one == other && one != RankTest::none) return one;
+      break;
+    }
     case Kind::binary:  // (loss < best) & (rank == 0)
       if (at.module->tree()[at.node].op != Op::bit_and) return RankTest::none;
       [[fallthrough]];

@@ -73,6 +73,7 @@ void Resolver::follow(Ref at, int element, int depth) {
     case Kind::tuple:
     case Kind::list:
       if (element < 0) break;
+      if (is_of_another_arity(at)) return;
       return follow(at.with(tree.child_at(at.node, static_cast<std::size_t>(element))), -1,
                     depth + 1);
     default:
@@ -80,6 +81,26 @@ void Resolver::follow(Ref at, int element, int depth) {
   }
   emit(at, element);
 }
+
+// net, loader = build() does not get what `return net, optimizer, loader` gives.
+bool Resolver::is_of_another_arity(Ref tuple) const {
+  const SyntaxTree& tree = tuple.module->tree();
+  return arity_ != 0 && tree[tree[tuple.node].parent].kind == Kind::return_statement &&
+         tree.child_count(tuple.node) != arity_ &&
+         tuple.text().find('*') == std::string_view::npos;
+}
+
+namespace {
+
+// How many things the unpacking of `a, b = value` wants; 0 for a, *b.
+std::size_t arity_of(const Module& module, const Def& def) {
+  const SyntaxTree& tree = module.tree();
+  const NodeId targets = tree[def.target].parent;
+  if (tree[targets].kind != Kind::tuple && tree[targets].kind != Kind::list) return 0;
+  return module.text(targets).find('*') == std::string_view::npos ? tree.child_count(targets) : 0;
+}
+
+}  // namespace
 
 void Resolver::emit(Ref at, int element, Source::How how) {
   if (out.size() >= kMaxSources) return;
@@ -90,6 +111,7 @@ void Resolver::follow_def(const Module& module, const Def& def, int element, int
   const Ref target{&module, def.target};
   switch (def.kind) {
     case DefKind::assign:
+      if (def.element >= 0) arity_ = arity_of(module, def);
       return follow({&module, def.value}, def.element >= 0 ? def.element : element, depth + 1);
     case DefKind::context:
       return follow({&module, def.value}, element, depth + 1);
@@ -138,6 +160,19 @@ NodeId inner_scope_at(const Module& module, NodeId node, NodeId scope) {
 
 }  // namespace
 
+namespace {
+
+// def work(): ... below `from helpers import work`, at the level of the file: whatever functions
+// call that name runs this one.
+bool takes_name_over(const Module& module, const Def& def) {
+  if (def.kind != DefKind::function && def.kind != DefKind::class_definition) return false;
+  NodeId around = module[def.target].parent;
+  if (module[around].kind == Kind::decorated) around = module[around].parent;
+  return module[around].kind == Kind::module;
+}
+
+}  // namespace
+
 // Follows the definitions of one scope that reach `at`; false when the scope has none.
 bool Resolver::follow_scope(Ref at, NodeId scope, const std::vector<std::uint32_t>& indices,
                             int element, int depth, bool same_scope) {
@@ -149,6 +184,7 @@ bool Resolver::follow_scope(Ref at, NodeId scope, const std::vector<std::uint32_
   }
   if (here.empty()) return false;
   bool found = false;
+  bool is_taken_over = false;
   std::vector<NodeId> followed;
   // Code of an inner function runs below the line that defines it: of what is assigned above that
   // line it sees what holds there.
@@ -157,12 +193,14 @@ bool Resolver::follow_scope(Ref at, NodeId scope, const std::vector<std::uint32_
     const bool above = same_scope || (*def)->target < reader;
     if (above && (*def)->kind != DefKind::function && !reaches(module, **def, reader)) continue;
     if ((*def)->kind == DefKind::import) {
+      if (is_taken_over) return true;
       if (!follow_imported(module, module.import_path((*def)->name), element, depth))
         emit(at, element, Source::How::unknown);
       return true;
     }
     follow_def(module, **def, element, depth);
     found = true;
+    is_taken_over = is_taken_over || (!same_scope && takes_name_over(module, **def));
     followed.push_back((*def)->target);
     if (above &&
         (dominates(module, **def, reader) || every_branch_assigns(module, followed, reader)))

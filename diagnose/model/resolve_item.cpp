@@ -56,6 +56,7 @@ void Resolver::follow_numbered(Ref at, int element, int depth) {
   if (!index || *index < 0 || *index > kMaxNumber) return;
   for (const Source& source : program_.sources(at.child(Field::value))) {
     const CallRef made = program_.as_call(source.ref);
+    arity_ = 0;
     if (source.how == Source::How::value && made &&
         (made.call->api == Api::deepspeed || program_.callee(made)))
       follow(source.ref, static_cast<int>(*index), depth + 1);

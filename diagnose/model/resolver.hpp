@@ -71,11 +71,14 @@ class Resolver {
   void follow_picked(Ref item, const Path& path, int depth);
   void follow_appended(Ref list, const Path& path, int depth);
 
+  bool is_of_another_arity(Ref tuple) const;
+
   // Something else than None has been found since there were `before` sources.
   bool tells_more_than_none(std::size_t before) const;
 
   const Program& program_;
   bool through_module_;
+  std::size_t arity_ = 0;  // of the unpacking that asks for the element; 0 where it may be any
   std::set<std::pair<Ref, int>> seen_;
   std::set<std::pair<Ref, std::string>> collected_;  // **kwargs and the key looked for
 };

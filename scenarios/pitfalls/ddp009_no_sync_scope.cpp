@@ -33,13 +33,35 @@ std::vector<Ref> chosen_contexts(const Program& program, Ref context) {
   return out;
 }
 
+// self.no_sync(not last) of a class of its own: the argument says whether anything is put off.
+bool is_switch(Ref argument) {
+  const Kind kind = argument.kind();
+  return kind == Kind::not_expression || kind == Kind::comparison || kind == Kind::boolean ||
+         kind == Kind::true_literal || kind == Kind::false_literal;
+}
+
+// with accelerator.trigger_sync_in_backward(model): loss.backward(): the last backward pass reduces
+// what the forward passes under no_sync() were to put off.
+bool triggers_sync(const Program& program) {
+  if (program.mentions("prepare_for_backward")) return true;
+  for (const Module* module : program.modules())
+    for (const diagnose::Call& call : module->calls())
+      if (facts::contains(call.name, "trigger_sync")) return true;
+  return false;
+}
+
+// schedule.forward_backward_step(model, batches) of a pipeline does both.
+bool runs_both_passes(std::string_view name) {
+  return facts::contains(name, "forward_backward") || facts::contains(name, "forward_and_backward");
+}
+
 // model for `with model.no_sync():`, also where the context is chosen above.
 Ref synced_model(const Program& program, Ref context) {
   for (const Ref chosen : chosen_contexts(program, context)) {
     if (chosen.kind() == Kind::attribute && chosen.child(Field::attribute).text() == "no_sync")
       return chosen.child(Field::object);
     const CallRef call = program.as_call(chosen);
-    if (!call || call.call->name != "no_sync") continue;
+    if (!call || call.call->name != "no_sync" || is_switch(call.positional(0))) continue;
     return call.positional(0) ? call.positional(0) : call.receiver();  // accelerator.no_sync(model)
   }
   return {};
@@ -172,14 +194,15 @@ void check_no_sync_scope(const Program& program, Report& report) {
         for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
           if (argument.text() == name) return true;
         // A forward pass round the wrapper is another mistake, and told by its rule.
-        if (wrapper_gone_round(program, call) != nullptr || runs_twin_of_wrapped(program, call))
+        if (wrapper_gone_round(program, call) != nullptr || runs_twin_of_wrapped(program, call) ||
+            runs_both_passes(call.call->name))
           return true;
         return call.module->text(call.call->function) == name || call.call->name == "forward" ||
                call.call->name == "training_step" || facts::contains(call.call->name, "model");
       });
       const bool backward = program.subtree_calls(body, [&](CallRef call) {
         // The training_step of a library's Trainer runs both.
-        return call.call->name == "backward" ||
+        return call.call->name == "backward" || runs_both_passes(call.call->name) ||
                (call.call->name == "training_step" && !program.callee(call));
       });
       report_steps(program, with, with.with(context), report);
@@ -193,7 +216,8 @@ void check_no_sync_scope(const Program& program, Report& report) {
         finding.help = "Put forward and backward of a micro-batch inside no_sync() together.";
         tell_as_note(finding, never_entered(program, with.with(context)));
       }
-      if (forward && !backward && !last_pass_syncs(program, with, with.with(context), body)) {
+      if (forward && !backward && !last_pass_syncs(program, with, with.with(context), body) &&
+          !triggers_sync(program)) {
         Finding& finding = as_in_trial(
             report.at(with, Confidence::likely,
                       "no_sync() covers the forward pass but not the backward: those gradients are "

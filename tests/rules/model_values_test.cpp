@@ -67,6 +67,18 @@ TEST(ModelOfCalls, AnArgumentOfALibraryIsFoundByItsKeyword) {
   EXPECT_EQ(first("reduce"), "");  // of the program's own
 }
 
+TEST(ModelOfCalls, AReturnOfAnotherLengthIsForOtherCallers) {
+  const Files files{{"train",
+                     "def setup(more=False):\n"
+                     "    if more:\n"
+                     "        return net(), sgd(), data()\n"
+                     "    return net(), data()\n"
+                     "model, optimizer, loader = setup(True)\nshow(optimizer)\n"}};
+  const auto sources = files.program().sources(files.shown());
+  ASSERT_EQ(sources.size(), 1U);
+  EXPECT_EQ(sources.front().ref.text(), "sgd()");
+}
+
 TEST(ModelOfNames, ThePartsOfAPairHaveNames) {
   const Files files{{"train", "model, loader = wrap(net), (load(data))\n"}};
   const auto name_of = [&](std::string_view call) {
