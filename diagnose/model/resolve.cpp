@@ -6,6 +6,9 @@
 #include "diagnose/model/resolver.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 namespace bench::diagnose {
 namespace {
@@ -47,7 +50,7 @@ Ref unwrapped(Ref conditional) {
 
 void Resolver::follow(Ref at, int element, int depth) {
   if (!at || out.size() >= kMaxSources) return;
-  if (depth > kMaxDepth || !seen_.insert({at, element}).second) return;
+  if (depth > kMaxDepth || !seen_.insert({at, element, choosing_.call}).second) return;
   if (element < 0 && depth > 0 && stands_for_object(at)) names.push_back(at);
   const SyntaxTree& tree = at.module->tree();
   switch (at.kind()) {
@@ -111,6 +114,7 @@ void Resolver::follow_def(const Module& module, const Def& def, int element, int
   const Ref target{&module, def.target};
   switch (def.kind) {
     case DefKind::assign:
+      if (is_of_another_choice(target)) return;
       if (def.element >= 0) arity_ = arity_of(module, def);
       return follow({&module, def.value}, def.element >= 0 ? def.element : element, depth + 1);
     case DefKind::context:
@@ -316,6 +320,64 @@ Ref given_to_amp(const CallRef& call, int element) {
 
 }  // namespace
 
+namespace {
+
+bool hands_word_over(const CallRef& call) {
+  const Ref arguments = call.ref().child(Field::arguments);
+  if (!arguments) return false;
+  const SyntaxTree& tree = call.module->tree();
+  for (NodeId at = tree[arguments.node].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::string || (tree[at].kind == Kind::keyword_argument &&
+                                          tree[tree.child(at, Field::value)].kind == Kind::string))
+      return true;
+  return false;
+}
+
+// size = size.lower() above the test makes another word of it.
+bool is_given_another_value(const FunctionRef& function, std::string_view name) {
+  const Module& module = *function.module;
+  const auto& indices = module.defs_of(name, false);
+  return std::any_of(indices.begin(), indices.end(), [&](const std::uint32_t index) {
+    const Def& def = module.defs()[index];
+    return def.kind != DefKind::parameter && def.scope == function.function->node;
+  });
+}
+
+// The word that the call hands over by the name of a parameter.
+std::optional<std::string> word_for(const CallRef& call, const FunctionRef& function,
+                                    std::string_view name) {
+  const auto& parameters = function.function->parameters;
+  const std::size_t first = function.function->owner_class != kNoNode ? 1 : 0;
+  for (std::size_t i = first; i < parameters.size(); ++i) {
+    if (parameters[i].name != name) continue;
+    const Ref given = call.argument(i - first, name);
+    return given && !is_given_another_value(function, name) ? call.module->tree().string_value(given.node)
+                                                            : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// if size == "small": net = Small() elif size == "large": net = Large(): make("small") gives the
+// one, whatever other calls are for.
+bool Resolver::is_of_another_choice(Ref node) const {
+  if (!choosing_ || program_.enclosing_function(node) != chosen_in_) return false;
+  for (const Guard& guard : program_.guards(node)) {
+    const SyntaxTree& tree = guard.condition.module->tree();
+    if (guard.condition.kind() != Kind::comparison || tree.child_count(guard.condition.node) != 2)
+      continue;
+    const Op op = tree[guard.condition.node].op;
+    const Ref left = guard.condition.with(tree.child_at(guard.condition.node, 0));
+    const auto wanted = tree.string_value(tree.child_at(guard.condition.node, 1));
+    if ((op != Op::equal && op != Op::not_equal) || left.kind() != Kind::identifier || !wanted)
+      continue;
+    const auto given = word_for(choosing_, chosen_in_, left.text());
+    if (given && ((*given == *wanted) == (op == Op::equal)) != guard.holds) return true;
+  }
+  return false;
+}
+
 void Resolver::follow_call(Ref at, int element, int depth) {
   const CallRef call = program_.as_call(at);
   if (!call) return emit(at, element);
@@ -341,8 +403,13 @@ void Resolver::follow_call(Ref at, int element, int depth) {
   }
   if (!function || function.function->name == "__init__") return emit(at, element);
   const std::size_t before = out.size();
+  const bool chooses = hands_word_over(call);
+  const auto outer = std::pair(choosing_, chosen_in_);
+  if (chooses) std::tie(choosing_, chosen_in_) = std::pair(call, function);
   for (const NodeId value : function.function->returns)
-    follow({function.module, value}, element, depth + 1);
+    if (!is_of_another_choice({function.module, value}))
+      follow({function.module, value}, element, depth + 1);
+  if (chooses) std::tie(choosing_, chosen_in_) = outer;
   if (out.size() == before) emit(at, element);
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -72,6 +73,7 @@ class Resolver {
   void follow_appended(Ref list, const Path& path, int depth);
 
   bool is_of_another_arity(Ref tuple) const;
+  bool is_of_another_choice(Ref node) const;
 
   // Something else than None has been found since there were `before` sources.
   bool tells_more_than_none(std::size_t before) const;
@@ -79,7 +81,10 @@ class Resolver {
   const Program& program_;
   bool through_module_;
   std::size_t arity_ = 0;  // of the unpacking that asks for the element; 0 where it may be any
-  std::set<std::pair<Ref, int>> seen_;
+  // The innermost call on the way that hands a word over, and what it runs: make("small").
+  CallRef choosing_;
+  FunctionRef chosen_in_;
+  std::set<std::tuple<Ref, int, const Call*>> seen_;
   std::set<std::pair<Ref, std::string>> collected_;  // **kwargs and the key looked for
 };
 

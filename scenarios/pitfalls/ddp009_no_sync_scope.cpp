@@ -61,7 +61,8 @@ Ref synced_model(const Program& program, Ref context) {
     if (chosen.kind() == Kind::attribute && chosen.child(Field::attribute).text() == "no_sync")
       return chosen.child(Field::object);
     const CallRef call = program.as_call(chosen);
-    if (!call || call.call->name != "no_sync" || is_switch(call.positional(0))) continue;
+    if (!call || call.call->name != "no_sync") continue;
+    if (is_switch(call.positional(0))) return call.receiver();
     return call.positional(0) ? call.positional(0) : call.receiver();  // accelerator.no_sync(model)
   }
   return {};
@@ -103,6 +104,11 @@ bool last_pass_syncs(const Program& program, Ref with, Ref context, Ref body) {
   return false;
 }
 
+// def compute_loss(self, batch): raise NotImplementedError, which classes elsewhere define.
+bool is_left_to_others(const diagnose::FunctionRef& method) {
+  return facts::contains(method.module->text(method.function->body), "NotImplementedError");
+}
+
 // self.training_losses(batch) of a class that the program does not show: the forward pass may be in
 // it.
 bool runs_method_out_of_sight(const Program& program, Ref body) {
@@ -110,8 +116,8 @@ bool runs_method_out_of_sight(const Program& program, Ref body) {
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     const std::string_view name = call.call->name;
     return call.receiver().text() == "self" && !facts::contains(name, "backward") &&
-           !facts::contains(name, "log") && !program.callee(call) &&
-           call.module->defs_of(name, true).empty();
+           !facts::contains(name, "log") && call.module->defs_of(name, true).empty() &&
+           (!program.callee(call) || is_left_to_others(program.callee(call)));
   });
 }
 
@@ -157,7 +163,10 @@ void report_steps(const Program& program, Ref with, Ref context, Report& report)
       tell(call, Confidence::certain,
            "the optimizer steps inside no_sync(): on gradients that were never reduced, so the "
            "replicas drift apart");
-  if (chosen_contexts(program, context).size() > 1 && !is_chosen_by_run(program, context)) return;
+  const auto chosen = chosen_contexts(program, context);
+  if (chosen.size() > 1 && !is_chosen_by_run(program, context)) return;
+  const CallRef made = chosen.empty() ? CallRef{} : program.as_call(chosen.front());
+  if (made && is_switch(made.positional(0))) return;  // off in the pass that the step is for
   if (const CallRef step = step_without_sync(program, with))
     tell(step, Confidence::likely,
          "every backward pass of this step runs inside no_sync(): the gradients are never reduced, "
@@ -194,6 +203,9 @@ void check_no_sync_scope(const Program& program, Report& report) {
         for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
           if (argument.text() == name) return true;
         // A forward pass round the wrapper is another mistake, and told by its rule.
+        if (name == "self" &&
+            program.is_wrapped({call.module, call.call->function}, diagnose::Wrapper::ddp))
+          return true;  // of all models that the object has
         if (wrapper_gone_round(program, call) != nullptr || runs_twin_of_wrapped(program, call) ||
             runs_both_passes(call.call->name))
           return true;

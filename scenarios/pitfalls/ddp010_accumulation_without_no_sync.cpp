@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/as_configured.hpp"
+#include "scenarios/pitfalls/bare_training.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -421,6 +422,7 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
       continue;
     }
     if (loop == nullptr || (prepared && !is_routed(program, *loop))) continue;
+    if (!prepared && trains_bare_model(program, *loop, here)) continue;
     for (const Guard& guard : program.guards(step.ref())) {
       const Ref passes = passes_to_a_step(program, *loop, guard);
       if (!passes) continue;

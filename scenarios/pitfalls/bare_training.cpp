@@ -1,0 +1,41 @@
+#include "scenarios/pitfalls/bare_training.hpp"
+
+#include "scenarios/pitfalls/facts.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Source;
+
+namespace {
+
+// net(x) after net = Net() of a class of the program, and nothing else that net may be.
+bool calls_bare_model(const Program& program, const CallRef& call) {
+  const Ref model{call.module, call.call->function};
+  if (model.kind() != diagnose::Kind::identifier || program.wrap_of(model) != nullptr) return false;
+  const auto sources = program.module_sources(model);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    return source.how == Source::How::value &&
+           program.derives_from(program.class_of_call(program.as_call(source.ref)),
+                                Api::module_class);
+  });
+}
+
+}  // namespace
+
+bool trains_bare_model(const Program& program, const diagnose::TrainingLoop& loop,
+                       const diagnose::FunctionRef& function) {
+  bool is_bare = false;
+  for (const CallRef& backward : loop.backwards) {
+    if (program.enclosing_function(backward.ref()) != function) continue;
+    const Ref loss = facts::loss_of(backward);
+    if (!loss || !facts::forwards_behind(program, loss).empty()) return false;
+    for (const Ref call : facts::calls_behind(program, loss))
+      is_bare = is_bare || calls_bare_model(program, program.as_call(call));
+  }
+  return is_bare;
+}
+
+}  // namespace bench::pitfalls
