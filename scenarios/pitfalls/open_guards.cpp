@@ -59,7 +59,9 @@ bool lets_in(const Program& program, const Guard& guard,
   std::vector<Ref> disjuncts;
   add_disjuncts(guard.condition, disjuncts);
   return disjuncts.size() > 1 && std::any_of(disjuncts.begin(), disjuncts.end(), [&](Ref each) {
-           return program.rank_test(each) == RankTest::none && shares_name(each, asked);
+           // `not several_gpus or rank == 0` lets all in where there is one rank.
+           return each.kind() != Kind::not_expression && !program.is_distributed_flag(each) &&
+                  program.rank_test(each) == RankTest::none && shares_name(each, asked);
          });
 }
 
