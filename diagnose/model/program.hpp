@@ -267,7 +267,7 @@ class Program {
 
   // The target, or a function that the target is given: mp.spawn(start, args=(size, work)).
   bool runs_in_ranks(FunctionRef function) const;
-  bool is_evaluation(Ref node) const;           // in an eval function or under no_grad
+  bool is_evaluation(Ref node) const;  // in an eval function or under no_grad
 
  private:
   friend class Resolver;

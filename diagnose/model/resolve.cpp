@@ -89,8 +89,7 @@ void Resolver::follow(Ref at, int element, int depth) {
 bool Resolver::is_of_another_arity(Ref tuple) const {
   const SyntaxTree& tree = tuple.module->tree();
   return arity_ != 0 && tree[tree[tuple.node].parent].kind == Kind::return_statement &&
-         tree.child_count(tuple.node) != arity_ &&
-         tuple.text().find('*') == std::string_view::npos;
+         tree.child_count(tuple.node) != arity_ && tuple.text().find('*') == std::string_view::npos;
 }
 
 namespace {
@@ -351,8 +350,9 @@ std::optional<std::string> word_for(const CallRef& call, const FunctionRef& func
   for (std::size_t i = first; i < parameters.size(); ++i) {
     if (parameters[i].name != name) continue;
     const Ref given = call.argument(i - first, name);
-    return given && !is_given_another_value(function, name) ? call.module->tree().string_value(given.node)
-                                                            : std::nullopt;
+    return given && !is_given_another_value(function, name)
+               ? call.module->tree().string_value(given.node)
+               : std::nullopt;
   }
   return std::nullopt;
 }

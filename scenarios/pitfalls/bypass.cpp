@@ -131,8 +131,7 @@ bool is_other_attribute_of(const Program& program, Ref function, const diagnose:
   if (given.size() != 1 || !facts::is_parameter(program, given.front())) return false;
   // The parameter that goes into both is the bare model wherever it is read.
   const diagnose::Module& module = *function.module;
-  const auto& defs =
-      module.defs_of(wrap.module.child(diagnose::Field::attribute).text(), true);
+  const auto& defs = module.defs_of(wrap.module.child(diagnose::Field::attribute).text(), true);
   return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
     const diagnose::Def& def = module.defs()[index];
     const Ref value = function.with(def.value);

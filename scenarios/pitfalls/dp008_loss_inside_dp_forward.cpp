@@ -58,8 +58,8 @@ bool has_several_indices(Ref subscript) {
 Ref moved_by(const Program& program, Ref value) {
   constexpr std::string_view kMoves[] = {"to", "cuda", "cpu", "float", "double", "half"};
   const CallRef call = program.as_call(value);
-  const bool moves = call && std::find(std::begin(kMoves), std::end(kMoves), call.call->name) !=
-                                 std::end(kMoves);
+  const bool moves =
+      call && std::find(std::begin(kMoves), std::end(kMoves), call.call->name) != std::end(kMoves);
   return moves ? call.receiver() : Ref{};
 }
 

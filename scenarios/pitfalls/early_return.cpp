@@ -66,8 +66,7 @@ bool others_go_on(const Program& program, Ref branch, Ref collective) {
   }
   // Directly in that block the test guards the collective itself, unless it asks for more than the
   // rank: after `if rank == 0 and done: return` either may be the case.
-  if (outer == branch.node)
-    return asks_for_more(program, branch.child(Field::condition));
+  if (outer == branch.node) return asks_for_more(program, branch.child(Field::condition));
   for (NodeId at = tree[branch.node].last; at < tree[outer].last; ++at)
     if (leaves(branch.with(at))) return false;
   return true;

@@ -19,10 +19,10 @@ bool asks_for_dp(const Program& program, const trainer::Use& use) {
     const trainer::Argument* argument = use.find(name);
     if (argument == nullptr) continue;
     const auto choices = trainer::choices(program, *argument);
-    const bool is_dp = !choices.empty() &&
-                       std::all_of(choices.begin(), choices.end(), [](const auto& choice) {
-                         return choice.is_string() && choice.string == "dp";
-                       });
+    const bool is_dp =
+        !choices.empty() && std::all_of(choices.begin(), choices.end(), [](const auto& choice) {
+          return choice.is_string() && choice.string == "dp";
+        });
     if (is_dp) return true;
   }
   return false;
