@@ -107,10 +107,16 @@ std::vector<Ref> Program::handed_on(FunctionRef function) const {
                    function.function->owner_class != kNoNode);
 }
 
+Ref whole_value(Ref place) {
+  const SyntaxTree& tree = place.module->tree();
+  return tree[place.node].field == Field::attribute ? place.with(tree[place.node].parent) : place;
+}
+
 bool Program::runs_in_ranks(FunctionRef function) const {
   if (!function || is_spawned(function)) return static_cast<bool>(function);
   const auto places = handed_on(function);
-  return std::any_of(places.begin(), places.end(), [&](Ref place) {
+  return std::any_of(places.begin(), places.end(), [&](Ref name) {
+    const Ref place = whole_value(name);
     const SyntaxTree& tree = place.module->tree();
     if (tree[tree[place.node].parent].kind != Kind::tuple) return false;
     const CallRef starter = as_call(place.with(tree.ancestor(place.node, Kind::call)));

@@ -330,4 +330,7 @@ class Program {
   bool has_data_parallel_ = false;
 };
 
+// self.work for `work` in it, where handed_on() names a method by its last part; else the place.
+Ref whole_value(Ref place);
+
 }  // namespace bench::diagnose

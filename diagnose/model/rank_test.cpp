@@ -282,8 +282,7 @@ RankTest Program::rank_test(Ref at, int depth) const {
     case Kind::conditional: {  // is_local_main if on_local_disk else is_main
       const RankTest one = rank_test(at.with(at.module->tree().child_at(at.node, 0)), depth + 1);
       const RankTest other = rank_test(at.with(at.module->tree().child_at(at.node, 2)), depth + 1);
-      if (one == other && one != RankTest::none) return one;
-      break;
+      return one == other ? one : RankTest::none;
     }
     case Kind::binary:  // (loss < best) & (rank == 0)
       if (at.module->tree()[at.node].op != Op::bit_and) return RankTest::none;

@@ -114,8 +114,13 @@ void Resolver::follow_def(const Module& module, const Def& def, int element, int
   switch (def.kind) {
     case DefKind::assign:
       if (is_of_another_choice(target)) return;
-      if (def.element >= 0) arity_ = arity_of(module, def);
-      return follow({&module, def.value}, def.element >= 0 ? def.element : element, depth + 1);
+      if (def.element >= 0) {  // what is unpacked on the way has no say in what is unpacked here
+        const std::size_t outer = std::exchange(arity_, arity_of(module, def));
+        follow({&module, def.value}, def.element, depth + 1);
+        arity_ = outer;
+        return;
+      }
+      return follow({&module, def.value}, element, depth + 1);
     case DefKind::context:
       return follow({&module, def.value}, element, depth + 1);
     case DefKind::loop:
@@ -346,7 +351,9 @@ bool is_given_another_value(const FunctionRef& function, std::string_view name) 
 std::optional<std::string> word_for(const CallRef& call, const FunctionRef& function,
                                     std::string_view name) {
   const auto& parameters = function.function->parameters;
-  const std::size_t first = function.function->owner_class != kNoNode ? 1 : 0;
+  const bool is_method =
+      function.function->owner_class != kNoNode && !is_static(*function.module, *function.function);
+  const std::size_t first = is_method ? 1 : 0;
   for (std::size_t i = first; i < parameters.size(); ++i) {
     if (parameters[i].name != name) continue;
     const Ref given = call.argument(i - first, name);

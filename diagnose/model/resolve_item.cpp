@@ -56,10 +56,12 @@ void Resolver::follow_numbered(Ref at, int element, int depth) {
   if (!index || *index < 0 || *index > kMaxNumber) return;
   for (const Source& source : program_.sources(at.child(Field::value))) {
     const CallRef made = program_.as_call(source.ref);
-    arity_ = 0;
-    if (source.how == Source::How::value && made &&
-        (made.call->api == Api::deepspeed || program_.callee(made)))
-      follow(source.ref, static_cast<int>(*index), depth + 1);
+    if (source.how != Source::How::value || !made ||
+        (made.call->api != Api::deepspeed && !program_.callee(made)))
+      continue;
+    const std::size_t outer = std::exchange(arity_, 0);
+    follow(source.ref, static_cast<int>(*index), depth + 1);
+    arity_ = outer;
   }
 }
 

@@ -7,29 +7,48 @@
 namespace bench::diagnose {
 namespace {
 
-// The source with everything blanked but what is there to be read, so that lines keep their place.
+// What of the source is there to be read, line by line, so that commands keep their lines.
 class ReadableText {
  public:
-  explicit ReadableText(std::string_view source) : source_(source), text_(source.size(), ' ') {
-    for (std::size_t at = source.find('\n'); at != std::string_view::npos;
-         at = source.find('\n', at + 1))
-      text_[at] = '\n';
+  explicit ReadableText(const SyntaxTree& tree)
+      : tree_(tree), lines_(tree.line_count()), shifts_(tree.line_count()) {}
+
+  // As it stands, or from the margin on: indentation in front of a comment says nothing.
+  void keep(std::size_t begin, std::size_t end, bool from_margin) {
+    const std::string_view source = tree_.source();
+    while (begin < end) {
+      const std::size_t stop = std::min(source.find('\n', begin), end);
+      const std::size_t index = tree_.line_at(static_cast<std::uint32_t>(begin)) - 1;
+      const std::size_t start = begin == 0 ? 0 : source.rfind('\n', begin - 1) + 1;
+      std::string& line = lines_[index];
+      if (!from_margin) line.resize(std::max(line.size(), begin - start), ' ');
+      if (line.empty() && from_margin) shifts_[index] = static_cast<std::uint32_t>(begin - start);
+      line += source.substr(begin, stop - begin);
+      begin = stop + 1;
+    }
   }
 
-  void keep(std::size_t begin, std::size_t end) {
-    std::copy(source_.begin() + static_cast<std::ptrdiff_t>(begin),
-              source_.begin() + static_cast<std::ptrdiff_t>(end),
-              text_.begin() + static_cast<std::ptrdiff_t>(begin));
-    kept_ = true;
+  std::string text() const {
+    std::string out;
+    for (const std::string& line : lines_) out += line + '\n';
+    return out;
   }
 
-  bool is_empty() const { return !kept_; }
-  const std::string& text() const { return text_; }
+  // Where the word stands in the source.
+  void put_back(LaunchWord& word) const {
+    if (word.line >= 1 && word.line <= shifts_.size()) word.column += shifts_[word.line - 1];
+  }
+
+  // In a plain string `\\` at the end of a line is one backslash of the shell.
+  void undo_escapes() {
+    for (std::string& line : lines_)
+      if (line.ends_with("\\\\")) line.pop_back();
+  }
 
  private:
-  std::string_view source_;
-  std::string text_;
-  bool kept_ = false;
+  const SyntaxTree& tree_;
+  std::vector<std::string> lines_;
+  std::vector<std::uint32_t> shifts_;
 };
 
 // Without its quotes and what stands before them.
@@ -40,7 +59,7 @@ void keep_string(const SyntaxTree& tree, NodeId string, ReadableText& readable) 
   const bool is_long = text.substr(quote).starts_with(std::string(3, text[quote]));
   const std::size_t width = is_long ? 3 : 1;
   if (text.size() < quote + 2 * width) return;
-  readable.keep(tree[string].begin + quote + width, tree[string].end - width);
+  readable.keep(tree[string].begin + quote + width, tree[string].end - width, false);
 }
 
 // Without the marks before it: what is behind them is the command, wherever the comment stands.
@@ -48,7 +67,15 @@ void keep_comment(const SyntaxTree& tree, const SyntaxTree::Comment& comment,
                   ReadableText& readable) {
   const auto text = tree.source().substr(comment.begin, comment.end - comment.begin);
   const std::size_t first = std::min(text.find_first_not_of("# "), text.size());
-  readable.keep(comment.begin + first, comment.end);
+  readable.keep(comment.begin + first, comment.end, true);
+}
+
+void put_back(const ReadableText& readable, LaunchLine& launch) {
+  readable.put_back(launch.command);
+  readable.put_back(launch.script);
+  for (auto* words : {&launch.environment, &launch.flags, &launch.job, &launch.not_exported})
+    for (auto& [name, word] : *words) readable.put_back(word);
+  for (LaunchWord& word : launch.script_arguments) readable.put_back(word);
 }
 
 }  // namespace
@@ -56,16 +83,19 @@ void keep_comment(const SyntaxTree& tree, const SyntaxTree::Comment& comment,
 std::vector<LaunchLine> shown_commands(const Module& script) {
   const SyntaxTree& tree = script.tree();
   if (!may_hold_launches(tree.source())) return {};
-  ReadableText readable(tree.source());
+  ReadableText readable(tree);
   // The docstring, and strings further down that are there to be read.
   for (NodeId at = tree[0].first_child; at != kNoNode; at = tree[at].next_sibling)
     if (tree[at].kind == Kind::expression_statement &&
         tree[tree[at].first_child].kind == Kind::string)
       keep_string(tree, tree[at].first_child, readable);
+  readable.undo_escapes();
   for (const auto& comment : tree.comments()) keep_comment(tree, comment, readable);
-  if (readable.is_empty()) return {};
   auto launches = read_launch_document("README.md", readable.text());
-  for (LaunchLine& launch : launches) launch.file = script.path() + std::string(kShownText);
+  for (LaunchLine& launch : launches) {
+    launch.file = script.path() + std::string(kShownText);
+    put_back(readable, launch);
+  }
   return launches;
 }
 

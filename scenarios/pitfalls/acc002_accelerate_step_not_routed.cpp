@@ -1,4 +1,3 @@
-#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/accelerate_accumulation.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"

@@ -202,10 +202,10 @@ void check_no_sync_scope(const Program& program, Report& report) {
         // criterion(model, batch) runs it too.
         for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
           if (argument.text() == name) return true;
-        // A forward pass round the wrapper is another mistake, and told by its rule.
         if (name == "self" &&
             program.is_wrapped({call.module, call.call->function}, diagnose::Wrapper::ddp))
           return true;  // of all models that the object has
+        // A forward pass round the wrapper is another mistake, and told by its rule.
         if (wrapper_gone_round(program, call) != nullptr || runs_twin_of_wrapped(program, call) ||
             runs_both_passes(call.call->name))
           return true;

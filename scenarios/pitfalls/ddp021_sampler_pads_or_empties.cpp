@@ -3,7 +3,6 @@
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/padded_metric.hpp"
 
-#include <cmath>
 #include <cstdint>
 #include <set>
 

@@ -17,7 +17,7 @@ std::string_view variable_read(const Program& program, const CallRef& init);
 // before `init`: setup_environment(args) of a file that is not there.
 bool may_set(const Program& program, std::string_view variable, const CallRef& init);
 
-// Commands in the docstring and the comments of the script that start it.
+// Commands in the docstring and the comments of the script, whatever they start.
 std::vector<diagnose::LaunchLine> launches_in_text(const Program& program);
 
 // Those that start this script, also under a name that it had before: where all of them start one

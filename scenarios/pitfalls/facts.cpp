@@ -196,6 +196,14 @@ std::vector<Ref> items_stored_in(Ref name) {
   return out;
 }
 
+bool has_break(const Program& program, Ref loop) {
+  const auto& breaks = loop.module->nodes_of(Kind::break_statement);
+  const auto& tree = loop.module->tree();
+  return std::any_of(breaks.begin(), breaks.end(), [&](NodeId at) {
+    return tree.contains(loop.node, at) && program.innermost_loop(loop.with(at)) == loop;
+  });
+}
+
 std::vector<CallRef> placements(const Program& program, const Wrap& wrap) {
   std::vector<CallRef> out;
   const std::string_view wrapped_name = program.assigned_name(wrap.call.ref());

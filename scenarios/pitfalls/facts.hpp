@@ -55,6 +55,9 @@ bool speaks_of(const Program& program, std::string_view word);
 bool may_span_nodes(const Program& program);
 bool is_single_node(const Program& program);
 
+// A break of this loop, and not of one inside it.
+bool has_break(const Program& program, Ref loop);
+
 // Something in the program or its launch lines speaks of a second node.
 bool expects_nodes(const Program& program);
 

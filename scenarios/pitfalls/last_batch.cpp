@@ -4,7 +4,9 @@
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace bench::pitfalls {
@@ -19,13 +21,14 @@ bool is_figure(const Assigned& each) {
   return says_any(each.name, {"loss", "acc", "metric", "score", "mse", "error"});
 }
 
-// for x, y in loader: ...; break: one batch is looked at on purpose.
-bool shows_one_batch(const Program& program, Ref loop) {
-  const auto& tree = loop.module->tree();
-  for (NodeId at = loop.node; at < tree[loop.node].last; ++at)
-    if (tree[at].kind == Kind::break_statement && program.innermost_loop(loop.with(at)) == loop)
-      return true;
-  return false;
+// Not torch.log(loss), which is a number of it.
+bool tells(const Program& program, const CallRef& call) {
+  constexpr std::string_view kNames[] = {"print", "log",        "log_dict",    "log_metrics",
+                                         "info",  "add_scalar", "add_scalars", "write"};
+  if (std::find(std::begin(kNames), std::end(kNames), call.call->name) == std::end(kNames))
+    return false;
+  const std::string path = program.qualified({call.module, call.call->function});
+  return !path.starts_with("torch.") && !path.starts_with("numpy.") && !path.starts_with("math.");
 }
 
 // print(loss.item()), writer.add_scalar("loss", loss), f"{loss}" and return loss, below the loop.
@@ -36,8 +39,7 @@ bool is_told_below(const Program& program, Ref loop, const std::string& name) {
   const Ref body = body_around(program, loop);
   const NodeId end = tree[body.node].last;
   for (const CallRef& call : facts::calls_in(body))
-    if (call.call->node >= below &&
-        says_any(call.call->name, {"print", "log", "info", "add_scalar", "write"}) &&
+    if (call.call->node >= below && tells(program, call) &&
         variables_in(call.ref().child(diagnose::Field::arguments)).contains(name))
       return true;
   for (NodeId at = below; at < end; ++at)
@@ -50,7 +52,7 @@ bool is_told_below(const Program& program, Ref loop, const std::string& name) {
 
 MetricSum figure_of_last_batch(const Program& program, Ref loop) {
   const std::vector<Assigned> in_loop = assignments_in(loop);
-  if (shows_one_batch(program, loop) || first_sum(program, loop)) return {};
+  if (facts::has_break(program, loop) || first_sum(program, loop)) return {};
   for (const Assigned& each : in_loop)
     if (each.value && is_figure(each) && is_metric(each, in_loop) &&
         is_told_below(program, loop, each.name))

@@ -1,4 +1,5 @@
 #include "diagnose/launch/slurm_job.hpp"
+#include "diagnose/model/shown_commands.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/nodes_of_job.hpp"
@@ -57,6 +58,14 @@ const LaunchWord& count_word(const LaunchLine& launch) {
   return launch.command;
 }
 
+// In the script's own text, with the devices in front of the command: whoever copies it copies
+// both.
+bool is_shown_to_readers(const LaunchLine& launch) {
+  const auto devices = launch.environment.find("CUDA_VISIBLE_DEVICES");
+  return launch.file.ends_with(diagnose::kShownText) && devices != launch.environment.end() &&
+         devices->second.line == launch.command.line;
+}
+
 void check_line(const Program& program, const LaunchLine& launch, Report& report) {
   const auto ranks = launch.processes_per_node();
   auto visible = gpus_of(launch);
@@ -69,7 +78,10 @@ void check_line(const Program& program, const LaunchLine& launch, Report& report
                      std::to_string(*ranks) + " processes for " + std::to_string(*visible) +
                          (*visible == 1 ? " visible GPU" : " visible GPUs") +
                          ": CUDA error, invalid device ordinal");
-  finding.is_for_readers = launch.visible_devices().has_value();  // both stand on the line
+  if (is_shown_to_readers(launch) && !facts::is_test(program)) {
+    finding.is_for_readers = true;
+    finding.severity = Severity::warning;
+  }
   finding.help = "Make them equal: --nproc-per-node=gpu counts the visible GPUs.";
 }
 

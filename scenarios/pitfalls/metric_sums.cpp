@@ -293,8 +293,11 @@ namespace {
 // mean.update(total) or mean(total): a meter takes the sum over.
 bool is_handed_to_meter(const Program& program, Ref loop, const std::string& name) {
   for (const CallRef& call : facts::calls_in(body_around(program, loop))) {
-    const bool updates =
-        call.receiver() && (call.call->name == "update" || call.call->name == "forward");
+    // results.update({"loss": total}) of a dictionary, bar.update(total) of a display
+    const bool updates = call.receiver() && call.positional(0) &&
+                         (call.call->name == "update" || call.call->name == "forward") &&
+                         call.positional(0).kind() != Kind::dictionary &&
+                         !says_any(call.receiver().text(), {"bar", "progress", "tqdm"});
     if (variables_in(call.ref().child(Field::arguments)).contains(name) &&
         (updates || is_torchmetric(program, call.ref().with(call.call->function))))
       return true;

@@ -16,6 +16,7 @@ using diagnose::RankTest;
 namespace {
 
 constexpr int kCallers = 6;
+constexpr int kPlaces = 256;  // looked at for one node, on all ways that lead to it
 
 // Names in the expression, of objects by what is asked of them: ckpt_type, fsdp_enabled.
 void add_names(Ref expression, std::vector<std::string_view>& names) {
@@ -65,7 +66,9 @@ bool lets_in(const Program& program, const Guard& guard,
          });
 }
 
-bool lets_all_in(const Program& program, Ref node, std::vector<std::string_view> asked, int depth) {
+bool lets_all_in(const Program& program, Ref node, std::vector<std::string_view> asked, int depth,
+                 int& places) {
+  if (++places > kPlaces) return false;
   const auto guards = program.guards(node);
   for (const Guard& guard : guards) {
     std::vector<Ref> disjuncts;
@@ -78,12 +81,15 @@ bool lets_all_in(const Program& program, Ref node, std::vector<std::string_view>
   if (!function || depth >= kCallers) return false;
   const auto& sites = program.call_sites(function);
   return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-    return lets_all_in(program, site.ref(), asked, depth + 1);
+    return lets_all_in(program, site.ref(), asked, depth + 1, places);
   });
 }
 
 }  // namespace
 
-bool lets_all_in(const Program& program, Ref node) { return lets_all_in(program, node, {}, 0); }
+bool lets_all_in(const Program& program, Ref node) {
+  int places = 0;
+  return lets_all_in(program, node, {}, 0, places);
+}
 
 }  // namespace bench::pitfalls

@@ -30,8 +30,13 @@ bool tells_size(std::string_view text) {
 // predictions[:len(dataset)] cuts off what the sampler has repeated; `seen != len(dataset)` is a
 // program that knows of it.
 bool knows_of_padding(const Program& program) {
-  // np.unique(ids) keeps one of each: the evaluators for COCO merge what ranks found that way.
-  if (!program.calls_named("unique").empty() || program.mentions("CocoEvaluator")) return true;
+  // np.unique(ids, return_index=True) keeps one of each: the evaluators for COCO merge what ranks
+  // found that way.
+  const auto unique = program.calls_named("unique");
+  if (program.mentions("CocoEvaluator") ||
+      std::any_of(unique.begin(), unique.end(),
+                  [](const CallRef& call) { return call.keyword("return_index"); }))
+    return true;
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
     for (const NodeId node : module->nodes_of(Kind::subscript))
