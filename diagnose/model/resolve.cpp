@@ -166,10 +166,6 @@ NodeId inner_scope_at(const Module& module, NodeId node, NodeId scope) {
   return inner;
 }
 
-}  // namespace
-
-namespace {
-
 // def work(): ... below `from helpers import work`, at the level of the file: whatever functions
 // call that name runs this one.
 bool takes_name_over(const Module& module, const Def& def) {
@@ -321,10 +317,6 @@ Ref given_to_amp(const CallRef& call, int element) {
   const NodeId item = models.module->tree().child_at(models.node, index);
   return item == kNoNode ? Ref{} : models.with(item);
 }
-
-}  // namespace
-
-namespace {
 
 bool hands_word_over(const CallRef& call) {
   const Ref arguments = call.ref().child(Field::arguments);

@@ -99,9 +99,16 @@ std::vector<LaunchLine> shown_commands(const Module& script) {
   return launches;
 }
 
+std::string_view script_file(const Module& script) {
+  const std::string_view path = script.path();
+  return path.substr(path.rfind('/') + 1);
+}
+
 std::vector<LaunchLine> own_shown_commands(const Module& script) {
-  const std::string& path = script.path();
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  const std::string_view name = script_file(script);
+  // Without a word of its name, train for `train.py` or `-m package.train`, there is none.
+  if (script.tree().source().find(name.substr(0, name.rfind('.'))) == std::string_view::npos)
+    return {};
   auto launches = shown_commands(script);
   std::erase_if(launches, [&](const LaunchLine& launch) { return launch.script_name() != name; });
   return launches;

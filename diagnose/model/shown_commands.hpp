@@ -15,6 +15,9 @@ namespace bench::diagnose {
 // no file is called. What is found there is told only where it is meant for readers.
 inline constexpr std::string_view kShownText = "#text";
 
+// The name of the script's file, by which a command starts it: train.py.
+std::string_view script_file(const Module& script);
+
 // All of them, at the lines of the script.
 std::vector<LaunchLine> shown_commands(const Module& script);
 

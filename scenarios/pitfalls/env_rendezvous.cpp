@@ -132,8 +132,7 @@ std::vector<diagnose::LaunchLine> launches_in_text(const Program& program) {
 }
 
 std::vector<diagnose::LaunchLine> own_launches_in_text(const Program& program) {
-  const std::string& path = program.root().path();
-  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::string_view name = diagnose::script_file(program.root());
   std::vector<diagnose::LaunchLine> own;
   std::vector<diagnose::LaunchLine> others;
   for (diagnose::LaunchLine& launch : launches_in_text(program))

@@ -1,7 +1,7 @@
 // Whether a job has one node or several, as far as its script and its launch lines tell.
 #include "scenarios/pitfalls/nodes_of_job.hpp"
 
-#include "scenarios/pitfalls/env_rendezvous.hpp"
+#include "diagnose/model/shown_commands.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
@@ -146,10 +146,8 @@ bool speaks_of(const Program& program, std::string_view word) {
 
 bool is_test(const Program& program) {
   const diagnose::Module& script = program.root();
-  const std::string& path = script.path();
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
   return script.imports_top_level("pytest") || script.imports_top_level("unittest") ||
-         (name.starts_with("test_") && contains(path, "tests/"));
+         (diagnose::script_file(script).starts_with("test_") && contains(script.path(), "tests/"));
 }
 
 bool is_single_node(const Program& program) {
@@ -296,11 +294,9 @@ bool says_processes_of_one_node(std::string_view source) {
 }  // namespace
 
 bool shows_one_node(const Program& program) {
-  const std::string& path = program.root().path();
-  const std::string name = path.substr(path.rfind('/') + 1);
   bool shown = false;
-  for (const diagnose::LaunchLine& launch : launches_in_text(program)) {
-    if (launch.script_name() != name || launch.launcher == diagnose::Launcher::python) continue;
+  for (const diagnose::LaunchLine& launch : diagnose::own_shown_commands(program.root())) {
+    if (launch.launcher == diagnose::Launcher::python) continue;
     if (launch.nodes() != 1) return false;
     shown = true;
   }
