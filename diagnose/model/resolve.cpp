@@ -50,7 +50,11 @@ Ref unwrapped(Ref conditional) {
 
 void Resolver::follow(Ref at, int element, int depth) {
   if (!at || out.size() >= kMaxSources) return;
-  if (depth > kMaxDepth || !seen_.insert({at, element, choosing_.call}).second) return;
+  if (depth > kMaxDepth) return;
+  if (!seen_.insert({at, element, choosing_.call}).second) {
+    ++met_again_;
+    return;
+  }
   if (element < 0 && depth > 0 && stands_for_object(at)) names.push_back(at);
   const SyntaxTree& tree = at.module->tree();
   switch (at.kind()) {
@@ -265,7 +269,7 @@ void Resolver::follow_parameter(const Module& module, const Def& def, int elemen
   const Function* function = module.function_at(def.scope);
   const Ref target{&module, def.target};
   if (function == nullptr) return emit(target, element, Source::How::parameter);
-  const std::size_t before = out.size();
+  const std::size_t before = progress();
   std::size_t index = 0;
   while (index < function->parameters.size() && function->parameters[index].name != def.name)
     ++index;
@@ -286,9 +290,9 @@ void Resolver::follow_parameter(const Module& module, const Def& def, int elemen
     is_left_out = is_left_out || (!value && !site.has_splat());
   }
   follow_spawned(*function, index, element, depth);
-  if ((is_left_out || out.size() == before) && def.value != kNoNode)
+  if ((is_left_out || progress() == before) && def.value != kNoNode)
     follow({&module, def.value}, element, depth + 1);
-  if (out.size() == before) emit(target, element, Source::How::parameter);
+  if (progress() == before) emit(target, element, Source::How::parameter);
 }
 
 // Arguments that mp.spawn(f, args=(a, b)) passes: f(rank, a, b).
@@ -401,7 +405,7 @@ void Resolver::follow_call(Ref at, int element, int depth) {
     if (same) return follow(same, -1, depth + 1);
   }
   if (!function || function.function->name == "__init__") return emit(at, element);
-  const std::size_t before = out.size();
+  const std::size_t before = progress();
   const bool chooses = hands_word_over(call);
   const auto outer = std::pair(choosing_, chosen_in_);
   if (chooses) std::tie(choosing_, chosen_in_) = std::pair(call, function);
@@ -409,7 +413,8 @@ void Resolver::follow_call(Ref at, int element, int depth) {
     if (!is_of_another_choice({function.module, value}))
       follow({function.module, value}, element, depth + 1);
   if (chooses) std::tie(choosing_, chosen_in_) = outer;
-  if (out.size() == before) emit(at, element);
+  // What build(3) gives is among the sources already where build(0) has led to it.
+  if (progress() == before) emit(at, element);
 }
 
 std::vector<Source> Program::resolve(Ref expression, bool through_module) const {

@@ -101,7 +101,7 @@ void Resolver::follow_attribute(Ref at, int element, int depth) {
   const Ref attribute = at.child(Field::attribute);
   if (!object || !attribute) return emit(at, element, Source::How::unknown);
   const std::string_view name = attribute.text();
-  const std::size_t before = out.size();
+  const std::size_t before = progress();
   const ClassRef owner = object.text() == "self" ? program_.enclosing_class(at) : ClassRef{};
   if (owner) {
     follow_class_attribute(owner, name, at, element, depth);
@@ -111,7 +111,7 @@ void Resolver::follow_attribute(Ref at, int element, int depth) {
     if (const ClassRef made = program_.class_of(object))
       follow_class_attribute(made, name, at, element, depth);
   }
-  if (out.size() == before) emit(at, element, Source::How::unknown);
+  if (progress() == before) emit(at, element, Source::How::unknown);
 }
 
 bool Resolver::tells_more_than_none(std::size_t before) const {

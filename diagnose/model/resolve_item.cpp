@@ -38,13 +38,13 @@ bool may_be_key(const Module& module, NodeId written, const std::optional<std::s
 // loaders["train"], loaders.get("train"): an assignment to that very subscript, or an item of what
 // the container comes from.
 void Resolver::follow_subscript(Ref at, int element, int depth) {
-  const std::size_t before = out.size();
+  const std::size_t before = progress();
   if (follow_stored_at(at, element, depth)) return;
   if (is_broadcast_above(at.child(Field::value))) return emit(at, element, Source::How::unknown);
   const auto key = at.module->tree().string_value(at.child(Field::subscript).node);
   follow_item(at.child(Field::value), key, depth);
-  if (out.size() == before) follow_numbered(at, element, depth);
-  if (out.size() == before) emit(at, element);
+  if (progress() == before) follow_numbered(at, element, depth);
+  if (progress() == before) emit(at, element);
 }
 
 // parts[0] after parts = build(), and of build()[0]: the function says which of the things that it

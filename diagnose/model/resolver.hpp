@@ -75,6 +75,9 @@ class Resolver {
   bool is_of_another_arity(Ref tuple) const;
   bool is_of_another_choice(Ref node) const;
 
+  // Grows with each source, and with each way that leads to what has been followed already: equal
+  // before and after where nothing is known of the value.
+  std::size_t progress() const { return out.size() + met_again_; }
   // Something else than None has been found since there were `before` sources.
   bool tells_more_than_none(std::size_t before) const;
 
@@ -85,6 +88,7 @@ class Resolver {
   CallRef choosing_;
   FunctionRef chosen_in_;
   std::set<std::tuple<Ref, int, const Call*>> seen_;
+  std::size_t met_again_ = 0;
   std::set<std::pair<Ref, std::string>> collected_;  // **kwargs and the key looked for
 };
 

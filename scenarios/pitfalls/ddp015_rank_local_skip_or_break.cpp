@@ -287,9 +287,10 @@ std::string_view reason(const Program& program, Ref decision, const WayOut& way)
   if (reads_the_clock(program, decision)) why = "on the clock of this rank";
   if (!way.of_epochs &&
       (reads_an_output(program, decision) || reads_local_data(program, decision, way.round) ||
-       (skips_a_step(way) && reads_own_batch(program, decision, way.round))))
+       (why.empty() && skips_a_step(way) && reads_own_batch(program, decision, way.round))))
     why = "on a value that only this rank computes";
-  if (way.of_epochs && (stops_early(text) || counts_bad_rounds(program, decision, way.round)))
+  if (way.of_epochs &&
+      (stops_early(program, decision) || counts_bad_rounds(program, decision, way.round)))
     why = kOnMetric;
   if (!skips_a_step(way)) return why;
   if (counts_on_one_rank(program, decision)) why = "on a progress bar that only one rank counts";

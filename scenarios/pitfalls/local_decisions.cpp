@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/metric_sums.hpp"
+#include "scenarios/pitfalls/round_data.hpp"
 #include "scenarios/pitfalls/variables.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -220,12 +221,42 @@ bool reads_local_data(const Program& program, Ref condition, Ref round) {
   return false;
 }
 
-bool stops_early(std::string_view condition) {
-  const std::string text = facts::lowered(condition);
-  for (const std::string_view word :
-       {"early_stop", "earlystop", "patience", "should_stop", "no_improve"})
-    if (facts::contains(text, word)) return true;
-  return false;
+namespace {
+
+// EarlyStopping(patience=5), and a name that such an object was given.
+bool is_early_stopper(const Program& program, Ref object) {
+  if (!diagnose::stands_for_object(object)) return false;
+  const auto sources = program.sources(object);
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    return made && says_any(made.call->name, {"earlystop", "early_stop", "stopper"});
+  });
+}
+
+// es.stop, es.step(loss) and es(loss) of an object that stops early.
+bool asks_early_stopper(const Program& program, Ref answer) {
+  if (answer.kind() == Kind::not_expression) answer = answer.child(Field::argument);
+  if (answer.kind() == Kind::attribute)
+    return is_early_stopper(program, answer.child(Field::object));
+  const CallRef call = program.as_call(answer);
+  if (!call) return false;
+  const Ref function = answer.child(Field::function);
+  return is_early_stopper(program, call.receiver() ? call.receiver() : function);
+}
+
+}  // namespace
+
+bool stops_early(const Program& program, Ref condition) {
+  if (says_any(condition.text(),
+               {"early_stop", "earlystop", "patience", "should_stop", "no_improve"}))
+    return true;
+  if (condition.kind() == Kind::identifier) {
+    const auto sources = program.sources(condition);
+    return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+      return source.how == Source::How::value && asks_early_stopper(program, source.ref);
+    });
+  }
+  return asks_early_stopper(program, condition);
 }
 
 // bad > 20, where bad counts the rounds in which a loss or a score was no better, and starts anew
@@ -333,7 +364,8 @@ bool reads_own_batch(const Program& program, Ref condition, Ref round) {
   if (is_made_by_machine(round)) return false;
   if (compares_loss(program, condition)) return true;
   if (asks_whether_any(condition) && is_of_filtered_batch(program, condition, round)) return true;
-  if (counts_selection(program, condition, round)) return true;
+  if (counts_selection(program, condition, round) || asks_what_is_left(program, condition, round))
+    return true;
   const auto calls = facts::calls_in(condition);
   return std::any_of(calls.begin(), calls.end(),
                      [&](const CallRef& call) { return is_reduction(program, call, round); });
