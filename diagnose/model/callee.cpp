@@ -1,6 +1,7 @@
 // Which local function or class a call means, and from where a local function is called.
 #include "diagnose/model/binding.hpp"
 #include "diagnose/model/made_at.hpp"
+#include "diagnose/model/usual_names.hpp"
 
 #include <algorithm>
 
@@ -29,12 +30,18 @@ bool looks_like_loader(const CallRef& call) {
          name.front() <= 'Z' && (call.keyword("sampler") || call.keyword("batch_sampler"));
 }
 
-// C(...) of a class that derives from DistributedSampler, DataLoader, Accelerator or Trainer.
+// C(...) of a class that derives from DistributedSampler, DataLoader, Accelerator or Trainer, and
+// functions out of sight by the usual names of what gives a loader, an optimizer or a scheduler.
 bool makes_kind_of(const Program& program, CallRef call, Api api) {
   if ((api == Api::accelerator || api == Api::hf_trainer) && call.call->api == Api::none) {
     const auto made = program.calls(api);
     return std::any_of(made.begin(), made.end(),
                        [&](const CallRef& each) { return each.ref() == call.ref(); });
+  }
+  if (api == Api::optimizer || api == Api::scheduler) {
+    const bool is_named = api == Api::optimizer ? names_optimizer_maker(call.call->name)
+                                                : names_scheduler_maker(call.call->name);
+    return is_named && call.call->api == Api::none && !program.callee(call);
   }
   const bool is_asked = api == Api::distributed_sampler || api == Api::data_loader;
   if (!is_asked || call.call->api != Api::none) return false;

@@ -371,9 +371,11 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
     // After a forward of the wrapper its hooks reduce every gradient, wherever it comes from.
     const auto forwards = facts::forwards_behind(program, facts::loss_of(backward));
     const auto behind = facts::calls_behind(program, facts::loss_of(backward));
-    const auto prepares = [&](const Wrap& wrap) {
+    // One in the other branch runs in other steps: if first: ddp(x) else: ddp.module.decode(x).
+    const auto prepares = [&](const Wrap& wrap, Ref bypass) {
       return std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
-        return forward.wrap == &wrap && !program.under_no_grad(forward.call.ref());
+        return forward.wrap == &wrap && !program.under_no_grad(forward.call.ref()) &&
+               !facts::exclusive(forward.call.ref(), bypass);
       });
     };
     // A function that takes .module out of what it is given is no such one.
@@ -396,7 +398,7 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
       // self.module(x) of a class that holds the wrapper under that name.
       const bool is_wrapper = object.text() == "self" &&
                               program.is_wrapped({call.module, call.call->function}, Wrapper::ddp);
-      if (wrapped != nullptr && !is_wrapper && !prepares(*wrapped))
+      if (wrapped != nullptr && !is_wrapper && !prepares(*wrapped, node))
         how = "the forward pass goes through .module";
       const Wrap* round = wrapper_gone_round(program, call);
       if (round != nullptr && !hands_on && never_trains_through(program, *round))
@@ -411,7 +413,7 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
       Ref below = object ? Ref{} : held_below(program, call);
       if (!object && !below) below = handed_to_library(program, call);
       if (below && !hands_on && !facts::only_without_distribution(program, node) &&
-          !prepares(*program.wrap_of(below, Wrapper::ddp)))
+          !prepares(*program.wrap_of(below, Wrapper::ddp), node))
         how = "the forward pass goes through .module";
       if (const std::string_view bare = runs_bare(program, call, hands_on); !bare.empty())
         how = bare;

@@ -58,11 +58,14 @@ bool trains_afterwards(const Program& program, Ref load) {
          });
 }
 
-// if rank == 3: a whole loop that steps, else: the same loop again.
+// if rank == 3: a whole loop that steps, else: the same loop again. Below one test of the rank,
+// another question parts the two: if by_metric: step(loss) else: step().
 bool steps_in_other_branch(const Program& program, const CallRef& step) {
   const auto steps = program.calls_named("step");
   return std::any_of(steps.begin(), steps.end(), [&](const CallRef& other) {
     return other.receiver() && program.guarded_by_rank(other.ref()) != RankTest::none &&
+           (program.rank_guard(other.ref()) != program.rank_guard(step.ref()) ||
+            program.guarded_by_rank(other.ref()) != program.guarded_by_rank(step.ref())) &&
            program.same_variable(diagnose::seen_above(program, other.receiver()),
                                  diagnose::seen_above(program, step.receiver())) &&
            never_both(program, step.ref(), other.ref());
@@ -234,6 +237,31 @@ std::string who_steps(const Program& program, const CallRef& step) {
              : "every rank but the first steps ";
 }
 
+constexpr std::string_view kSchedulerStep =
+    "the scheduler: the others keep their learning rate, and the replicas drift apart from here";
+
+// self.optim.scheduler_step(loss) of an object that is not here and keeps the scheduler.
+void check_hidden_schedulers(const Program& program, Report& report) {
+  for (const std::string_view name :
+       {"scheduler_step", "step_scheduler", "lr_scheduler_step", "lr_step", "step_lr",
+        "schedule_step", "update_learning_rate", "step_lr_scheduler"})
+    for (const CallRef& step : program.calls_named(name)) {
+      const auto others = program.calls_named(name);
+      const RankTest here = program.guarded_by_rank(step.ref());
+      const bool shared = std::any_of(others.begin(), others.end(), [&](const CallRef& other) {
+        return never_both(program, step.ref(), other.ref()) &&
+               program.guarded_by_rank(other.ref()) != here;
+      });
+      if (here == RankTest::none || program.callee(step) || shared ||
+          program.loops_around(step.ref()).empty() || hands_learning_rate_on(program))
+        continue;
+      report
+          .at(step.ref(), Confidence::likely,
+              who_steps(program, step) + std::string(kSchedulerStep))
+          .help = "Step the scheduler on every rank.";
+    }
+}
+
 void check_steps_of_one_rank(const Program& program, Report& report) {
   for (const CallRef& step : program.calls_named("step")) {
     if (!step.receiver() || program.guarded_by_rank(step.ref()) == RankTest::none) continue;
@@ -250,9 +278,7 @@ void check_steps_of_one_rank(const Program& program, Report& report) {
              !program.loops_around(step.ref()).empty() && !hands_learning_rate_on(program))
       report
           .at(step.ref(), Confidence::certain,
-              who_steps(program, step) +
-                  "the scheduler: the others keep their learning rate, and the replicas drift "
-                  "apart from here")
+              who_steps(program, step) + std::string(kSchedulerStep))
           .help = "Step the scheduler on every rank.";
   }
 }
@@ -293,6 +319,7 @@ void check_loads_below_broadcast(const Program& program, Report& report) {
 void check_one_rank_state_change(const Program& program, Report& report) {
   if (program.has_ddp() || program.uses(Api::hvd_init) || accelerate_wraps(program)) {
     check_steps_of_one_rank(program, report);
+    check_hidden_schedulers(program, report);
     check_copies_on_one_rank(program, report);
   }
   if (program.uses(Api::hvd_init)) check_loads_below_broadcast(program, report);

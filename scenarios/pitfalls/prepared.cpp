@@ -144,9 +144,12 @@ Preparation preparation_of(const Program& program, Ref object) {
                                                : Preparation{};
 }
 
-// Optimizers, loaders and schedulers come back from prepare() too, and have no prefix.
+// Optimizers, loaders and schedulers come back from prepare() too, and have no prefix; nothing
+// takes a wrapper off them.
 bool is_used_as_module(const Program& program, Ref object) {
   if (facts::contains(facts::lowered(object.text()), "optim")) return false;
+  for (const CallRef& unwrap : program.calls_named("unwrap_model"))
+    if (unwrap.argument(0, "model").text() == object.text()) return true;
   for (const char* method : {"eval", "train", "parameters"})
     for (const CallRef& call : program.calls_named(method))
       if (call.receiver() && call.receiver().text() == object.text()) return true;
@@ -288,7 +291,8 @@ CallRef wrapping_preparation(const Program& program, Ref object) {
   if (is_unwrapped_into(program, object.text())) return {};
   const auto [prepare, name] = preparation_behind(program, object, Callers::one);
   if (!prepare || is_unwrapped_into(program, name.text()) ||
-      (!is_used_as_module(program, object) && !is_used_as_module(program, name)))
+      (prepare.call->name != "prepare_model" && !is_used_as_module(program, object) &&
+       !is_used_as_module(program, name)))
     return {};
   // Accelerate leaves a model alone that has nothing to train.
   if (is_frozen(program, object) || is_frozen(program, name)) return {};

@@ -192,11 +192,24 @@ bool may_train_through(const Program& program, const CallRef& prepare, Ref model
   return false;
 }
 
+// nets for nets["policy"] and nets.policy: its parameters are those of all models in it.
+std::vector<Ref> with_containers(std::vector<Ref> names) {
+  const std::size_t count = names.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Ref name = names[i];
+    const Ref container = name.kind() == Kind::subscript   ? name.child(Field::value)
+                          : name.kind() == Kind::attribute ? name.child(Field::object)
+                                                           : Ref{};
+    if (container && container.text() != "self") names.push_back(container);
+  }
+  return names;
+}
+
 // model.parameters() is asked for: an optimizer gets them, or they are clipped.
 bool has_parameters_in_use(const Program& program, Ref model) {
   const auto calls = program.calls_named("parameters");
   if (calls.empty()) return false;
-  const auto names = program.names_behind(model);
+  const auto names = with_containers(program.names_behind(model));
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     const Ref object = call.receiver();
     return object && (object.text() == model.text() ||

@@ -1,0 +1,47 @@
+#include "diagnose/model/usual_names.hpp"
+
+#include "diagnose/model/role_names.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+
+namespace bench::diagnose {
+namespace {
+
+bool has_any(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    return text.find(word) != std::string_view::npos;
+  });
+}
+
+// get_x, build_x, and X itself: what gives an x. step_x() and load_x() do something with one.
+bool makes(std::string_view name) {
+  for (const std::string_view word :
+       {"get", "build", "create", "make", "setup", "set_up", "configure", "construct", "init",
+        "initialize", "prepare", "choose", "select", "define", "new"})
+    if (name.starts_with(word)) return true;
+  return false;
+}
+
+}  // namespace
+
+bool names_optimizer_maker(std::string_view function) {
+  const std::string name = lowered(function);
+  if (has_any(name, {"state", "param", "group", "step", "zero", "sched", "lr"})) return false;
+  if (name.ends_with("optimizer") || name.ends_with("optimiser"))
+    return makes(name) || function.front() != name.front();
+  return makes(name) && (name.ends_with("optim") || name.ends_with("optimizers"));
+}
+
+bool names_scheduler_maker(std::string_view function) {
+  const std::string name = lowered(function);
+  if (has_any(name, {"noise", "ddpm", "ddim", "diffusion", "euler", "beta", "flow", "state", "step",
+                     "timestep", "sampl", "mask", "sigma", "profil"}))
+    return false;
+  if (name.ends_with("lr_scheduler") || name.ends_with("lrscheduler")) return true;
+  return makes(name) && (name.ends_with("scheduler") || name.ends_with("schedule") ||
+                         name.ends_with("schedule_with_warmup"));
+}
+
+}  // namespace bench::diagnose

@@ -1,0 +1,14 @@
+// What a call of a function that is not at hand gives, by the name that scripts of this kind use
+// for nothing else: get_optimizer(config, model), build_lr_scheduler(optimizer).
+#pragma once
+
+#include <string_view>
+
+namespace bench::diagnose {
+
+bool names_optimizer_maker(std::string_view function);
+
+// Schedulers of learning rates; the noise schedulers of diffusion models are none.
+bool names_scheduler_maker(std::string_view function);
+
+}  // namespace bench::diagnose
