@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/mode_of_object.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/pickled.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
@@ -283,6 +284,17 @@ bool is_wrapped_in_such_runs(const Program& program, Ref object, KnownWrappers& 
   });
 }
 
+// Each wrapper that the object may be is made in a mode that never comes to the use.
+bool is_made_in_another_mode(const Program& program, Ref use, Ref object) {
+  bool any = false;
+  for (const Source& source : program.module_sources(object))
+    if (const Wrap* wrap = program.wrap_made_by(source.ref)) {
+      if (!is_wrapped_in_another_mode(program, *wrap, use)) return false;
+      any = true;
+    }
+  return any;
+}
+
 }  // namespace
 
 namespace {
@@ -319,7 +331,11 @@ void check_pickles(const Program& program, Report& report) {
   for (const CallRef& save : program.calls(Api::torch_save))
     for (const Ref object : pickled_by(program, save))
       if (facts::is_surely_wrapped(program, object) ||
-          is_wrapped_above(program, save.ref(), object)) {
+          is_wrapped_above(program, save.ref(), object) ||
+          is_wrapped_in_one_branch(program, object, [&](Ref value) {
+            return facts::is_surely_wrapped(program, value) ||
+                   is_wrapped_above(program, value, value);
+          })) {
         tell_of_pickle(program, save, object, report);
         break;
       }
@@ -376,7 +392,6 @@ void check_wrapper_indirection(const Program& program, Report& report) {
     check_trainer_models(program, is_wrapper_api, report);
     return;
   }
-  check_stores_on_wrapper(program, is_wrapper_api, report);
   check_questions_to_wrapper(program, is_wrapper_api, report);
   check_names_of_parameters(program, report);
   KnownWrappers known;
@@ -384,6 +399,12 @@ void check_wrapper_indirection(const Program& program, Report& report) {
   const bool several = std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
     return is_made_for_several(program, wrap);
   });
+  const auto holds_wrapper = [&](Ref use, Ref object) {
+    return facts::is_surely_wrapped(program, object) ||
+           (several && is_wrapped_in_such_runs(program, object, known)) ||
+           is_wrapped_above(program, use, object);
+  };
+  check_stores_on_wrapper(program, is_wrapper_api, holds_wrapper, report);
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
     for (NodeId id = 0; id < tree.size(); ++id) {
@@ -393,15 +414,16 @@ void check_wrapper_indirection(const Program& program, Report& report) {
       if (!attribute || !object || is_wrapper_api(attribute.text())) continue;
       if (!may_hold_wrapper(object)) continue;
       if (object.text().ends_with(".module")) continue;  // below the wrapper already
-      if ((!facts::is_surely_wrapped(program, object) &&
-           !(several && is_wrapped_in_such_runs(program, object, known)) &&
-           !is_wrapped_above(program, {module, id}, object)) ||
-          is_stored(program, attribute.text()))
+      if (is_stored(program, attribute.text()) ||
+          (!holds_wrapper({module, id}, object) &&
+           !is_wrapped_in_one_branch(program, object,
+                                     [&](Ref value) { return holds_wrapper(value, value); })))
         continue;
       if (is_attempt({module, id}, attribute.text()) || is_tested(program, {module, id}) ||
           is_there_then(program, {module, id}, attribute.text()) ||
           stands_above(program, {module, id}, object) ||
-          facts::only_without_distribution(program, {module, id}))
+          facts::only_without_distribution(program, {module, id}) ||
+          is_made_in_another_mode(program, {module, id}, object))
         continue;
       Finding& finding =
           report.at({module, id}, Confidence::certain,

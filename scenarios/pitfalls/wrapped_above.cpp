@@ -91,4 +91,52 @@ bool is_wrapped_above(const Program& program, Ref use, Ref object) {
   });
 }
 
+namespace {
+
+// The conditions around the node that are not around the use as well.
+std::vector<Guard> guards_of_its_own(const Program& program, Ref node, Ref use) {
+  auto own = program.guards(node);
+  const auto shared = program.guards(use);
+  std::erase_if(own, [&](const Guard& guard) {
+    return std::any_of(shared.begin(), shared.end(), [&](const Guard& other) {
+      return other.condition == guard.condition && other.holds == guard.holds;
+    });
+  });
+  return own;
+}
+
+// net = self.model, and either side of self.average if use_average else self.model.
+bool gives_wrapper(Ref value, const std::function<bool(Ref value)>& holds) {
+  if (value.kind() != Kind::conditional) return diagnose::stands_for_object(value) && holds(value);
+  const auto& tree = value.module->tree();
+  const auto side = [&](std::size_t index) { return value.with(tree.child_at(value.node, index)); };
+  return is_another_option(side(1), {}) &&
+         (gives_wrapper(side(0), holds) || gives_wrapper(side(2), holds));
+}
+
+}  // namespace
+
+bool is_wrapped_in_one_branch(const Program& program, Ref object,
+                              const std::function<bool(Ref value)>& holds) {
+  if (object.kind() != Kind::identifier) return false;
+  const auto& module = *object.module;
+  const auto& indices = module.defs_of(object.text(), false);
+  for (auto index = indices.rbegin(); index != indices.rend(); ++index) {
+    const Def& def = module.defs()[*index];
+    const Ref target = object.with(def.target);
+    if (def.target >= object.node ||
+        module.function_of(def.target) != module.function_of(object.node) ||
+        facts::exclusive(target, object))
+      continue;
+    if (def.kind != diagnose::DefKind::assign || def.element >= 0) return false;
+    const auto own = guards_of_its_own(program, target, object);
+    if (!std::all_of(own.begin(), own.end(),
+                     [](const Guard& guard) { return is_another_option(guard.condition, {}); }))
+      return false;
+    if (gives_wrapper(object.with(def.value), holds)) return true;
+    if (own.empty()) return false;
+  }
+  return false;
+}
+
 }  // namespace bench::pitfalls

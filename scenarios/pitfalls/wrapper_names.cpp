@@ -43,25 +43,47 @@ bool is_used_below(Ref target) {
   return used;
 }
 
+// model.is_train = False, which no line of the program reads from an object but `self`: the model
+// inside asks its own.
+bool is_switch_of_model(const Program& program, Ref target, Ref value) {
+  if (value.kind() != Kind::true_literal && value.kind() != Kind::false_literal) return false;
+  const std::string_view name = target.child(Field::attribute).text();
+  for (const Module* module : program.modules()) {
+    const auto& tree = module->tree();
+    for (NodeId id = 0; id < tree.size(); ++id) {
+      if (tree[id].kind != Kind::attribute || tree[id].field == Field::left) continue;
+      const Ref use{module, id};
+      if (use.child(Field::attribute).text() == name && use.child(Field::object).text() != "self" &&
+          tree.text(id) != "args." + std::string(name))
+        return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 void check_stores_on_wrapper(const Program& program, const IsWrapperName& is_its_own,
-                             Report& report) {
+                             const HoldsWrapper& holds, Report& report) {
   for (const Module* module : program.modules())
     for (const Def& def : module->defs()) {
       if (!def.is_attribute || def.kind != DefKind::assign) continue;
       const Ref target{module, def.target};
       const Ref object = target.child(Field::object);
       const std::string_view attribute = target.child(Field::attribute).text();
-      if (is_its_own(attribute) || object.text().ends_with(".module") ||
-          !is_ddp(program, target, object) || !is_used_below(target) ||
-          facts::contains(target.with(def.value).text(), ".module"))
+      const Ref value = target.with(def.value);
+      if (is_its_own(attribute) || object.text().ends_with(".module") || object.text() == "self" ||
+          !value || facts::contains(value.text(), ".module"))
+        continue;
+      const bool is_left = is_ddp(program, target, object) && is_used_below(target);
+      if (!is_left && (!is_switch_of_model(program, target, value) || !holds(target, object)))
         continue;
       report
           .at(target, Confidence::likely,
               "'" + std::string(attribute) +
-                  "' is set on the wrapper: the model inside, whose own one is used elsewhere, "
-                  "keeps its value")
+                  (is_left ? "' is set on the wrapper: the model inside, whose own one is used "
+                             "elsewhere, keeps its value"
+                           : "' is set on the wrapper: the model inside keeps its own value"))
           .help = "Set " + std::string(object.text()) + ".module." + std::string(attribute) + ".";
     }
 }

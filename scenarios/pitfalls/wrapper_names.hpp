@@ -11,9 +11,13 @@ namespace bench::pitfalls {
 
 using IsWrapperName = std::function<bool(std::string_view name)>;
 
-// model.phase = 2 on the wrapper, where the program uses model.module.phase elsewhere.
+// Whether the object stands for the wrapper at the use.
+using HoldsWrapper = std::function<bool(Ref use, Ref object)>;
+
+// model.phase = 2 on the wrapper, where the program uses model.module.phase elsewhere; and
+// model.exact = True, which nothing in the program reads from the wrapper.
 void check_stores_on_wrapper(const Program& program, const IsWrapperName& is_its_own,
-                             Report& report);
+                             const HoldsWrapper& holds, Report& report);
 
 // if hasattr(model, "bank"): of what is always the wrapper: a branch that never runs.
 void check_questions_to_wrapper(const Program& program, const IsWrapperName& is_its_own,
