@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/unmoved_module.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -64,12 +65,37 @@ bool names_later_gpu(const Program& program, const std::vector<CallRef>& placeme
   return is_written(program, device) && facts::cuda_index(program, device).value_or(0) > 0;
 }
 
-// Every run with GPUs comes by: no condition but that there are some.
-bool always_runs(const Program& program, Ref node) {
+// What has to hold for the guard to let a run by: also cuda.is_available() for
+// `if not cuda.is_available(): exit()` above. Empty where something has to be false.
+std::string_view asked_by(const diagnose::Guard& guard) {
+  const bool is_negated = guard.condition.kind() == diagnose::Kind::not_expression;
+  if (is_negated == guard.holds) return {};
+  return is_negated ? guard.condition.child(diagnose::Field::argument).text()
+                    : guard.condition.text();
+}
+
+bool asks_for_ranks(std::string_view text) {
+  return says_any(
+      text, {"not ", "dist", "rank", "world", "size", "ddp", "hvd", "horovod", "single", "mode"});
+}
+
+// A rank with GPUs comes by: no condition but that there are some, or several of them.
+bool runs_with_gpus(const Program& program, Ref node) {
   const auto guards = program.guards(node);
   return std::all_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
-    return guard.holds && facts::contains(guard.condition.text(), "cuda.is_available()");
+    const std::string_view text = asked_by(guard);
+    return says_any(text, {"cuda", "gpu", "device_count"}) && !asks_for_ranks(text);
   });
+}
+
+// Horovod starts its ranks whatever the options say: one of them alone decides of the wrapper.
+bool is_wrapped_by_option(const Program& program, Ref wrapper) {
+  const auto guards = program.guards(wrapper);
+  return program.uses(Api::hvd_init) &&
+         std::all_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+           const std::string_view text = asked_by(guard);
+           return !text.empty() && !asks_for_ranks(text);
+         });
 }
 
 // torch.cuda.set_device(local_rank), so that .cuda() goes to another GPU on every rank.
@@ -79,9 +105,11 @@ bool binds_each_rank(const Program& program, const Wrap& wrap,
   const bool bound = std::any_of(binds.begin(), binds.end(), [&](const CallRef& bind) {
     const Ref device = bind.positional(0);
     return device && (program.is_local_rank(device) || program.is_rank(device)) &&
-           always_runs(program, bind.ref()) && program.runs_before(bind.ref(), wrap.call.ref());
+           runs_with_gpus(program, bind.ref()) && program.runs_before(bind.ref(), wrap.call.ref());
   });
-  return bound && !placements.empty() && always_runs(program, wrap.call.ref()) &&
+  return bound && !placements.empty() &&
+         (runs_with_gpus(program, wrap.call.ref()) ||
+          is_wrapped_by_option(program, wrap.call.ref())) &&
          std::all_of(placements.begin(), placements.end(), [&](const CallRef& call) {
            const Ref device = call.argument(0, "device");
            return device ? facts::cuda_index(program, device) == -1 : call.call->name == "cuda";

@@ -1,9 +1,10 @@
-// Branches of a switch that is written out in a script: ddp = False, checkpoint_path = None.
+// Branches of a switch that is written out in a script: ddp = False, teacher = None.
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/decided.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/offered_choices.hpp"
 #include "scenarios/pitfalls/switches.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -43,6 +44,12 @@ const Def* only_in_function(const Program& program, Ref name) {
   return found != nullptr && found->scope == function.function->node ? found : nullptr;
 }
 
+// ckpt_path = None, resume_from = None: to be filled in by whoever runs the script, and the branch
+// below stands ready for it.
+bool is_to_be_filled_in(std::string_view name) {
+  return says_any(name, {"ckpt", "checkpoint", "resume", "pretrain", "weights", "path", "file"});
+}
+
 // The None, True or False that a name is from its only assignment on.
 Ref constant_of(const Program& program, Ref name) {
   if (name.kind() != Kind::identifier || is_parameter(program, name)) return {};
@@ -53,6 +60,7 @@ Ref constant_of(const Program& program, Ref name) {
   const Kind kind = value.kind();
   if (kind != Kind::none_literal && kind != Kind::true_literal && kind != Kind::false_literal)
     return {};
+  if (kind == Kind::none_literal && is_to_be_filled_in(name.text())) return {};
   return program.guards(value).empty() ? value : Ref{};
 }
 
