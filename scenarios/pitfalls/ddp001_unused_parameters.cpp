@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/idle_pooler.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
 
@@ -75,13 +76,23 @@ bool searches_unused(const Program& program) {
 }
 
 // A Trainer that wraps in DDP, told of no search, where it has several devices.
-bool wraps_without_search(const trainer::Use& use) {
+bool wraps_without_search(const Program& program, const trainer::Use& use) {
   const auto* strategy = use.find("strategy");
   const auto* devices = use.find("devices");
   if (!use.call || strategy == nullptr || !strategy->node || trainer::is_one(devices)) return false;
   const diagnose::Value& name = strategy->value;
   if (name.is_string())
     return name.string == "ddp" || (name.string == "auto" && devices != nullptr);
+  // "ddp" if gpus > 1 else "auto"
+  const auto choices = trainer::choices(program, *strategy);
+  const auto is_choice = [&](std::string_view wanted) {
+    return std::any_of(choices.begin(), choices.end(), [&](const diagnose::Value& each) {
+      return each.is_string() && each.string == wanted;
+    });
+  };
+  if (!choices.empty())
+    return is_choice("ddp") && !is_choice("ddp_find_unused_parameters_true") &&
+           !facts::contains(strategy->node.text(), "find_unused");
   return strategy->node.text().starts_with("DDPStrategy(") &&
          !facts::contains(strategy->node.text(), "find_unused");
 }
@@ -119,7 +130,9 @@ bool may_come_from(const Program& program, ClassRef cls, Ref loss, std::string_v
 // parameters before each backward pass, and those of the other model stay without a gradient.
 void check_manual_optimization(const Program& program, Report& report) {
   const auto uses = trainer::uses(program);
-  if (std::none_of(uses.begin(), uses.end(), wraps_without_search)) return;
+  if (std::none_of(uses.begin(), uses.end(),
+                   [&](const trainer::Use& use) { return wraps_without_search(program, use); }))
+    return;
   for (const CallRef& backward : program.calls_named("manual_backward")) {
     const ClassRef cls = program.enclosing_class(backward.ref());
     const FunctionRef step = program.enclosing_function(backward.ref());
@@ -168,9 +181,25 @@ void check_layers_of(const Program& program, ClassRef cls, Report& report) {
   }
 }
 
-bool is_plain_module(const Program& program, ClassRef cls) {
+constexpr int kBases = 3;
+
+// class Net(nn.Module), class Net(PreTrainedModel), and those that derive from such a class of the
+// program.
+bool is_plain_module(const Program& program, ClassRef cls, int depth = 0) {
   return !cls.cls->bases.empty() &&
-         program.qualified({cls.module, cls.cls->bases.front()}) == "torch.nn.Module";
+         std::all_of(cls.cls->bases.begin(), cls.cls->bases.end(), [&](const auto base) {
+           const Ref named{cls.module, base};
+           const std::string path = program.qualified(named);
+           if (path == "torch.nn.Module" || path.ends_with("PreTrainedModel") ||
+               path.ends_with("ModelHubMixin"))
+             return true;
+           const auto& lineage = program.lineage(cls);
+           return depth < kBases &&
+                  std::any_of(lineage.begin(), lineage.end(), [&](const ClassRef& above) {
+                    return !(above == cls) && above.cls->name == named.text() &&
+                           is_plain_module(program, above, depth + 1);
+                  });
+         });
 }
 
 // class Net(pl.LightningModule), with no other class of the program between.
@@ -184,7 +213,8 @@ bool is_lightning_module(const Program& program, ClassRef cls) {
 void check_lightning_modules(const Program& program, Report& report) {
   const auto uses = trainer::uses(program);
   if (program.calls_named("fit").empty() || uses.empty() ||
-      !std::all_of(uses.begin(), uses.end(), wraps_without_search))
+      !std::all_of(uses.begin(), uses.end(),
+                   [&](const trainer::Use& use) { return wraps_without_search(program, use); }))
     return;
   for (const Module* module : program.modules())
     for (const diagnose::Class& made : module->classes())
@@ -201,6 +231,13 @@ void check_unused_parameters(const Program& program, Report& report) {
   for (const ClassRef& cls : facts::wrapped_classes(program, Wrapper::ddp))
     if (program.method(cls, "forward") && is_plain_module(program, cls))
       check_layers_of(program, cls, report);
+  for (const ClassRef& cls : facts::wrapped_classes(program, Wrapper::ddp))
+    for (const CallRef& encoder : encoders_with_idle_pooler(program, cls))
+      report
+          .at(encoder.ref(), Confidence::likely,
+              "the encoder ends in a pooler, and nothing uses what it gives: DDP raises "
+              "\"Expected to have finished reduction in the prior iteration\" in step 2")
+          .help = "Pass add_pooling_layer=False.";
 }
 
 namespace {
