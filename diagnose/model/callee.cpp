@@ -1,6 +1,7 @@
 // Which local function or class a call means, and from where a local function is called.
 #include "diagnose/model/binding.hpp"
 #include "diagnose/model/made_at.hpp"
+#include "diagnose/model/role_names.hpp"
 #include "diagnose/model/usual_names.hpp"
 
 #include <algorithm>
@@ -39,8 +40,12 @@ bool makes_kind_of(const Program& program, CallRef call, Api api) {
                        [&](const CallRef& each) { return each.ref() == call.ref(); });
   }
   if (api == Api::optimizer || api == Api::scheduler) {
-    const bool is_named = api == Api::optimizer ? names_optimizer_maker(call.call->name)
-                                                : names_scheduler_maker(call.call->name);
+    const bool optimizes = api == Api::optimizer;
+    const std::string_view name = call.call->name;
+    const std::string_view settings =
+        makes_from_settings(name) && call.positional(0) ? last_word(call.positional(0)) : "";
+    const bool is_named = optimizes ? names_optimizer_maker(name) || names_optimizer(settings)
+                                    : names_scheduler_maker(name) || names_scheduler(settings);
     return is_named && call.call->api == Api::none && !program.callee(call);
   }
   const bool is_asked = api == Api::distributed_sampler || api == Api::data_loader;

@@ -44,4 +44,22 @@ bool names_scheduler_maker(std::string_view function) {
                          name.ends_with("schedule_with_warmup"));
 }
 
+bool makes_from_settings(std::string_view function) {
+  for (const std::string_view each :
+       {"instantiate", "instantiate_from_config", "build_from_cfg", "build_from_config"})
+    if (function == each) return true;
+  return false;
+}
+
+bool names_optimizer(std::string_view settings) {
+  const std::string name = lowered(settings);
+  return name == "optim" || name.ends_with("optimizer") || name.ends_with("optimizer_cfg");
+}
+
+bool names_scheduler(std::string_view settings) {
+  const std::string name = lowered(settings);
+  return name == "scheduler" || name.ends_with("lr_scheduler") || name == "lr_schedule" ||
+         name == "scheduler_cfg";
+}
+
 }  // namespace bench::diagnose

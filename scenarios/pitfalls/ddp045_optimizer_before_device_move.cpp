@@ -1,4 +1,6 @@
 #include "diagnose/model/made_at.hpp"
+#include "diagnose/model/role_names.hpp"
+#include "diagnose/model/usual_names.hpp"
 #include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
@@ -155,9 +157,11 @@ std::vector<CallRef> made_by_chosen_class(const Program& program) {
   return out;
 }
 
-// build_optimizer(args, model) of a file that is not at hand.
+// build_optimizer(args, model) of a file that is not at hand, instantiate(cfg.optimizer, ...).
 bool builds_out_of_sight(const Program& program, const CallRef& call) {
   const std::string_view name = call.call->name;
+  if (diagnose::makes_from_settings(name))
+    return call.positional(0) && diagnose::names_optimizer(diagnose::last_word(call.positional(0)));
   return call.call->api == Api::none && says_any(name, {"optimizer"}) &&
          says_any(name, {"build", "make", "create", "get", "init", "setup", "configure"}) &&
          !says_any(name, {"sched", "state", "param"}) && !program.callee(call) &&
@@ -362,7 +366,11 @@ bool is_moved_before(const Program& program, Ref model, const CallRef& optimizer
   const auto sources = program.sources(model);
   return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef placed = program.as_call(source.ref);
-    return placed && (placed.call->name == "to" || placed.call->name == "cuda");
+    // self.model = self.model.cuda() below: an attribute has the values of all lines.
+    const bool is_below =
+        placed.module == optimizer.module && placed && placed.call->node > optimizer.call->node &&
+        program.enclosing_function(placed.ref()) == program.enclosing_function(optimizer.ref());
+    return placed && !is_below && (placed.call->name == "to" || placed.call->name == "cuda");
   });
 }
 
