@@ -109,6 +109,20 @@ void check_rest_of_division(const Program& program, Report& report) {
           !program.is_evaluation(indices.ref()) && is_read_in_training(program, indices) &&
           !is_told(indices.ref()))
         tell_rest_of_division(indices.ref(), report);
+  // return start, end of a method that says which samples a rank reads.
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::return_statement)) {
+      const auto& tree = module->tree();
+      const Ref bounds{module, tree[node].first_child};
+      if (bounds.kind() != Kind::tuple || tree.child_count(bounds.node) != 2 ||
+          program.training_loops().empty())
+        continue;
+      const Ref end = bounds.with(tree.child_at(bounds.node, 1));
+      const auto function = program.enclosing_function(bounds);
+      if (gives_rest_to_last(program, bounds.with(tree.child_at(bounds.node, 0)), end) &&
+          !says_any(function.function->name, {"val", "eval", "test"}) && !is_told(bounds))
+        tell_rest_of_division(end, report);
+    }
 }
 
 // mine = val_indices[rank::world_size]: no backward pass waits for anybody in an evaluation.

@@ -1,5 +1,6 @@
 // Functions of a file that is looked at alone, as a library: what calls them is not at hand.
 #include "diagnose/model/made_at.hpp"
+#include "diagnose/model/role_names.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/words.hpp"
@@ -100,6 +101,21 @@ bool is_never_made(const Program& program, Ref node) {
          !finds_classes_by_name(program, cls.cls->name);
 }
 
+// def shard(data, rank, world_size), and an object that is made with both: whoever calls it has
+// ranks.
+bool is_told_of_ranks(const Program& program, FunctionRef function) {
+  const ClassRef owner = program.enclosing_class({function.module, function.function->body});
+  const FunctionRef maker = owner ? program.method(owner, "__init__") : FunctionRef{};
+  for (const FunctionRef& each : {function, maker}) {
+    if (!each) continue;
+    unsigned roles = 0;
+    for (const diagnose::Parameter& parameter : each.function->parameters)
+      roles |= diagnose::role_of_name(parameter.name);
+    if ((roles & diagnose::kRank) != 0 && (roles & diagnose::kWorldSize) != 0) return true;
+  }
+  return false;
+}
+
 // Something of this file works in ranks wherever it is used: a class or function that joins a
 // process group, wraps a model, prepares one by Accelerate or makes an Accelerator, and whatever
 // stands in the same class or function.
@@ -117,6 +133,7 @@ bool is_offered(const Program& program, FunctionRef function) {
   const auto accelerators = program.calls(Api::accelerator);
   const bool works_in_ranks =
       starts_beside(program, beside) || needs_ranks_beside(program, beside) ||
+      is_told_of_ranks(program, function) ||
       std::any_of(reducers.begin(), reducers.end(),
                   [&](const CallRef& reducer) { return beside(reducer.ref()); }) ||
       std::any_of(
