@@ -276,8 +276,35 @@ bool follows_pass_without_gradients(const Program& program, const diagnose::Forw
          runs_wherever(program, last->call.ref(), forward.call.ref());
 }
 
+// The function of the pass goes back through it: a reduction of the gradients, in which every rank
+// takes part.
+bool passes_back(const Program& program, const diagnose::ForwardCall& forward) {
+  if (program.under_no_grad(forward.call.ref()) || program.mentions("no_sync") ||
+      program.guarded_by_rank(forward.wrap->call.ref()) != RankTest::none)
+    return false;
+  const auto function = program.enclosing_function(forward.call.ref());
+  const auto backwards = program.calls_named("backward");
+  return std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+    if (program.enclosing_function(backward.ref()) != function ||
+        !runs_wherever(program, backward.ref(), forward.call.ref()))  // if train: loss.backward()
+      return false;
+    const auto behind = facts::forwards_behind(program, facts::loss_of(backward));
+    return std::any_of(behind.begin(), behind.end(), [&](const diagnose::ForwardCall& each) {
+      return each.call.call == forward.call.call;
+    });
+  });
+}
+
 Finding& report_forward(const Program& program, const diagnose::ForwardCall& forward, Ref where,
                         Report& report) {
+  if (passes_back(program, forward)) {
+    Finding& finding = report.at(
+        where, Confidence::likely,
+        "one rank alone trains a step through the DDP model: its backward pass waits for the "
+        "gradients of the other ranks, which do not take part");
+    finding.help = "Run the step on every rank, or through model.module.";
+    return finding;
+  }
   const Wrap& wrap = *forward.wrap;
   const bool buffers = facts::has_batch_norm(program, wrap) || registers_buffer(program, wrap) ||
                        is_quantized(program, wrap);
@@ -358,7 +385,9 @@ void check_rank0_forward_through_wrapper(const Program& program, Report& report)
   std::vector<Ref> entries;  // of functions with several forward passes, each once
   for (const auto& forward : program.forward_calls()) {
     if (forward.wrap->kind != Wrapper::ddp) continue;
-    if (program.is_literal_false(forward.wrap->call.keyword("broadcast_buffers"))) continue;
+    if (program.is_literal_false(forward.wrap->call.keyword("broadcast_buffers")) &&
+        !passes_back(program, forward))
+      continue;
     // Where all ranks run the function, the mistake is the call by which one of them enters it.
     const std::vector<CallRef> sites = entries_of_one_rank(program, forward.call);
     for (const CallRef& site : sites) {
