@@ -332,6 +332,7 @@ void check_pickles(const Program& program, Report& report) {
     for (const Ref object : pickled_by(program, save))
       if (facts::is_surely_wrapped(program, object) ||
           is_wrapped_above(program, save.ref(), object) ||
+          is_wrapped_in_one_mode(program, save.ref(), object) ||
           is_wrapped_in_one_branch(program, object, [&](Ref value) {
             return facts::is_surely_wrapped(program, value) ||
                    is_wrapped_above(program, value, value);
@@ -402,7 +403,7 @@ void check_wrapper_indirection(const Program& program, Report& report) {
   const auto holds_wrapper = [&](Ref use, Ref object) {
     return facts::is_surely_wrapped(program, object) ||
            (several && is_wrapped_in_such_runs(program, object, known)) ||
-           is_wrapped_above(program, use, object);
+           is_wrapped_above(program, use, object) || is_wrapped_in_one_mode(program, use, object);
   };
   check_stores_on_wrapper(program, is_wrapper_api, holds_wrapper, report);
   for (const Module* module : program.modules()) {

@@ -161,27 +161,41 @@ bool is_wrapped_already(const Program& program, const Wrap& wrap) {
   return false;
 }
 
+// The module is not where it can be used, whatever the ids are.
+bool tell_of_place(const Program& program, const Wrap& wrap, Report& report) {
+  if (is_wrapped_already(program, wrap)) {
+    report
+        .at(wrap.call.ref(), Confidence::likely,
+            "the model is in a DataParallel already: each replica scatters its share over all "
+            "GPUs once more, where its weights are not")
+        .help = "Wrap it once.";
+    return true;
+  }
+  if (is_never_moved(program, wrap)) {
+    report
+        .at(wrap.call.ref(), Confidence::likely,
+            "the module is never moved to a GPU, as its inputs are: DataParallel moves inputs "
+            "alone, and the first forward raises RuntimeError")
+        .help = "Call .cuda() on the module, or .to() the first of device_ids, before.";
+    return true;
+  }
+  if (is_moved_after_training(program, wrap, placements_with(program, wrap))) {
+    report
+        .at(wrap.call.ref(), Confidence::likely,
+            "the module is moved to its GPU below the call that trains it: the first forward "
+            "raises RuntimeError")
+        .help = "Move it before.";
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void check_module_not_on_first_device(const Program& program, Report& report) {
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::data_parallel) continue;
-    if (is_wrapped_already(program, wrap)) {
-      report
-          .at(wrap.call.ref(), Confidence::likely,
-              "the model is in a DataParallel already: each replica scatters its share over all "
-              "GPUs once more, where its weights are not")
-          .help = "Wrap it once.";
-      continue;
-    }
-    if (is_never_moved(program, wrap)) {
-      report
-          .at(wrap.call.ref(), Confidence::likely,
-              "the module is never moved to a GPU, as its inputs are: DataParallel moves inputs "
-              "alone, and the first forward raises RuntimeError")
-          .help = "Call .cuda() on the module, or .to() the first of device_ids, before.";
-      continue;
-    }
+    if (tell_of_place(program, wrap, report)) continue;
     std::vector<std::int64_t> ids = facts::device_ids(program, wrap.call);
     if (ids.empty()) ids = ids_of_range(program, wrap.call);
     const std::vector<CallRef> placements = placements_with(program, wrap);

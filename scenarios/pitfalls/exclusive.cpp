@@ -62,6 +62,15 @@ void add_known(const SyntaxTree& tree, NodeId condition, bool holds, std::vector
   }
   if (node.kind == Kind::comparison && tree.child_count(condition) == 2) {
     const NodeId right = tree.child_at(condition, 1);
+    const bool is_out = node.op == Op::not_in;
+    if (is_out || node.op == Op::in) {  // of several values it is none: kind not in ["a", "b"]
+      const Kind kind = tree[right].kind;
+      if (is_out != holds || (kind != Kind::list && kind != Kind::tuple)) return;
+      for (NodeId each = tree[right].first_child; each != kNoNode; each = tree[each].next_sibling)
+        if (is_literal(tree[each].kind))
+          out.push_back({tree.text(tree.child_at(condition, 0)), unquoted(tree.text(each)), false});
+      return;
+    }
     const bool equal = node.op == Op::equal || node.op == Op::is;
     if (!equal && node.op != Op::not_equal && node.op != Op::is_not) return;
     if (is_literal(tree[right].kind))
@@ -106,6 +115,16 @@ bool in_branches_of_one(const SyntaxTree& tree, NodeId a, NodeId b) {
   return false;
 }
 
+bool knows_of_contradiction(Ref a, Ref b) {
+  const SyntaxTree& tree = a.module->tree();
+  const std::vector<Known> first = known_at(tree, a.node);
+  const std::vector<Known> second = known_at(tree, b.node);
+  return std::any_of(first.begin(), first.end(), [&](const Known& one) {
+    return std::any_of(second.begin(), second.end(),
+                       [&](const Known& other) { return contradict(one, other); });
+  });
+}
+
 }  // namespace
 
 bool exclusive(Ref a, Ref b) {
@@ -113,12 +132,11 @@ bool exclusive(Ref a, Ref b) {
   const SyntaxTree& tree = a.module->tree();
   if (in_branches_of_one(tree, a.node, b.node)) return true;
   if (a.module->function_of(a.node) != b.module->function_of(b.node)) return false;
-  const std::vector<Known> first = known_at(tree, a.node);
-  const std::vector<Known> second = known_at(tree, b.node);
-  return std::any_of(first.begin(), first.end(), [&](const Known& one) {
-    return std::any_of(second.begin(), second.end(),
-                       [&](const Known& other) { return contradict(one, other); });
-  });
+  return knows_of_contradiction(a, b);
+}
+
+bool are_of_different_modes(Ref a, Ref b) {
+  return a.module == b.module && knows_of_contradiction(a, b);
 }
 
 }  // namespace bench::pitfalls::facts

@@ -1,8 +1,10 @@
 #include "scenarios/pitfalls/mode_of_object.hpp"
 
 #include "diagnose/model/made_at.hpp"
+#include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/switches.hpp"
 #include "scenarios/pitfalls/variables.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -59,6 +61,46 @@ bool is_wrapped_in_another_mode(const Program& program, const diagnose::Wrap& wr
     }
   }
   return false;
+}
+
+namespace {
+
+// args["arch"] == "a", of a setting that has nothing to do with where the program runs.
+bool asks_for_mode(const Guard& guard) {
+  const auto& tree = guard.condition.module->tree();
+  return guard.condition.kind() == Kind::comparison &&
+         tree.child_count(guard.condition.node) == 2 &&
+         tree[tree.child_at(guard.condition.node, 1)].kind == Kind::string &&
+         !says_any(guard.condition.text(),
+                   {"gpu", "cuda", "device", "parallel", "dist", "ddp", "multi", "single", "wrap",
+                    "backend", "launcher", "strategy", "__main__"});
+}
+
+bool is_made_in_a_mode(const Program& program, const diagnose::Wrap& wrap) {
+  const auto guards = diagnose::guards_where_made(program, wrap.call);
+  return std::any_of(guards.begin(), guards.end(),
+                     [](const Guard& guard) { return guard.holds && asks_for_mode(guard); }) &&
+         std::all_of(guards.begin(), guards.end(), asks_for_mode);
+}
+
+}  // namespace
+
+bool is_wrapped_in_one_mode(const Program& program, Ref use, Ref object) {
+  if (object.kind() != Kind::attribute || object.child(Field::object).text() != "self")
+    return false;
+  const diagnose::Wrap* wrapper = nullptr;
+  const auto sources = program.module_sources(object);
+  for (const diagnose::Source& source : sources)
+    if (const auto* wrap = program.wrap_made_by(source.ref))
+      if (is_made_in_a_mode(program, *wrap)) wrapper = wrap;
+  if (wrapper == nullptr || sources.size() < 2 ||
+      facts::are_of_different_modes(wrapper->call.ref(), use))
+    return false;
+  return std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    return source.ref == wrapper->call.ref() || source.ref.kind() == Kind::none_literal ||
+           program.wrap_made_by(source.ref) != nullptr ||
+           facts::exclusive(source.ref, wrapper->call.ref());
+  });
 }
 
 }  // namespace bench::pitfalls

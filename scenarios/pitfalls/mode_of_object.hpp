@@ -10,4 +10,8 @@ namespace bench::pitfalls {
 // which never come to the use.
 bool is_wrapped_in_another_mode(const Program& program, const diagnose::Wrap& wrap, Ref use);
 
+// if args["arch"] == "a": self.model = DataParallel(A()) elif ...: self.model = B(): in runs of
+// that mode, which says nothing of devices, the attribute is the wrapper wherever it is used.
+bool is_wrapped_in_one_mode(const Program& program, Ref use, Ref object);
+
 }  // namespace bench::pitfalls

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/unmoved_module.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/words.hpp"
@@ -52,6 +53,34 @@ bool is_never_moved(const Program& program, const Wrap& wrap) {
       moves_batches = moves_batches || call.call->name == "cuda";
     }
   return moves_batches;
+}
+
+namespace {
+
+// self.train() between the two lines, where neither branch nor loop parts them.
+bool trains_between(const Program& program, const CallRef& wrap, const CallRef& move) {
+  const auto function = program.enclosing_function(move.ref());
+  if (wrap.module != move.module || program.enclosing_function(wrap.ref()) != function)
+    return false;
+  const auto& calls = wrap.module->calls();
+  return std::any_of(calls.begin(), calls.end(), [&](const diagnose::Call& each) {
+    const CallRef call{wrap.module, &each};
+    return each.node > wrap.call->node && each.node < move.call->node && program.callee(call) &&
+           program.enclosing_function(call.ref()) == function &&
+           !facts::exclusive(call.ref(), wrap.ref()) && !facts::exclusive(call.ref(), move.ref()) &&
+           program.subtree_calls(
+               call.ref(), [](const CallRef& inner) { return inner.call->name == "backward"; });
+  });
+}
+
+}  // namespace
+
+bool is_moved_after_training(const Program& program, const Wrap& wrap,
+                             const std::vector<CallRef>& moves) {
+  const CallRef made = diagnose::made_at(program, wrap.call);
+  return !moves.empty() && !may_be_built_on_gpu(program) &&
+         std::all_of(moves.begin(), moves.end(),
+                     [&](const CallRef& move) { return trains_between(program, made, move); });
 }
 
 }  // namespace bench::pitfalls
