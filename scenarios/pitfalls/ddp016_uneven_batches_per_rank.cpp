@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/metric_sums.hpp"
 #include "scenarios/pitfalls/node_shares.hpp"
 #include "scenarios/pitfalls/rest_of_division.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
@@ -74,6 +75,34 @@ bool is_read_in_training(const Program& program, const CallRef& made) {
   return false;
 }
 
+// for i in range(first, last): ... without a backward pass, below first, last = share.bounds().
+bool splits_work(const Program& program, const CallRef& site) {
+  const auto& tree = site.module->tree();
+  const NodeId given = tree.ancestor(site.call->node, Kind::assignment);
+  if (given == kNoNode) return false;
+  const VariableNames names = variables_in(site.ref().with(given).child(Field::left));
+  bool any = false;
+  for (const NodeId node : site.module->loops()) {
+    const Ref loop{site.module, node};
+    if (loop.kind() != Kind::for_statement ||
+        program.enclosing_function(loop) != program.enclosing_function(site.ref()) ||
+        !meet(names, variables_in(loop.child(Field::right))))
+      continue;
+    if (program.subtree_calls(loop, [](CallRef call) { return call.call->name == "backward"; }))
+      return false;
+    any = true;
+  }
+  return any;
+}
+
+// All that call the function deal out work with what it gives, in which no rank waits for another.
+bool gives_work_alone(const Program& program, diagnose::FunctionRef function) {
+  const auto& sites = program.call_sites(function);
+  return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return splits_work(program, site);
+  });
+}
+
 void tell_rest_of_division(Ref share, Report& report) {
   as_in_trial(
       report.at(
@@ -119,8 +148,10 @@ void check_rest_of_division(const Program& program, Report& report) {
         continue;
       const Ref end = bounds.with(tree.child_at(bounds.node, 1));
       const auto function = program.enclosing_function(bounds);
-      if (gives_rest_to_last(program, bounds.with(tree.child_at(bounds.node, 0)), end) &&
-          !says_any(function.function->name, {"val", "eval", "test"}) && !is_told(bounds))
+      if (function &&  // a cell of a notebook may return outside of any
+          gives_rest_to_last(program, bounds.with(tree.child_at(bounds.node, 0)), end) &&
+          !says_any(function.function->name, {"val", "eval", "test"}) &&
+          !gives_work_alone(program, function) && !is_told(bounds))
         tell_rest_of_division(end, report);
     }
 }

@@ -95,5 +95,23 @@ TEST(Notebook, FindingsOfAFileOnOneLine) {
   EXPECT_EQ(cells, (Lines{5, 6}));
 }
 
+// Python refuses such a cell; the rest of the notebook is read all the same.
+TEST(Notebook, ACellMayReturnOutsideOfAFunction) {
+  const auto findings =
+      diagnose_texts({{"train.py",
+                       "import torch.distributed as dist\n"
+                       "from torch.nn.parallel import DistributedDataParallel\n"
+                       "rank, world_size = dist.get_rank(), dist.get_world_size()\n"
+                       "share = total // world_size\n"
+                       "first = rank * share\n"
+                       "last = total if rank == world_size - 1 else first + share\n"
+                       "model = DistributedDataParallel(net)\n"
+                       "for x in loader:\n"
+                       "    model(x).mean().backward()\n"
+                       "return first, last\n"}},
+                     "train.py", {});
+  for (const Finding& finding : findings) EXPECT_NE(finding.rule, "DDP016");
+}
+
 }  // namespace
 }  // namespace bench::diagnose
