@@ -32,21 +32,55 @@ struct Round {
   bool is_made_of_batch(Ref value) const { return meet(with_wholes(variables_in(value)), own); }
 };
 
-// i in for i, batch in enumerate(loader): a count of rounds, alike on all ranks.
-VariableNames given_by(Ref loop) {
-  VariableNames out;
-  if (loop.kind() != Kind::for_statement) return out;
-  out = variables_in(loop.child(Field::left));
-  const Ref target = loop.child(Field::left);
-  if (facts::contains(loop.child(Field::right).text(), "enumerate(") && target) {
-    const NodeId first = target.module->tree().child_at(target.node, 0);
-    if (first != kNoNode) out.erase(std::string(target.with(first).text()));
+// The n-th name of i, (x, y); empty where there is none.
+Ref part_of(Ref target, std::size_t index) {
+  if (target.kind() != Kind::tuple) return {};
+  const NodeId part = target.module->tree().child_at(target.node, index);
+  return part == kNoNode ? Ref{} : target.with(part);
+}
+
+void erase_all(VariableNames& names, Ref target) {
+  if (!target) return;
+  for (const std::string& each : variables_in(target)) names.erase(each);
+}
+
+constexpr int kMaxDepth = 6;
+
+// Takes out counts of rounds, which are alike on all ranks: i in for i, batch in enumerate(loader)
+// and in for i, batch in zip(range(n), loader).
+void drop_counts(const Program& program, Ref target, Ref items, VariableNames& names, int depth) {
+  if (!target || !items || depth > kMaxDepth) return;
+  const CallRef call = program.as_call(items);
+  if (!call) {
+    if (!diagnose::stands_for_object(items)) return;
+    for (const diagnose::Source& source : program.sources(items))
+      if (program.as_call(source.ref)) drop_counts(program, target, source.ref, names, depth + 1);
+    return;
   }
+  const std::string_view name = call.call->name;
+  if (is_one_of(name, {"range", "trange", "arange", "count"})) return erase_all(names, target);
+  if (name == "enumerate") {
+    erase_all(names, part_of(target, 0));
+    drop_counts(program, part_of(target, 1), call.positional(0), names, depth + 1);
+  } else if (name == "zip") {
+    for (std::size_t i = 0; part_of(target, i); ++i)
+      drop_counts(program, part_of(target, i), call.positional(i), names, depth + 1);
+  } else if (says_any(name, {"tqdm", "list", "iter", "track", "prog", "bar", "log_every"})) {
+    drop_counts(program, target, call.positional(0), names, depth + 1);
+  }
+}
+
+// What the loop takes from the loader.
+VariableNames given_by(const Program& program, Ref loop) {
+  if (loop.kind() != Kind::for_statement) return {};
+  const Ref target = loop.child(Field::left);
+  VariableNames out = variables_in(target);
+  drop_counts(program, target, loop.child(Field::right), out, 0);
   return out;
 }
 
 Round round_of(const Program& program, Ref loop) {
-  Round out{program, loop, assignments_in(loop), given_by(loop)};
+  Round out{program, loop, assignments_in(loop), given_by(program, loop)};
   for (const Assigned& each : out.assigned) {  // batch = next(batches)
     const CallRef call = program.as_call(each.value);
     if (call && call.call->name == "next") out.own.insert(each.name);
@@ -87,6 +121,16 @@ bool gives_what_it_is_given(const Program& program, const CallRef& call) {
   });
 }
 
+// find_hard(x), get_valid(batch): by its name, it gives some of what it is given. What other
+// functions make of a batch, however they change it, has as many samples.
+bool chooses(const CallRef& call) {
+  const std::string_view name = call.call->name;
+  if (name == "where") return !call.positional(2);
+  return says_any(name, {"find", "filter", "select", "valid", "nonzero", "non_zero", "unique",
+                         "match", "positive", "negative", "triplet", "pairs", "mining"}) ||
+         (says_any(name, {"hard"}) && !says_any(name, {"shard", "hardt", "hards", "hard_s"}));
+}
+
 bool reduces(std::string_view name) {
   return is_one_of(name, {"sum", "any", "all", "max", "min", "mean", "count_nonzero"});
 }
@@ -121,7 +165,8 @@ bool is_selection(const Round& round, Ref value, Asked asked) {
   if (!call) return false;
   if (keeps_the_number(call.call->name))
     return call.receiver() && is_selection(round, call.receiver(), asked);
-  if (asked == Asked::for_few || gives_what_it_is_given(round.program, call)) return false;
+  if (asked == Asked::for_few || !chooses(call) || gives_what_it_is_given(round.program, call))
+    return false;
   const Ref arguments = call.ref().child(Field::arguments);
   return (arguments && round.is_made_of_batch(arguments)) ||
          (call.receiver() && round.is_made_of_batch(call.receiver()));
