@@ -78,6 +78,7 @@ bool is_wrapper_api(std::string_view name) {
                                        "register_parameter",
                                        "register_state_dict_pre_hook",
                                        "require_backward_grad_sync",
+                                       "require_forward_param_sync",
                                        "requires_grad_",
                                        "save_checkpoint",
                                        "scatter",

@@ -97,6 +97,12 @@ std::vector<Known> known_at(const SyntaxTree& tree, NodeId node) {
   return out;
 }
 
+// Across functions, self.args.mode is the args.mode that the object was given.
+std::string_view without_self(std::string_view subject) {
+  constexpr std::string_view kSelf = "self.";
+  return subject.starts_with(kSelf) ? subject.substr(kSelf.size()) : subject;
+}
+
 bool contradict(const Known& a, const Known& b) {
   if (a.subject != b.subject) return false;
   if (a.value == b.value) return a.equal != b.equal;
@@ -115,10 +121,7 @@ bool in_branches_of_one(const SyntaxTree& tree, NodeId a, NodeId b) {
   return false;
 }
 
-bool knows_of_contradiction(Ref a, Ref b) {
-  const SyntaxTree& tree = a.module->tree();
-  const std::vector<Known> first = known_at(tree, a.node);
-  const std::vector<Known> second = known_at(tree, b.node);
+bool contradict(const std::vector<Known>& first, const std::vector<Known>& second) {
   return std::any_of(first.begin(), first.end(), [&](const Known& one) {
     return std::any_of(second.begin(), second.end(),
                        [&](const Known& other) { return contradict(one, other); });
@@ -132,11 +135,16 @@ bool exclusive(Ref a, Ref b) {
   const SyntaxTree& tree = a.module->tree();
   if (in_branches_of_one(tree, a.node, b.node)) return true;
   if (a.module->function_of(a.node) != b.module->function_of(b.node)) return false;
-  return knows_of_contradiction(a, b);
+  return contradict(known_at(tree, a.node), known_at(tree, b.node));
 }
 
 bool are_of_different_modes(Ref a, Ref b) {
-  return a.module == b.module && knows_of_contradiction(a, b);
+  if (a.module != b.module) return false;
+  std::vector<Known> first = known_at(a.module->tree(), a.node);
+  std::vector<Known> second = known_at(b.module->tree(), b.node);
+  for (std::vector<Known>* all : {&first, &second})
+    for (Known& each : *all) each.subject = without_self(each.subject);
+  return contradict(first, second);
 }
 
 }  // namespace bench::pitfalls::facts

@@ -72,8 +72,9 @@ bool asks_for_mode(const Guard& guard) {
          tree.child_count(guard.condition.node) == 2 &&
          tree[tree.child_at(guard.condition.node, 1)].kind == Kind::string &&
          !says_any(guard.condition.text(),
-                   {"gpu", "cuda", "device", "parallel", "dist", "ddp", "multi", "single", "wrap",
-                    "backend", "launcher", "strategy", "__main__"});
+                   {"gpu",    "cuda", "device",  "parallel", "dist",     "ddp",      "multi",
+                    "single", "wrap", "backend", "launcher", "strategy", "__main__", "train",
+                    "test",   "eval", "val",     "infer",    "predict",  "phase"});
 }
 
 bool is_made_in_a_mode(const Program& program, const diagnose::Wrap& wrap) {
@@ -81,6 +82,18 @@ bool is_made_in_a_mode(const Program& program, const diagnose::Wrap& wrap) {
   return std::any_of(guards.begin(), guards.end(),
                      [](const Guard& guard) { return guard.holds && asks_for_mode(guard); }) &&
          std::all_of(guards.begin(), guards.end(), asks_for_mode);
+}
+
+// The use, or each call that leads to it, is made in another mode than the wrapper.
+bool comes_in_another_mode(const Program& program, Ref use, Ref wrapper, int depth = 0) {
+  constexpr int kMaxCallers = 3;
+  if (facts::are_of_different_modes(wrapper, use)) return true;
+  const auto function = program.enclosing_function(use);
+  if (!function || depth == kMaxCallers) return false;
+  const auto& sites = program.call_sites(function);
+  return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return comes_in_another_mode(program, site.ref(), wrapper, depth + 1);
+  });
 }
 
 }  // namespace
@@ -94,7 +107,7 @@ bool is_wrapped_in_one_mode(const Program& program, Ref use, Ref object) {
     if (const auto* wrap = program.wrap_made_by(source.ref))
       if (is_made_in_a_mode(program, *wrap)) wrapper = wrap;
   if (wrapper == nullptr || sources.size() < 2 ||
-      facts::are_of_different_modes(wrapper->call.ref(), use))
+      comes_in_another_mode(program, use, wrapper->call.ref()))
     return false;
   return std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     return source.ref == wrapper->call.ref() || source.ref.kind() == Kind::none_literal ||

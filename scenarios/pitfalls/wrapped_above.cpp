@@ -12,6 +12,8 @@ using diagnose::Def;
 using diagnose::Field;
 using diagnose::Guard;
 using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::Module;
 using diagnose::NodeId;
 using diagnose::Wrap;
 
@@ -116,14 +118,59 @@ bool gives_wrapper(Ref value, const std::function<bool(Ref value)>& holds) {
 
 }  // namespace
 
+namespace {
+
+// net = net.module, unwrap(net), getattr(net, "module", net): what is inside, if anything.
+bool takes_wrapper_off(Ref value) {
+  const std::string_view text = value.text();
+  return facts::contains(text, ".module") || facts::contains(text, "\"module\"") ||
+         facts::contains(text, "'module'") || says_any(text, {"unwrap"});
+}
+
+bool assigns_within(const Module& module, std::string_view name, NodeId branch) {
+  const auto& indices = module.defs_of(name, false);
+  return branch != kNoNode &&
+         std::any_of(indices.begin(), indices.end(), [&](const std::uint32_t index) {
+           return module.tree().contains(branch, module.defs()[index].target);
+         });
+}
+
+// if a: net = x elif b: net = y else: net = z: what the name was before is gone below.
+bool every_branch_assigns(const Module& module, std::string_view name, NodeId test) {
+  const auto& tree = module.tree();
+  bool has_else = false;
+  for (NodeId at = tree[test].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    const Kind kind = tree[at].kind;
+    if (kind != Kind::else_clause && kind != Kind::elif_clause && kind != Kind::block) continue;
+    if (!assigns_within(module, name, at)) return false;
+    has_else = has_else || kind == Kind::else_clause;
+  }
+  return has_else;
+}
+
+// The outermost statement around the target, apart from the use, in which every way assigns the
+// name; empty where there is none.
+NodeId replaced_by(const Module& module, std::string_view name, NodeId target, NodeId use) {
+  const auto& tree = module.tree();
+  NodeId out = kNoNode;
+  for (NodeId at = tree[target].parent; at != kNoNode && !tree.contains(at, use);
+       at = tree[at].parent)
+    if (tree[at].kind == Kind::if_statement && every_branch_assigns(module, name, at)) out = at;
+  return out;
+}
+
+}  // namespace
+
 bool is_wrapped_in_one_branch(const Program& program, Ref object,
                               const std::function<bool(Ref value)>& holds) {
   if (object.kind() != Kind::identifier) return false;
   const auto& module = *object.module;
   const auto& indices = module.defs_of(object.text(), false);
+  NodeId first = 0;  // what stands before it is replaced on every way
   for (auto index = indices.rbegin(); index != indices.rend(); ++index) {
     const Def& def = module.defs()[*index];
     const Ref target = object.with(def.target);
+    if (def.target < first) return false;
     if (def.target >= object.node ||
         module.function_of(def.target) != module.function_of(object.node) ||
         facts::exclusive(target, object))
@@ -134,7 +181,9 @@ bool is_wrapped_in_one_branch(const Program& program, Ref object,
                      [](const Guard& guard) { return is_another_option(guard.condition, {}); }))
       return false;
     if (gives_wrapper(object.with(def.value), holds)) return true;
-    if (own.empty()) return false;
+    if (own.empty() || takes_wrapper_off(object.with(def.value))) return false;
+    const NodeId branches = replaced_by(module, object.text(), def.target, object.node);
+    if (branches != kNoNode) first = std::max(first, branches);
   }
   return false;
 }

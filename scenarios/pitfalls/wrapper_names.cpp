@@ -8,6 +8,9 @@
 #include "scenarios/pitfalls/wrapped_above.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
 #include <string>
 
 namespace bench::pitfalls {
@@ -43,28 +46,71 @@ bool is_used_below(Ref target) {
   return used;
 }
 
-// model.is_train = False, which no line of the program reads from an object but `self`: the model
-// inside asks its own.
-bool is_switch_of_model(const Program& program, Ref target, Ref value) {
-  if (value.kind() != Kind::true_literal && value.kind() != Kind::false_literal) return false;
-  const std::string_view name = target.child(Field::attribute).text();
+// The attributes that the program reads, by name.
+struct NamesRead {
+  std::set<std::string, std::less<>> of_self;
+  std::set<std::string, std::less<>> of_others;  // of any object but `self` and `args`
+};
+
+NamesRead names_read(const Program& program) {
+  NamesRead out;
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
     for (NodeId id = 0; id < tree.size(); ++id) {
       if (tree[id].kind != Kind::attribute || tree[id].field == Field::left) continue;
       const Ref use{module, id};
-      if (use.child(Field::attribute).text() == name && use.child(Field::object).text() != "self" &&
-          tree.text(id) != "args." + std::string(name))
-        return false;
+      const std::string_view object = use.child(Field::object).text();
+      if (object == "args") continue;
+      (object == "self" ? out.of_self : out.of_others).emplace(use.child(Field::attribute).text());
     }
   }
-  return true;
+  for (const std::string_view asks : {"getattr", "hasattr"})
+    for (const CallRef& call : program.calls_named(asks))
+      if (const auto name = program.string(call.positional(1))) out.of_others.insert(*name);
+  return out;
+}
+
+// Libraries ask these of whatever model they are given, the wrapper too.
+bool is_asked_by_libraries(std::string_view name) {
+  return says_any(name, {"parallel", "distributed", "ddp", "wrapped", "compile", "checkpointing",
+                         "forward_param_sync", "is_loaded", "quantiz"});
+}
+
+// A class that may ask for the attribute: one out of sight, or one of the program where some does.
+bool may_ask_itself(const Program& program, Ref object, std::string_view name,
+                    const NamesRead& names) {
+  const diagnose::Wrap* wrap = program.wrap_of(object);
+  if (wrap == nullptr || names.of_self.contains(name)) return true;
+  if (!wrap->classes.empty()) return false;
+  const auto sources = program.module_sources(wrap->module);
+  return !std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    return made && made.module->qualified(made.call->function).starts_with("torch.nn.");
+  });
+}
+
+bool is_switch(Ref value) {
+  return value.kind() == Kind::true_literal || value.kind() == Kind::false_literal;
+}
+
+// model.is_train = False, which no line of the program reads from an object but `self`: the model
+// inside asks its own.
+bool is_switch_of_model(const Program& program, Ref target, const NamesRead& names) {
+  const std::string_view name = target.child(Field::attribute).text();
+  return !is_asked_by_libraries(name) && !names.of_others.contains(name) &&
+         may_ask_itself(program, target.child(Field::object), name, names);
 }
 
 }  // namespace
 
 void check_stores_on_wrapper(const Program& program, const IsWrapperName& is_its_own,
                              const HoldsWrapper& holds, Report& report) {
+  std::optional<NamesRead> names;
+  const auto is_idle_switch = [&](Ref target, Ref object, Ref value) {
+    if (!is_switch(value) || !holds(target, object)) return false;
+    if (!names) names = names_read(program);
+    return is_switch_of_model(program, target, *names);
+  };
   for (const Module* module : program.modules())
     for (const Def& def : module->defs()) {
       if (!def.is_attribute || def.kind != DefKind::assign) continue;
@@ -76,8 +122,7 @@ void check_stores_on_wrapper(const Program& program, const IsWrapperName& is_its
           !value || facts::contains(value.text(), ".module"))
         continue;
       const bool is_left = is_ddp(program, target, object) && is_used_below(target);
-      if (!is_left && (!is_switch_of_model(program, target, value) || !holds(target, object)))
-        continue;
+      if (!is_left && !is_idle_switch(target, object, value)) continue;
       report
           .at(target, Confidence::likely,
               "'" + std::string(attribute) +
