@@ -157,10 +157,20 @@ void check_manual_optimization(const Program& program, Report& report) {
   }
 }
 
+// getattr(self, f"{kind}_head"), and loops over all layers or parameters that freeze some: the
+// class comes to layers without their names.
+bool goes_without_names(ClassRef cls) {
+  const std::string_view text = cls.module->text(cls.cls->node);
+  for (const char* word : {"named_children(", "self.children(", "self._modules", "getattr(self, f",
+                           "requires_grad_(False", "self.modules("})
+    if (facts::contains(text, word)) return true;
+  return facts::contains(text, "requires_grad") && facts::contains(text, "parameters(");
+}
+
 // Layers that __init__ gives the object, and whose names stand nowhere else.
 void check_layers_of(const Program& program, ClassRef cls, Report& report) {
   const FunctionRef init = program.method(cls, "__init__");
-  if (!init) return;
+  if (!init || goes_without_names(cls)) return;
   for (const Def& def : init.module->defs()) {
     if (!def.is_attribute || def.kind != DefKind::assign || def.value == kNoNode) continue;
     if (!init.module->tree().contains(init.function->node, def.target)) continue;
