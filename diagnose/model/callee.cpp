@@ -31,6 +31,17 @@ bool looks_like_loader(const CallRef& call) {
          name.front() <= 'Z' && (call.keyword("sampler") || call.keyword("batch_sampler"));
 }
 
+// get_optimizer(config, net), get_scheduler(config, optimizer).
+bool is_named_for(const CallRef& call, bool optimizes) {
+  const std::string_view name = call.call->name;
+  const std::string_view settings =
+      makes_from_settings(name) && call.positional(0) ? last_word(call.positional(0)) : "";
+  const std::string_view given = call.ref().child(Field::arguments).text();
+  if (optimizes) return names_optimizer_maker(name, given) || names_optimizer(settings);
+  return names_scheduler_maker(name, given) ||
+         (names_scheduler(settings) && is_of_learning_rates(settings, given));
+}
+
 // C(...) of a class that derives from DistributedSampler, DataLoader, Accelerator or Trainer, and
 // functions out of sight by the usual names of what gives a loader, an optimizer or a scheduler.
 bool makes_kind_of(const Program& program, CallRef call, Api api) {
@@ -39,15 +50,9 @@ bool makes_kind_of(const Program& program, CallRef call, Api api) {
     return std::any_of(made.begin(), made.end(),
                        [&](const CallRef& each) { return each.ref() == call.ref(); });
   }
-  if (api == Api::optimizer || api == Api::scheduler) {
-    const bool optimizes = api == Api::optimizer;
-    const std::string_view name = call.call->name;
-    const std::string_view settings =
-        makes_from_settings(name) && call.positional(0) ? last_word(call.positional(0)) : "";
-    const bool is_named = optimizes ? names_optimizer_maker(name) || names_optimizer(settings)
-                                    : names_scheduler_maker(name) || names_scheduler(settings);
-    return is_named && call.call->api == Api::none && !program.callee(call);
-  }
+  if (api == Api::optimizer || api == Api::scheduler)
+    return call.call->api == Api::none && is_named_for(call, api == Api::optimizer) &&
+           !program.callee(call);
   const bool is_asked = api == Api::distributed_sampler || api == Api::data_loader;
   if (!is_asked || call.call->api != Api::none) return false;
   const ClassRef cls = program.class_of_call(call);

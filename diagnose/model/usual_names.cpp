@@ -26,22 +26,32 @@ bool makes(std::string_view name) {
 
 }  // namespace
 
-bool names_optimizer_maker(std::string_view function) {
+bool names_optimizer_maker(std::string_view function, std::string_view given) {
   const std::string name = lowered(function);
-  if (has_any(name, {"state", "param", "group", "step", "zero", "sched", "lr"})) return false;
+  if (has_any(name, {"state", "param", "group", "step", "zero", "sched", "lr", "bayes", "hyper",
+                     "search", "prompt"}))
+    return false;
   if (name.ends_with("optimizer") || name.ends_with("optimiser"))
-    return makes(name) || function.front() != name.front();
+    return makes(name) || (function.front() != name.front() &&
+                           has_any(lowered(given), {"param", "model", "net", "module"}));
   return makes(name) && (name.ends_with("optim") || name.ends_with("optimizers"));
 }
 
-bool names_scheduler_maker(std::string_view function) {
+bool is_of_learning_rates(std::string_view name, std::string_view given) {
+  const std::string text = lowered(name);
+  return text.starts_with("lr") || has_any(text, {"_lr", "learning", "warmup"}) ||
+         has_any(lowered(given), {"optim", "opt,", "opt)"});
+}
+
+bool names_scheduler_maker(std::string_view function, std::string_view given) {
   const std::string name = lowered(function);
   if (has_any(name, {"noise", "ddpm", "ddim", "diffusion", "euler", "beta", "flow", "state", "step",
                      "timestep", "sampl", "mask", "sigma", "profil"}))
     return false;
   if (name.ends_with("lr_scheduler") || name.ends_with("lrscheduler")) return true;
-  return makes(name) && (name.ends_with("scheduler") || name.ends_with("schedule") ||
-                         name.ends_with("schedule_with_warmup"));
+  return makes(name) && is_of_learning_rates(name, given) &&
+         (name.ends_with("scheduler") || name.ends_with("schedule") ||
+          name.ends_with("schedule_with_warmup"));
 }
 
 bool makes_from_settings(std::string_view function) {

@@ -6,7 +6,9 @@
 
 namespace bench::diagnose {
 
-bool names_optimizer_maker(std::string_view function);
+// What is given is the text of the arguments: a class that is named an optimizer is one of a model
+// where it is given parameters.
+bool names_optimizer_maker(std::string_view function, std::string_view given);
 
 // instantiate(cfg.optimizer, ...) of Hydra, and build_from_cfg(cfg.optimizer) of MMEngine: what is
 // made has the name of the settings.
@@ -14,7 +16,9 @@ bool makes_from_settings(std::string_view function);
 bool names_optimizer(std::string_view settings);
 bool names_scheduler(std::string_view settings);
 
-// Schedulers of learning rates; the noise schedulers of diffusion models are none.
-bool names_scheduler_maker(std::string_view function);
+// Schedulers of learning rates are given an optimizer, or named for what they schedule; those of
+// noise, of masks, of a loss's weight and of checkpoints are others.
+bool is_of_learning_rates(std::string_view name, std::string_view given);
+bool names_scheduler_maker(std::string_view function, std::string_view given);
 
 }  // namespace bench::diagnose

@@ -240,11 +240,17 @@ std::string who_steps(const Program& program, const CallRef& step) {
 constexpr std::string_view kSchedulerStep =
     "the scheduler: the others keep their learning rate, and the replicas drift apart from here";
 
+// Nothing is made of what it gives: lr = engine.step_lr(epoch) asks for a value.
+bool stands_alone(const CallRef& call) {
+  const auto& tree = call.module->tree();
+  return tree[tree[call.call->node].parent].kind == Kind::expression_statement;
+}
+
 // self.optim.scheduler_step(loss) of an object that is not here and keeps the scheduler.
 void check_hidden_schedulers(const Program& program, Report& report) {
   for (const std::string_view name :
        {"scheduler_step", "step_scheduler", "lr_scheduler_step", "lr_step", "step_lr",
-        "schedule_step", "update_learning_rate", "step_lr_scheduler"})
+        "update_learning_rate", "step_lr_scheduler"})
     for (const CallRef& step : program.calls_named(name)) {
       const auto others = program.calls_named(name);
       const RankTest here = program.guarded_by_rank(step.ref());
@@ -252,7 +258,7 @@ void check_hidden_schedulers(const Program& program, Report& report) {
         return never_both(program, step.ref(), other.ref()) &&
                program.guarded_by_rank(other.ref()) != here;
       });
-      if (here == RankTest::none || program.callee(step) || shared ||
+      if (here == RankTest::none || program.callee(step) || shared || !stands_alone(step) ||
           program.loops_around(step.ref()).empty() || hands_learning_rate_on(program))
         continue;
       report
@@ -262,6 +268,11 @@ void check_hidden_schedulers(const Program& program, Report& report) {
     }
 }
 
+// What a helper out of sight gives is known by the helper's name alone.
+Confidence confidence_in(const CallRef& made, Api api) {
+  return made.call->api == api ? Confidence::certain : Confidence::likely;
+}
+
 void check_steps_of_one_rank(const Program& program, Report& report) {
   for (const CallRef& step : program.calls_named("step")) {
     if (!step.receiver() || program.guarded_by_rank(step.ref()) == RankTest::none) continue;
@@ -269,15 +280,16 @@ void check_steps_of_one_rank(const Program& program, Report& report) {
         is_made_on_these_ranks(program, step, Api::optimizer) ||
         is_made_on_these_ranks(program, step, Api::scheduler))
       continue;
-    if (program.comes_from(step.receiver(), Api::optimizer))
+    if (const CallRef made = program.origin(step.receiver(), Api::optimizer))
       report
-          .at(step.ref(), Confidence::certain,
+          .at(step.ref(), confidence_in(made, Api::optimizer),
               who_steps(program, step) + "its optimizer: the replicas drift apart from here")
           .help = "Step on every rank.";
-    else if (program.comes_from(step.receiver(), Api::scheduler) && !others_step(program, step) &&
+    else if (const CallRef scheduler = program.origin(step.receiver(), Api::scheduler);
+             scheduler && !others_step(program, step) &&
              !program.loops_around(step.ref()).empty() && !hands_learning_rate_on(program))
       report
-          .at(step.ref(), Confidence::certain,
+          .at(step.ref(), confidence_in(scheduler, Api::scheduler),
               who_steps(program, step) + std::string(kSchedulerStep))
           .help = "Step the scheduler on every rank.";
   }
