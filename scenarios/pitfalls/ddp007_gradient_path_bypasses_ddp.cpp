@@ -355,6 +355,22 @@ std::string_view runs_bare(const Program& program, const CallRef& call, bool han
   return how;
 }
 
+// if train: out = ddp(x) else: out = ddp.module(x), and loss.backward() below another if train, or
+// below a return for the other case.
+bool never_meet(const Program& program, Ref forward, Ref backward) {
+  if (facts::exclusive(forward, backward)) return true;
+  if (forward.module != backward.module ||
+      program.enclosing_function(forward) != program.enclosing_function(backward))
+    return false;
+  const auto around = program.guards(forward);
+  const auto needed = program.guards(backward);
+  return std::any_of(around.begin(), around.end(), [&](const diagnose::Guard& guard) {
+    return std::any_of(needed.begin(), needed.end(), [&](const diagnose::Guard& other) {
+      return other.holds != guard.holds && other.condition.text() == guard.condition.text();
+    });
+  });
+}
+
 }  // namespace
 
 void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
@@ -391,7 +407,9 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
     for (const Ref& node : behind) {
       const CallRef call = program.as_call(node);
       const bool hands_on = hands_on_beside(node);
-      if (program.under_no_grad(node) || runs_without_grad(program, call)) continue;
+      if (program.under_no_grad(node) || runs_without_grad(program, call) ||
+          never_meet(program, node, backward.ref()))
+        continue;
       std::string_view how;
       const Ref object = bypassed(call);
       const Wrap* wrapped = object ? program.wrap_of(object, Wrapper::ddp) : nullptr;
