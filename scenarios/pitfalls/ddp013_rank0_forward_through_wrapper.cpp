@@ -280,6 +280,7 @@ bool follows_pass_without_gradients(const Program& program, const diagnose::Forw
 // takes part.
 bool passes_back(const Program& program, const diagnose::ForwardCall& forward) {
   if (program.under_no_grad(forward.call.ref()) || program.mentions("no_sync") ||
+      program.mentions("require_backward_grad_sync") ||
       program.guarded_by_rank(forward.wrap->call.ref()) != RankTest::none)
     return false;
   const auto function = program.enclosing_function(forward.call.ref());

@@ -44,10 +44,10 @@ const Def* only_in_function(const Program& program, Ref name) {
   return found != nullptr && found->scope == function.function->node ? found : nullptr;
 }
 
-// ckpt_path = None, resume_from = None: to be filled in by whoever runs the script, and the branch
-// below stands ready for it.
+// ckpt_path = None, resume_from = None: what to begin with is filled in by whoever runs the script,
+// and the branch below stands ready for it. profile_file = None switches something off.
 bool is_to_be_filled_in(std::string_view name) {
-  return says_any(name, {"ckpt", "checkpoint", "resume", "pretrain", "weights", "path", "file"});
+  return says_any(name, {"ckpt", "checkpoint", "resume", "pretrain", "weights"});
 }
 
 // The None, True or False that a name is from its only assignment on.
