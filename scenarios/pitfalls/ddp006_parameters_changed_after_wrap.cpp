@@ -354,6 +354,11 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
     flag(call.ref(), call.positional(0), kSwitched, true);
   for (const auto& [call, object] : switches_by_epoch(program))
     if (object) flag(call.ref(), object, kSwitched, true);
+  for (const auto& [call, object] : unseen_stages(program))
+    flag(call.ref(), object,
+         "what is frozen changes after the model was wrapped: DDP keeps the list of parameters it "
+         "saw when it was built",
+         true);
   for (const CallRef& call : program.calls_named("requires_grad_"))
     if (call.receiver() && !is_toggled(program, call))
       flag(call.ref(), call.receiver(),

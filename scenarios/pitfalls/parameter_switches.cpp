@@ -109,4 +109,20 @@ std::vector<std::pair<CallRef, Ref>> switches_by_epoch(const Program& program) {
   return out;
 }
 
+std::vector<std::pair<CallRef, Ref>> unseen_stages(const Program& program) {
+  std::vector<std::pair<CallRef, Ref>> out;
+  for (const Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (made.name.find("freeze") == std::string_view::npos || program.callee(call) ||
+          !is_at_some_epoch(program, call.ref()))
+        continue;
+      // model.module.unfreeze() and helpers.unfreeze(model.module)
+      const bool is_method = call.receiver() && module->qualified(made.function).empty();
+      if (const Ref object = is_method ? call.receiver() : call.positional(0))
+        out.emplace_back(call, object);
+    }
+  return out;
+}
+
 }  // namespace bench::pitfalls

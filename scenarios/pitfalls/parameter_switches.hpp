@@ -25,4 +25,8 @@ std::vector<CallRef> seen_switches(const Program& program);
 // switches what it is given, or what the script holds: the calls, and what is switched.
 std::vector<std::pair<CallRef, Ref>> switches_by_epoch(const Program& program);
 
+// if epoch == 10: model.module.unfreeze(), of a class that is not here: the call, and what it is
+// called on.
+std::vector<std::pair<CallRef, Ref>> unseen_stages(const Program& program);
+
 }  // namespace bench::pitfalls
