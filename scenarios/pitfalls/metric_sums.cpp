@@ -63,6 +63,13 @@ bool starts_anew(const Program& program, Ref object, Ref loop) {
   if (object.kind() == Kind::subscript) object = object.child(Field::value);
   const auto sources = program.sources(object);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    // for meter in meters.values(): one of those that the round has found there.
+    if (source.how == diagnose::Source::How::loop_item) {
+      const CallRef items = program.as_call(source.ref);
+      const Ref whole = items && items.receiver() ? items.receiver() : source.ref;
+      if (whole.kind() == Kind::identifier && whole != object)
+        return starts_anew(program, whole, loop);
+    }
     return source.ref.module == loop.module &&
            loop.module->tree().contains(loop.node, source.ref.node);
   });
