@@ -159,6 +159,19 @@ bool tells_forgotten_result(const Program& program, Ref loop,
   return false;
 }
 
+// if rank == 0: evaluate(loader), the only call of the function that the loop is in: there one rank
+// is chosen.
+Ref place_of_choice(const Program& program, Ref loop) {
+  const FunctionRef function = program.enclosing_function(loop);
+  const auto here = program.guards(loop);
+  if (!function || std::any_of(here.begin(), here.end(), [&](const diagnose::Guard& guard) {
+        return program.rank_test(guard.condition) != diagnose::RankTest::none;
+      }))
+    return loop;
+  const auto& sites = program.call_sites(function);
+  return sites.size() == 1 ? sites.front().ref() : loop;
+}
+
 void tell_one_rank(Ref evaluation, Report& report) {
   as_in_trial(
       report.at(
@@ -416,7 +429,7 @@ bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, cons
     return true;
   if (is_reduced(program, loop, reductions)) return false;
   if (program.guarded_by_rank(loop) == diagnose::RankTest::main_only)
-    tell_one_rank(loop, report);
+    tell_one_rank(place_of_choice(program, loop), report);
   else
     tell_nothing_reduced(program, sum, report);
   return true;

@@ -258,12 +258,12 @@ bool stands_below_training(const Program& program, const CallRef& save) {
                      [&](const CallRef& site) { return is_below(site.ref()); });
 }
 
-// model.save_pretrained(path) below trainer.train() of Hugging Face's Trainer: trainer.save_model()
-// writes on one process, this on every one.
+// model.save_pretrained(path) and torch.save(model.state_dict(), path) below trainer.train() of
+// Hugging Face's Trainer: trainer.save_model() writes on one process, this on every one.
 void check_saves_beside_trainer(const Program& program, Report& report) {
   if (!starts_trainer_several_times(program)) return;
-  for (const CallRef& save : program.calls_named("save_pretrained")) {
-    if (!saves_pretrained_model(program, save) || is_file_of_its_own(program, save) ||
+  for (const CallRef& save : saves_of(program)) {
+    if (!is_training_state(program, save) || is_file_of_its_own(program, save) ||
         program.guarded_by_rank(save.ref()) != RankTest::none ||
         facts::rank_goes_first(program, save.ref()) || !facts::is_reachable(program, save.ref()) ||
         !stands_below_training(program, save))

@@ -17,13 +17,18 @@ namespace {
 bool is_many(const trainer::Argument* count) {
   return count != nullptr &&
          ((count->value.is_integer() && (count->value.integer > 1 || count->value.integer == -1)) ||
+          (count->value.is_string() && facts::contains(count->value.string, ",") &&
+           !count->value.string.ends_with(",")) ||
           (count->value.type == Value::Type::list && count->value.items.size() > 1));
 }
 
-// accelerator="gpu", which says what the devices are and nothing of how they work together.
+// accelerator="gpu", which says what the devices are and nothing of how they work together; a list
+// of devices says as much.
 bool is_on_gpus(const trainer::Use& use) {
   const trainer::Argument* accelerator = use.find("accelerator");
-  return accelerator != nullptr && accelerator->value.is_string() &&
+  const trainer::Argument* devices = use.find("devices");
+  if (accelerator == nullptr) return devices != nullptr && devices->value.type == Value::Type::list;
+  return accelerator->value.is_string() &&
          (accelerator->value.string == "gpu" || accelerator->value.string == "cuda");
 }
 
