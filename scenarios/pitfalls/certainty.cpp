@@ -311,8 +311,9 @@ bool is_named_joining(std::string_view name) {
           plain == "setup_ddp" || plain == "ddp_setup" || plain == "init_ddp");
 }
 
+// What is saved of model.module is that of a wrapper, which may be made out of sight as well.
 bool joins_out_of_sight(const Program& program) {
-  if (!program.has_ddp()) return false;
+  if (!program.has_ddp() && !program.mentions(".module.state_dict()")) return false;
   const auto& calls = program.root().calls();
   return std::any_of(calls.begin(), calls.end(), [&](const diagnose::Call& each) {
     const CallRef call{&program.root(), &each};
