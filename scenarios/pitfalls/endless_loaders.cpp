@@ -14,7 +14,8 @@ namespace {
 bool is_endless_by_name(std::string_view name) {
   const std::string plain = facts::lowered(name);
   if (plain == "cycle") return true;
-  const bool endless = holds_any(plain, {"inf", "endless", "forever", "cycl", "repeat"});
+  const bool endless =
+      holds_any(plain, {"infinite", "inf_", "infloop", "endless", "forever", "cycl", "repeat"});
   return endless && holds_any(plain, {"iter", "load", "loop", "gen", "batch", "infinite", "data"});
 }
 

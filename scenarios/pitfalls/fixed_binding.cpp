@@ -52,7 +52,10 @@ bool is_written(const Program& program, Ref expression, int depth) {
                !is_written_name(program, part, depth)) {
       return false;
     }
-    if (part.kind() == Kind::lambda || part.kind() == Kind::comprehension) return false;
+    // config["gpu"]: what a dictionary was made with may be stored anew for each rank.
+    if (part.kind() == Kind::lambda || part.kind() == Kind::comprehension ||
+        part.kind() == Kind::dictionary)
+      return false;
   }
   return true;
 }

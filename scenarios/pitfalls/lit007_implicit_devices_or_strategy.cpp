@@ -56,6 +56,7 @@ std::vector<CallRef> downloads_of(const Program& program) {
 // What "ddp" repeats once for every rank, as it does the script: prepare_data() is the place that
 // the Trainer keeps to one process of a node.
 void check_downloads_of_script(const Program& program, Report& report) {
+  if (!program.mentions("download")) return;
   const auto downloads = downloads_of(program);
   if (downloads.empty() || !has_lightning_ranks(program) || has_ranks_of_its_own(program)) return;
   // Whatever is asked for again below is there.
@@ -92,7 +93,9 @@ void check_implicit_devices_or_strategy(const Program& program, Report& report) 
     }
     if (!use.call || use.has_more || use.find("fast_dev_run")) continue;
     const auto* gpus = use.find("gpus");
-    if (!is_many(gpus) && is_on_gpus(use)) gpus = use.find("devices");
+    // The package `lightning` came with Lightning 2, of which the strategy is known.
+    if (!is_many(gpus) && is_on_gpus(use) && !program.imports("lightning"))
+      gpus = use.find("devices");
     if (is_many(gpus) && !strategy && (!use.find("accelerator") || is_on_gpus(use)) &&
         !use.find("distributed_backend")) {
       Finding& finding =
