@@ -13,6 +13,7 @@ using diagnose::Api;
 using diagnose::Field;
 using diagnose::Kind;
 using diagnose::NodeId;
+using diagnose::Op;
 using diagnose::Source;
 
 namespace {
@@ -20,8 +21,32 @@ namespace {
 constexpr int kNames = 6;  // device -> ids -> strings -> what a helper gives back -> option
 
 // Ids are counted anew, or only asked for their number: list(range(len(ids))), ids.index(gpu).
-bool counts_anew(std::string_view text) {
+bool says_count(std::string_view text) {
   return holds_any(text, {"range(", "len(", "enumerate(", ".index(", "count(", ".find("});
+}
+
+// int(gpu) - first, gpu % shown.
+bool computes(Ref part) {
+  if (part.kind() != Kind::binary) return false;
+  const Op op = part.module->tree()[part.node].op;
+  const bool formats = part.child(Field::left).kind() == Kind::string;  // "cuda:%d" % gpu
+  return op == Op::subtract || op == Op::floor_divide || (op == Op::modulo && !formats);
+}
+
+// The expression counts the ids anew, or has a function do so: remap(ids) of the program, which
+// looks each id up, or renumber(ids) of a file that is not at hand.
+bool counts_anew(const Program& program, Ref expression) {
+  if (says_count(expression.text())) return true;
+  const auto& tree = expression.module->tree();
+  for (NodeId at = expression.node; at < tree[expression.node].last; ++at)
+    if (computes(expression.with(at))) return true;
+  for (const CallRef& call : facts::calls_in(expression)) {
+    if (says_any(call.call->name, {"map_", "remap", "renumber", "relative", "visible", "local"}))
+      return true;
+    const diagnose::FunctionRef helper = program.callee(call);
+    if (helper && says_count(helper.module->text(helper.function->node))) return true;
+  }
+  return false;
 }
 
 // "cuda:0" if device != "cpu" else "cpu": what is asked is no part of the id.
@@ -43,11 +68,16 @@ void add_option_read_by_hand(const Program& program, Ref value, std::set<Ref>& o
         options.insert(option.ref());
 }
 
-// The options that the expression is made of, by way of names and of what is done with them. False
-// where the ids are counted anew on the way.
-bool add_options(const Program& program, Ref expression, int depth, std::set<Ref>& options) {
-  if (!expression || depth > kNames) return true;
-  if (counts_anew(expression.text())) return false;
+// What stands behind an expression, by way of names and of what is done with them.
+struct Behind {
+  std::set<Ref> options;
+  std::set<Ref> seen;  // a name is used in several places
+};
+
+// The options that the expression is made of. False where the ids are counted anew on the way.
+bool add_options(const Program& program, Ref expression, int depth, Behind& behind) {
+  if (!expression || depth > kNames || !behind.seen.insert(expression).second) return true;
+  if (counts_anew(program, expression)) return false;
   const auto& tree = expression.module->tree();
   for (NodeId at = expression.node; at < tree[expression.node].last; ++at) {
     const Ref part = expression.with(at);
@@ -62,12 +92,12 @@ bool add_options(const Program& program, Ref expression, int depth, std::set<Ref
       if (source.how == Source::How::loop_item) continue;  // of what the expression goes over
       const bool inside =
           source.ref.module == expression.module && tree.contains(expression.node, source.ref.node);
-      if (!inside) add_option_read_by_hand(program, source.ref, options);
+      if (!inside) add_option_read_by_hand(program, source.ref, behind.options);
       if (source.how == Source::How::argument)
-        options.insert(source.ref);
+        behind.options.insert(source.ref);
       else if (!inside && source.ref.kind() != Kind::function &&
                source.ref.kind() != Kind::class_definition &&
-               !add_options(program, source.ref, depth + 1, options))
+               !add_options(program, source.ref, depth + 1, behind))
         return false;
     }
     at = tree[at].last - 1;
@@ -76,8 +106,8 @@ bool add_options(const Program& program, Ref expression, int depth, std::set<Ref
 }
 
 std::set<Ref> options_of(const Program& program, Ref expression) {
-  std::set<Ref> options;
-  return add_options(program, expression, 0, options) ? options : std::set<Ref>{};
+  Behind behind;
+  return add_options(program, expression, 0, behind) ? behind.options : std::set<Ref>{};
 }
 
 // Where ids of GPUs are taken.
