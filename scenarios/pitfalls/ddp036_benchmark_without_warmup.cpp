@@ -341,6 +341,33 @@ bool passes_between(const Program& program, const CallRef& start, const CallRef&
   });
 }
 
+// float(loss), out.numpy() or out.to("cpu") between the two readings: the value is waited for.
+bool takes_a_value(std::string_view text) {
+  return waits_for_gpu(text) ||
+         holds_any(text, {"float(", "int(", "bool(", "str(", "print(", ".numpy(", ".tolist(",
+                          ".to(\"cpu", ".to('cpu", ".nonzero(", ".unique("});
+}
+
+// if out.sum() > 0: the outcome of what the GPU works out is waited for. Told apart from a setting
+// (if args.amp) by a call in it, or by a name that is given its value between the readings.
+bool asks_for_a_value(const CallRef& start, const CallRef& end) {
+  const auto& tree = start.module->tree();
+  std::vector<std::string_view> made;
+  for (NodeId at = start.call->node + 1; at < end.call->node; ++at) {
+    const Kind kind = tree[at].kind;
+    const Ref node = start.ref().with(at);
+    if (kind == Kind::assignment) made.push_back(node.child(diagnose::Field::left).text());
+    const Ref condition =
+        kind == Kind::assert_statement ? node : node.child(diagnose::Field::condition);
+    if (!condition) continue;
+    if (!facts::calls_in(condition).empty() ||
+        std::any_of(made.begin(), made.end(),
+                    [&](std::string_view name) { return facts::contains(condition.text(), name); }))
+      return true;
+  }
+  return false;
+}
+
 // compute_time = end - start around one pass that is only queued, which nothing waits for: the time
 // of a part of the step, by its name.
 void check_times_of_parts(const Program& program, Report& report) {
@@ -355,7 +382,8 @@ void check_times_of_parts(const Program& program, Report& report) {
       continue;
     const std::string_view told = told_as(program, clock, end);
     if (!says_any(told, {"forward", "backward", "compute", "fwd", "bwd"}) ||
-        says_any(told, {"print(", "log"}) || waits_for_gpu(between(clock, end)) ||
+        says_any(told, {"print(", "log"}) || takes_a_value(between(clock, end)) ||
+        asks_for_a_value(clock, end) ||
         holds_any(between(clock, end), {"\n    for ", " for ", "while "}) ||
         !passes_between(program, clock, end) || !facts::is_reachable(program, end.ref()))
       continue;
