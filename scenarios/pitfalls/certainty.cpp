@@ -46,6 +46,16 @@ bool is_one_for_good(const Program& program, Ref number) {
          !(is_setting(program.assigned_name(number)) && program.uses(Api::spawn));
 }
 
+bool is_one_by_setting(const Program& program) {
+  const auto spawns = program.calls(Api::spawn);
+  return !spawns.empty() && program.launches().empty() &&
+         std::all_of(spawns.begin(), spawns.end(), [&](const CallRef& spawn) {
+           const Ref processes = spawn.argument(2, "nprocs");
+           return processes && is_setting(processes.text()) &&
+                  program.written(processes).text() == "1";
+         });
+}
+
 bool starts_several(const diagnose::LaunchLine& launch) {
   return launch.processes_per_node().value_or(1) > 1 || launch.nodes().value_or(1) > 1;
 }

@@ -374,6 +374,22 @@ bool stands_above_engine(const Program& program, const CallRef& placement, const
          });
 }
 
+// DDP(model, device_ids=[0]), which fails whatever the process is bound to.
+bool check_written_ids(const Program& program, Report& report) {
+  if (program.gpus().has_value()) return false;
+  for (const Wrap& wrap : wrappers_and_engines(program)) {
+    const Ref written = wrap.call.argument(1, "device_ids");
+    const auto ids = facts::device_ids(program, wrap.call);
+    if (ids.size() != 1 || !is_written_out(program.written(written))) continue;
+    in_no_trial(report.at(written, Confidence::certain,
+                          "every rank is given GPU " + std::to_string(ids.front()) +
+                              ": NCCL stops with \"Duplicate GPU detected\""))
+        .help = "Use device_ids=[local_rank], with the module on that device.";
+    return true;
+  }
+  return false;
+}
+
 // DDP(model, device_ids=[local_rank]), wherever the ranks join their group.
 bool is_for_rank(const Program& program, const Wrap& wrap) {
   const Ref ids = wrap.call.argument(1, "device_ids");
@@ -390,18 +406,13 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
   if (program.framework_distributes() || sees_own_gpu(program) || !facts::is_distributed(program))
     return;
   const bool bound = binds_device(program);
-  if (joins && check_fixed_binding(program, report)) return;
+  // Written for the one process that it starts.
+  const bool alone = facts::is_one_by_setting(program);
+  if (joins && !alone &&
+      (check_written_ids(program, report) || check_fixed_binding(program, report)))
+    return;
   for (const Wrap& wrap : wrappers_and_engines(program)) {
     const bool by_deepspeed = wrap.call.call->api == Api::deepspeed;
-    const auto ids = facts::device_ids(program, wrap.call);
-    if (joins && ids.size() == 1 && !program.gpus().has_value() &&
-        is_written_out(program.written(wrap.call.argument(1, "device_ids")))) {
-      in_no_trial(report.at(wrap.call.argument(1, "device_ids"), Confidence::certain,
-                            "every rank is given GPU " + std::to_string(ids.front()) +
-                                ": NCCL stops with \"Duplicate GPU detected\""))
-          .help = "Use device_ids=[local_rank], with the module on that device.";
-      return;
-    }
     for (const CallRef& call : facts::placements(program, wrap)) {
       const auto index = placed_on(program, call);
       if (!joins && (index.value_or(-1) < 0 || !is_for_rank(program, wrap))) continue;

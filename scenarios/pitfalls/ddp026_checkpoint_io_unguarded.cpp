@@ -107,12 +107,6 @@ bool others_wait(const Program& program, Ref node) {
   });
 }
 
-// with FileLock("data.lock"): one rank after another, and the second finds what the first fetched.
-bool under_lock(const Program& program, Ref node) {
-  return static_cast<bool>(program.enclosing_with(
-      node, [](Ref item) { return facts::contains(facts::lowered(item.text()), "lock"); }));
-}
-
 // Code of an imported file that every process runs with its imports: the one that calls mp.spawn
 // has made the directory when the ranks ask for it.
 bool is_made_by_parent(const Program& program, const CallRef& make) {
@@ -133,7 +127,8 @@ void find_downloads(const Program& program, Report& report) {
       if (program.written(download).kind() != Kind::true_literal || !is_dataset(program, load))
         continue;
       if (program.guarded_by_rank(load.ref()) != RankTest::none ||
-          under_lock(program, load.ref()) || program.comes_from_rank(load.argument(0, "root")) ||
+          facts::under_lock(program, load.ref()) ||
+          program.comes_from_rank(load.argument(0, "root")) ||
           first_rank_downloads(program, load) || is_fetched_above(program, load) ||
           facts::rank_goes_first(program, load.ref()) ||
           facts::only_before_ranks(program, load.ref()) ||
@@ -196,7 +191,7 @@ void find_fetches(const Program& program, Report& report) {
   if (is_process_a_node(program)) return;
   for (const auto& [call, path] : fetches_of(program)) {
     const Ref node = call.ref();
-    if (program.guarded_by_rank(node) != RankTest::none || under_lock(program, node) ||
+    if (program.guarded_by_rank(node) != RankTest::none || facts::under_lock(program, node) ||
         is_asked_for(program, node) || (path && program.comes_from_rank(path)) ||
         facts::rank_goes_first(program, node) || facts::only_before_ranks(program, node) ||
         !facts::is_reachable(program, node) || others_wait(program, node) ||
@@ -252,10 +247,11 @@ void find_caches(const Program& program, Report& report) {
     const Ref node = save.ref();
     const Ref path = save.positional(0);
     if (!path || !save.receiver() || program.guarded_by_rank(node) != RankTest::none ||
-        under_lock(program, node) || program.comes_from_rank(path) ||
+        facts::under_lock(program, node) || program.comes_from_rank(path) ||
         is_drawn_by_each(program, path) || facts::rank_goes_first(program, node) ||
         facts::only_before_ranks(program, node) || !facts::is_reachable(program, node) ||
-        others_wait(program, node) || facts::only_without_distribution(program, node))
+        others_wait(program, node) || facts::only_without_distribution(program, node) ||
+        facts::only_in_a_side_mode(program, node))
       continue;
     report
         .at(node, Confidence::likely,

@@ -329,6 +329,19 @@ bool rank_goes_first(const Program& program, Ref node) {
   return false;
 }
 
+bool under_lock(const Program& program, Ref node) {
+  constexpr int kCalls = 5;
+  for (int depth = 0; depth < kCalls && node; ++depth) {
+    if (program.enclosing_with(node,
+                               [](Ref item) { return contains(lowered(item.text()), "lock"); }))
+      return true;
+    const FunctionRef function = program.enclosing_function(node);
+    if (!function || program.call_sites(function).size() != 1) return false;
+    node = program.call_sites(function).front().ref();
+  }
+  return false;
+}
+
 std::string main_rank_condition(const Program& program, Ref node) {
   const auto& module = *node.module;
   const FunctionRef here = program.enclosing_function(node);

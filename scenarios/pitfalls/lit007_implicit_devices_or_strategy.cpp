@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
 #include "scenarios/pitfalls/trainer_signature.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -32,10 +33,26 @@ bool is_on_gpus(const trainer::Use& use) {
          (accelerator->value.string == "gpu" || accelerator->value.string == "cuda");
 }
 
-// prepare_data() of a module, which the Trainer calls once on a node.
-bool is_in_prepare_data(const Program& program, Ref node) {
+// prepare_data() of a module, which the Trainer calls once on a node, or what it calls.
+bool is_in_prepare_data(const Program& program, Ref node, int depth = 0) {
+  constexpr int kCalls = 4;
   const auto method = program.enclosing_function(node);
-  return method && method.function->name == "prepare_data";
+  if (!method || depth > kCalls) return false;
+  if (method.function->name == "prepare_data") return true;
+  const auto& sites = program.call_sites(method);
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return is_in_prepare_data(program, site.ref(), depth + 1);
+  });
+}
+
+// Under a rank's test, a lock, or a question for the ranks that the Trainer starts: it gives them
+// LOCAL_RANK, and the process that starts them has none.
+bool is_kept_to_one(const Program& program, Ref node) {
+  return program.guarded_by_rank(node) != diagnose::RankTest::none ||
+         facts::rank_goes_first(program, node) || facts::under_lock(program, node) ||
+         program.under(node, [](Ref condition, bool) {
+           return says_any(condition.text(), {"rank", "is_main", "is_master"});
+         });
 }
 
 // datasets.CIFAR10(root, download=True), of a library.
@@ -64,9 +81,7 @@ void check_downloads_of_script(const Program& program, Report& report) {
                   [&](const CallRef& load) { return is_in_prepare_data(program, load.ref()); }))
     return;
   for (const CallRef& load : downloads) {
-    if (program.guarded_by_rank(load.ref()) != diagnose::RankTest::none ||
-        facts::rank_goes_first(program, load.ref()) || !facts::is_reachable(program, load.ref()))
-      continue;
+    if (is_kept_to_one(program, load.ref()) || !facts::is_reachable(program, load.ref())) continue;
     report
         .at(load.keyword("download"), Confidence::likely,
             "the Trainer's \"ddp\" runs the script once for every rank: each of them downloads "
