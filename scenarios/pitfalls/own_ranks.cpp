@@ -129,7 +129,10 @@ bool uses_trainer(const Program& program) {
 }  // namespace
 
 bool is_named_for_ranks(const Program& program) {
-  return says_any(diagnose::script_file(program.root()), {"ddp", "torchrun", "distributed"});
+  const auto words = words_of_name(diagnose::script_file(program.root()));  // ddpm is diffusion
+  return std::any_of(words.begin(), words.end(), [](std::string_view word) {
+    return word == "ddp" || word == "torchrun" || word == "distributed";
+  });
 }
 
 bool has_trainer_ranks(const Program& program) {
