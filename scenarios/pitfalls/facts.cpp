@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/group_of_some_runs.hpp"
 #include "scenarios/pitfalls/own_gpu.hpp"
 #include "scenarios/pitfalls/taken_off.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -329,12 +330,22 @@ bool rank_goes_first(const Program& program, Ref node) {
   return false;
 }
 
+namespace {
+
+// FileLock(path), and neither a block nor a clock.
+bool is_lock(Ref item) {
+  const auto words = words_of_name(item.text());
+  return std::any_of(words.begin(), words.end(), [](std::string_view word) {
+    return contains(word, "lock") && !contains(word, "block") && !contains(word, "clock");
+  });
+}
+
+}  // namespace
+
 bool under_lock(const Program& program, Ref node) {
   constexpr int kCalls = 5;
   for (int depth = 0; depth < kCalls && node; ++depth) {
-    if (program.enclosing_with(node,
-                               [](Ref item) { return contains(lowered(item.text()), "lock"); }))
-      return true;
+    if (program.enclosing_with(node, is_lock)) return true;
     const FunctionRef function = program.enclosing_function(node);
     if (!function || program.call_sites(function).size() != 1) return false;
     node = program.call_sites(function).front().ref();

@@ -33,6 +33,16 @@ std::string_view last_name(Ref target) {
   return name.kind() == Kind::identifier ? name.text() : std::string_view();
 }
 
+// The target is the name, or holds it: rank, gpu = join(), gpus[0] = rank.
+bool gives(Ref target, std::string_view name) {
+  if (target.kind() == Kind::identifier || target.kind() == Kind::attribute)
+    return last_name(target) == name;
+  const auto& tree = target.module->tree();
+  for (NodeId at = target.node; at < tree[target.node].last; ++at)
+    if (tree[at].kind == Kind::identifier && tree.text(at) == name) return true;
+  return false;
+}
+
 // Whether a value is built of what the script writes out, and of nothing else.
 class Written {
  public:
@@ -85,14 +95,18 @@ class Written {
     if (name.kind() == Kind::attribute &&
         (program_.mentions("__dict__") || program_.mentions("setattr(")))
       return false;
-    for (const auto* module : program_.modules())
-      for (const NodeId node : module->nodes_of(Kind::assignment)) {
+    for (const auto* module : program_.modules()) {
+      const auto may_differ = [&](NodeId node) {
         const Ref assignment{module, node};
         const Ref value = assignment.child(Field::right);
-        if (last_name(assignment.child(Field::left)) == last && value &&
-            !is_written(value, depth + 1))
-          return false;
+        return value && gives(assignment.child(Field::left), last) && !is_written(value, depth + 1);
+      };
+      for (const diagnose::ListedKind kind : {diagnose::ListedKind(Kind::assignment),
+                                              diagnose::ListedKind(Kind::augmented_assignment)}) {
+        const auto& nodes = module->nodes_of(kind);
+        if (std::any_of(nodes.begin(), nodes.end(), may_differ)) return false;
       }
+    }
     return true;
   }
 
