@@ -1,4 +1,5 @@
 // Which conditions test the rank: comparisons of it, flags and helpers that hold its outcome.
+#include "diagnose/launch/launch_line.hpp"
 #include "diagnose/model/program.hpp"
 #include "diagnose/model/role_names.hpp"
 
@@ -12,6 +13,16 @@ constexpr int kPresenceNesting = 4;  // values that are there where another valu
 
 bool is_nothing(Ref value) {
   return value.kind() == Kind::none_literal || value.kind() == Kind::false_literal;
+}
+
+// 0 for "0" too: os.environ["RANK"] == "0".
+Value number_in(Value value) {
+  if (!value.is_string()) return value;
+  const auto number = to_integer(value.string);
+  if (!number) return value;
+  value.type = Value::Type::integer;
+  value.integer = *number;
+  return value;
 }
 
 RankTest flip(RankTest test) {
@@ -203,7 +214,7 @@ RankTest Program::comparison_rank_test(Ref at) const {
     if (!ranked(right) || (op != Op::equal && op != Op::not_equal)) return RankTest::none;
     std::swap(left, right);
   }
-  const Value value = evaluate(right);
+  const Value value = number_in(evaluate(right));
   if (op == Op::in || op == Op::not_in) {
     if (value.type != Value::Type::list) return RankTest::none;
     const bool zero = std::any_of(value.items.begin(), value.items.end(), [](const Value& item) {

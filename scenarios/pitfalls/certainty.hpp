@@ -26,6 +26,14 @@ Certainty certainty_of_ranks(const Program& program);
 // name: ranks run it, wherever the call of init_process_group is.
 bool works_in_a_group(const Program& program);
 
+// The number is 1, and no setting at the head of the file (NUM_GPUS = 1) that goes to mp.spawn:
+// whoever has more GPUs changes that.
+bool is_one_for_good(const Program& program, Ref number);
+
+// mp.spawn(work, nprocs=NUM_GPUS) after NUM_GPUS = 1: a run of one process as it stands, so that
+// nothing about several is certain.
+bool is_one_by_setting(const Program& program);
+
 // The launch line starts several processes, on one node or more.
 bool starts_several(const diagnose::LaunchLine& launch);
 
@@ -47,6 +55,8 @@ class Doubts {
   // where the rule is about what each of them does; asked of findings that are not in doubt
   // otherwise.
   std::string about_configuration(const Rule& rule, Ref where);
+  // The rule is about several processes, and the script starts them by a setting that is one.
+  bool one_by_setting(const Rule& rule);
 
  private:
   bool starts_ranks();
@@ -55,6 +65,7 @@ class Doubts {
   const Program& program_;
   std::optional<bool> ranks_;
   std::optional<bool> wrapper_;
+  std::optional<bool> one_by_setting_;
   std::optional<bool> reads_configs_;
   std::optional<std::string> one_process_;  // why the config files start one
 };

@@ -107,12 +107,6 @@ bool others_wait(const Program& program, Ref node) {
   });
 }
 
-// with FileLock("data.lock"): one rank after another, and the second finds what the first fetched.
-bool under_lock(const Program& program, Ref node) {
-  return static_cast<bool>(program.enclosing_with(
-      node, [](Ref item) { return facts::contains(facts::lowered(item.text()), "lock"); }));
-}
-
 // Code of an imported file that every process runs with its imports: the one that calls mp.spawn
 // has made the directory when the ranks ask for it.
 bool is_made_by_parent(const Program& program, const CallRef& make) {
@@ -133,7 +127,8 @@ void find_downloads(const Program& program, Report& report) {
       if (program.written(download).kind() != Kind::true_literal || !is_dataset(program, load))
         continue;
       if (program.guarded_by_rank(load.ref()) != RankTest::none ||
-          under_lock(program, load.ref()) || program.comes_from_rank(load.argument(0, "root")) ||
+          facts::under_lock(program, load.ref()) ||
+          program.comes_from_rank(load.argument(0, "root")) ||
           first_rank_downloads(program, load) || is_fetched_above(program, load) ||
           facts::rank_goes_first(program, load.ref()) ||
           facts::only_before_ranks(program, load.ref()) ||
@@ -196,7 +191,7 @@ void find_fetches(const Program& program, Report& report) {
   if (is_process_a_node(program)) return;
   for (const auto& [call, path] : fetches_of(program)) {
     const Ref node = call.ref();
-    if (program.guarded_by_rank(node) != RankTest::none || under_lock(program, node) ||
+    if (program.guarded_by_rank(node) != RankTest::none || facts::under_lock(program, node) ||
         is_asked_for(program, node) || (path && program.comes_from_rank(path)) ||
         facts::rank_goes_first(program, node) || facts::only_before_ranks(program, node) ||
         !facts::is_reachable(program, node) || others_wait(program, node) ||
@@ -225,14 +220,45 @@ bool is_in_hook(const Program& program, Ref node) {
          });
 }
 
+// num_nodes=int(os.environ["SLURM_NNODES"])
+bool asks_the_cluster(const Program& program, Ref nodes) {
+  const auto sources = program.sources(nodes);
+  return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+    return facts::contains(source.ref.text(), "NODES");
+  });
+}
+
 // Trainer(num_nodes=2): the first process of each node runs the script from its first line; those
 // beside it are started where the Trainer is reached.
 bool is_started_on_several_nodes(const Program& program) {
   const auto uses = trainer::uses(program);
-  return std::any_of(uses.begin(), uses.end(), [](const trainer::Use& use) {
+  return std::any_of(uses.begin(), uses.end(), [&](const trainer::Use& use) {
     const trainer::Argument* nodes = use.find("num_nodes");
-    return nodes != nullptr && nodes->value.is_integer() && nodes->value.integer > 1;
+    return nodes != nullptr && ((nodes->value.is_integer() && nodes->value.integer > 1) ||
+                                (nodes->node && asks_the_cluster(program, nodes->node)));
   });
+}
+
+// data.save_to_disk(path): a cache of samples that all ranks make at once, also where each asks
+// first whether it is there.
+void find_caches(const Program& program, Report& report) {
+  if (is_process_a_node(program)) return;
+  for (const CallRef& save : program.calls_named("save_to_disk")) {
+    const Ref node = save.ref();
+    const Ref path = save.positional(0);
+    if (!path || !save.receiver() || program.guarded_by_rank(node) != RankTest::none ||
+        facts::under_lock(program, node) || program.comes_from_rank(path) ||
+        is_drawn_by_each(program, path) || facts::rank_goes_first(program, node) ||
+        facts::only_before_ranks(program, node) || !facts::is_reachable(program, node) ||
+        others_wait(program, node) || facts::only_without_distribution(program, node) ||
+        facts::only_in_a_side_mode(program, node))
+      continue;
+    report
+        .at(node, Confidence::likely,
+            "every rank writes the same data set: ranks write it over each other, and may read "
+            "half of it")
+        .help = "Write it on the first rank, let the others wait, then read on every rank.";
+  }
 }
 
 template <typename Accepts>
@@ -289,6 +315,7 @@ void check_checkpoint_io_unguarded(const Program& program, Report& report) {
   find_downloads(program, report);
   find_downloads_of_one_rank(program, report);
   find_fetches(program, report);
+  find_caches(program, report);
   find_directories(
       program, [](const Program&, Ref) { return true; }, report);
 }

@@ -1,3 +1,4 @@
+#include "diagnose/model/role_names.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
@@ -46,12 +47,19 @@ bool is_checkpoint(const Program& program, const CallRef& load, std::string_view
 
 // The state of a scheduler or of a GradScaler is numbers: there is nothing to put on a GPU.
 bool holds_no_tensors(const Program& program, const CallRef& load) {
-  const auto restores = program.calls_named("load_state_dict");
-  return std::any_of(restores.begin(), restores.end(), [&](const CallRef& restore) {
+  for (const CallRef& restore : program.calls_named("load_state_dict")) {
     const Ref object = restore.receiver();
     const CallRef given = program.made_by(restore.positional(0));
-    return object && given && given.ref() == load.ref() &&
-           says_any(object.text(), {"scheduler", "sched", "scaler"});
+    if (!object || !given || given.ref() != load.ref()) continue;
+    return says_any(diagnose::last_word(object), {"scheduler", "sched", "scaler"}) &&
+           !says_any(diagnose::last_word(object), {"upscaler", "model", "net"});
+  }
+  // Restored out of sight, or by parts: what it is called. An upscaler is a model.
+  const auto words = words_of_name(program.assigned_name(load.ref()));
+  return !words.empty() && std::any_of(words.begin(), words.end(), [](std::string_view word) {
+    return word == "scheduler" || word == "sched" || word == "scaler" || word == "rng";
+  }) && std::none_of(words.begin(), words.end(), [](std::string_view word) {
+    return word == "model" || word == "net" || word == "unet";
   });
 }
 
@@ -218,7 +226,8 @@ void check_load_without_map_location(const Program& program, Report& report) {
   if (loads.empty()) return;
   // Accelerate takes the GPUs that there are, without a word in the script.
   const bool lightning = has_lightning_ranks(program);
-  const bool prepared = accelerate_wraps(program) || is_trained_by_accelerate(program) || lightning;
+  const bool prepared = accelerate_wraps(program) || is_trained_by_accelerate(program) ||
+                        lightning || has_trainer_ranks(program);
   if (!prepared && !has_ranks_of_its_own(program)) return;
   if (!prepared && !works_on_gpus(program)) return;
   for (const CallRef& load : loads) {

@@ -137,6 +137,12 @@ std::string Doubts::about_configuration(const Rule& rule, Ref where) {
   return *one_process_;
 }
 
+bool Doubts::one_by_setting(const Rule& rule) {
+  if (!needs_ranks(rule)) return false;
+  if (!one_by_setting_) one_by_setting_ = is_one_by_setting(program_);
+  return *one_by_setting_;
+}
+
 std::string Doubts::about(const Rule& rule, Ref where) {
   if (is_test(program_)) return "a test of the project may do so on purpose";
   const bool of_wrapper = rule.id.starts_with("DP");

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/group_of_some_runs.hpp"
 #include "scenarios/pitfalls/own_gpu.hpp"
 #include "scenarios/pitfalls/taken_off.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -257,7 +258,7 @@ bool is_distributed(const Program& program) {
   const auto alone = [&](const CallRef& init) {
     const Ref size = program.written(init.keyword("world_size"));
     const Ref rank = program.written(init.keyword("rank"));
-    return (size.kind() == Kind::integer && size.text() == "1") ||
+    return is_one_for_good(program, size) ||
            (!size && rank.kind() == Kind::integer && rank.text() == "0");
   };
   // A group of one process, made so that DDP can be used at all.
@@ -325,6 +326,29 @@ bool rank_goes_first(const Program& program, Ref node) {
         for (const CallRef& made : program.calls_named(cls.cls->name)) sites.push_back(made);
     }
     node = sites.empty() ? Ref{} : sites.front().ref();
+  }
+  return false;
+}
+
+namespace {
+
+// FileLock(path), and neither a block nor a clock.
+bool is_lock(Ref item) {
+  const auto words = words_of_name(item.text());
+  return std::any_of(words.begin(), words.end(), [](std::string_view word) {
+    return contains(word, "lock") && !contains(word, "block") && !contains(word, "clock");
+  });
+}
+
+}  // namespace
+
+bool under_lock(const Program& program, Ref node) {
+  constexpr int kCalls = 5;
+  for (int depth = 0; depth < kCalls && node; ++depth) {
+    if (program.enclosing_with(node, is_lock)) return true;
+    const FunctionRef function = program.enclosing_function(node);
+    if (!function || program.call_sites(function).size() != 1) return false;
+    node = program.call_sites(function).front().ref();
   }
   return false;
 }

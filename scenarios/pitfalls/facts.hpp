@@ -123,6 +123,13 @@ bool only_evaluates(const Program& program);
 // Under `with main_process_first():` and its kin, also in a caller: ranks come one after another.
 bool rank_goes_first(const Program& program, Ref node);
 
+// Under `with FileLock("data.lock"):`, also in a caller: one rank after another, and the second
+// finds what the first has made.
+bool under_lock(const Program& program, Ref node);
+
+// The statement is sys.exit(0) or its kin, and exit(0) if done else None is not.
+bool ends_process(Ref statement);
+
 // The node stands in a data set's class: what it writes are samples, not the state of a run.
 bool in_dataset(const Program& program, Ref node);
 

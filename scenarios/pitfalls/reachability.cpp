@@ -178,17 +178,30 @@ bool only_in_parent(const Program& program, Ref node) {
   return program.uses(diagnose::Api::spawn) && runs_in_parent(program, node, 0);
 }
 
+bool ends_process(Ref statement) {
+  if (statement.kind() != Kind::expression_statement) return false;
+  const auto& tree = statement.module->tree();
+  const NodeId call = tree[statement.node].first_child;
+  if (call == kNoNode || tree[call].kind != Kind::call) return false;
+  const std::string_view text = tree.text(call);
+  return text.starts_with("sys.exit(") || text.starts_with("exit(") || text.starts_with("quit(") ||
+         text.starts_with("os._exit(");
+}
+
 namespace {
 
-// The branch that the condition opens ends in a bare return: the function's other work is not done.
-// One that gives something back has done the function's work: return train_set, test_set.
+// The branch that the condition opens ends the process, or in a bare return: the function's other
+// work is not done. One that gives something back has done the function's work: return train_set,
+// test_set.
 bool branch_returns(Ref condition) {
   const auto& tree = condition.module->tree();
   const NodeId branch = tree.child(tree[condition.node].parent, Field::consequence);
   if (branch == kNoNode) return false;
   NodeId last = kNoNode;
   for (NodeId at = tree[branch].first_child; at != kNoNode; at = tree[at].next_sibling) last = at;
-  return last != kNoNode && tree[last].kind == Kind::return_statement &&
+  if (last == kNoNode) return false;
+  if (ends_process(condition.with(last))) return true;
+  return tree[last].kind == Kind::return_statement &&
          (tree[last].first_child == kNoNode ||
           tree[tree[last].first_child].kind == Kind::none_literal);
 }
@@ -205,7 +218,7 @@ bool trains_there(const Program& program, Ref branch_condition) {
 }  // namespace
 
 bool only_in_a_side_mode(const Program& program, Ref node) {
-  if (program.training_loops().empty()) return false;
+  if (program.calls_named("backward").empty()) return false;
   return program.under(node, [&](Ref condition, bool holds) {
     // A condition with a call asks about the world (os.path.exists), not about an option.
     return holds && condition.text().find('(') == std::string_view::npos &&

@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/certainty.hpp"
+#include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/rule.hpp"
 
 #include <algorithm>
@@ -71,15 +72,6 @@ bool is_switched_off(const Program& program, Ref where) {
   });
 }
 
-// sys.exit(0) as a statement of its own; exit(0) if done else None is none.
-bool ends_process(const diagnose::SyntaxTree& tree, diagnose::NodeId statement) {
-  const auto call = tree[statement].first_child;
-  if (call == diagnose::kNoNode || tree[call].kind != Kind::call) return false;
-  const std::string_view text = tree.text(call);
-  return text.starts_with("sys.exit(") || text.starts_with("exit(") || text.starts_with("quit(") ||
-         text.starts_with("os._exit(");
-}
-
 // Behind a statement of the same block that leaves it, whatever holds: raise, return, sys.exit().
 bool is_left_before(Ref where) {
   const auto& tree = where.module->tree();
@@ -92,8 +84,7 @@ bool is_left_before(Ref where) {
       if (kind == Kind::return_statement || kind == Kind::raise_statement ||
           kind == Kind::continue_statement || kind == Kind::break_statement)
         return true;
-      if (kind == Kind::expression_statement && ends_process(where.module->tree(), before))
-        return true;
+      if (facts::ends_process(where.with(before))) return true;
     }
   }
   return false;
@@ -108,6 +99,8 @@ void Report::settle(facts::Doubts& doubts) {
     std::string doubt = doubts.about(rule_, where);
     if (doubt.empty()) doubt = doubts.about_configuration(rule_, where);
     tell_as_note(finding, doubt);
+    if (finding.confidence == Confidence::certain && doubts.one_by_setting(rule_))
+      finding.confidence = Confidence::likely;
   }
   // From the last on, so that what stands before keeps its index.
   for (auto place = places_.rbegin(); place != places_.rend(); ++place)
