@@ -172,9 +172,9 @@ void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::data_parallel) continue;
     const auto ids = facts::device_ids(program, wrap.call);
-    std::optional<std::int64_t> gpus;
-    if (!ids.empty()) gpus = static_cast<std::int64_t>(ids.size());
-    if (!gpus) gpus = count_of_ids(program, wrap.call.argument(1, "device_ids"));
+    // Of ids that are computed the number may be known before their values are.
+    auto gpus = count_of_ids(program, wrap.call.argument(1, "device_ids"));
+    if (!gpus && !ids.empty()) gpus = static_cast<std::int64_t>(ids.size());
     if (!gpus && !wrap.call.argument(1, "device_ids") && !is_count_of_other_branch(program, wrap))
       gpus = facts::visible_gpus(program);
     if (!gpus && !wrap.call.argument(1, "device_ids") &&

@@ -59,7 +59,7 @@ std::optional<std::int64_t> count_of(const Program& program, Ref items, int dept
         text.find(" if ") != std::string_view::npos)
       return std::nullopt;
     const auto& tree = items.module->tree();
-    for (diagnose::NodeId at = items.node; at < tree[items.node].last; ++at)
+    for (diagnose::NodeId at = items.node + 1; at < tree[items.node].last; ++at)
       if (tree[at].field == Field::right) return count_of(program, items.with(at), depth + 1);
     return std::nullopt;
   }
