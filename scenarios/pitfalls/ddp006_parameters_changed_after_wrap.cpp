@@ -227,10 +227,19 @@ CallRef unwrapping_in(const Program& program, Ref receiver) {
   return {};
 }
 
+// In the loop over batches itself, or in a helper that is called nowhere else.
 bool is_in_batches(const Program& program, Ref node) {
-  const auto* loop = facts::training_loop_of(program, node);
-  return loop != nullptr && node.module == loop->batches.module &&
-         node.module->tree().contains(loop->batches.node, node.node);
+  const auto is_inside = [&](Ref at) {
+    const auto* loop = facts::training_loop_of(program, at);
+    return loop != nullptr && at.module == loop->batches.module &&
+           at.module->tree().contains(loop->batches.node, at.node);
+  };
+  if (is_inside(node)) return true;
+  const auto helper = program.enclosing_function(node);
+  if (!helper) return false;
+  const auto& sites = program.call_sites(helper);
+  return !sites.empty() && std::all_of(sites.begin(), sites.end(),
+                                       [&](const CallRef& site) { return is_inside(site.ref()); });
 }
 
 bool trains_after(const Program& program, Ref change) {
