@@ -248,7 +248,8 @@ bool is_distributed(const Program& program) {
   // What an imported file offers counts once it is called; the script itself is taken as it is.
   const auto runs = [&](const CallRef& call) {
     if (is_switched_off(program, call.ref())) return false;
-    return call.module == &program.root() || is_reachable(program, call.ref());
+    return call.module == &program.root() ||
+           (is_reachable(program, call.ref()) && !is_never_made(program, call.ref()));
   };
   std::vector<CallRef> inits;
   for (const CallRef& init : program.calls(Api::init_process_group))
