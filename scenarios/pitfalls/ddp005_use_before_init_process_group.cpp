@@ -320,6 +320,17 @@ bool is_out_of_sight(const Program& program, const CallRef& call) {
   return false;
 }
 
+// Parallel(args), but not get_args(), Config("x.yaml") or a parser of either, which hold what the
+// command line says of the rank.
+bool is_object_of_file_out_of_sight(const Program& program, const CallRef& made) {
+  if (!made || std::isupper(static_cast<unsigned char>(made.call->name.front())) == 0) return false;
+  const std::string name = facts::lowered(made.module->text(made.call->function));
+  for (const std::string_view word :
+       {"arg", "opt", "conf", "cfg", "pars", "flag", "param", "setting", "dict", "namespace"})
+    if (facts::contains(name, word)) return false;
+  return is_of_file_out_of_sight(program, made);
+}
+
 // DDP(model, device_ids=[parallel.rank]) after parallel = Parallel() of a file out of sight: who
 // knows the rank has joined the group.
 bool is_told_rank_out_of_sight(const Program& program, const CallRef& wrap) {
@@ -330,9 +341,7 @@ bool is_told_rank_out_of_sight(const Program& program, const CallRef& wrap) {
     const Ref object = devices.with(id).child(Field::object);
     if (tree[id].kind != Kind::attribute || object.kind() != Kind::identifier) continue;
     for (const diagnose::Source& source : program.sources(object))
-      if (const CallRef made = program.as_call(source.ref);
-          made && is_of_file_out_of_sight(program, made))
-        return true;
+      if (is_object_of_file_out_of_sight(program, program.as_call(source.ref))) return true;
   }
   return false;
 }

@@ -23,27 +23,25 @@ bool guards_backward(const Program& program, const CallRef& step, const Guard& g
   });
 }
 
-// optimizer.synchronize() below the backward pass of every micro-batch: Horovod counts anew.
-bool synchronises_each_pass(const Program& program, const CallRef& step, const Guard& guard) {
-  const auto* loop = facts::training_loop_of(program, step.ref());
-  const auto waits = program.calls_named("synchronize");
-  return std::any_of(waits.begin(), waits.end(), [&](const CallRef& wait) {
-    const auto guards = program.guards(wait.ref());
-    return wait.call->api == Api::none && wait.module == step.module &&
-           facts::training_loop_of(program, wait.ref()) == loop &&
-           std::none_of(guards.begin(), guards.end(),
-                        [&](const Guard& other) { return other.condition == guard.condition; }) &&
-           std::any_of(loop->backwards.begin(), loop->backwards.end(), [&](const CallRef& pass) {
-             return pass.module == wait.module && pass.call->node < wait.call->node;
-           });
-  });
-}
-
 // optimizer.step(), or scaler.step(optimizer): the optimizer.
 Ref stepped(const CallRef& step) {
   const Ref given = step.positional(0);
   return given && facts::contains(facts::lowered(step.receiver().text()), "scal") ? given
                                                                                   : step.receiver();
+}
+
+// optimizer.synchronize() below the backward pass of every micro-batch: Horovod counts anew.
+bool synchronises_each_pass(const Program& program, const CallRef& step) {
+  const auto* loop = facts::training_loop_of(program, step.ref());
+  const auto waits = program.calls_named("synchronize");
+  return std::any_of(waits.begin(), waits.end(), [&](const CallRef& wait) {
+    return wait.receiver() && wait.receiver().text() == stepped(step).text() &&
+           wait.module == step.module && facts::training_loop_of(program, wait.ref()) == loop &&
+           std::any_of(loop->backwards.begin(), loop->backwards.end(), [&](const CallRef& pass) {
+             return pass.module == wait.module && pass.call->node < wait.call->node &&
+                    runs_wherever(program, wait.ref(), pass.ref());
+           });
+  });
 }
 
 bool is_in_round_of(const Program& program, Ref node, Ref step) {
@@ -227,7 +225,7 @@ void check_horovod_accumulation_and_clip(const Program& program, Report& report)
         continue;
       for (const Guard& guard : program.guards(step.ref())) {
         if (!facts::contains(guard.condition.text(), "%") ||
-            guards_backward(program, step, guard) || synchronises_each_pass(program, step, guard))
+            guards_backward(program, step, guard) || synchronises_each_pass(program, step))
           continue;
         report
             .at(made.ref(), Confidence::likely,
