@@ -296,7 +296,9 @@ bool is_wrapped_in_such_runs(const Program& program, Ref object, KnownWrappers& 
   std::vector<Source> others;
   for (const Source& source : program.module_sources(object)) {
     if (const Wrap* wrap = program.wrap_made_by(source.ref)) {
-      if (!is_made_for_several(program, *wrap)) return false;
+      if (!is_made_for_several(program, *wrap) ||
+          facts::is_given_to_one_of_several(program, object, *wrap))
+        return false;
       wraps.push_back(wrap);
     } else {
       others.push_back(source);

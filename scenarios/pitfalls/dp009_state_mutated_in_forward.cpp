@@ -35,7 +35,9 @@ bool is_stored_by_call_above(const Program& program, const FunctionRef& caller,
   return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
     const Def& def = caller.module->defs()[index];
     const FunctionRef storing = program.enclosing_function({caller.module, def.target});
-    if (!storing || def.kind == DefKind::augmented || storing == caller) return false;
+    if (!storing || def.kind == DefKind::augmented || storing == caller ||
+        !program.guards({caller.module, def.target}).empty())
+      return false;
     const auto& sites = program.call_sites(storing);
     return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
       return program.enclosing_function(site.ref()) == caller && site.call->node < node &&
