@@ -102,8 +102,46 @@ bool is_wrapper_api(std::string_view name) {
   return name.starts_with("_") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
+// The text holds the word in quotes.
+bool quotes(std::string_view text, std::string_view word) {
+  return facts::contains(text, "\"" + std::string(word) + "\"") ||
+         facts::contains(text, "'" + std::string(word) + "'");
+}
+
+// for name in ("width", "depth"): one of those, or of what is not written out.
+bool may_be_name(const Program& program, Ref name, std::string_view attribute) {
+  bool is_written = false;
+  bool is_known = true;
+  for (const Source& source : program.sources(name)) {
+    if (source.ref.kind() == Kind::string) {
+      if (quotes(source.ref.text(), attribute)) return true;
+      is_written = true;
+    } else {
+      is_known = is_known && source.how == Source::How::loop_item;  // what the strings stand in
+    }
+  }
+  return !is_written || !is_known;
+}
+
+// setattr(model, name, getattr(model.module, name)) of the same model above.
+bool copies_from_inside(const Program& program, Ref object, std::string_view attribute) {
+  const auto stores = program.calls_named("setattr");
+  return std::any_of(stores.begin(), stores.end(), [&](const CallRef& store) {
+    const CallRef read = program.as_call(store.positional(2));
+    const Ref outer = store.positional(0);
+    if (!read || read.call->name != "getattr" ||
+        read.positional(0).text() != std::string(outer.text()) + ".module" ||
+        !may_be_name(program, store.positional(1), attribute))
+      return false;
+    const Wrap* wrap = program.wrap_of(outer);
+    return program.same_variable(outer, object) ||
+           (wrap != nullptr && wrap == program.wrap_of(object));
+  });
+}
+
 // Attributes the program itself stores on the wrapper, as in model.name = "x".
-bool is_stored(const Program& program, std::string_view name) {
+bool is_stored(const Program& program, Ref object, std::string_view name) {
+  if (copies_from_inside(program, object, name)) return true;
   return std::any_of(program.modules().begin(), program.modules().end(), [&](const Module* module) {
     const auto& defs = module->defs_of(name, true);
     return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
@@ -123,12 +161,6 @@ bool is_tested(const Program& program, Ref use) {
     if (holds && facts::contains(text, "_get_name() ==")) return true;
     return asks && !holds && !text.starts_with("not ");
   });
-}
-
-// The text holds the word in quotes.
-bool quotes(std::string_view text, std::string_view word) {
-  return facts::contains(text, "\"" + std::string(word) + "\"") ||
-         facts::contains(text, "'" + std::string(word) + "'");
 }
 
 // hasattr(model.module, "heads"): it asks what stands inside, and says nothing of the wrapper.
@@ -266,7 +298,9 @@ bool is_wrapped_in_such_runs(const Program& program, Ref object, KnownWrappers& 
   std::vector<Source> others;
   for (const Source& source : program.module_sources(object)) {
     if (const Wrap* wrap = program.wrap_made_by(source.ref)) {
-      if (!is_made_for_several(program, *wrap)) return false;
+      if (!is_made_for_several(program, *wrap) ||
+          facts::is_given_to_one_of_several(program, object, *wrap))
+        return false;
       wraps.push_back(wrap);
     } else {
       others.push_back(source);
@@ -369,7 +403,7 @@ void check_prepared_attributes(const Program& program, Report& report) {
       if (!attribute || !is_name_or_kept(object) || is_wrapper_api(attribute.text()) ||
           !preparation_of_wrapper(program, object))
         continue;
-      if (is_stored(program, attribute.text()) || is_tested(program, use) ||
+      if (is_stored(program, object, attribute.text()) || is_tested(program, use) ||
           is_asked_for(program, use, attribute.text()) || is_attempt(use, attribute.text()) ||
           std::find(told.begin(), told.end(), use.text()) != told.end())
         continue;
@@ -416,10 +450,10 @@ void check_wrapper_indirection(const Program& program, Report& report) {
       if (!attribute || !object || is_wrapper_api(attribute.text())) continue;
       if (!may_hold_wrapper(object)) continue;
       if (object.text().ends_with(".module")) continue;  // below the wrapper already
-      if (is_stored(program, attribute.text()) ||
-          (!holds_wrapper({module, id}, object) &&
+      if ((!holds_wrapper({module, id}, object) &&
            !is_wrapped_in_one_branch(program, object,
-                                     [&](Ref value) { return holds_wrapper(value, value); })))
+                                     [&](Ref value) { return holds_wrapper(value, value); })) ||
+          is_stored(program, object, attribute.text()))
         continue;
       if (is_attempt({module, id}, attribute.text()) || is_tested(program, {module, id}) ||
           is_there_then(program, {module, id}, attribute.text()) ||

@@ -1,14 +1,18 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/padded_metric.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Field;
+using diagnose::Kind;
 
 namespace {
 
@@ -25,6 +29,86 @@ void tell_padded(const CallRef& sampler, const MetricSum& sum, Report& report) {
       "Shard without padding and reduce sum and count; or cut gathered results to len(dataset).";
 }
 
+// i of `for i, x in enumerate(loader)`, or what the loop counts by one.
+bool counts_rounds(Ref name, Ref loop) {
+  if (name.kind() != Kind::identifier) return false;
+  const diagnose::Module& module = *loop.module;
+  const auto& defs = module.defs_of(name.text(), false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const diagnose::Def& def = module.defs()[index];
+    if (def.value == diagnose::kNoNode || !module.tree().contains(loop.node, def.target))
+      return false;
+    if (def.kind == diagnose::DefKind::augmented) return module.text(def.value) == "1";
+    const Ref over = loop.child(Field::right);
+    return def.kind == diagnose::DefKind::loop && def.value == over.node &&
+           facts::contains(over.text(), "enumerate(") &&
+           loop.child(Field::left).text().find(name.text()) <= 1;  // the first name
+  });
+}
+
+// The number of rounds is less than all of them: not len(loader), and no option that is endless
+// where it is not given, or that is for looking for faults.
+bool is_below_all(const Program& program, Ref most) {
+  const auto says = [](std::string_view text) {
+    const std::string plain = facts::lowered(text);
+    return facts::contains(plain, "len(") || facts::contains(plain, "inf") ||
+           facts::contains(plain, "maxsize") || facts::contains(plain, "debug");
+  };
+  const auto sources = program.sources(most);
+  return !says(most.text()) &&
+         std::none_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           return source.ref.kind() == Kind::none_literal || says(source.ref.text());
+         });
+}
+
+// i >= most, i == 19
+bool is_number_reached(const Program& program, Ref condition, Ref loop) {
+  const auto& tree = condition.module->tree();
+  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
+  const auto op = tree[condition.node].op;
+  const Ref most = condition.with(tree.child_at(condition.node, 1));
+  const bool reaches = op == diagnose::Op::greater || op == diagnose::Op::greater_equal ||
+                       (op == diagnose::Op::equal && program.integer(most));
+  return reaches && counts_rounds(condition.with(tree.child_at(condition.node, 0)), loop) &&
+         is_below_all(program, most);
+}
+
+// for i, x in enumerate(loader): if i >= most: break: a figure of the first batches, which the
+// repeated samples at the end have no part in. What breaks for a debugging run alone asks more.
+bool ends_early(const Program& program, Ref loop) {
+  if (!loop) return false;
+  const auto& tree = loop.module->tree();
+  for (const diagnose::NodeId node : loop.module->nodes_of(Kind::break_statement)) {
+    const Ref leaving = loop.with(node);
+    if (!tree.contains(loop.node, node) || program.innermost_loop(leaving) != loop) continue;
+    const auto guards = program.guards(leaving);
+    const auto inside = std::count_if(guards.begin(), guards.end(), [&](const auto& guard) {
+      return tree.contains(loop.node, guard.condition.node);
+    });
+    if (inside == 1 && guards.front().holds &&
+        is_number_reached(program, guards.front().condition, loop))
+      return true;
+  }
+  return false;
+}
+
+// Wherever the loader is gone over.
+bool is_cut_short(const Program& program, const CallRef& loader) {
+  bool is_read = false;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Def& def : module->defs()) {
+      if (def.kind != diagnose::DefKind::loop || def.value == diagnose::kNoNode) continue;
+      const auto sources = program.sources(program.strip_iterable({module, def.value}));
+      if (std::none_of(sources.begin(), sources.end(),
+                       [&](const diagnose::Source& source) { return source.ref == loader.ref(); }))
+        continue;
+      const Ref loop{module, module->tree()[def.value].parent};
+      if (loop.kind() != Kind::for_statement || !ends_early(program, loop)) return false;
+      is_read = true;
+    }
+  return is_read;
+}
+
 }  // namespace
 
 void check_sampler_pads_or_empties(const Program& program, Report& report) {
@@ -38,12 +122,14 @@ void check_sampler_pads_or_empties(const Program& program, Report& report) {
   std::set<const diagnose::Call*> told;
   for (const PaddedMetric& metric : padded_metrics(program))
     if (!program.is_literal_true(metric.sampler.keyword("drop_last")) &&
+        !(metric.sum && ends_early(program, program.innermost_loop(metric.sum.at))) &&
         told.insert(metric.sampler.call).second)
       tell_padded(metric.sampler, metric.sum, report);
   for (const CallRef& loader : program.calls(Api::data_loader)) {
     const CallRef sampler = sampler_of(program, loader);
     if (sampler && is_evaluation_loader(program, loader) &&
-        !program.is_literal_true(sampler.keyword("drop_last")) && told.insert(sampler.call).second)
+        !program.is_literal_true(sampler.keyword("drop_last")) && !told.contains(sampler.call) &&
+        !is_cut_short(program, loader) && told.insert(sampler.call).second)
       tell_padded(sampler, {}, report);
   }
 }

@@ -148,6 +148,10 @@ bool are_of_different_modes(Ref a, Ref b);
 // Everything the object can be where there are GPUs is a wrapper (surely_wrapped.cpp).
 bool is_surely_wrapped(const Program& program, Ref object);
 
+// first.net = DDP(first.net) of one object of the class: what another one has under that name,
+// self.net, may be without a wrapper.
+bool is_given_to_one_of_several(const Program& program, Ref object, const diagnose::Wrap& wrap);
+
 // A class of the program that is wrapped holds BatchNorm, or a torchvision model is wrapped.
 bool has_batch_norm(const Program& program, const diagnose::Wrap& wrap);
 

@@ -30,6 +30,20 @@ Ref stepped(const CallRef& step) {
                                                                                   : step.receiver();
 }
 
+// optimizer.synchronize() below the backward pass of every micro-batch: Horovod counts anew.
+bool synchronises_each_pass(const Program& program, const CallRef& step) {
+  const auto* loop = facts::training_loop_of(program, step.ref());
+  const auto waits = program.calls_named("synchronize");
+  return std::any_of(waits.begin(), waits.end(), [&](const CallRef& wait) {
+    return wait.receiver() && wait.receiver().text() == stepped(step).text() &&
+           wait.module == step.module && facts::training_loop_of(program, wait.ref()) == loop &&
+           std::any_of(loop->backwards.begin(), loop->backwards.end(), [&](const CallRef& pass) {
+             return pass.module == wait.module && pass.call->node < wait.call->node &&
+                    runs_wherever(program, wait.ref(), pass.ref());
+           });
+  });
+}
+
 bool is_in_round_of(const Program& program, Ref node, Ref step) {
   return node.module == step.module &&
          program.enclosing_function(node) == program.enclosing_function(step) &&
@@ -210,7 +224,8 @@ void check_horovod_accumulation_and_clip(const Program& program, Report& report)
           facts::contains(step.receiver().text(), "sched"))
         continue;
       for (const Guard& guard : program.guards(step.ref())) {
-        if (!facts::contains(guard.condition.text(), "%") || guards_backward(program, step, guard))
+        if (!facts::contains(guard.condition.text(), "%") ||
+            guards_backward(program, step, guard) || synchronises_each_pass(program, step))
           continue;
         report
             .at(made.ref(), Confidence::likely,

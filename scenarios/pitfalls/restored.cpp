@@ -152,13 +152,32 @@ bool is_whole_module(const Program& program, const CallRef& load) {
 
 namespace {
 
-// {key: value.cpu() for key, value in net.state_dict().items()} above the save.
+// for key, value in states.items(): of states = net.state_dict() in the same body.
+bool goes_over_states(Ref loop, Ref body) {
+  if (loop.node == diagnose::kNoNode) return false;
+  const std::string_view over = loop.child(diagnose::Field::right).text();
+  if (facts::contains(over, "state_dict()")) return true;
+  const std::string_view states = over.substr(0, over.find_first_of(".[("));
+  const auto assigned = assignments_in(body);
+  return std::any_of(assigned.begin(), assigned.end(), [&](const Assigned& each) {
+    return each.name == states && facts::contains(each.value.text(), "state_dict()");
+  });
+}
+
+// {key: value.cpu() for key, value in net.state_dict().items()} above the save, or the same as a
+// loop: for key, value in states.items(): states[key] = value.cpu().
 bool copies_to_cpu(Ref body) {
   const auto& tree = body.module->tree();
-  for (diagnose::NodeId at = body.node; at < tree[body.node].last; ++at)
-    if (tree[at].kind == Kind::comprehension && facts::contains(tree.text(at), ".cpu()") &&
-        facts::contains(tree.text(at), "state_dict()"))
+  for (diagnose::NodeId at = body.node; at < tree[body.node].last; ++at) {
+    const std::string_view text = tree.text(at);
+    if (tree[at].kind == Kind::comprehension && facts::contains(text, ".cpu()") &&
+        facts::contains(text, "state_dict()"))
       return true;
+    if (tree[at].kind == Kind::assignment && text.ends_with(".cpu()") &&
+        tree[tree.child(at, diagnose::Field::left)].kind == Kind::subscript &&
+        goes_over_states(body.with(tree.ancestor(at, Kind::for_statement)), body))
+      return true;
+  }
   return false;
 }
 

@@ -62,12 +62,27 @@ bool is_taken_for_wrapper(const Program& program, const Wrap& wrap) {
 
 }  // namespace
 
+bool is_given_to_one_of_several(const Program& program, Ref object, const Wrap& wrap) {
+  const auto cls = program.enclosing_class(object);
+  if (!cls || !object.text().starts_with("self.") ||
+      program.enclosing_class(wrap.call.ref()) == cls)
+    return false;
+  const auto& tree = wrap.call.module->tree();
+  const auto stored = tree.ancestor(wrap.call.call->node, diagnose::Kind::assignment);
+  if (stored == diagnose::kNoNode) return false;
+  const Ref target = wrap.call.ref().with(tree.child(stored, diagnose::Field::left));
+  return target.kind() == diagnose::Kind::attribute &&
+         target.child(diagnose::Field::attribute).text() ==
+             object.child(diagnose::Field::attribute).text() &&
+         program.calls_named(cls.cls->name).size() > 1;
+}
+
 bool is_surely_wrapped(const Program& program, Ref object) {
   const auto sources = program.module_sources(object);
   const Wrap* wrapper = nullptr;
   for (const Source& source : sources)
     if (const Wrap* wrap = program.wrap_made_by(source.ref)) wrapper = wrap;
-  if (wrapper == nullptr) return false;
+  if (wrapper == nullptr || is_given_to_one_of_several(program, object, *wrapper)) return false;
   const bool always =
       wraps_wherever_cuda_is(program, *wrapper) || is_taken_for_wrapper(program, *wrapper);
   const auto inner = always ? program.module_sources(wrapper->module) : std::vector<Source>{};
