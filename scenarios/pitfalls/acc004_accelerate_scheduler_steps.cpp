@@ -211,8 +211,9 @@ std::vector<NamedScheduler> named_schedulers(const Program& program) {
       if (def.kind != diagnose::DefKind::assign || def.value == diagnose::kNoNode) continue;
       const CallRef made = program.as_call({module, def.value});
       if (!made || made.call->api != Api::none || diagnose::is_prepare(made.call->name) ||
-          !says_any(module->text(def.target), {"sched"}) || !made.positional(0) ||
-          program.callee(made) || program.class_of_call(made))
+          !says_any(module->text(def.target), {"sched"}) ||
+          (!made.positional(0) && !made.keyword("optimizer")) || program.callee(made) ||
+          program.class_of_call(made))
         continue;
       out.push_back({made, module->text(def.target)});
     }

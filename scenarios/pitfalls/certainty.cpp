@@ -13,6 +13,7 @@
 #include "scenarios/pitfalls/wrapped_ranks.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <vector>
 
 namespace bench::pitfalls::facts {
@@ -27,6 +28,23 @@ using diagnose::NodeId;
 using diagnose::RankTest;
 using diagnose::Wrap;
 using diagnose::Wrapper;
+
+namespace {
+
+// NUM_GPUS at the head of the file: a number that whoever has more GPUs changes there.
+bool is_setting(std::string_view name) {
+  return !name.empty() &&
+         name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+             std::string_view::npos &&
+         std::isdigit(static_cast<unsigned char>(name.front())) == 0;
+}
+
+}  // namespace
+
+bool is_one_for_good(const Program& program, Ref number) {
+  return number.kind() == Kind::integer && number.text() == "1" &&
+         !(is_setting(program.assigned_name(number)) && program.uses(Api::spawn));
+}
 
 bool starts_several(const diagnose::LaunchLine& launch) {
   return launch.processes_per_node().value_or(1) > 1 || launch.nodes().value_or(1) > 1;
@@ -224,7 +242,8 @@ bool is_given_one(const Program& program, Ref size) {
   const auto sources = program.sources(size);
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-           return source.how == diagnose::Source::How::value && source.ref.text() == "1" &&
+           return source.how == diagnose::Source::How::value &&
+                  is_one_for_good(program, source.ref) &&
                   !(source.ref.module == helper.module &&
                     helper.module->tree().contains(helper.function->node, source.ref.node));
          });
@@ -234,7 +253,7 @@ bool is_given_one(const Program& program, Ref size) {
 bool is_group_of_one(const Program& program, const CallRef& init) {
   const Ref size = program.written(init.keyword("world_size"));
   const Ref rank = program.written(init.keyword("rank"));
-  return (size.kind() == Kind::integer && size.text() == "1") || is_given_one(program, size) ||
+  return is_one_for_good(program, size) || is_given_one(program, size) ||
          (!size && rank.kind() == Kind::integer && rank.text() == "0");
 }
 
@@ -292,8 +311,9 @@ bool is_named_joining(std::string_view name) {
           plain == "setup_ddp" || plain == "ddp_setup" || plain == "init_ddp");
 }
 
+// What is saved of model.module is that of a wrapper, which may be made out of sight as well.
 bool joins_out_of_sight(const Program& program) {
-  if (!program.has_ddp()) return false;
+  if (!program.has_ddp() && !program.mentions(".module.state_dict()")) return false;
   const auto& calls = program.root().calls();
   return std::any_of(calls.begin(), calls.end(), [&](const diagnose::Call& each) {
     const CallRef call{&program.root(), &each};
@@ -347,7 +367,8 @@ bool spawns_one(const Program& program) {
            const Ref processes = spawn.argument(2, "nprocs");
            if (spawn.call->name != "spawn" || !processes) return false;
            const diagnose::Value count = program.evaluate(processes);
-           if (count.is_integer()) return count.integer == 1 && !count.is_default;
+           if (count.is_integer())
+             return count.integer == 1 && !count.is_default && !is_setting(processes.text());
            return counts_gpus(program, processes) && pins_one_gpu(program);
          });
 }

@@ -26,6 +26,10 @@ Certainty certainty_of_ranks(const Program& program);
 // name: ranks run it, wherever the call of init_process_group is.
 bool works_in_a_group(const Program& program);
 
+// The number is 1, and no setting at the head of the file (NUM_GPUS = 1) that goes to mp.spawn:
+// whoever has more GPUs changes that.
+bool is_one_for_good(const Program& program, Ref number);
+
 // The launch line starts several processes, on one node or more.
 bool starts_several(const diagnose::LaunchLine& launch);
 

@@ -192,7 +192,8 @@ bool is_number(const Program& program, Ref value, int depth) {
     case Kind::floating:
       return true;
     case Kind::identifier:
-      return holds_number(program, value, depth) || is_item_of_metrics(program, value);
+      return program.is_world_size(value) || holds_number(program, value, depth) ||
+             is_item_of_metrics(program, value);
     case Kind::binary:
       return is_number(program, value.child(Field::left), depth + 1) &&
              is_number(program, value.child(Field::right), depth + 1);

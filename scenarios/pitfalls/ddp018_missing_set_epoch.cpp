@@ -1,5 +1,6 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/endless_loaders.hpp"
 #include "scenarios/pitfalls/engine_runs.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/fixed_epoch.hpp"
@@ -421,6 +422,7 @@ void check_missing_set_epoch(const Program& program, Report& report) {
   check_epochs_of_loaders(program, report);
   check_reading_loops(program, report);
   check_handed_loaders(program, report);
+  check_endless_loaders(program, report);
   check_unseen_samplers(program, report);
   std::vector<Ref> told;
   for (const diagnose::TrainingLoop& loop : program.training_loops()) {

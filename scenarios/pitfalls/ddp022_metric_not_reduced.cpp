@@ -15,6 +15,7 @@
 #include "scenarios/pitfalls/reductions.hpp"
 #include "scenarios/pitfalls/summed_mean.hpp"
 #include "scenarios/pitfalls/training_reductions.hpp"
+#include "scenarios/pitfalls/unseen_shards.hpp"
 #include "scenarios/pitfalls/unsummed_mean.hpp"
 #include "scenarios/pitfalls/words.hpp"
 
@@ -157,6 +158,19 @@ bool tells_forgotten_result(const Program& program, Ref loop,
     return true;
   }
   return false;
+}
+
+// if rank == 0: evaluate(loader), the only call of the function that the loop is in: there one rank
+// is chosen.
+Ref place_of_choice(const Program& program, Ref loop) {
+  const FunctionRef function = program.enclosing_function(loop);
+  const auto here = program.guards(loop);
+  if (!function || std::any_of(here.begin(), here.end(), [&](const diagnose::Guard& guard) {
+        return program.rank_test(guard.condition) != diagnose::RankTest::none;
+      }))
+    return loop;
+  const auto& sites = program.call_sites(function);
+  return sites.size() == 1 ? sites.front().ref() : loop;
 }
 
 void tell_one_rank(Ref evaluation, Report& report) {
@@ -311,52 +325,16 @@ void check_handed_loader(const Program& program, const CallRef& call,
     }
 }
 
-// val_loader.sampler.set_epoch(epoch): only a DistributedSampler has that, whoever made the loader.
-bool shows_sampler(const Program& program, Ref loop) {
-  const Ref iterable = program.strip_iterable(loop.child(Field::right));
-  if (!iterable || !loaders_of(program, iterable).empty()) return false;
-  const std::string sampler = std::string(iterable.text()) + ".sampler";
-  const auto calls = program.calls_named("set_epoch");
-  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-    if (call.receiver().text() != sampler || call.module != loop.module) return false;
-    return sampler.starts_with("self.")
-               ? program.enclosing_class(call.ref()) == program.enclosing_class(loop)
-               : program.enclosing_function(call.ref()) == program.enclosing_function(loop);
-  });
-}
-
-// val_loader = make_loader(data, shuffle=False, ddp=True) of a file that is not there: the flag
-// asks for the sampler.
-bool is_asked_to_shard(const Program& program, Ref loop) {
-  const Ref iterable = program.strip_iterable(loop.child(Field::right));
-  if (!iterable) return false;
-  const auto sources = program.sources(iterable);
-  const auto asks = [&](const diagnose::Source& source) {
-    const CallRef maker = program.as_call(source.ref);
-    if (!maker || source.how != diagnose::Source::How::value || maker.call->api != Api::none ||
-        program.callee(maker) || program.class_of_call(maker) ||
-        !says_any(maker.call->name, {"loader"}))
-      return false;
-    for (const char* flag : {"ddp", "distributed", "is_distributed", "is_ddp", "use_ddp"})
-      if (const Ref value = maker.keyword(flag);
-          program.written(value).kind() == Kind::true_literal)
-        return true;
-    return false;
-  };
-  const auto asks_for_evaluation = [&](const diagnose::Source& source) {
-    return asks(source) &&
-           says_any(program.assigned_name(source.ref), {"val", "test", "eval", "dev"});
-  };
-  return !sources.empty() && std::all_of(sources.begin(), sources.end(), asks_for_evaluation);
-}
-
-// A loader of a file that is not there, whose sampler the program shows.
+// A loader whose sampler another file makes, or whose data the program deals out itself.
 void check_unseen_loader(const Program& program, Ref loop, const MetricSum& sum,
                          const std::vector<Reduction>& reductions, Report& report) {
-  if (is_evaluation_loop(program, loop) &&
-      (shows_sampler(program, loop) ||
-       (is_asked_to_shard(program, loop) && !trains(program, loop) &&
-        program.guarded_by_rank(loop) != diagnose::RankTest::main_only)) &&
+  const bool on_every_rank =
+      !trains(program, loop) && program.guarded_by_rank(loop) != diagnose::RankTest::main_only;
+  const bool sharded =
+      (is_evaluation_loop(program, loop) && shows_sampler(program, loop)) ||
+      (on_every_rank && is_asked_to_shard(program, loop) &&
+       (is_evaluation_loop(program, loop) || is_loop_of_evaluation(program, loop)));
+  if ((sharded || (on_every_rank && goes_over_dealt_data(program, loop))) &&
       !is_reduced(program, loop, reductions) && !goes_through_files(program, loop))
     tell_nothing_reduced(program, sum, report);
 }
@@ -416,7 +394,7 @@ bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, cons
     return true;
   if (is_reduced(program, loop, reductions)) return false;
   if (program.guarded_by_rank(loop) == diagnose::RankTest::main_only)
-    tell_one_rank(loop, report);
+    tell_one_rank(place_of_choice(program, loop), report);
   else
     tell_nothing_reduced(program, sum, report);
   return true;

@@ -2,11 +2,14 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/engines.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/fixed_binding.hpp"
 #include "scenarios/pitfalls/handed_out.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/own_gpu.hpp"
+#include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/typed_starts.hpp"
 
 #include <algorithm>
 #include <set>
@@ -85,41 +88,6 @@ bool stands_above_binding(const Program& program, const CallRef& placement) {
   return std::all_of(bindings.begin(), bindings.end(), [&](const CallRef& binding) {
     return program.enclosing_function(binding.ref()) == function &&
            only_runs_before(program, placement.ref(), binding.ref());
-  });
-}
-
-bool is_option(const Program& program, Ref value) {
-  const auto sources = program.sources(value);
-  return !sources.empty() &&
-         std::all_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
-           return source.how == diagnose::Source::How::argument;
-         });
-}
-
-// --dist-url tcp://host:port, without a rank: as it was once done with one process on each machine.
-bool meets_at_address(const Program& program, const CallRef& init) {
-  const Ref method = init.argument(1, "init_method");
-  return !init.keyword("rank") && method && is_option(program, method) &&
-         program.string(method).value_or("").starts_with("tcp://");
-}
-
-// python train.py --rank 1 --master_addr host, typed on each machine: nothing here knows more than
-// one process of a machine, and GPU 0 may be all that it has.
-bool is_started_by_hand(const Program& program) {
-  const auto& launches = program.launches();
-  if (program.uses(Api::spawn) || program.uses(Api::deepspeed) ||
-      std::any_of(launches.begin(), launches.end(), [](const diagnose::LaunchLine& launch) {
-        return launch.launcher != diagnose::Launcher::python;
-      }))
-    return false;
-  for (const char* starter : {"Process", "Popen"})
-    if (!program.calls_named(starter).empty()) return false;
-  for (const char* word : {"local_rank", "LOCAL_RANK", "local-rank", "device_count"})
-    if (facts::speaks_of(program, word)) return false;
-  const auto joins = program.calls(Api::init_process_group);
-  return std::all_of(joins.begin(), joins.end(), [&](const CallRef& init) {
-    return (is_option(program, init.keyword("rank")) || meets_at_address(program, init)) &&
-           is_option(program, init.keyword("world_size"));
   });
 }
 
@@ -246,22 +214,42 @@ bool may_bind_out_of_sight(const Program& program) {
   });
 }
 
+// model.to(device), or model = Net().to(device).
+Ref moved_variable(const CallRef& placement) {
+  const Ref object = placement.receiver();
+  if (!object || object.kind() == Kind::identifier) return object;
+  const auto& tree = placement.module->tree();
+  const diagnose::NodeId parent = tree[placement.call->node].parent;
+  if (object.kind() != Kind::call || tree[parent].kind != Kind::assignment) return {};
+  const Ref target = placement.ref().with(tree.child(parent, diagnose::Field::left));
+  return target.kind() == Kind::identifier ? target : Ref{};
+}
+
+// Of the script's own guard, or of nothing else.
+bool stands_under_a_test(const Program& program, const CallRef& placement) {
+  const auto guards = program.guards(placement.ref());
+  return std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+    return !facts::contains(guard.condition.text(), "__name__");
+  });
+}
+
 // model.to("cuda") above Trainer(strategy="ddp"): Lightning starts the script once for each rank,
 // and its Trainer moves the model to the rank's GPU.
 void check_above_trainer(const Program& program, Report& report) {
   const auto trainers = program.calls(Api::lightning_trainer);
   if (trainers.empty() || binds_device(program) ||
-      std::none_of(trainers.begin(), trainers.end(), [&](const CallRef& trainer) {
-        const Ref strategy = program.written(trainer.keyword("strategy"));
-        return facts::contains(facts::lowered(strategy.text()), "ddp");
-      }))
+      (!has_lightning_ranks(program) &&
+       std::none_of(trainers.begin(), trainers.end(), [&](const CallRef& trainer) {
+         const Ref strategy = program.written(trainer.keyword("strategy"));
+         return facts::contains(facts::lowered(strategy.text()), "ddp");
+       })))
     return;
   const auto fits = program.calls_named("fit");
   for (const std::string_view name : {"cuda", "to"})
     for (const CallRef& placement : program.calls_named(name)) {
-      const Ref model = placement.receiver();
-      if (!model || model.kind() != Kind::identifier || !is_on_current_gpu(program, placement) ||
-          !program.guards(placement.ref()).empty() ||
+      const Ref model = moved_variable(placement);
+      if (!model || !is_on_current_gpu(program, placement) ||
+          stands_under_a_test(program, placement) ||
           std::none_of(fits.begin(), fits.end(), [&](const CallRef& fit) {
             const Ref given = fit.argument(0, "model");
             return given && given.module == model.module && program.same_variable(given, model) &&
@@ -281,7 +269,7 @@ void check_above_trainer(const Program& program, Report& report) {
 // dist.all_reduce(x) after x = torch.ones(1).cuda(), and nothing gives a rank its device.
 void check_collectives(const Program& program, Report& report) {
   if (!program.uses(Api::init_process_group) || program.framework_distributes() ||
-      sees_own_gpu(program) || binds_device(program) || is_started_by_hand(program) ||
+      sees_own_gpu(program) || binds_device(program) || is_typed_on_each_machine(program) ||
       may_bind_out_of_sight(program) || !(facts::uses_nccl(program) || program.mentions("nccl")))
     return;
   for (const Api api : {Api::all_reduce, Api::broadcast, Api::reduce, Api::all_gather})
@@ -402,6 +390,7 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
   if (program.framework_distributes() || sees_own_gpu(program) || !facts::is_distributed(program))
     return;
   const bool bound = binds_device(program);
+  if (joins && check_fixed_binding(program, report)) return;
   for (const Wrap& wrap : wrappers_and_engines(program)) {
     const bool by_deepspeed = wrap.call.call->api == Api::deepspeed;
     const auto ids = facts::device_ids(program, wrap.call);
@@ -433,12 +422,12 @@ void check_device_not_bound_to_rank(const Program& program, Report& report) {
       finding.help = "Call torch.cuda.set_device(local_rank) before anything touches CUDA.";
       if (late) in_no_trial(finding);
       if (by_deepspeed) finding.severity = Severity::warning;
-      if (is_started_by_hand(program)) tell_as_note(finding);
+      if (is_typed_on_each_machine(program)) tell_as_note(finding);
       return;
     }
   }
   if (!joins) return;
-  if (!bound && !is_started_by_hand(program) && !may_bind_out_of_sight(program))
+  if (!bound && !is_typed_on_each_machine(program) && !may_bind_out_of_sight(program))
     check_targets(program, report);
   check_written_device(program, report);
 }

@@ -225,14 +225,44 @@ bool is_in_hook(const Program& program, Ref node) {
          });
 }
 
+// num_nodes=int(os.environ["SLURM_NNODES"])
+bool asks_the_cluster(const Program& program, Ref nodes) {
+  const auto sources = program.sources(nodes);
+  return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+    return facts::contains(source.ref.text(), "NODES");
+  });
+}
+
 // Trainer(num_nodes=2): the first process of each node runs the script from its first line; those
 // beside it are started where the Trainer is reached.
 bool is_started_on_several_nodes(const Program& program) {
   const auto uses = trainer::uses(program);
-  return std::any_of(uses.begin(), uses.end(), [](const trainer::Use& use) {
+  return std::any_of(uses.begin(), uses.end(), [&](const trainer::Use& use) {
     const trainer::Argument* nodes = use.find("num_nodes");
-    return nodes != nullptr && nodes->value.is_integer() && nodes->value.integer > 1;
+    return nodes != nullptr && ((nodes->value.is_integer() && nodes->value.integer > 1) ||
+                                (nodes->node && asks_the_cluster(program, nodes->node)));
   });
+}
+
+// data.save_to_disk(path): a cache of samples that all ranks make at once, also where each asks
+// first whether it is there.
+void find_caches(const Program& program, Report& report) {
+  if (is_process_a_node(program)) return;
+  for (const CallRef& save : program.calls_named("save_to_disk")) {
+    const Ref node = save.ref();
+    const Ref path = save.positional(0);
+    if (!path || !save.receiver() || program.guarded_by_rank(node) != RankTest::none ||
+        under_lock(program, node) || program.comes_from_rank(path) ||
+        is_drawn_by_each(program, path) || facts::rank_goes_first(program, node) ||
+        facts::only_before_ranks(program, node) || !facts::is_reachable(program, node) ||
+        others_wait(program, node) || facts::only_without_distribution(program, node))
+      continue;
+    report
+        .at(node, Confidence::likely,
+            "every rank writes the same data set: ranks write it over each other, and may read "
+            "half of it")
+        .help = "Write it on the first rank, let the others wait, then read on every rank.";
+  }
 }
 
 template <typename Accepts>
@@ -289,6 +319,7 @@ void check_checkpoint_io_unguarded(const Program& program, Report& report) {
   find_downloads(program, report);
   find_downloads_of_one_rank(program, report);
   find_fetches(program, report);
+  find_caches(program, report);
   find_directories(
       program, [](const Program&, Ref) { return true; }, report);
 }

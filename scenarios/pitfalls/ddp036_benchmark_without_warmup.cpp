@@ -1,5 +1,6 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/edits.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/warm_steps.hpp"
@@ -307,6 +308,66 @@ void check_times_of_gpu(const Program& program, Report& report) {
   }
 }
 
+// The statement that takes one reading off the other and keeps what it gives: forward_time = t1 -
+// t0. What is added up (forward_time += t1 - t0) goes into a line of the log, and no benchmark.
+std::string_view told_as(const Program& program, const CallRef& start, const CallRef& end) {
+  const std::string_view from = program.assigned_name(start.ref());
+  const std::string_view to = program.assigned_name(end.ref());
+  const FunctionRef here = program.enclosing_function(end.ref());
+  for (const NodeId node : end.module->nodes_of(Kind::binary)) {
+    const Ref difference{end.module, node};
+    const Ref left = difference.child(diagnose::Field::left);
+    const auto& tree = end.module->tree();
+    if (tree[node].op == Op::subtract && !from.empty() &&
+        tree[tree[node].parent].kind != Kind::augmented_assignment &&
+        difference.child(diagnose::Field::right).text() == from &&
+        (left == end.ref() || (!to.empty() && left.text() == to)) &&
+        program.enclosing_function(difference) == here)
+      return statement_of(difference).text();
+  }
+  return {};
+}
+
+// out = model(x) or loss.backward() between the two readings, which the GPU is given to do.
+bool passes_between(const Program& program, const CallRef& start, const CallRef& end) {
+  const auto& calls = start.module->calls();
+  return std::any_of(calls.begin(), calls.end(), [&](const diagnose::Call& each) {
+    if (each.node <= start.call->node || each.node >= end.call->node) return false;
+    const CallRef call{start.module, &each};
+    return each.name == "backward" ||
+           (!call.receiver() && call.positional(0) && !program.callee(call) &&
+            (each.name == "model" || each.name == "net" ||
+             says_any(each.name, {"generator", "discriminator"})));
+  });
+}
+
+// compute_time = end - start around one pass that is only queued, which nothing waits for: the time
+// of a part of the step, by its name.
+void check_times_of_parts(const Program& program, Report& report) {
+  const auto clocks = program.calls(Api::time_now);
+  for (std::size_t at = 0; at + 1 < clocks.size(); ++at) {
+    // The next reading, in source order, of the same round.
+    const CallRef& clock = clocks[at];
+    const CallRef& end = clocks[at + 1];
+    if (end.module != clock.module ||
+        program.enclosing_function(end.ref()) != program.enclosing_function(clock.ref()) ||
+        program.innermost_loop(end.ref()) != program.innermost_loop(clock.ref()))
+      continue;
+    const std::string_view told = told_as(program, clock, end);
+    if (!says_any(told, {"forward", "backward", "compute", "fwd", "bwd"}) ||
+        says_any(told, {"print(", "log"}) || waits_for_gpu(between(clock, end)) ||
+        holds_any(between(clock, end), {"\n    for ", " for ", "while "}) ||
+        !passes_between(program, clock, end) || !facts::is_reachable(program, end.ref()))
+      continue;
+    report
+        .at(end.ref(), Confidence::likely,
+            "the clock is read before the GPU is done: the pass above is queued, and the time is "
+            "that of queueing it")
+        .help = "Call torch.cuda.synchronize() before each reading, or use CUDA events.";
+    return;
+  }
+}
+
 // The function of the reading is called a benchmark.
 bool is_in_benchmark(const Program& program, const CallRef& clock) {
   const FunctionRef function = clock ? program.enclosing_function(clock.ref()) : FunctionRef{};
@@ -339,7 +400,10 @@ bool leaves_out_first(const Program& program, const CallRef& clock) {
 void check_benchmark_without_warmup(const Program& program, Report& report) {
   const bool on_gpus =
       facts::uses_cuda(program) || program.mentions("\"nccl") || program.mentions("'nccl");
-  if (!on_gpus || program.wraps().empty()) return;
+  const bool wrapped = !program.wraps().empty();
+  if ((on_gpus && (wrapped || program.uses(Api::hvd_optimizer))) || program.has_data_parallel())
+    check_times_of_parts(program, report);
+  if (!on_gpus || !wrapped) return;
   check_times_of_gpu(program, report);
   check_mean_of_steps(program, report);
   const bool saved = saves_benchmark(program);

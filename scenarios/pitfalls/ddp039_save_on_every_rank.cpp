@@ -106,6 +106,7 @@ void check_saves_beside_accelerate(const Program& program, Report& report) {
   for (const CallRef& save : saves_of(program))
     if (is_training_state(program, save) && !is_file_of_its_own(program, save))
       saves.push_back(save);
+  for (const CallRef& save : helpers_that_save(program)) saves.push_back(save);
   for (const CallRef& save : saves) {
     if (program.guarded_by_rank(save.ref()) != RankTest::none ||
         facts::rank_goes_first(program, save.ref()) || facts::in_dataset(program, save.ref()) ||
@@ -230,9 +231,11 @@ bool is_told_to(const Program& program, Ref save) {
 }
 
 // A script of Hugging Face's Trainer that asks for its rank, or for that of an Accelerator beside
-// the Trainer, or says how DDP is to work: several processes run it.
+// the Trainer, or says how DDP is to work, or that it is for DDP by its name: several processes run
+// it.
 bool starts_trainer_several_times(const Program& program) {
   if (!program.uses(Api::hf_trainer) || program.imports("deepspeed")) return false;
+  if (is_named_for_ranks(program)) return true;
   return program.mentions("LOCAL_RANK") || program.mentions("ddp_find_unused_parameters") ||
          (program.uses(Api::accelerator) && program.mentions("is_main_process"));
 }
@@ -255,12 +258,12 @@ bool stands_below_training(const Program& program, const CallRef& save) {
                      [&](const CallRef& site) { return is_below(site.ref()); });
 }
 
-// model.save_pretrained(path) below trainer.train() of Hugging Face's Trainer: trainer.save_model()
-// writes on one process, this on every one.
+// model.save_pretrained(path) and torch.save(model.state_dict(), path) below trainer.train() of
+// Hugging Face's Trainer: trainer.save_model() writes on one process, this on every one.
 void check_saves_beside_trainer(const Program& program, Report& report) {
   if (!starts_trainer_several_times(program)) return;
-  for (const CallRef& save : program.calls_named("save_pretrained")) {
-    if (!saves_pretrained_model(program, save) || is_file_of_its_own(program, save) ||
+  for (const CallRef& save : saves_of(program)) {
+    if (!is_training_state(program, save) || is_file_of_its_own(program, save) ||
         program.guarded_by_rank(save.ref()) != RankTest::none ||
         facts::rank_goes_first(program, save.ref()) || !facts::is_reachable(program, save.ref()) ||
         !stands_below_training(program, save))

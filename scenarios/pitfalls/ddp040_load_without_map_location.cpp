@@ -46,6 +46,7 @@ bool is_checkpoint(const Program& program, const CallRef& load, std::string_view
 
 // The state of a scheduler or of a GradScaler is numbers: there is nothing to put on a GPU.
 bool holds_no_tensors(const Program& program, const CallRef& load) {
+  if (says_any(program.assigned_name(load.ref()), {"scheduler", "scaler", "rng"})) return true;
   const auto restores = program.calls_named("load_state_dict");
   return std::any_of(restores.begin(), restores.end(), [&](const CallRef& restore) {
     const Ref object = restore.receiver();
@@ -218,7 +219,8 @@ void check_load_without_map_location(const Program& program, Report& report) {
   if (loads.empty()) return;
   // Accelerate takes the GPUs that there are, without a word in the script.
   const bool lightning = has_lightning_ranks(program);
-  const bool prepared = accelerate_wraps(program) || is_trained_by_accelerate(program) || lightning;
+  const bool prepared = accelerate_wraps(program) || is_trained_by_accelerate(program) ||
+                        lightning || has_trainer_ranks(program);
   if (!prepared && !has_ranks_of_its_own(program)) return;
   if (!prepared && !works_on_gpus(program)) return;
   for (const CallRef& load : loads) {

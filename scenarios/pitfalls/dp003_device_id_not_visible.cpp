@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/renumbered_ids.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -38,6 +39,14 @@ Ref written_device(const Program& program, Ref device) {
 }  // namespace
 
 void check_device_id_not_visible(const Program& program, Report& report) {
+  if (const auto again = renumbered_ids(program); !again.empty() && !program.gpus()) {
+    report
+        .at(again.front(), Confidence::likely,
+            "CUDA_VISIBLE_DEVICES is given these ids above, and they are used again: ids count "
+            "from 0 after it, so any but the first GPUs are not there")
+        .help = "Use ids from 0: list(range(n)), or leave the ids out.";
+    return;
+  }
   const auto visible = facts::visible_gpus(program);
   if (!visible || *visible <= 0 || program.gpus()) return;
   for (const Wrap& wrap : program.wraps()) {

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/id_counts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/order.hpp"
@@ -173,6 +174,7 @@ void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
     const auto ids = facts::device_ids(program, wrap.call);
     std::optional<std::int64_t> gpus;
     if (!ids.empty()) gpus = static_cast<std::int64_t>(ids.size());
+    if (!gpus) gpus = count_of_ids(program, wrap.call.argument(1, "device_ids"));
     if (!gpus && !wrap.call.argument(1, "device_ids") && !is_count_of_other_branch(program, wrap))
       gpus = facts::visible_gpus(program);
     if (!gpus && !wrap.call.argument(1, "device_ids") &&

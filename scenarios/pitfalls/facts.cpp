@@ -257,7 +257,7 @@ bool is_distributed(const Program& program) {
   const auto alone = [&](const CallRef& init) {
     const Ref size = program.written(init.keyword("world_size"));
     const Ref rank = program.written(init.keyword("rank"));
-    return (size.kind() == Kind::integer && size.text() == "1") ||
+    return is_one_for_good(program, size) ||
            (!size && rank.kind() == Kind::integer && rank.text() == "0");
   };
   // A group of one process, made so that DDP can be used at all.

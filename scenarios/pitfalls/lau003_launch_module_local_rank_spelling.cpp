@@ -106,6 +106,16 @@ bool is_asked_for(const Program& program) {
   return false;
 }
 
+// if args.local_rank == -1: mp.spawn(...), else what a launcher starts, and tells by the option.
+bool is_way_without_launcher(const Program& program, const CallRef& spawn) {
+  return program.under(spawn.ref(), [](Ref condition, bool holds) {
+    return holds && condition.kind() == diagnose::Kind::comparison &&
+           facts::contains(condition.text(), ".local_rank") &&
+           (facts::contains(condition.text(), "-1") || facts::contains(condition.text(), "< 0") ||
+            facts::contains(condition.text(), "None"));
+  });
+}
+
 // mp.spawn(worker, ...), which hands out the index, unless the script also calls worker(...) itself
 // for ranks that a launcher starts and tells by the option.
 bool spawns_its_ranks(const Program& program) {
@@ -121,6 +131,7 @@ bool spawns_its_ranks(const Program& program) {
   return std::any_of(spawns.begin(), spawns.end(), [&](const CallRef& spawn) {
     return (facts::is_reachable(program, spawn.ref()) ||
             facts::is_switched_off(program, spawn.ref())) &&
+           !is_way_without_launcher(program, spawn) &&
            !(is_asked_for(program) && is_called_as_well(spawn));
   });
 }

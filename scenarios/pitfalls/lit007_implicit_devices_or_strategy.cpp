@@ -1,12 +1,84 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/own_ranks.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
 #include "scenarios/pitfalls/trainer_signature.hpp"
+
+#include <algorithm>
+#include <vector>
 
 namespace bench::pitfalls {
 
 using diagnose::Value;
 
+namespace {
+
+// 4, -1 or [0, 1], as it is written.
+bool is_many(const trainer::Argument* count) {
+  return count != nullptr &&
+         ((count->value.is_integer() && (count->value.integer > 1 || count->value.integer == -1)) ||
+          (count->value.is_string() && facts::contains(count->value.string, ",") &&
+           !count->value.string.ends_with(",")) ||
+          (count->value.type == Value::Type::list && count->value.items.size() > 1));
+}
+
+// accelerator="gpu", which says what the devices are and nothing of how they work together; a list
+// of devices says as much.
+bool is_on_gpus(const trainer::Use& use) {
+  const trainer::Argument* accelerator = use.find("accelerator");
+  const trainer::Argument* devices = use.find("devices");
+  if (accelerator == nullptr) return devices != nullptr && devices->value.type == Value::Type::list;
+  return accelerator->value.is_string() &&
+         (accelerator->value.string == "gpu" || accelerator->value.string == "cuda");
+}
+
+// prepare_data() of a module, which the Trainer calls once on a node.
+bool is_in_prepare_data(const Program& program, Ref node) {
+  const auto method = program.enclosing_function(node);
+  return method && method.function->name == "prepare_data";
+}
+
+// datasets.CIFAR10(root, download=True), of a library.
+std::vector<CallRef> downloads_of(const Program& program) {
+  std::vector<CallRef> out;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef load{module, &made};
+      const Ref download = load.keyword("download");
+      if (!download || program.written(download).kind() != diagnose::Kind::true_literal) continue;
+      const std::string name = module->qualified(made.function);
+      if (name.starts_with("torchvision.datasets.") || name.starts_with("torchaudio.datasets."))
+        out.push_back(load);
+    }
+  return out;
+}
+
+// What "ddp" repeats once for every rank, as it does the script: prepare_data() is the place that
+// the Trainer keeps to one process of a node.
+void check_downloads_of_script(const Program& program, Report& report) {
+  if (!program.mentions("download")) return;
+  const auto downloads = downloads_of(program);
+  if (downloads.empty() || !has_lightning_ranks(program) || has_ranks_of_its_own(program)) return;
+  // Whatever is asked for again below is there.
+  if (std::any_of(downloads.begin(), downloads.end(),
+                  [&](const CallRef& load) { return is_in_prepare_data(program, load.ref()); }))
+    return;
+  for (const CallRef& load : downloads) {
+    if (program.guarded_by_rank(load.ref()) != diagnose::RankTest::none ||
+        facts::rank_goes_first(program, load.ref()) || !facts::is_reachable(program, load.ref()))
+      continue;
+    report
+        .at(load.keyword("download"), Confidence::likely,
+            "the Trainer's \"ddp\" runs the script once for every rank: each of them downloads "
+            "and unpacks the same files")
+        .help = "Download in prepare_data(), which one process of a node runs.";
+  }
+}
+
+}  // namespace
+
 void check_implicit_devices_or_strategy(const Program& program, Report& report) {
+  check_downloads_of_script(program, report);
   for (const trainer::Use& use : trainer::uses(program)) {
     const auto* strategy = use.find("strategy");
     if (program.is_notebook() && strategy && strategy->value.is_string() &&
@@ -21,11 +93,11 @@ void check_implicit_devices_or_strategy(const Program& program, Report& report) 
     }
     if (!use.call || use.has_more || use.find("fast_dev_run")) continue;
     const auto* gpus = use.find("gpus");
-    const bool many =
-        gpus &&
-        ((gpus->value.is_integer() && (gpus->value.integer > 1 || gpus->value.integer == -1)) ||
-         (gpus->value.type == Value::Type::list && gpus->value.items.size() > 1));
-    if (many && !strategy && !use.find("accelerator") && !use.find("distributed_backend")) {
+    // The package `lightning` came with Lightning 2, of which the strategy is known.
+    if (!is_many(gpus) && is_on_gpus(use) && !program.imports("lightning"))
+      gpus = use.find("devices");
+    if (is_many(gpus) && !strategy && (!use.find("accelerator") || is_on_gpus(use)) &&
+        !use.find("distributed_backend")) {
       Finding& finding =
           trainer::flag(report, *gpus, Confidence::likely,
                         "several GPUs without a strategy: Lightning 1.x uses ddp_spawn, 2.x ddp");

@@ -221,9 +221,27 @@ bool reads_iterable_dataset(const Program& program, const CallRef& loader) {
   return cls && program.derives_from(cls, Api::iterable_dataset);
 }
 
+namespace {
+
+// "test" of loaders["test"] = DataLoader(...) and of {"test": DataLoader(...)}: the loader's name.
+std::string key_of(const CallRef& loader) {
+  const auto& tree = loader.module->tree();
+  const NodeId around = tree[loader.call->node].parent;
+  Ref key;
+  if (tree[around].kind == Kind::pair) {
+    key = loader.ref().with(tree.child(around, Field::key));
+  } else if (tree[around].kind == Kind::assignment) {
+    const Ref target = loader.ref().with(tree.child(around, Field::left));
+    if (target.kind() == Kind::subscript) key = target.child(Field::subscript);
+  }
+  return key ? tree.string_value(key.node).value_or("") : "";
+}
+
+}  // namespace
+
 bool is_evaluation_loader(const Program& program, const CallRef& loader) {
   const std::string_view name = program.assigned_name(loader.ref());
-  if (!name.empty() && says_evaluation(name)) return true;
+  if (!name.empty() ? says_evaluation(name) : says_evaluation(key_of(loader))) return true;
   const Ref dataset = loader.argument(0, "dataset");
   if (dataset && says_evaluation(dataset.text())) return true;
   const auto function = program.enclosing_function(loader.ref());

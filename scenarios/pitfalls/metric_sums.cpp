@@ -59,10 +59,18 @@ bool is_size(std::string_view text) {
 
 // A list that starts anew in every round holds nothing across batches; a list in a dictionary does
 // where the dictionary does.
-bool starts_anew(const Program& program, Ref object, Ref loop) {
+bool starts_anew(const Program& program, Ref object, Ref loop, int depth = 0) {
+  constexpr int kContainers = 2;  // a meter of a list of a dictionary
   if (object.kind() == Kind::subscript) object = object.child(Field::value);
   const auto sources = program.sources(object);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    // for meter in meters.values(): one of those that the round has found there.
+    if (source.how == diagnose::Source::How::loop_item) {
+      const CallRef items = program.as_call(source.ref);
+      const Ref whole = items && items.receiver() ? items.receiver() : source.ref;
+      if (whole.kind() == Kind::identifier && whole.text() != object.text() && depth < kContainers)
+        return starts_anew(program, whole, loop, depth + 1);
+    }
     return source.ref.module == loop.module &&
            loop.module->tree().contains(loop.node, source.ref.node);
   });

@@ -222,6 +222,29 @@ bool takes_rank_modulo(const Program& program) {
 
 }  // namespace
 
+namespace {
+
+// 10.128.0.2, and not the loopback address.
+bool is_address_of_another(std::string_view text) {
+  const bool numbers = text.find_first_not_of("0123456789.") == std::string_view::npos;
+  return numbers && std::count(text.begin(), text.end(), '.') == 3 && !text.starts_with("127.") &&
+         !text.starts_with("0.");
+}
+
+// os.environ["MASTER_ADDR"] = "10.128.0.2": the address of a machine that others have to reach.
+bool meets_elsewhere(const Program& program) {
+  for (const auto* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::assignment)) {
+      const Ref assignment{module, node};
+      if (program.environment_name(assignment.child(Field::left)) == "MASTER_ADDR" &&
+          is_address_of_another(program.string(assignment.child(Field::right)).value_or("")))
+        return true;
+    }
+  return false;
+}
+
+}  // namespace
+
 bool expects_nodes(const Program& program) {
   for (const auto& launch : program.launches())
     if (launch.nodes().value_or(1) > 1) return true;
@@ -229,7 +252,7 @@ bool expects_nodes(const Program& program) {
        {"nnodes", "num_nodes", "node_rank", "n_nodes", "HOSTFILE", "PBS_NODEFILE", "submitit",
         "--nodes", "Kubeflow", "kubeflow", "PyTorchJob"})
     if (speaks_of(program, word) && !is_said_to_be_one(program, word)) return true;
-  if (takes_rank_modulo(program)) return true;
+  if (takes_rank_modulo(program) || meets_elsewhere(program)) return true;
   const auto& modules = program.modules();
   return std::any_of(modules.begin(), modules.end(), [](const diagnose::Module* module) {
     return speaks_of_slurm(module->tree().source());

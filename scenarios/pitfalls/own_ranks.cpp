@@ -1,8 +1,10 @@
 #include "scenarios/pitfalls/own_ranks.hpp"
 
+#include "diagnose/model/shown_commands.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
 #include "scenarios/pitfalls/trainer_signature.hpp"
+#include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
 
@@ -75,6 +77,10 @@ bool takes_ddp_by_itself(const Program& program, const trainer::Use& use) {
   for (const char* other : {"cpu", "tpu", "mps", "hpu"})
     if (facts::contains(kind, other)) return false;
   if (devices->value.is_integer() && !devices->value.is_default) return devices->value.integer != 1;
+  // Of several nodes, whatever one of them has.
+  if (devices->value.is_string())
+    return (devices->value.string == "auto" || devices->value.string == "-1") &&
+           use.find("num_nodes") != nullptr;
   using diagnose::Kind;
   const Ref written = program.written(devices->node);
   return written.kind() == Kind::list
@@ -122,8 +128,16 @@ bool uses_trainer(const Program& program) {
 
 }  // namespace
 
+bool is_named_for_ranks(const Program& program) {
+  return says_any(diagnose::script_file(program.root()), {"ddp", "torchrun", "distributed"});
+}
+
 bool has_trainer_ranks(const Program& program) {
   if (!uses_trainer(program)) return false;
+  // dist.get_rank() without a test fails outside of a group.
+  if (is_named_for_ranks(program) || program.uses(diagnose::Api::get_rank) ||
+      program.uses(diagnose::Api::barrier))
+    return true;
   for (const char* word :
        {"WORLD_SIZE", "LOCAL_RANK", "\"RANK\"", "'RANK'", "is_world_process_zero",
         "ddp_find_unused_parameters", "is_main_process", "is_deepspeed_enabled", "is_fsdp_enabled"})

@@ -17,4 +17,7 @@ bool has_lightning_ranks(const Program& program);
 // asks for the number of processes, for its rank or whether it is the first.
 bool has_trainer_ranks(const Program& program);
 
+// train_ddp.py, finetune_torchrun.py: a launcher starts the script several times, by its own name.
+bool is_named_for_ranks(const Program& program);
+
 }  // namespace bench::pitfalls

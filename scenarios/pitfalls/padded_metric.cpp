@@ -27,6 +27,12 @@ bool tells_size(std::string_view text) {
          facts::contains(text, "dataset_size") || facts::contains(text, "total_size");
 }
 
+// predictions[:len(dataset)]; key[len("module."):] cuts off what stands in front.
+bool cuts_at_size(std::string_view slice) {
+  const std::size_t colon = slice.find(':');
+  return colon != std::string_view::npos && tells_size(slice.substr(colon + 1));
+}
+
 // predictions[:len(dataset)] cuts off what the sampler has repeated; `seen != len(dataset)` is a
 // program that knows of it.
 bool knows_of_padding(const Program& program) {
@@ -42,7 +48,7 @@ bool knows_of_padding(const Program& program) {
     for (const NodeId node : module->nodes_of(Kind::subscript))
       if (const NodeId part = tree.child(node, Field::subscript); part != diagnose::kNoNode &&
                                                                   tree[part].kind == Kind::slice &&
-                                                                  tells_size(tree.text(part)))
+                                                                  cuts_at_size(tree.text(part)))
         return true;
     for (const NodeId node : module->nodes_of(Kind::comparison)) {
       const std::string_view text = tree.text(node);

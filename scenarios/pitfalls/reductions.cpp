@@ -239,12 +239,14 @@ namespace {
 bool passes_figures(const CallRef& call) {
   constexpr std::string_view kBuiltIn[] = {"sum", "list", "tuple", "dict", "float",
                                            "zip", "max",  "min",   "len",  "deepcopy"};
-  const Ref object = call.receiver();
-  if (!object)
-    return std::find(std::begin(kBuiltIn), std::end(kBuiltIn), call.call->name) !=
-           std::end(kBuiltIn);
-  const std::string_view package = object.module->import_path(object.text());
-  return package == "torch" || package == "numpy" || package == "copy" || package == "torch.cuda";
+  if (!call.receiver() &&
+      std::find(std::begin(kBuiltIn), std::end(kBuiltIn), call.call->name) != std::end(kBuiltIn))
+    return true;
+  // torch.tensor(x), and tensor(x) of PyTorch.
+  const std::string path = call.module->qualified(call.call->function);
+  const std::string package = path.substr(0, path.find_last_of('.') + 1);
+  return package == "torch." || package == "numpy." || package == "copy." ||
+         package == "torch.cuda.";
 }
 
 bool has_parts(Kind kind) {

@@ -107,6 +107,9 @@ bool is_restored(const Program& program, const CallRef& load) {
         is_wrapped_later(program, call.receiver()) && holds(call.positional(0)))
       return true;
   }
+  // The state of adapters stands behind the model.
+  for (const CallRef& call : program.calls_named("set_peft_model_state_dict"))
+    if (call.positional(1) && holds(call.positional(1))) return true;
   for (const std::string_view restore : {"load_state_dict", "load_params", "load_model"})
     for (const CallRef& call : program.calls_named(restore)) {
       const Ref state = call.positional(0);

@@ -1,0 +1,15 @@
+// Ids that CUDA_VISIBLE_DEVICES was given, and that are then used as if nothing had renumbered
+// them.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <vector>
+
+namespace bench::pitfalls {
+
+// The devices of set_device(), torch.device(), .cuda() and DataParallel that are made of the very
+// option that the script puts into CUDA_VISIBLE_DEVICES: after that they count from 0.
+std::vector<Ref> renumbered_ids(const Program& program);
+
+}  // namespace bench::pitfalls
