@@ -69,6 +69,17 @@ bool LaunchTable::is_only_one(const std::string& path) const {
   return known != named_.end() && known->second == 1;
 }
 
+// eval/probe/main.py in a line of another folder, beside eval/attack/main.py: started from wherever
+// the path leads to a script, and one is at its end.
+bool LaunchTable::is_of_another_folder(const LaunchLine& launch, const std::string& script) const {
+  const std::string named = launch.script_path();
+  const auto is_at = [&](const std::string& path) {
+    return path == named || path.ends_with('/' + named);
+  };
+  return named.find('/') != std::string::npos && !is_only_one(script) && !is_at(script) &&
+         std::any_of(paths_.begin(), paths_.end(), is_at);
+}
+
 // Among several scripts of one name: the one at the path that the launch line gives, from its own
 // folder; where none is there, those in folders below or above, and the only one of its name.
 bool LaunchTable::may_start(const LaunchLine& launch, const SourceFile& script) const {
@@ -81,6 +92,7 @@ bool LaunchTable::may_start(const LaunchLine& launch, const SourceFile& script) 
     const std::string named = (start / launch.script_path()).lexically_normal().string();
     if (paths_.contains(named)) return named == script.path;
   }
+  if (is_of_another_folder(launch, script.path)) return false;
   const auto holds = [](const fs::path& outer, const fs::path& inner) {
     return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first ==
            outer.end();

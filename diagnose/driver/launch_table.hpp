@@ -38,6 +38,7 @@ class LaunchTable {
   void note_file(const SourceFile& file);
   void note_commands(const SourceFile& file);
   bool is_only_one(const std::string& path) const;  // of its file name
+  bool is_of_another_folder(const LaunchLine& launch, const std::string& script) const;
   bool may_start(const LaunchLine& launch, const SourceFile& script) const;
   void start_by_srun(std::vector<LaunchLine>& lines) const;
 

@@ -186,11 +186,25 @@ const std::vector<CallRef>& Program::possible_call_sites(FunctionRef function) c
   return possible_call_sites_[function.function] = std::move(sites);
 }
 
+// A function that is only handed on runs on the main process alone where every place that hands it
+// on does: run_on_main(prepare), or make(prepare_speech) of this program in what is run so itself.
+RankTest Program::handed_on_rank_test(FunctionRef function, int depth) const {
+  if (is_spawned(function)) return RankTest::none;
+  const auto places = handed_on(function);
+  const bool main_only = std::all_of(places.begin(), places.end(), [&](Ref place) {
+    if (is_given_to_main_runner(*this, place)) return true;
+    const CallRef taker =
+        as_call(place.with(place.module->tree().ancestor(place.node, Kind::call)));
+    return callee(taker) && enclosing_function(place) != function &&
+           guarded_by_rank(place, depth + 1) == RankTest::main_only;
+  });
+  return main_only && !places.empty() ? RankTest::main_only : RankTest::none;
+}
+
 RankTest Program::find_callers_rank_test(FunctionRef function, int depth) const {
   if (rank_zero_decorated(function)) return RankTest::main_only;
   const std::vector<CallRef>& sites = possible_call_sites(function);
-  if (sites.empty())
-    return is_run_by_main_alone(*this, function) ? RankTest::main_only : RankTest::none;
+  if (sites.empty()) return handed_on_rank_test(function, depth);
   // A call for runs of one process, or in a function that nobody calls, says nothing.
   const auto counts = [&](const CallRef& site) {
     for (const Guard& guard : guards(site.ref())) {

@@ -20,13 +20,10 @@ CallRef given_first(const Program& program, Ref place) {
 
 }  // namespace
 
-bool is_run_by_main_alone(const Program& program, FunctionRef function) {
-  const auto places = program.handed_on(function);
-  return !places.empty() && std::all_of(places.begin(), places.end(), [&](Ref place) {
-    const CallRef call = given_first(program, whole_value(place));
-    return call && std::find(std::begin(kRunners), std::end(kRunners), call.call->name) !=
-                       std::end(kRunners);
-  });
+bool is_given_to_main_runner(const Program& program, Ref place) {
+  const CallRef call = given_first(program, whole_value(place));
+  return call &&
+         std::find(std::begin(kRunners), std::end(kRunners), call.call->name) != std::end(kRunners);
 }
 
 }  // namespace bench::diagnose

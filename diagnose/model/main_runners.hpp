@@ -5,7 +5,7 @@
 
 namespace bench::diagnose {
 
-// Wherever the program hands the function on, it is such a call that is given it.
-bool is_run_by_main_alone(const Program& program, FunctionRef function);
+// The name of a function stands there as the first argument of such a call.
+bool is_given_to_main_runner(const Program& program, Ref place);
 
 }  // namespace bench::diagnose

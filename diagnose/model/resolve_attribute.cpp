@@ -119,9 +119,27 @@ bool Resolver::tells_more_than_none(std::size_t before) const {
                      [](const Source& source) { return source.ref.kind() != Kind::none_literal; });
 }
 
+// trainer.model = DDP(trainer.model) where the object was made: self.model is that in its methods.
+void Resolver::follow_given_from_outside(ClassRef owner, std::string_view name, int element,
+                                         int depth) {
+  constexpr int kMostDefinitions = 8;
+  int looked_at = 0;
+  for (const Module* module : program_.modules())
+    for (const std::uint32_t index : module->defs_of(name, true)) {
+      const Def& def = module->defs()[index];
+      const Ref object = Ref{module, def.target}.child(Field::object);
+      if (def.kind != DefKind::assign || object.kind() != Kind::identifier ||
+          object.text() == "self" || object.text() == "cls")
+        continue;
+      if (++looked_at > kMostDefinitions) return;
+      if (program_.class_of(object) == owner) follow_def(*module, def, element, depth);
+    }
+}
+
 // In the class itself, else in its bases, else in the classes derived from it.
 void Resolver::follow_class_attribute(ClassRef owner, std::string_view name, Ref use, int element,
                                       int depth) {
+  follow_given_from_outside(owner, name, element, depth);
   const std::size_t before = out.size();
   for (const ClassRef& cls : program_.lineage(owner)) {
     follow_own_attribute(cls, name, use, element, depth);

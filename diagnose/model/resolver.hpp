@@ -44,6 +44,7 @@ class Resolver {
   void follow_attribute(Ref at, int element, int depth);
   void follow_class_attribute(ClassRef owner, std::string_view name, Ref use, int element,
                               int depth);
+  void follow_given_from_outside(ClassRef owner, std::string_view name, int element, int depth);
   void follow_own_attribute(ClassRef owner, std::string_view name, Ref use, int element, int depth);
   void follow_field(ClassRef owner, std::string_view name, int element, int depth);
   void follow_getter(ClassRef owner, std::string_view name, int element, int depth);

@@ -95,7 +95,9 @@ bool is_main_name(std::string_view name) {
                                       "is_host_0",    "is_coordinator",
                                       "main_rank",    "is_logger",
                                       "on_main",      "should_save",
-                                      "local_master", "node_master"})
+                                      "local_master", "node_master",
+                                      "first_rank",   "root_rank",
+                                      "lead_rank",    "first_process"})
     if (plain.find(word) != std::string::npos) return true;
   return plain == "master" || plain == "is_log";
 }

@@ -97,12 +97,37 @@ unsigned Program::source_roles(const Source& source, int depth) const {
   return role_of_name(last_word(at));
 }
 
+namespace {
+
+bool asks_for_local_rank(std::string_view function) {
+  return function == "get_local_rank" || function == "local_rank";
+}
+
+// The name is given what such a call finds, and nothing else in its function.
+bool is_given_local_rank(Ref name) {
+  if (name.kind() != Kind::identifier) return false;
+  const Module& module = *name.module;
+  bool is_given = false;
+  for (const std::uint32_t index : module.defs_of(name.text(), false)) {
+    const Def& def = module.defs()[index];
+    if (module.function_of(def.target) != module.function_of(name.node)) continue;
+    const Call* call = def.value == kNoNode ? nullptr : module.call_at(def.value);
+    if (call == nullptr || !asks_for_local_rank(call->name)) return false;
+    is_given = true;
+  }
+  return is_given;
+}
+
+}  // namespace
+
 unsigned Program::roles(Ref expression, int depth) const {
   if (!expression || depth > kDepth) return 0;
   if (const CallRef call = as_call(expression))
-    if (call.call->name == "get_local_rank" || call.call->name == "local_rank") return kLocalRank;
+    if (asks_for_local_rank(call.call->name)) return kLocalRank;
   unsigned found = 0;
   for (const Source& source : sources(expression)) found |= source_roles(source, depth);
+  // local_rank = get_local_rank(), whatever the names are by which that finds it.
+  if ((found & (kRank | kLocalRank)) == kRank && is_given_local_rank(expression)) return kLocalRank;
   // args.rank = node * gpus_per_node, then += gpu: the product alone looks like a world size.
   const unsigned named = role_of_name(last_word(expression));
   if ((named & (kRank | kLocalRank)) != 0 && (found & (kRank | kLocalRank)) == 0) return named;

@@ -33,7 +33,7 @@ Finding& flag_entry(Report& report, const ConfigEntry& entry, std::string messag
 bool is_written_for_several(const Program& program) {
   for (const char* word : {"LOCAL_RANK", "process_index", "ddp_find_unused_parameters"})
     if (program.mentions(word)) return true;
-  if (program.uses(Api::accelerator))
+  if (makes_accelerator(program))
     for (const char* word : {"is_main_process", "wait_for_everyone"})
       if (program.mentions(word)) return true;
   for (const CallRef& arguments : program.calls_named("TrainingArguments"))
@@ -45,7 +45,7 @@ bool is_written_for_several(const Program& program) {
 
 // Accelerate or DDP around a training loop, or the Trainer of a launch with several processes.
 bool runs_in_several_processes(const Program& program) {
-  if (program.has_ddp() || (program.uses(Api::accelerator) && !program.training_loops().empty()))
+  if (program.has_ddp() || (makes_accelerator(program) && !program.training_loops().empty()))
     return true;
   if (!program.uses(Api::hf_trainer)) return false;
   const auto starts_several = [](const LaunchLine& launch) {

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/bare_training.hpp"
 
+#include "scenarios/pitfalls/bypass.hpp"
 #include "scenarios/pitfalls/facts.hpp"
 
 #include <algorithm>
@@ -23,6 +24,15 @@ bool calls_bare_model(const Program& program, const CallRef& call) {
   });
 }
 
+// inner(x) after inner = ddp.module, or ddp.module(x)
+bool calls_inner_model(const Program& program, const CallRef& call) {
+  if (wrapper_gone_round(program, call) != nullptr) return true;
+  const auto sources = program.sources({call.module, call.call->function});
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    return wrapper_of_inner(program, source.ref) != nullptr;
+  });
+}
+
 }  // namespace
 
 bool trains_bare_model(const Program& program, const diagnose::TrainingLoop& loop,
@@ -32,8 +42,11 @@ bool trains_bare_model(const Program& program, const diagnose::TrainingLoop& loo
     if (program.enclosing_function(backward.ref()) != function) continue;
     const Ref loss = facts::loss_of(backward);
     if (!loss || !facts::forwards_behind(program, loss).empty()) return false;
-    for (const Ref call : facts::calls_behind(program, loss))
-      is_bare = is_bare || calls_bare_model(program, program.as_call(call));
+    for (const Ref node : facts::calls_behind(program, loss)) {
+      const CallRef call = program.as_call(node);
+      is_bare = is_bare || calls_bare_model(program, call) ||
+                (calls_inner_model(program, call) && !program.under_no_grad(node));
+    }
   }
   return is_bare;
 }

@@ -6,7 +6,7 @@
 namespace bench::pitfalls {
 
 // The loss of a backward pass in the function comes from a model that is made in sight and is no
-// wrapper, and from no other.
+// wrapper, or from the one inside a wrapper, and from no other: nothing is reduced.
 bool trains_bare_model(const Program& program, const diagnose::TrainingLoop& loop,
                        const diagnose::FunctionRef& function);
 

@@ -299,19 +299,41 @@ bool is_only_offered(const Program& program, Ref use) {
   return false;
 }
 
-// config = get_config(), mylib.begin(args), engine = Engine(args): work of the project's own that
-// is in no file given here.
-bool is_out_of_sight(const Program& program, const CallRef& call) {
-  const Ref called{call.module, call.call->function};
-  Ref root = called;
+// Something of the project's own that is in no file given here.
+bool is_of_file_out_of_sight(const Program& program, const CallRef& call) {
+  Ref root{call.module, call.call->function};
   while (root.kind() == Kind::attribute) root = root.child(Field::object);
-  if (root.kind() != Kind::identifier || says_something_else(called.text())) return false;
+  if (root.kind() != Kind::identifier) return false;
   const std::string_view path = call.module->import_path(root.text());
-  if (path.empty() || !is_first_party(path) || program.callee(call)) return false;
+  return !path.empty() && is_first_party(path) && !program.callee(call);
+}
+
+// config = get_config(), mylib.begin(args), engine = Engine(args): such that may join a group.
+bool is_out_of_sight(const Program& program, const CallRef& call) {
+  if (says_something_else(call.module->text(call.call->function)) ||
+      !is_of_file_out_of_sight(program, call))
+    return false;
   if (std::isupper(static_cast<unsigned char>(call.call->name.front())) == 0) return true;
   const std::string name = facts::lowered(call.call->name);
   for (const std::string_view word : {"engine", "trainer", "runner", "context", "config", "env"})
     if (facts::contains(name, word)) return true;
+  return false;
+}
+
+// DDP(model, device_ids=[parallel.rank]) after parallel = Parallel() of a file out of sight: who
+// knows the rank has joined the group.
+bool is_told_rank_out_of_sight(const Program& program, const CallRef& wrap) {
+  const Ref devices = wrap.argument(1, "device_ids");
+  if (!devices) return false;
+  const auto& tree = devices.module->tree();
+  for (diagnose::NodeId id = devices.node; id < tree[devices.node].last; ++id) {
+    const Ref object = devices.with(id).child(Field::object);
+    if (tree[id].kind != Kind::attribute || object.kind() != Kind::identifier) continue;
+    for (const diagnose::Source& source : program.sources(object))
+      if (const CallRef made = program.as_call(source.ref);
+          made && is_of_file_out_of_sight(program, made))
+        return true;
+  }
   return false;
 }
 
@@ -342,7 +364,9 @@ void check_never_joined(const Program& program, Report& report) {
     return true;
   };
   for (const CallRef& use : program.calls(Api::ddp))
-    if (!use.argument(7, "process_group") && flag(use, "DistributedDataParallel is built")) return;
+    if (!use.argument(7, "process_group") &&
+        (is_told_rank_out_of_sight(program, use) || flag(use, "DistributedDataParallel is built")))
+      return;
   if (may_join_unnamed(program)) return;
   for (const Api api : {Api::get_rank, Api::get_world_size, Api::barrier, Api::all_reduce})
     for (const CallRef& use : program.calls(api))

@@ -61,7 +61,8 @@ const Wrap* changed_wrap(const Program& program, Ref object, Ref use) {
       base = base_in(program, source.ref);
   }
   for (const Wrap& wrap : program.wraps()) {
-    if (wrap.kind != Wrapper::ddp) continue;
+    // Apex's wrapper reduces whatever has a gradient, and keeps no list.
+    if (wrap.kind != Wrapper::ddp || wrap.call.call->api == diagnose::Api::apex_ddp) continue;
     const bool same =
         program.wrap_of(base, wrap.kind) == &wrap || program.same_variable(base, wrap.module);
     if (same && program.runs_before(wrap.call.ref(), use)) return &wrap;
@@ -227,10 +228,21 @@ CallRef unwrapping_in(const Program& program, Ref receiver) {
   return {};
 }
 
-bool is_in_batches(const Program& program, Ref node) {
-  const auto* loop = facts::training_loop_of(program, node);
-  return loop != nullptr && node.module == loop->batches.module &&
-         node.module->tree().contains(loop->batches.node, node.node);
+// In the loop over batches itself, or in a helper that is called nowhere else.
+bool is_in_batches(const Program& program, Ref node, int depth = 0) {
+  constexpr int kHelpers = 3;
+  const auto is_inside = [&](Ref at) {
+    const auto* loop = facts::training_loop_of(program, at);
+    return loop != nullptr && at.module == loop->batches.module &&
+           at.module->tree().contains(loop->batches.node, at.node);
+  };
+  if (is_inside(node)) return true;
+  const auto helper = program.enclosing_function(node);
+  if (!helper || depth > kHelpers) return false;
+  const auto& sites = program.call_sites(helper);
+  return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return is_in_batches(program, site.ref(), depth + 1);
+  });
 }
 
 bool trains_after(const Program& program, Ref change) {

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/bypass.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/frozen.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 #include "scenarios/pitfalls/unsynced_steps.hpp"
@@ -229,7 +230,7 @@ void check_no_sync_scope(const Program& program, Report& report) {
         tell_as_note(finding, never_entered(program, with.with(context)));
       }
       if (forward && !backward && !last_pass_syncs(program, with, with.with(context), body) &&
-          !triggers_sync(program)) {
+          !triggers_sync(program) && !is_frozen_at(program, model, with)) {
         Finding& finding = as_in_trial(
             report.at(with, Confidence::likely,
                       "no_sync() covers the forward pass but not the backward: those gradients are "

@@ -101,8 +101,19 @@ bool is_wrapper_api(std::string_view name) {
   return name.starts_with("_") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
+// setattr(model, name, getattr(model.module, name)) for names that are not written out.
+bool copies_from_inside(const Program& program) {
+  const auto stores = program.calls_named("setattr");
+  return std::any_of(stores.begin(), stores.end(), [&](const CallRef& store) {
+    const CallRef read = program.as_call(store.positional(2));
+    return read && read.call->name == "getattr" && store.positional(1).kind() != Kind::string &&
+           read.positional(0).text() == std::string(store.positional(0).text()) + ".module";
+  });
+}
+
 // Attributes the program itself stores on the wrapper, as in model.name = "x".
 bool is_stored(const Program& program, std::string_view name) {
+  if (copies_from_inside(program)) return true;
   return std::any_of(program.modules().begin(), program.modules().end(), [&](const Module* module) {
     const auto& defs = module->defs_of(name, true);
     return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {

@@ -337,6 +337,7 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
       return;
     const Ref guard = program.rank_guard(call.ref());
     const bool direct = static_cast<bool>(guard);
+    if (!direct && is_let_out_by_counter(program, call.ref())) return;
     if (direct && is_uncalled_test(program, guard)) return;
     report
         .at(call.ref(), direct ? Confidence::certain : Confidence::likely,

@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/loaders.hpp"
 #include "scenarios/pitfalls/padded_metric.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 
@@ -27,6 +28,47 @@ void tell_padded(const CallRef& sampler, const MetricSum& sum, Report& report) {
 
 }  // namespace
 
+namespace {
+
+// for i, x in enumerate(loader): if i >= most: break: a figure of the first batches, which the
+// repeated samples at the end have no part in. What breaks for a debugging run alone asks more.
+bool ends_early(const Program& program, Ref loop) {
+  if (!loop) return false;
+  const auto& tree = loop.module->tree();
+  for (diagnose::NodeId node = loop.node; node < tree[loop.node].last; ++node) {
+    const Ref leaving = loop.with(node);
+    if (leaving.kind() != diagnose::Kind::break_statement ||
+        program.innermost_loop(leaving) != loop)
+      continue;
+    const auto guards = program.guards(leaving);
+    const auto inside = std::count_if(guards.begin(), guards.end(), [&](const auto& guard) {
+      return tree.contains(loop.node, guard.condition.node);
+    });
+    if (inside == 1 && guards.front().condition.kind() == diagnose::Kind::comparison) return true;
+  }
+  return false;
+}
+
+// Wherever the loader is gone over.
+bool is_cut_short(const Program& program, const CallRef& loader) {
+  bool is_read = false;
+  for (const diagnose::Module* module : program.modules())
+    for (diagnose::NodeId node = 0; node < module->tree().size(); ++node) {
+      const Ref loop{module, node};
+      if (loop.kind() != diagnose::Kind::for_statement) continue;
+      const auto sources =
+          program.sources(program.strip_iterable(loop.child(diagnose::Field::right)));
+      if (std::none_of(sources.begin(), sources.end(),
+                       [&](const diagnose::Source& source) { return source.ref == loader.ref(); }))
+        continue;
+      if (!ends_early(program, loop)) return false;
+      is_read = true;
+    }
+  return is_read;
+}
+
+}  // namespace
+
 void check_sampler_pads_or_empties(const Program& program, Report& report) {
   // Horovod and engines of ignite take a sampler as it is.
   const bool leaves_samplers = program.uses(Api::hvd_init) || program.imports("ignite");
@@ -38,12 +80,14 @@ void check_sampler_pads_or_empties(const Program& program, Report& report) {
   std::set<const diagnose::Call*> told;
   for (const PaddedMetric& metric : padded_metrics(program))
     if (!program.is_literal_true(metric.sampler.keyword("drop_last")) &&
+        !(metric.sum && ends_early(program, program.innermost_loop(metric.sum.at))) &&
         told.insert(metric.sampler.call).second)
       tell_padded(metric.sampler, metric.sum, report);
   for (const CallRef& loader : program.calls(Api::data_loader)) {
     const CallRef sampler = sampler_of(program, loader);
     if (sampler && is_evaluation_loader(program, loader) &&
-        !program.is_literal_true(sampler.keyword("drop_last")) && told.insert(sampler.call).second)
+        !program.is_literal_true(sampler.keyword("drop_last")) && !told.contains(sampler.call) &&
+        !is_cut_short(program, loader) && told.insert(sampler.call).second)
       tell_padded(sampler, {}, report);
   }
 }

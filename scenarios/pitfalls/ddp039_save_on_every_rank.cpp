@@ -8,6 +8,7 @@
 #include "scenarios/pitfalls/order.hpp"
 #include "scenarios/pitfalls/own_disks.hpp"
 #include "scenarios/pitfalls/own_ranks.hpp"
+#include "scenarios/pitfalls/prepared.hpp"
 #include "scenarios/pitfalls/trainer_hooks.hpp"
 #include "scenarios/pitfalls/trial_prices.hpp"
 #include "scenarios/pitfalls/words.hpp"
@@ -99,7 +100,7 @@ bool is_training_state(const Program& program, const CallRef& save) {
 
 // Accelerate leaves torch.save to the script, in every process.
 void check_saves_beside_accelerate(const Program& program, Report& report) {
-  if (!program.uses(Api::accelerator) || program.calls_named("prepare").empty() ||
+  if (!makes_accelerator(program) || program.calls_named("prepare").empty() ||
       program.mentions("DeepSpeedPlugin") || program.mentions("FullyShardedDataParallelPlugin"))
     return;
   std::vector<CallRef> saves;

@@ -212,6 +212,17 @@ bool is_after_a_mapped_attempt(const Program& program, const CallRef& load) {
   });
 }
 
+// engine.load_state_dict(torch.load(path)) after engine = TRTModule(): what TensorRT has built for
+// one GPU, and no state of a run.
+bool is_of_tensorrt(const Program& program, const CallRef& load) {
+  const CallRef use = program.as_call(
+      statement_of(load.ref())
+          .with(load.module->tree().ancestor(load.call->node, diagnose::Kind::call)));
+  if (!use || use.call->name != "load_state_dict" || !use.receiver()) return false;
+  const CallRef made = program.made_by(use.receiver());
+  return made && made.call->name.find("TRT") != std::string_view::npos;
+}
+
 }  // namespace
 
 void check_load_without_map_location(const Program& program, Report& report) {
@@ -232,7 +243,7 @@ void check_load_without_map_location(const Program& program, Report& report) {
       continue;
     // f"state_{rank}.pt": each rank reads what it wrote itself, from its own GPU.
     if (program.comes_from_rank(load.argument(0, "f"))) continue;
-    if (is_after_a_mapped_attempt(program, load)) continue;
+    if (is_after_a_mapped_attempt(program, load) || is_of_tensorrt(program, load)) continue;
     if (facts::only_without_distribution(program, load.ref()) ||
         !facts::is_reachable(program, load.ref()))
       continue;

@@ -28,6 +28,22 @@ bool is_buffer(const Program& program, std::string_view name) {
   return false;
 }
 
+// self.begin(x) of the caller above the node, which stores the value for the whole pass.
+bool is_stored_by_call_above(const Program& program, const FunctionRef& caller,
+                             std::string_view name, NodeId node) {
+  const auto& defs = caller.module->defs_of(name, true);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const Def& def = caller.module->defs()[index];
+    const FunctionRef storing = program.enclosing_function({caller.module, def.target});
+    if (!storing || def.kind == DefKind::augmented || storing == caller) return false;
+    const auto& sites = program.call_sites(storing);
+    return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+      return program.enclosing_function(site.ref()) == caller && site.call->node < node &&
+             program.guards(site.ref()).empty();
+    });
+  });
+}
+
 // Every method of the pass that calls the reader stores the value above the call.
 bool is_stored_by_callers(const Program& program, const std::vector<FunctionRef>& pass,
                           const FunctionRef& reader, std::string_view name) {
@@ -37,11 +53,13 @@ bool is_stored_by_callers(const Program& program, const std::vector<FunctionRef>
     if (!caller || std::find(pass.begin(), pass.end(), caller) == pass.end()) continue;
     const auto& defs = caller.module->defs_of(name, true);
     called = true;
-    if (std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
-          const NodeId target = caller.module->defs()[index].target;
-          return caller.module->tree().contains(caller.function->node, target) &&
-                 target < site.call->node;
-        }))
+    if (std::none_of(defs.begin(), defs.end(),
+                     [&](std::uint32_t index) {
+                       const NodeId target = caller.module->defs()[index].target;
+                       return caller.module->tree().contains(caller.function->node, target) &&
+                              target < site.call->node;
+                     }) &&
+        !is_stored_by_call_above(program, caller, name, site.call->node))
       return false;
   }
   return called;
@@ -115,7 +133,9 @@ bool is_read_elsewhere(const Program& program, const std::vector<FunctionRef>& p
           }))
         continue;  // also self.height in self.height, self.width = ...
       const bool inside = module == storing.module && tree.contains(storing.function->node, id);
-      if (inside ? id < def.target : !stores_first({module, id})) return true;
+      if (inside ? id < def.target && !is_stored_by_callers(program, pass, storing, def.name)
+                 : !stores_first({module, id}))
+        return true;
     }
   }
   return false;
@@ -163,7 +183,9 @@ void check_forward_stores(const Program& program, const std::vector<FunctionRef>
     if (augmented && is_buffer(program, def.name)) continue;
     if (is_begun_anew(program, pass, program.enclosing_class({&module, def.target}), def.name))
       continue;
-    if (!augmented && !is_read_elsewhere(program, pass, storing, def)) continue;
+    // self.steps += 1 of what the pass has begun itself: a value of this pass alone.
+    const bool counts_on = augmented && !is_stored_by_callers(program, pass, storing, def.name);
+    if (!counts_on && !is_read_elsewhere(program, pass, storing, def)) continue;
     Finding& finding =
         report.at({&module, def.target}, Confidence::likely,
                   "forward stores self." + std::string(def.name) +

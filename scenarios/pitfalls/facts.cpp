@@ -248,7 +248,8 @@ bool is_distributed(const Program& program) {
   // What an imported file offers counts once it is called; the script itself is taken as it is.
   const auto runs = [&](const CallRef& call) {
     if (is_switched_off(program, call.ref())) return false;
-    return call.module == &program.root() || is_reachable(program, call.ref());
+    return call.module == &program.root() ||
+           (is_reachable(program, call.ref()) && !is_never_made(program, call.ref()));
   };
   std::vector<CallRef> inits;
   for (const CallRef& init : program.calls(Api::init_process_group))
@@ -295,7 +296,12 @@ namespace {
 bool is_between_barriers(const Program& program, Ref node) {
   bool others_wait = false;
   bool first_joins = false;
-  for (const CallRef& barrier : program.calls(Api::barrier)) {
+  const auto own = program.calls(Api::barrier);
+  std::vector<CallRef> barriers(own.begin(), own.end());
+  // idist.barrier() of Ignite, and Horovod's barrier of a number that all ranks wait for.
+  for (const std::string_view name : {"barrier", "wait_for_everyone", "allreduce"})
+    for (const CallRef& call : program.calls_named(name)) barriers.push_back(call);
+  for (const CallRef& barrier : barriers) {
     if (barrier.module != node.module ||
         program.enclosing_function(barrier.ref()) != program.enclosing_function(node))
       continue;

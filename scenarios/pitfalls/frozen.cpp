@@ -59,6 +59,50 @@ bool is_frozen(const Program& program, Ref object) {
 
 namespace {
 
+// What a call does with the gradients of the object: freeze(net), set_requires_grad(net, False),
+// net.requires_grad_(True). Nothing where it does not switch them, or those of something else.
+std::optional<bool> switched_by(const Program& program, const CallRef& call,
+                                std::string_view object) {
+  const std::string name = facts::lowered(call.call->name);
+  const bool by_flag = facts::contains(name, "requires_grad");
+  if (!by_flag && !facts::contains(name, "freeze")) return std::nullopt;
+  const bool is_method = call.receiver() && bare(call.receiver().text()) == object;
+  const Ref first = call.positional(0);
+  if (!is_method && !(first && bare(first.text()) == object)) return std::nullopt;
+  if (!by_flag) return facts::contains(name, "unfreeze") || facts::contains(name, "un_freeze");
+  Ref flag = call.positional(is_method ? 0 : 1);
+  if (!flag) flag = call.keyword("requires_grad");
+  return !flag || !program.is_literal_false(flag);
+}
+
+}  // namespace
+
+bool is_frozen_at(const Program& program, Ref object, Ref node) {
+  const std::string_view name = bare(object.text());
+  const Module& module = *node.module;
+  const auto here = module.function_of(node.node);
+  diagnose::NodeId latest = 0;
+  bool on = true;
+  const auto switched = [&](diagnose::NodeId at, bool trains) {
+    if (at >= node.node || at < latest || module.function_of(at) != here) return;
+    latest = at;
+    on = trains;
+  };
+  for (const diagnose::Call& made : module.calls())
+    if (made.node < node.node)
+      if (const auto trains = switched_by(program, {&module, &made}, name))
+        switched(made.node, *trains);
+  for (const std::uint32_t index : module.defs_of("requires_grad", true)) {
+    const Def& def = module.defs()[index];
+    const Ref target{&module, def.target};
+    if (owner_of(program, target.child(Field::object)) == name)
+      switched(def.target, !program.is_literal_false({&module, def.value}));
+  }
+  return !on;
+}
+
+namespace {
+
 // The names that the call making the object is given: Agent(editor, args, device) holds on to them.
 // Empty where the object is made of anything else.
 std::optional<std::set<std::string>> made_from(const Program& program, Ref object) {

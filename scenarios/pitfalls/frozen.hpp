@@ -9,6 +9,10 @@ namespace bench::pitfalls {
 // the name that `object` has, and no line that gives the gradients back.
 bool is_frozen(const Program& program, Ref object);
 
+// The line above `node`, in its function, that last switched the gradients of `object` switched
+// them off: freeze(critic), critic.requires_grad_(False).
+bool is_frozen_at(const Program& program, Ref object, Ref node);
+
 // The optimizers are given the parameters of other models by name, and what those are made of has
 // nothing of `object` in it: its gradients change nothing.
 bool is_left_to_no_optimizer(const Program& program, Ref object);

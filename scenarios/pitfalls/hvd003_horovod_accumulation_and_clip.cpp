@@ -23,6 +23,22 @@ bool guards_backward(const Program& program, const CallRef& step, const Guard& g
   });
 }
 
+// optimizer.synchronize() below the backward pass of every micro-batch: Horovod counts anew.
+bool synchronises_each_pass(const Program& program, const CallRef& step, const Guard& guard) {
+  const auto* loop = facts::training_loop_of(program, step.ref());
+  const auto waits = program.calls_named("synchronize");
+  return std::any_of(waits.begin(), waits.end(), [&](const CallRef& wait) {
+    const auto guards = program.guards(wait.ref());
+    return wait.call->api == Api::none && wait.module == step.module &&
+           facts::training_loop_of(program, wait.ref()) == loop &&
+           std::none_of(guards.begin(), guards.end(),
+                        [&](const Guard& other) { return other.condition == guard.condition; }) &&
+           std::any_of(loop->backwards.begin(), loop->backwards.end(), [&](const CallRef& pass) {
+             return pass.module == wait.module && pass.call->node < wait.call->node;
+           });
+  });
+}
+
 // optimizer.step(), or scaler.step(optimizer): the optimizer.
 Ref stepped(const CallRef& step) {
   const Ref given = step.positional(0);
@@ -210,7 +226,8 @@ void check_horovod_accumulation_and_clip(const Program& program, Report& report)
           facts::contains(step.receiver().text(), "sched"))
         continue;
       for (const Guard& guard : program.guards(step.ref())) {
-        if (!facts::contains(guard.condition.text(), "%") || guards_backward(program, step, guard))
+        if (!facts::contains(guard.condition.text(), "%") ||
+            guards_backward(program, step, guard) || synchronises_each_pass(program, step, guard))
           continue;
         report
             .at(made.ref(), Confidence::likely,

@@ -126,6 +126,14 @@ bool is_for_children(const Program& program, Ref assignment) {
   });
 }
 
+// mp.spawn(work, ...) below the line: each of the processes reads the variable anew.
+bool is_for_ranks(const Program& program, Ref assignment) {
+  const auto starts = program.calls(Api::spawn);
+  return std::any_of(starts.begin(), starts.end(), [&](const CallRef& start) {
+    return program.runs_before(assignment, start.ref());
+  });
+}
+
 constexpr std::string_view kVariable = "CUDA_VISIBLE_DEVICES";
 
 // Letters to put in, leave out or change to come from one word to the other (V. Levenshtein, 1966).
@@ -267,7 +275,8 @@ void check_visible_devices_malformed_or_late(const Program& program, Report& rep
         const CallRef ref{module, &call};
         if (call.node >= node || module->function_of(call.node) != module->function_of(node) ||
             !runs_wherever(program, ref.ref(), assignment) || !leads_to_cuda(program, ref) ||
-            facts::exclusive(ref.ref(), assignment) || is_for_children(program, assignment))
+            facts::exclusive(ref.ref(), assignment) || is_for_children(program, assignment) ||
+            is_for_ranks(program, assignment))
           continue;
         report
             .at(assignment, Confidence::certain,

@@ -64,9 +64,18 @@ bool becomes_global_below(const Program& program, Ref rank) {
   return below;
 }
 
+// rank = 0 in the branch for one process, where the device stands too.
+bool is_number(const Program& program, Ref rank) {
+  const auto sources = program.sources(rank);
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+           return source.how == diagnose::Source::How::value && source.ref.kind() == Kind::integer;
+         });
+}
+
 bool is_global(const Program& program, Ref rank) {
   return rank && program.is_rank(rank) && !program.is_local_rank(rank) &&
-         !program.is_spawn_rank(rank) && !is_of_group(program, rank);
+         !program.is_spawn_rank(rank) && !is_of_group(program, rank) && !is_number(program, rank);
 }
 
 // In one branch of several the index is SLURM_PROCID itself, which counts the tasks of all nodes,

@@ -97,7 +97,10 @@ std::vector<Assigned> sums_of(const Program& program, Ref loop) {
       out.push_back({std::string(at.child(Field::left).text()), node, at.child(Field::right)});
     }
   for (const CallRef& call : facts::calls_in(loop)) {
-    if (!call.receiver() || starts_anew(program, call.receiver(), loop)) continue;
+    if (!call.receiver() || starts_anew(program, call.receiver(), loop) ||
+        reduces_by_itself(program, call.receiver()) ||
+        (call.call->name == "update" && call.positional(0).kind() == Kind::integer))  // of a bar
+      continue;
     if (call.call->name == "append" || call.call->name == "extend" || call.call->name == "update")
       out.push_back({std::string(call.receiver().text()), call.call->node, call.positional(0)});
     if (call.call->name == "add_batch")  // of a metric of evaluate or datasets

@@ -37,20 +37,53 @@ bool only_offers(const Program& program) {
   });
 }
 
+// models.__dict__[arch]; an object's own self.__dict__ holds no classes.
+bool reads_names_of_module(const Program& program) {
+  const auto& modules = program.modules();
+  return std::any_of(modules.begin(), modules.end(), [](const diagnose::Module* module) {
+    const std::string_view source = module->tree().source();
+    constexpr std::string_view kNames = ".__dict__";
+    for (auto at = source.find(kNames); at != std::string_view::npos;
+         at = source.find(kNames, at + 1))
+      if (!source.substr(0, at).ends_with("self")) return true;
+    return false;
+  });
+}
+
+// The word stands in quotes somewhere else than in the list of what a file exports.
+bool is_written_as_text(const Program& program, const std::string& word) {
+  if (!program.mentions(word)) return false;
+  const auto& modules = program.modules();
+  return std::any_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
+    const std::string_view source = module->tree().source();
+    for (auto at = source.find(word); at != std::string_view::npos;
+         at = source.find(word, at + 1)) {
+      const auto exports = source.rfind("__all__", at);
+      if (exports == std::string_view::npos ||
+          source.substr(exports, at - exports).find_first_of("])") != std::string_view::npos)
+        return true;
+    }
+    return false;
+  });
+}
+
 // registry.get(name)(), models.__dict__[arch](), instantiate(cfg): a class may be found by its
 // name.
 bool finds_classes_by_name(const Program& program, std::string_view name) {
-  for (const std::string_view way :
-       {"globals", "eval", "instantiate", "import_module", "LightningCLI"})
+  for (const std::string_view way : {"globals", "instantiate", "import_module", "LightningCLI"})
     if (!program.calls_named(way).empty()) return true;
+  const auto evals = program.calls_named("eval");  // of Python: net.eval() finds nothing
+  if (std::any_of(evals.begin(), evals.end(), [](const CallRef& call) { return !call.receiver(); }))
+    return true;
   const auto gets = program.calls_named("getattr");  // getattr(models, args.arch)
   if (std::any_of(gets.begin(), gets.end(), [](const CallRef& get) {
         return get.positional(1).kind() != diagnose::Kind::string;
       }))
     return true;
-  if (program.mentions("__dict__")) return true;
+  if (program.mentions("__dict__") && reads_names_of_module(program)) return true;
   const std::string text(name);
-  return program.mentions("\"" + text + "\"") || program.mentions("'" + text + "'");
+  return is_written_as_text(program, "\"" + text + "\"") ||
+         is_written_as_text(program, "'" + text + "'");
 }
 
 bool is_decorated(ClassRef cls) {

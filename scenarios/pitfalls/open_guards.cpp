@@ -85,7 +85,40 @@ bool lets_all_in(const Program& program, Ref node, std::vector<std::string_view>
   });
 }
 
+// depth > 0, where `depth` is a name of the file that something counts up and down.
+bool asks_counter(Ref expression) {
+  const diagnose::Module& module = *expression.module;
+  const auto& tree = module.tree();
+  for (NodeId at = expression.node; at < tree[expression.node].last; ++at) {
+    if (tree[at].kind != Kind::identifier) continue;
+    bool at_top = false;
+    bool counted = false;
+    for (const std::uint32_t index : module.defs_of(tree.text(at), false)) {
+      const diagnose::Def& def = module.defs()[index];
+      at_top = at_top || (def.scope == 0 && def.kind == diagnose::DefKind::assign);
+      counted =
+          counted || (def.kind == diagnose::DefKind::augmented && def.scope == 0) ||
+          (def.kind == diagnose::DefKind::augmented &&
+           module.text(module.function_of(def.target)).find("global ") != std::string_view::npos);
+    }
+    if (at_top && counted) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+bool is_let_out_by_counter(const Program& program, Ref node) {
+  const auto guards = program.guards(node);
+  return std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+    if (asks_counter(guard.condition)) return true;
+    const auto helper = program.callee(program.as_call(guard.condition));
+    return helper && std::any_of(helper.function->returns.begin(), helper.function->returns.end(),
+                                 [&](NodeId value) {
+                                   return asks_counter({helper.module, value});
+                                 });
+  });
+}
 
 bool lets_all_in(const Program& program, Ref node) {
   int places = 0;

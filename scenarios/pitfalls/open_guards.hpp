@@ -10,4 +10,8 @@ namespace bench::pitfalls {
 // node may be for these runs alone.
 bool lets_all_in(const Program& program, Ref node);
 
+// if running_alone > 0: return above the node, a number of the file that is counted up where one
+// rank works alone: such ranks leave before they come to the node.
+bool is_let_out_by_counter(const Program& program, Ref node);
+
 }  // namespace bench::pitfalls

@@ -254,15 +254,25 @@ bool is_unwrapped_into(const Program& program, std::string_view name) {
 
 }  // namespace
 
+bool makes_accelerator(const Program& program) {
+  const auto made = program.calls(Api::accelerator);
+  return std::any_of(made.begin(), made.end(), [&](const CallRef& call) {
+    return call.module == &program.root() || !facts::is_never_made(program, call.ref());
+  });
+}
+
 bool accelerate_wraps(const Program& program) {
   if (!program.uses(Api::accelerator) || !program.wraps().empty() || program.has_another_engine())
     return false;
   for (const std::string_view package : {"pytorch_lightning", "lightning", "horovod"})
     if (program.imports(package)) return false;
   if (has_call_of_accelerator(program, "prepare_model")) return true;
-  for (const CallRef& prepare : program.calls_named("prepare"))
+  for (const CallRef& prepare : program.calls_named("prepare")) {
+    // class Trainer of a file that a script of inference imports, and makes no object of.
+    if (prepare.module != &program.root() && facts::is_never_made(program, prepare.ref())) continue;
     for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
       if (is_used_as_module(program, argument)) return true;
+  }
   return false;
 }
 

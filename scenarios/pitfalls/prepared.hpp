@@ -30,6 +30,10 @@ CallRef preparation_gone_below(const Program& program, Ref object);
 // The prepare() call that gave a loader its value, here or in every caller that hands it on.
 CallRef preparation_of_loader(const Program& program, Ref loader);
 
+// An Accelerator is made in the script, or in a class of another file that something makes an
+// object of: not one that a script of inference imports beside the trainer's class.
+bool makes_accelerator(const Program& program);
+
 // Accelerate wraps a model of this program in DDP wherever several processes run: prepare() is
 // given one, the program has no wrapper of its own, and no other engine stands behind it.
 bool accelerate_wraps(const Program& program);

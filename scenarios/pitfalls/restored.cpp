@@ -152,13 +152,20 @@ bool is_whole_module(const Program& program, const CallRef& load) {
 
 namespace {
 
-// {key: value.cpu() for key, value in net.state_dict().items()} above the save.
+// {key: value.cpu() for key, value in net.state_dict().items()} above the save, or the same as a
+// loop: for key, value in states.items(): states[key] = value.cpu().
 bool copies_to_cpu(Ref body) {
   const auto& tree = body.module->tree();
-  for (diagnose::NodeId at = body.node; at < tree[body.node].last; ++at)
-    if (tree[at].kind == Kind::comprehension && facts::contains(tree.text(at), ".cpu()") &&
-        facts::contains(tree.text(at), "state_dict()"))
+  for (diagnose::NodeId at = body.node; at < tree[body.node].last; ++at) {
+    const std::string_view text = tree.text(at);
+    if (tree[at].kind == Kind::comprehension && facts::contains(text, ".cpu()") &&
+        facts::contains(text, "state_dict()"))
       return true;
+    if (tree[at].kind == Kind::assignment && text.ends_with(".cpu()") &&
+        tree[tree.child(at, diagnose::Field::left)].kind == Kind::subscript &&
+        facts::contains(tree.text(body.node), "state_dict()"))
+      return true;
+  }
   return false;
 }
 

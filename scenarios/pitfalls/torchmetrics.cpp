@@ -15,6 +15,14 @@ bool is_torchmetric(const Program& program, Ref object) {
   });
 }
 
+bool reduces_by_itself(const Program& program, Ref object) {
+  const CallRef made = program.made_by(object);
+  if (!made || program.class_of_call(made)) return false;
+  const std::string path = made.module->qualified(made.call->function);
+  return path.starts_with("monai.metrics.") ||
+         (program.uses(diagnose::Api::hvd_init) && made.call->name == "Metric");
+}
+
 bool reduces_on_compute(const Program& program, const CallRef& call) {
   return call.call->name == "compute" && is_torchmetric(program, call.receiver());
 }
