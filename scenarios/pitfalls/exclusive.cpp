@@ -98,7 +98,6 @@ std::vector<Known> known_at(const SyntaxTree& tree, NodeId node) {
 }
 
 bool contradict(const Known& a, const Known& b) {
-  if (a.subject != b.subject) return false;
   if (a.value == b.value) return a.equal != b.equal;
   return a.equal && b.equal && !a.value.empty() && !b.value.empty();
 }
@@ -115,13 +114,21 @@ bool in_branches_of_one(const SyntaxTree& tree, NodeId a, NodeId b) {
   return false;
 }
 
-bool knows_of_contradiction(Ref a, Ref b) {
+// mode for self.args.mode and args.mode: objects hand a setting on under one name.
+std::string_view setting_in(std::string_view subject) {
+  return subject.substr(subject.rfind('.') + 1);
+}
+
+bool knows_of_contradiction(Ref a, Ref b, bool in_one_function) {
   const SyntaxTree& tree = a.module->tree();
   const std::vector<Known> first = known_at(tree, a.node);
   const std::vector<Known> second = known_at(tree, b.node);
   return std::any_of(first.begin(), first.end(), [&](const Known& one) {
-    return std::any_of(second.begin(), second.end(),
-                       [&](const Known& other) { return contradict(one, other); });
+    return std::any_of(second.begin(), second.end(), [&](const Known& other) {
+      const bool same = in_one_function ? one.subject == other.subject
+                                        : setting_in(one.subject) == setting_in(other.subject);
+      return same && contradict(one, other);
+    });
   });
 }
 
@@ -132,11 +139,11 @@ bool exclusive(Ref a, Ref b) {
   const SyntaxTree& tree = a.module->tree();
   if (in_branches_of_one(tree, a.node, b.node)) return true;
   if (a.module->function_of(a.node) != b.module->function_of(b.node)) return false;
-  return knows_of_contradiction(a, b);
+  return knows_of_contradiction(a, b, true);
 }
 
 bool are_of_different_modes(Ref a, Ref b) {
-  return a.module == b.module && knows_of_contradiction(a, b);
+  return a.module == b.module && knows_of_contradiction(a, b, false);
 }
 
 }  // namespace bench::pitfalls::facts

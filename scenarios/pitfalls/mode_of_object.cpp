@@ -7,6 +7,8 @@
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 namespace bench::pitfalls {
 
@@ -63,6 +65,15 @@ bool is_wrapped_in_another_mode(const Program& program, const diagnose::Wrap& wr
   return false;
 }
 
+bool asks_for_run(Ref condition) {
+  std::string text = facts::lowered(condition.text());
+  constexpr std::string_view kModel = "model";
+  for (std::size_t at = text.find(kModel); at != std::string::npos; at = text.find(kModel, at))
+    text.replace(at, kModel.size(), "_");
+  return holds_any(text, {"train", "test", "eval", "valid", "infer", "predict", "demo", "export",
+                          "sampl", "generat", "mode", "phase", "split", "grad", "backward"});
+}
+
 namespace {
 
 // args["arch"] == "a", of a setting that has nothing to do with where the program runs.
@@ -80,7 +91,22 @@ bool is_made_in_a_mode(const Program& program, const diagnose::Wrap& wrap) {
   const auto guards = diagnose::guards_where_made(program, wrap.call);
   return std::any_of(guards.begin(), guards.end(),
                      [](const Guard& guard) { return guard.holds && asks_for_mode(guard); }) &&
-         std::all_of(guards.begin(), guards.end(), asks_for_mode);
+         std::all_of(guards.begin(), guards.end(), [](const Guard& guard) {
+           return asks_for_mode(guard) && !asks_for_run(guard.condition);
+         });
+}
+
+constexpr int kModeCallers = 4;
+
+// The wrapper is made in a mode that the use, or each call that leads to it, is not for.
+bool is_for_another_mode(const Program& program, Ref made, Ref use, int depth = 0) {
+  if (facts::are_of_different_modes(made, use)) return true;
+  const auto function = program.enclosing_function(use);
+  if (!function || depth > kModeCallers) return false;
+  const auto& sites = program.call_sites(function);
+  return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return is_for_another_mode(program, made, site.ref(), depth + 1);
+  });
 }
 
 }  // namespace
@@ -94,7 +120,7 @@ bool is_wrapped_in_one_mode(const Program& program, Ref use, Ref object) {
     if (const auto* wrap = program.wrap_made_by(source.ref))
       if (is_made_in_a_mode(program, *wrap)) wrapper = wrap;
   if (wrapper == nullptr || sources.size() < 2 ||
-      facts::are_of_different_modes(wrapper->call.ref(), use))
+      is_for_another_mode(program, wrapper->call.ref(), use))
     return false;
   return std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     return source.ref == wrapper->call.ref() || source.ref.kind() == Kind::none_literal ||
