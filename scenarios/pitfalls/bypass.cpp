@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/bypass.hpp"
 
 #include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/mode_of_object.hpp"
 
 #include <algorithm>
 #include <string>
@@ -8,6 +9,7 @@
 namespace bench::pitfalls {
 
 using diagnose::Field;
+using diagnose::Guard;
 using diagnose::Kind;
 using diagnose::Wrap;
 
@@ -139,6 +141,50 @@ bool is_other_attribute_of(const Program& program, Ref function, const diagnose:
            value.text() == given.front().text() &&
            program.enclosing_function(value) == program.enclosing_function(given.front());
   });
+}
+
+namespace {
+
+// if mode != "train": return loss, above the backward pass: what stands under the same condition
+// has none.
+bool returns_above(const Program& program, Ref bypass, Ref backward) {
+  const auto around = program.guards(bypass);
+  const auto is_around = [&](const Guard& guard) {
+    return std::any_of(around.begin(), around.end(), [&](const Guard& each) {
+      return each.holds == guard.holds && each.condition.text() == guard.condition.text();
+    });
+  };
+  const auto returns = bypass.module->nodes_of(Kind::return_statement);
+  return std::any_of(returns.begin(), returns.end(), [&](diagnose::NodeId node) {
+    const Ref leaving = bypass.with(node);
+    if (node < bypass.node || (bypass.module == backward.module && node > backward.node) ||
+        program.enclosing_function(leaving) != program.enclosing_function(bypass) ||
+        program.enclosing_function(leaving) != program.enclosing_function(backward))
+      return false;
+    const auto guards = program.guards(leaving);
+    return std::all_of(guards.begin(), guards.end(), is_around);
+  });
+}
+
+// The bypass stands under a condition, and the forward pass does not, that asks whether to train.
+bool asks_whether_to_train(const Program& program, Ref bypass, Ref forward) {
+  const auto beside = program.guards(forward);
+  const auto guards = program.guards(bypass);
+  return std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+    const bool shared = std::any_of(beside.begin(), beside.end(), [&](const Guard& other) {
+      return other.condition == guard.condition && other.holds == guard.holds;
+    });
+    return !shared && asks_for_run(guard.condition);
+  });
+}
+
+}  // namespace
+
+bool trains_in_other_steps(const Program& program, Ref bypass, Ref forward, Ref backward) {
+  return facts::exclusive(forward, bypass) && !facts::exclusive(bypass, backward) &&
+         !facts::are_of_different_modes(bypass, backward) &&
+         !returns_above(program, bypass, backward) &&
+         !asks_whether_to_train(program, bypass, forward);
 }
 
 }  // namespace bench::pitfalls

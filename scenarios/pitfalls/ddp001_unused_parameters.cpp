@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/idle_pooler.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/trainer.hpp"
+#include "scenarios/pitfalls/unnamed_layers.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -157,20 +158,10 @@ void check_manual_optimization(const Program& program, Report& report) {
   }
 }
 
-// getattr(self, f"{kind}_head"), and loops over all layers or parameters that freeze some: the
-// class comes to layers without their names.
-bool goes_without_names(ClassRef cls) {
-  const std::string_view text = cls.module->text(cls.cls->node);
-  for (const char* word : {"named_children(", "self.children(", "self._modules", "getattr(self, f",
-                           "requires_grad_(False", "self.modules("})
-    if (facts::contains(text, word)) return true;
-  return facts::contains(text, "requires_grad") && facts::contains(text, "parameters(");
-}
-
 // Layers that __init__ gives the object, and whose names stand nowhere else.
 void check_layers_of(const Program& program, ClassRef cls, Report& report) {
   const FunctionRef init = program.method(cls, "__init__");
-  if (!init || goes_without_names(cls)) return;
+  if (!init || handles_layers_unnamed(program, cls)) return;
   for (const Def& def : init.module->defs()) {
     if (!def.is_attribute || def.kind != DefKind::assign || def.value == kNoNode) continue;
     if (!init.module->tree().contains(init.function->node, def.target)) continue;
@@ -222,7 +213,7 @@ bool is_lightning_module(const Program& program, ClassRef cls) {
 // The Trainer wraps the module itself: strategy="ddp".
 void check_lightning_modules(const Program& program, Report& report) {
   const auto uses = trainer::uses(program);
-  if (program.calls_named("fit").empty() || uses.empty() ||
+  if (program.calls_named("fit").empty() || uses.empty() || freezes_layers_unnamed(program) ||
       !std::all_of(uses.begin(), uses.end(),
                    [&](const trainer::Use& use) { return wraps_without_search(program, use); }))
     return;
@@ -238,8 +229,9 @@ void check_unused_parameters(const Program& program, Report& report) {
   check_manual_optimization(program, report);
   check_lightning_modules(program, report);
   if (!program.has_ddp() || searches_unused(program)) return;
+  const bool by_name = !freezes_layers_unnamed(program);
   for (const ClassRef& cls : facts::wrapped_classes(program, Wrapper::ddp))
-    if (program.method(cls, "forward") && is_plain_module(program, cls))
+    if (by_name && program.method(cls, "forward") && is_plain_module(program, cls))
       check_layers_of(program, cls, report);
   for (const ClassRef& cls : facts::wrapped_classes(program, Wrapper::ddp))
     for (const CallRef& encoder : encoders_with_idle_pooler(program, cls))

@@ -387,11 +387,10 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
     // After a forward of the wrapper its hooks reduce every gradient, wherever it comes from.
     const auto forwards = facts::forwards_behind(program, facts::loss_of(backward));
     const auto behind = facts::calls_behind(program, facts::loss_of(backward));
-    // One in the other branch runs in other steps: if first: ddp(x) else: ddp.module.decode(x).
     const auto prepares = [&](const Wrap& wrap, Ref bypass) {
       return std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
         return forward.wrap == &wrap && !program.under_no_grad(forward.call.ref()) &&
-               !facts::exclusive(forward.call.ref(), bypass);
+               !trains_in_other_steps(program, bypass, forward.call.ref(), backward.ref());
       });
     };
     // A function that takes .module out of what it is given is no such one.

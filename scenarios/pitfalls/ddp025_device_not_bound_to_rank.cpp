@@ -236,14 +236,7 @@ bool stands_under_a_test(const Program& program, const CallRef& placement) {
 // model.to("cuda") above Trainer(strategy="ddp"): Lightning starts the script once for each rank,
 // and its Trainer moves the model to the rank's GPU.
 void check_above_trainer(const Program& program, Report& report) {
-  const auto trainers = program.calls(Api::lightning_trainer);
-  if (trainers.empty() || binds_device(program) ||
-      (!has_lightning_ranks(program) &&
-       std::none_of(trainers.begin(), trainers.end(), [&](const CallRef& trainer) {
-         const Ref strategy = program.written(trainer.keyword("strategy"));
-         return facts::contains(facts::lowered(strategy.text()), "ddp");
-       })))
-    return;
+  if (program.calls(Api::lightning_trainer).empty() || binds_device(program)) return;
   const auto fits = program.calls_named("fit");
   for (const std::string_view name : {"cuda", "to"})
     for (const CallRef& placement : program.calls_named(name)) {
@@ -253,7 +246,8 @@ void check_above_trainer(const Program& program, Report& report) {
           std::none_of(fits.begin(), fits.end(), [&](const CallRef& fit) {
             const Ref given = fit.argument(0, "model");
             return given && given.module == model.module && program.same_variable(given, model) &&
-                   only_runs_before(program, placement.ref(), fit.ref());
+                   only_runs_before(program, placement.ref(), fit.ref()) &&
+                   fits_in_lightning_ranks(program, fit);
           }))
         continue;
       Finding& finding =

@@ -142,7 +142,7 @@ std::string main_rank_condition(const Program& program, Ref node);
 bool exclusive(Ref a, Ref b);
 
 // The same by the conditions alone, of nodes in different functions that ask for one setting of the
-// program: args["arch"] == "a" and args["arch"] not in ["a", "b"].
+// program: args["arch"] == "a" and self.args["arch"] not in ["a", "b"].
 bool are_of_different_modes(Ref a, Ref b);
 
 // Everything the object can be where there are GPUs is a wrapper (surely_wrapped.cpp).

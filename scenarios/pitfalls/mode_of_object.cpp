@@ -7,6 +7,8 @@
 #include "scenarios/pitfalls/words.hpp"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 namespace bench::pitfalls {
 
@@ -63,6 +65,15 @@ bool is_wrapped_in_another_mode(const Program& program, const diagnose::Wrap& wr
   return false;
 }
 
+bool asks_for_run(Ref condition) {
+  std::string text = facts::lowered(condition.text());
+  constexpr std::string_view kModel = "model";
+  for (std::size_t at = text.find(kModel); at != std::string::npos; at = text.find(kModel, at))
+    text.replace(at, kModel.size(), "_");
+  return holds_any(text, {"train", "test", "eval", "valid", "infer", "predict", "demo", "export",
+                          "sampl", "generat", "mode", "phase", "split", "grad", "backward"});
+}
+
 namespace {
 
 // args["arch"] == "a", of a setting that has nothing to do with where the program runs.
@@ -81,7 +92,9 @@ bool is_made_in_a_mode(const Program& program, const diagnose::Wrap& wrap) {
   const auto guards = diagnose::guards_where_made(program, wrap.call);
   return std::any_of(guards.begin(), guards.end(),
                      [](const Guard& guard) { return guard.holds && asks_for_mode(guard); }) &&
-         std::all_of(guards.begin(), guards.end(), asks_for_mode);
+         std::all_of(guards.begin(), guards.end(), [](const Guard& guard) {
+           return asks_for_mode(guard) && !asks_for_run(guard.condition);
+         });
 }
 
 // The use, or each call that leads to it, is made in another mode than the wrapper.

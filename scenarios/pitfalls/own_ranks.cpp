@@ -80,7 +80,7 @@ bool takes_ddp_by_itself(const Program& program, const trainer::Use& use) {
   // Of several nodes, whatever one of them has.
   if (devices->value.is_string())
     return (devices->value.string == "auto" || devices->value.string == "-1") &&
-           use.find("num_nodes") != nullptr;
+           use.find("num_nodes") != nullptr && !trainer::is_one(use.find("num_nodes"));
   using diagnose::Kind;
   const Ref written = program.written(devices->node);
   return written.kind() == Kind::list
@@ -105,6 +105,16 @@ bool starts_several(const Program& program, const trainer::Use& use) {
          (devices != nullptr || use.find("num_nodes"));
 }
 
+// devices=args.gpus, with no word of a strategy: one device is as likely.
+bool may_be_of_one_device(const Program& program, const trainer::Use& use) {
+  const auto* strategy = strategy_of(program, use);
+  if (strategy != nullptr && strategy->node && may_be_ddp(program, *strategy)) return false;
+  const auto* devices = use.find("devices");
+  if (devices == nullptr || !devices->node) return true;
+  const diagnose::Kind kind = program.written(devices->node).kind();
+  return kind == diagnose::Kind::identifier || kind == diagnose::Kind::attribute;
+}
+
 }  // namespace
 
 bool has_ranks_of_its_own(const Program& program) {
@@ -116,6 +126,26 @@ bool has_ranks_of_its_own(const Program& program) {
 }
 
 namespace {
+
+// Under a test of whether there is a group: is_initialized() in its function, or above it.
+bool asks_for_group(const Program& program, const CallRef& call) {
+  const auto function = program.enclosing_function(call.ref());
+  const auto asks = [](std::string_view text) {
+    return holds_any(text, {"is_initialized", "dist.is_available", "distributed.is_available"});
+  };
+  if (function) return asks(Ref{function.module, function.function->body}.text());
+  const auto guards = program.guards(call.ref());
+  return std::any_of(guards.begin(), guards.end(),
+                     [&](const auto& guard) { return asks(guard.condition.text()); });
+}
+
+// dist.get_rank() without a test fails outside of a group.
+bool needs_group(const Program& program) {
+  for (const diagnose::Api api : {diagnose::Api::get_rank, diagnose::Api::barrier})
+    for (const CallRef& call : program.calls(api))
+      if (!asks_for_group(program, call)) return true;
+  return false;
+}
 
 // Trainer(...) itself, or a class of the script's own that derives from it.
 bool uses_trainer(const Program& program) {
@@ -137,15 +167,26 @@ bool is_named_for_ranks(const Program& program) {
 
 bool has_trainer_ranks(const Program& program) {
   if (!uses_trainer(program)) return false;
-  // dist.get_rank() without a test fails outside of a group.
-  if (is_named_for_ranks(program) || program.uses(diagnose::Api::get_rank) ||
-      program.uses(diagnose::Api::barrier))
-    return true;
+  if (is_named_for_ranks(program) || needs_group(program)) return true;
   for (const char* word :
        {"WORLD_SIZE", "LOCAL_RANK", "\"RANK\"", "'RANK'", "is_world_process_zero",
         "ddp_find_unused_parameters", "is_main_process", "is_deepspeed_enabled", "is_fsdp_enabled"})
     if (program.mentions(word)) return true;
   return false;
+}
+
+bool fits_in_lightning_ranks(const Program& program, const CallRef& fit) {
+  const CallRef made = program.made_by(fit.receiver());
+  const std::vector<trainer::Use> uses = trainer::uses(program);
+  const auto is_meant = [&](const trainer::Use& use) {
+    return use.call && (!made || use.call.ref() == made.ref());
+  };
+  return std::any_of(uses.begin(), uses.end(), is_meant) &&
+         std::all_of(uses.begin(), uses.end(), [&](const trainer::Use& use) {
+           return !is_meant(use) ||
+                  ((starts_several(program, use) || takes_ddp_by_itself(program, use)) &&
+                   !may_be_of_one_device(program, use));
+         });
 }
 
 bool has_lightning_ranks(const Program& program) {

@@ -13,6 +13,9 @@ bool has_ranks_of_its_own(const Program& program);
 // and logs for them; what the script does beside it, each of them does.
 bool has_lightning_ranks(const Program& program);
 
+// The Trainer of this call of fit() does so, whatever an option may say.
+bool fits_in_lightning_ranks(const Program& program, const CallRef& fit);
+
 // Hugging Face's Trainer in a script that torchrun or `accelerate launch` starts several times: it
 // asks for the number of processes, for its rank or whether it is the first.
 bool has_trainer_ranks(const Program& program);
