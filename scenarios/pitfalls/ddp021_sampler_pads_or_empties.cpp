@@ -30,10 +30,22 @@ void tell_padded(const CallRef& sampler, const MetricSum& sum, Report& report) {
 
 namespace {
 
+// The condition asks for what the loop counts its rounds by: i >= most.
+bool asks_round(Ref loop, Ref condition) {
+  const auto& tree = loop.module->tree();
+  const diagnose::NodeId target = loop.child(diagnose::Field::left).node;
+  for (diagnose::NodeId at = condition.node; at < tree[condition.node].last; ++at)
+    for (diagnose::NodeId name = target; name < tree[target].last; ++name)
+      if (tree[at].kind == diagnose::Kind::identifier &&
+          tree[name].kind == diagnose::Kind::identifier && tree.text(at) == tree.text(name))
+        return true;
+  return false;
+}
+
 // for i, x in enumerate(loader): if i >= most: break: a figure of the first batches, which the
 // repeated samples at the end have no part in. What breaks for a debugging run alone asks more.
 bool ends_early(const Program& program, Ref loop) {
-  if (!loop) return false;
+  if (!loop || loop.kind() != diagnose::Kind::for_statement) return false;
   const auto& tree = loop.module->tree();
   for (diagnose::NodeId node = loop.node; node < tree[loop.node].last; ++node) {
     const Ref leaving = loop.with(node);
@@ -44,7 +56,9 @@ bool ends_early(const Program& program, Ref loop) {
     const auto inside = std::count_if(guards.begin(), guards.end(), [&](const auto& guard) {
       return tree.contains(loop.node, guard.condition.node);
     });
-    if (inside == 1 && guards.front().condition.kind() == diagnose::Kind::comparison) return true;
+    if (inside == 1 && guards.front().condition.kind() == diagnose::Kind::comparison &&
+        asks_round(loop, guards.front().condition))
+      return true;
   }
   return false;
 }
@@ -53,7 +67,7 @@ bool ends_early(const Program& program, Ref loop) {
 bool is_cut_short(const Program& program, const CallRef& loader) {
   bool is_read = false;
   for (const diagnose::Module* module : program.modules())
-    for (diagnose::NodeId node = 0; node < module->tree().size(); ++node) {
+    for (const diagnose::NodeId node : module->loops()) {
       const Ref loop{module, node};
       if (loop.kind() != diagnose::Kind::for_statement) continue;
       const auto sources =

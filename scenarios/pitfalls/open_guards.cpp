@@ -85,23 +85,32 @@ bool lets_all_in(const Program& program, Ref node, std::vector<std::string_view>
   });
 }
 
-// depth > 0, where `depth` is a name of the file that something counts up and down.
+// alone += 1 or alone -= 1, at the top of the file or with `global alone`.
+bool changes_the_files(const diagnose::Module& module, const diagnose::Def& def) {
+  return def.kind == diagnose::DefKind::augmented &&
+         (def.scope == 0 ||
+          module.text(module.function_of(def.target)).find("global ") != std::string_view::npos);
+}
+
+// depth > 0, where `depth` is a name of the file that something counts up and down again, as around
+// what one rank does alone. A count of steps goes up only.
 bool asks_counter(Ref expression) {
   const diagnose::Module& module = *expression.module;
   const auto& tree = module.tree();
   for (NodeId at = expression.node; at < tree[expression.node].last; ++at) {
     if (tree[at].kind != Kind::identifier) continue;
     bool at_top = false;
-    bool counted = false;
+    bool up = false;
+    bool down = false;
     for (const std::uint32_t index : module.defs_of(tree.text(at), false)) {
       const diagnose::Def& def = module.defs()[index];
       at_top = at_top || (def.scope == 0 && def.kind == diagnose::DefKind::assign);
-      counted =
-          counted || (def.kind == diagnose::DefKind::augmented && def.scope == 0) ||
-          (def.kind == diagnose::DefKind::augmented &&
-           module.text(module.function_of(def.target)).find("global ") != std::string_view::npos);
+      if (!changes_the_files(module, def)) continue;
+      const std::string_view change = module.text(tree[def.target].parent);
+      up = up || change.find("+=") != std::string_view::npos;
+      down = down || change.find("-=") != std::string_view::npos;
     }
-    if (at_top && counted) return true;
+    if (at_top && up && down) return true;
   }
   return false;
 }
