@@ -1,6 +1,5 @@
 // Control flow as far as rules need it: which conditions hold at a node and which loops run it
 // (which of two nodes runs first: runs_before.cpp). Local calls are entered; recursion is bounded.
-#include "diagnose/model/main_runners.hpp"
 #include "diagnose/model/program.hpp"
 #include "diagnose/model/state_hooks.hpp"
 
@@ -184,21 +183,6 @@ const std::vector<CallRef>& Program::possible_call_sites(FunctionRef function) c
   }
   if (sites.empty()) sites = runs_of_state_hook(*this, function);
   return possible_call_sites_[function.function] = std::move(sites);
-}
-
-// A function that is only handed on runs on the main process alone where every place that hands it
-// on does: run_on_main(prepare), or make(prepare_speech) of this program in what is run so itself.
-RankTest Program::handed_on_rank_test(FunctionRef function, int depth) const {
-  if (is_spawned(function)) return RankTest::none;
-  const auto places = handed_on(function);
-  const bool main_only = std::all_of(places.begin(), places.end(), [&](Ref place) {
-    if (is_given_to_main_runner(*this, place)) return true;
-    const CallRef taker =
-        as_call(place.with(place.module->tree().ancestor(place.node, Kind::call)));
-    return callee(taker) && enclosing_function(place) != function &&
-           guarded_by_rank(place, depth + 1) == RankTest::main_only;
-  });
-  return main_only && !places.empty() ? RankTest::main_only : RankTest::none;
 }
 
 RankTest Program::find_callers_rank_test(FunctionRef function, int depth) const {

@@ -291,7 +291,7 @@ class Program {
   RankTest guarded_by_rank(Ref node, int depth) const;
   RankTest callers_rank_test(FunctionRef function, int depth) const;
   RankTest find_callers_rank_test(FunctionRef function, int depth) const;
-  RankTest handed_on_rank_test(FunctionRef function, int depth) const;
+  RankTest handed_on_rank_test(FunctionRef function, int depth) const;  // main_runners.cpp
   const std::vector<CallRef>& possible_call_sites(FunctionRef function) const;
   void index_values() const;
   std::vector<Ref> values_of(std::string_view name, const Module& home, NodeId definition,
