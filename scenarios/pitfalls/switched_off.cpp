@@ -47,7 +47,8 @@ const Def* only_in_function(const Program& program, Ref name) {
 // ckpt_path = None, resume_from = None: what to begin with is filled in by whoever runs the script,
 // and the branch below stands ready for it. profile_file = None switches something off.
 bool is_to_be_filled_in(std::string_view name) {
-  return says_any(name, {"ckpt", "checkpoint", "resume", "pretrain", "weights"});
+  return says_any(name, {"ckpt", "checkpoint", "resume", "pretrain", "weights"}) ||
+         (says_any(name, {"model", "backbone", "encoder"}) && says_any(name, {"path", "file"}));
 }
 
 // The None, True or False that a name is from its only assignment on.
