@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bench/core/case_result.hpp"
-#include "scenarios/pitfalls/run_evidence.hpp"
+#include "scenarios/pitfalls/laboratory/run_evidence.hpp"
 
 #include <string>
 #include <vector>

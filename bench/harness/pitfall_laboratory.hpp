@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bench/core/case_result.hpp"
-#include "scenarios/pitfalls/laboratory.hpp"
+#include "scenarios/pitfalls/laboratory/laboratory.hpp"
 
 #include <cstdint>
 #include <filesystem>

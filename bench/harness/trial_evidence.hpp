@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bench/launch/job_runner.hpp"
-#include "scenarios/pitfalls/laboratory.hpp"
+#include "scenarios/pitfalls/laboratory/laboratory.hpp"
 
 #include <filesystem>
 #include <string>

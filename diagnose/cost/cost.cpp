@@ -1,7 +1,7 @@
 #include "diagnose/cost/cost.hpp"
 
 #include "bench/core/model_catalog.hpp"
-#include "scenarios/pitfalls/laboratory_costs.hpp"
+#include "scenarios/pitfalls/laboratory/laboratory_costs.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 #include "diagnose/cost/trained_model.hpp"
 
 #include "bench/core/model_catalog.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/frameworks/prepared.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 #include "diagnose/cost/workload.hpp"
 
 #include "diagnose/cost/trained_model.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
 #include <set>

@@ -15,7 +15,7 @@
 #include "diagnose/driver/unread.hpp"
 #include "diagnose/launch/launch_documents.hpp"
 #include "diagnose/model/shown_commands.hpp"
-#include "scenarios/pitfalls/certainty.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
 #include "scenarios/pitfalls/registry.hpp"
 
 #include <algorithm>

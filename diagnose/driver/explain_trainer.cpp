@@ -2,8 +2,8 @@
 
 #include "diagnose/driver/trainer_here.hpp"
 #include "diagnose/driver/trainer_today.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/trainer.hpp"
+#include "scenarios/pitfalls/frameworks/trainer.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <array>
 #include <functional>

@@ -1,6 +1,6 @@
 #include "diagnose/driver/rank_devices.hpp"
 
-#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -3,9 +3,9 @@
 #include "diagnose/driver/ddp_entry.hpp"
 #include "diagnose/driver/fix.hpp"
 #include "diagnose/driver/rank_devices.hpp"
-#include "scenarios/pitfalls/edits.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/program/edits.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "diagnose/driver/trainer_devices.hpp"
-#include "scenarios/pitfalls/trainer.hpp"
+#include "scenarios/pitfalls/frameworks/trainer.hpp"
 
 #include <cstdint>
 #include <optional>

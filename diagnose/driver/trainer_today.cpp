@@ -1,6 +1,6 @@
 #include "diagnose/driver/trainer_today.hpp"
 
-#include "scenarios/pitfalls/trainer_signature.hpp"
+#include "scenarios/pitfalls/frameworks/trainer_signature.hpp"
 
 #include <algorithm>
 #include <array>

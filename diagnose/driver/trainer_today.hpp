@@ -2,7 +2,7 @@
 // argument and value, and the Trainer call that comes out.
 #pragma once
 
-#include "scenarios/pitfalls/trainer.hpp"
+#include "scenarios/pitfalls/frameworks/trainer.hpp"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/env_rendezvous.hpp"
+#include "scenarios/pitfalls/ranks/env_rendezvous.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/metric_sums.hpp"
-#include "scenarios/pitfalls/prepared.hpp"
+#include "scenarios/pitfalls/frameworks/prepared.hpp"
+#include "scenarios/pitfalls/metrics/metric_sums.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
 

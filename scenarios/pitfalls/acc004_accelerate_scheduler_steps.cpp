@@ -1,10 +1,10 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/metric_sums.hpp"
-#include "scenarios/pitfalls/prepared.hpp"
-#include "scenarios/pitfalls/schedule_length.hpp"
-#include "scenarios/pitfalls/words.hpp"
+#include "scenarios/pitfalls/frameworks/prepared.hpp"
+#include "scenarios/pitfalls/metrics/metric_sums.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/steps/schedule_length.hpp"
 
 namespace bench::pitfalls {
 

@@ -1,9 +1,9 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/idle_pooler.hpp"
+#include "scenarios/pitfalls/frameworks/trainer.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/trainer.hpp"
-#include "scenarios/pitfalls/unnamed_layers.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/wrappers/idle_pooler.hpp"
+#include "scenarios/pitfalls/wrappers/unnamed_layers.hpp"
 
 #include <algorithm>
 #include <cctype>

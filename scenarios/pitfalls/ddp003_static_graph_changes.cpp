@@ -1,8 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/order.hpp"
-#include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/laboratory/trial_prices.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
 
 namespace bench::pitfalls {
 

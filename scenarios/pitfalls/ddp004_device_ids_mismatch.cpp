@@ -1,10 +1,10 @@
 #include "diagnose/model/made_at.hpp"
-#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/device_as_word.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/handed_out.hpp"
-#include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/handed_out.hpp"
+#include "scenarios/pitfalls/ranks/device_as_word.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
 #include <cctype>

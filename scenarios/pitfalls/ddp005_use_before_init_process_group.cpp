@@ -1,8 +1,8 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/group_of_some_runs.hpp"
-#include "scenarios/pitfalls/lightning_dp.hpp"
+#include "scenarios/pitfalls/frameworks/lightning_dp.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/group_of_some_runs.hpp"
 
 #include <algorithm>
 #include <cctype>

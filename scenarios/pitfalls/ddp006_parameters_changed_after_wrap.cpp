@@ -1,11 +1,11 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/frozen.hpp"
+#include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/order.hpp"
-#include "scenarios/pitfalls/parameter_switches.hpp"
-#include "scenarios/pitfalls/prepared.hpp"
-#include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/laboratory/trial_prices.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/steps/parameter_switches.hpp"
+#include "scenarios/pitfalls/wrappers/frozen.hpp"
 
 #include <algorithm>
 

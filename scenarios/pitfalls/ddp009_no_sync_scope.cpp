@@ -1,11 +1,11 @@
-#include "scenarios/pitfalls/as_configured.hpp"
-#include "scenarios/pitfalls/bypass.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/frozen.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/trial_prices.hpp"
-#include "scenarios/pitfalls/unsynced_steps.hpp"
+#include "scenarios/pitfalls/laboratory/trial_prices.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/as_configured.hpp"
+#include "scenarios/pitfalls/steps/unsynced_steps.hpp"
+#include "scenarios/pitfalls/wrappers/bypass.hpp"
+#include "scenarios/pitfalls/wrappers/frozen.hpp"
 
 #include <algorithm>
 

@@ -1,13 +1,13 @@
-#include "scenarios/pitfalls/as_configured.hpp"
-#include "scenarios/pitfalls/bare_training.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/launched_with.hpp"
-#include "scenarios/pitfalls/order.hpp"
-#include "scenarios/pitfalls/prepared.hpp"
-#include "scenarios/pitfalls/trial_prices.hpp"
-#include "scenarios/pitfalls/variables.hpp"
+#include "scenarios/pitfalls/laboratory/trial_prices.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/variables.hpp"
+#include "scenarios/pitfalls/ranks/launched_with.hpp"
+#include "scenarios/pitfalls/reach/as_configured.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/wrappers/bare_training.hpp"
 
 #include <algorithm>
 

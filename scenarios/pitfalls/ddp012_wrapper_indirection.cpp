@@ -1,14 +1,14 @@
 #include "diagnose/model/made_at.hpp"
-#include "scenarios/pitfalls/attribute_attempt.hpp"
-#include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/mode_of_object.hpp"
-#include "scenarios/pitfalls/order.hpp"
-#include "scenarios/pitfalls/pickled.hpp"
-#include "scenarios/pitfalls/prepared.hpp"
-#include "scenarios/pitfalls/wrapped_above.hpp"
-#include "scenarios/pitfalls/wrapper_names.hpp"
+#include "scenarios/pitfalls/files/pickled.hpp"
+#include "scenarios/pitfalls/frameworks/prepared.hpp"
+#include "scenarios/pitfalls/program/attribute_attempt.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/wrappers/mode_of_object.hpp"
+#include "scenarios/pitfalls/wrappers/wrapped_above.hpp"
+#include "scenarios/pitfalls/wrappers/wrapper_names.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,13 +1,13 @@
 #include "diagnose/model/made_at.hpp"
-#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/order.hpp"
-#include "scenarios/pitfalls/prepared.hpp"
-#include "scenarios/pitfalls/trial_prices.hpp"
-#include "scenarios/pitfalls/variables.hpp"
-#include "scenarios/pitfalls/words.hpp"
+#include "scenarios/pitfalls/laboratory/trial_prices.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/variables.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
 #include <functional>

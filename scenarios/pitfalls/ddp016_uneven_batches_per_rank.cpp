@@ -1,13 +1,13 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/edits.hpp"
-#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/data/node_shares.hpp"
+#include "scenarios/pitfalls/data/rest_of_division.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/loaders.hpp"
-#include "scenarios/pitfalls/metric_sums.hpp"
-#include "scenarios/pitfalls/node_shares.hpp"
-#include "scenarios/pitfalls/rest_of_division.hpp"
-#include "scenarios/pitfalls/trial_prices.hpp"
-#include "scenarios/pitfalls/words.hpp"
+#include "scenarios/pitfalls/laboratory/trial_prices.hpp"
+#include "scenarios/pitfalls/metrics/metric_sums.hpp"
+#include "scenarios/pitfalls/program/edits.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 

@@ -1,13 +1,13 @@
 #include "diagnose/model/made_at.hpp"
-#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/endless_draws.hpp"
-#include "scenarios/pitfalls/engines.hpp"
-#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/data/endless_draws.hpp"
+#include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/data/whole_copies.hpp"
+#include "scenarios/pitfalls/frameworks/engines.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/loaders.hpp"
-#include "scenarios/pitfalls/whole_copies.hpp"
-#include "scenarios/pitfalls/words.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/edits.hpp"
-#include "scenarios/pitfalls/loaders.hpp"
+#include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/program/edits.hpp"
 
 #include <algorithm>
 

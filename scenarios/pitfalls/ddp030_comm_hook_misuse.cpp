@@ -1,5 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 namespace bench::pitfalls {
 

@@ -1,6 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/laboratory/trial_prices.hpp"
 
 namespace bench::pitfalls {
 

@@ -1,9 +1,9 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/hand_split.hpp"
+#include "scenarios/pitfalls/data/hand_split.hpp"
+#include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/prepared.hpp"
-#include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/laboratory/trial_prices.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
 #include <set>

@@ -1,10 +1,10 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/edits.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/order.hpp"
-#include "scenarios/pitfalls/warm_steps.hpp"
-#include "scenarios/pitfalls/words.hpp"
+#include "scenarios/pitfalls/program/edits.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/steps/warm_steps.hpp"
 
 #include <algorithm>
 

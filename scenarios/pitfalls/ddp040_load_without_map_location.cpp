@@ -1,14 +1,14 @@
 #include "diagnose/model/role_names.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/edits.hpp"
-#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/files/restored.hpp"
+#include "scenarios/pitfalls/files/saved_states.hpp"
+#include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/own_ranks.hpp"
-#include "scenarios/pitfalls/prepared.hpp"
-#include "scenarios/pitfalls/restored.hpp"
-#include "scenarios/pitfalls/saved_states.hpp"
-#include "scenarios/pitfalls/trial_prices.hpp"
-#include "scenarios/pitfalls/words.hpp"
+#include "scenarios/pitfalls/laboratory/trial_prices.hpp"
+#include "scenarios/pitfalls/program/edits.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/own_ranks.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/launched_with.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/launched_with.hpp"
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/loaders.hpp"
-#include "scenarios/pitfalls/paired_loss.hpp"
-#include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/laboratory/paired_loss.hpp"
+#include "scenarios/pitfalls/laboratory/trial_prices.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 namespace bench::pitfalls {
 

@@ -1,14 +1,14 @@
 #include "diagnose/model/made_at.hpp"
 #include "diagnose/model/role_names.hpp"
 #include "diagnose/model/usual_names.hpp"
-#include "scenarios/pitfalls/argument_for.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/handed_out.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/model_moves.hpp"
-#include "scenarios/pitfalls/trial_prices.hpp"
-#include "scenarios/pitfalls/words.hpp"
+#include "scenarios/pitfalls/laboratory/trial_prices.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/handed_out.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/wrappers/model_moves.hpp"
 
 #include <algorithm>
 #include <cctype>

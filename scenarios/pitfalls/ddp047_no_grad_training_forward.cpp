@@ -1,10 +1,10 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/gradient_sources.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/order.hpp"
-#include "scenarios/pitfalls/trial_prices.hpp"
-#include "scenarios/pitfalls/words.hpp"
+#include "scenarios/pitfalls/laboratory/trial_prices.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/steps/gradient_sources.hpp"
 
 #include <algorithm>
 

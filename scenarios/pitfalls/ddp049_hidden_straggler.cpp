@@ -1,5 +1,5 @@
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/trial_prices.hpp"
+#include "scenarios/pitfalls/laboratory/trial_prices.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 namespace bench::pitfalls {
 

@@ -1,9 +1,9 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/order.hpp"
-#include "scenarios/pitfalls/unmoved_module.hpp"
-#include "scenarios/pitfalls/words.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/wrappers/unmoved_module.hpp"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
 #include "diagnose/model/made_at.hpp"
-#include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/id_counts.hpp"
+#include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/loaders.hpp"
-#include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/id_counts.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
-#include "scenarios/pitfalls/argument_for.hpp"
-#include "scenarios/pitfalls/call_shapes.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/laboratory/call_shapes.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/edits.hpp"
-#include "scenarios/pitfalls/facts.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/program/edits.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
-#include "scenarios/pitfalls/call_shapes.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/laboratory/call_shapes.hpp"
 
 #include <cmath>
 

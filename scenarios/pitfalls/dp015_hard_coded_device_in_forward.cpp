@@ -1,6 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/own_gpu.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/own_gpu.hpp"
 
 namespace bench::pitfalls {
 

@@ -1,6 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/lightning_dp.hpp"
+#include "scenarios/pitfalls/frameworks/lightning_dp.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
 #include <array>

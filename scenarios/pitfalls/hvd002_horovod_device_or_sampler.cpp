@@ -1,8 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/horovod_alone.hpp"
-#include "scenarios/pitfalls/order.hpp"
-#include "scenarios/pitfalls/own_gpu.hpp"
+#include "scenarios/pitfalls/frameworks/horovod_alone.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/own_gpu.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/horovod_models.hpp"
-#include "scenarios/pitfalls/order.hpp"
+#include "scenarios/pitfalls/frameworks/horovod_models.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/loaders.hpp"
-#include "scenarios/pitfalls/whole_copies.hpp"
+#include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/data/whole_copies.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 // that is named after its rule.
 #pragma once
 
-#include "scenarios/pitfalls/laboratory.hpp"
-#include "scenarios/pitfalls/run_evidence.hpp"
+#include "scenarios/pitfalls/laboratory/laboratory.hpp"
+#include "scenarios/pitfalls/laboratory/run_evidence.hpp"
 
 namespace bench::pitfalls {
 

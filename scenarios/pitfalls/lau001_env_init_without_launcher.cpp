@@ -1,6 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/env_rendezvous.hpp"
-#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/env_rendezvous.hpp"
 
 #include <algorithm>
 

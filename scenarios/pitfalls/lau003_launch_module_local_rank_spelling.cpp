@@ -1,8 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/edits.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/parsers.hpp"
-#include "scenarios/pitfalls/words.hpp"
+#include "scenarios/pitfalls/program/edits.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/parsers.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 #include "diagnose/launch/slurm_job.hpp"
 #include "diagnose/model/shown_commands.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/nodes_of_job.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/nodes_of_job.hpp"
 
 #include <algorithm>
 

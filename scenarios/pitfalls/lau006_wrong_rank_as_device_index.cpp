@@ -1,7 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/nodes_of_job.hpp"
-#include "scenarios/pitfalls/own_ranks.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/nodes_of_job.hpp"
+#include "scenarios/pitfalls/ranks/own_ranks.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
-#include "scenarios/pitfalls/certainty.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/env_rendezvous.hpp"
-#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/env_rendezvous.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
 
 #include <algorithm>
 

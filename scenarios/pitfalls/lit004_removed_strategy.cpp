@@ -1,6 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/trainer.hpp"
-#include "scenarios/pitfalls/trainer_signature.hpp"
+#include "scenarios/pitfalls/frameworks/trainer.hpp"
+#include "scenarios/pitfalls/frameworks/trainer_signature.hpp"
 
 namespace bench::pitfalls {
 

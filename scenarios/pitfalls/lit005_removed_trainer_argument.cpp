@@ -1,7 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/edits.hpp"
-#include "scenarios/pitfalls/trainer.hpp"
-#include "scenarios/pitfalls/trainer_signature.hpp"
+#include "scenarios/pitfalls/frameworks/trainer.hpp"
+#include "scenarios/pitfalls/frameworks/trainer_signature.hpp"
+#include "scenarios/pitfalls/program/edits.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,9 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/own_ranks.hpp"
-#include "scenarios/pitfalls/trainer.hpp"
-#include "scenarios/pitfalls/trainer_signature.hpp"
-#include "scenarios/pitfalls/words.hpp"
+#include "scenarios/pitfalls/frameworks/trainer.hpp"
+#include "scenarios/pitfalls/frameworks/trainer_signature.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/own_ranks.hpp"
 
 #include <algorithm>
 #include <vector>

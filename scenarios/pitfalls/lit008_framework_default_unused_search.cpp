@@ -1,5 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/trainer.hpp"
+#include "scenarios/pitfalls/frameworks/trainer.hpp"
 
 namespace bench::pitfalls {
 

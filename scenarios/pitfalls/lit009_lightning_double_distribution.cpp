@@ -1,6 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/facts.hpp"
-#include "scenarios/pitfalls/trainer.hpp"
+#include "scenarios/pitfalls/frameworks/trainer.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
 

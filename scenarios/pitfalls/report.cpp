@@ -1,5 +1,5 @@
-#include "scenarios/pitfalls/certainty.hpp"
-#include "scenarios/pitfalls/facts.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
 #include "scenarios/pitfalls/rule.hpp"
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 
 #include "diagnose/driver/diagnose.hpp"
 #include "diagnose/output/render.hpp"
-#include "scenarios/pitfalls/laboratory.hpp"
-#include "scenarios/pitfalls/laboratory_costs.hpp"
+#include "scenarios/pitfalls/laboratory/laboratory.hpp"
+#include "scenarios/pitfalls/laboratory/laboratory_costs.hpp"
 #include "scenarios/pitfalls/registry.hpp"
 
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
 // Rules that judge runs, from documents written by hand: each fires on the evidence it names and is
 // silent on evidence that is near it.
-#include "scenarios/pitfalls/laboratory.hpp"
+#include "scenarios/pitfalls/laboratory/laboratory.hpp"
+#include "scenarios/pitfalls/laboratory/paired_loss.hpp"
+#include "scenarios/pitfalls/laboratory/run_evidence.hpp"
 #include "scenarios/pitfalls/page.hpp"
-#include "scenarios/pitfalls/paired_loss.hpp"
 #include "scenarios/pitfalls/registry.hpp"
-#include "scenarios/pitfalls/run_evidence.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // code as `bench diagnose`. With BENCH_UPDATE_GOLDEN=1 the finding blocks are rewritten.
 #include "diagnose/driver/diagnose.hpp"
 #include "diagnose/output/render.hpp"
-#include "scenarios/pitfalls/laboratory.hpp"
+#include "scenarios/pitfalls/laboratory/laboratory.hpp"
 #include "scenarios/pitfalls/page.hpp"
 #include "scenarios/pitfalls/registry.hpp"
 

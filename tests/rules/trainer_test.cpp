@@ -1,7 +1,7 @@
 // How each version of Lightning reads the device arguments of a Trainer. The expectations for 1.9.5
 // and 2.5.5 were compared with what the AcceleratorConnector of those releases does on four GPUs
 // that are only pretended; those of older releases were read from their sources.
-#include "scenarios/pitfalls/trainer.hpp"
+#include "scenarios/pitfalls/frameworks/trainer.hpp"
 
 #include "diagnose/driver/explain_trainer.hpp"
 #include "diagnose/driver/trainer_today.hpp"

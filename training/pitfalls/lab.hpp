@@ -39,8 +39,8 @@ class Lab {
   at::Device device() const { return placement_.devices.at(0); }
   const c10::intrusive_ptr<c10d::ProcessGroup>& group() const { return placement_.group; }
 
-  // What this rank shows; keys are those of scenarios/pitfalls/run_evidence.hpp. Every collective
-  // is logged under "collectives" by itself.
+  // What this rank shows; keys are those of scenarios/pitfalls/laboratory/run_evidence.hpp. Every
+  // collective is logged under "collectives" by itself.
   Json& evidence() { return evidence_; }
   // Writes the evidence so far: what is known of a rank that hangs or dies afterwards. From here on
   // every collective is written as it is issued.

@@ -1,5 +1,5 @@
-// The laboratory's experiments by rule and form; scenarios/pitfalls/laboratory.cpp has a row for
-// each, which says how to run and judge it.
+// The laboratory's experiments by rule and form; scenarios/pitfalls/laboratory/laboratory.cpp has a
+// row for each, which says how to run and judge it.
 #pragma once
 
 #include "training/pitfalls/lab.hpp"

@@ -1,0 +1,352 @@
+#include "scenarios/pitfalls/data/loaders.hpp"
+
+#include "scenarios/pitfalls/program/argument_for.hpp"
+#include "scenarios/pitfalls/program/edits.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::NodeId;
+using diagnose::Source;
+
+namespace {
+
+bool says_evaluation(std::string_view text) {
+  const std::string plain = facts::lowered(text);
+  if (plain.find("train") != std::string::npos) return false;
+  for (const std::string_view word : {"val", "test", "eval", "dev", "infer", "predict"})
+    if (plain.find(word) != std::string::npos) return true;
+  return false;
+}
+
+// What stands in (first, second), over which a loop goes.
+std::vector<Ref> items_of(Ref list) {
+  std::vector<Ref> out;
+  if (list.kind() != Kind::tuple && list.kind() != Kind::list) return out;
+  const auto& tree = list.module->tree();
+  for (NodeId at = tree[list.node].first_child; at != diagnose::kNoNode; at = tree[at].next_sibling)
+    out.push_back(list.with(at));
+  return out;
+}
+
+// MultiEpochsDataLoader(data, sampler=sampler) or DataLoaderX(...) of a file that is not there.
+bool is_named_loader(const Program& program, const CallRef& call) {
+  const std::string name = facts::lowered(call.call->name);
+  return facts::contains(name, "dataloader") && !name.ends_with("s") &&
+         (call.keyword("sampler") || call.keyword("batch_sampler")) && !program.callee(call) &&
+         !program.class_of_call(call);
+}
+
+// Background(data, sampler=sampler) of a class of the program that derives from DataLoader.
+bool is_derived_loader(const Program& program, const CallRef& call) {
+  if (call.call->api != Api::none) return false;
+  const diagnose::ClassRef cls = program.class_of_call(call);
+  return cls && program.derives_from(cls, Api::data_loader) &&
+         (call.keyword("sampler") || call.keyword("batch_sampler") ||
+          !program.method(cls, "__init__"));
+}
+
+}  // namespace
+
+std::vector<CallRef> loaders_of(const Program& program, Ref iterable) {
+  std::vector<CallRef> out;
+  if (!iterable) return out;
+  for (const Source& source : program.sources(program.strip_iterable(iterable))) {
+    if (source.how == Source::How::loop_item) {
+      for (const Ref item : items_of(source.ref))
+        if (const CallRef loader = program.origin(item, Api::data_loader)) out.push_back(loader);
+      continue;
+    }
+    const CallRef call = program.as_call(source.ref);
+    if (call && (call.call->api == Api::data_loader || is_named_loader(program, call) ||
+                 is_derived_loader(program, call)))
+      out.push_back(call);
+  }
+  return out;
+}
+
+namespace {
+
+// make(dataset) after make = DistributedSampler if distributed else RandomSampler.
+CallRef made_by_chosen_class(const Program& program, Ref sampler) {
+  for (const Source& source : program.sources(sampler)) {
+    const CallRef call = program.as_call(source.ref);
+    if (!call || call.call->api != Api::none) continue;
+    const Ref maker{call.module, call.call->function};
+    if (maker.kind() != Kind::identifier) continue;
+    for (const Source& cls : program.sources(maker))
+      if (cls.ref.module->api(cls.ref.node) == Api::distributed_sampler) return call;
+  }
+  return {};
+}
+
+}  // namespace
+
+CallRef sampler_of(const Program& program, const CallRef& loader) {
+  const Ref given = loader.argument(3, "sampler");
+  const CallRef direct = program.origin(given, Api::distributed_sampler);
+  if (direct) return direct;
+  if (const CallRef chosen = made_by_chosen_class(program, given)) return chosen;
+  for (const Source& source : program.sources(loader.argument(4, "batch_sampler"))) {
+    const CallRef batches = program.as_call(source.ref);
+    if (!batches) continue;
+    if (batches.call->api == Api::distributed_sampler) return batches;
+    for (const Ref inner : {batches.positional(0), batches.keyword("sampler")})
+      if (const CallRef found = program.origin(inner, Api::distributed_sampler)) return found;
+  }
+  return {};
+}
+
+bool is_sampled_for_training(const Program& program, const CallRef& loader) {
+  const auto samplers = program.sources(loader.keyword("sampler"));
+  return std::any_of(samplers.begin(), samplers.end(), [&](const Source& source) {
+    return source.ref.kind() == Kind::none_literal &&
+           program.under(source.ref, [](Ref condition, bool holds) {
+             return !holds && says_any(condition.text(), {"train"});
+           });
+  });
+}
+
+namespace {
+
+// kwargs.update({"num_workers": 1, "shuffle": True}) above DataLoader(data, **kwargs): with shuffle
+// there is no sampler.
+bool shuffles_by_update(const Program& program, const CallRef& loader) {
+  const std::string_view arguments = loader.ref().child(Field::arguments).text();
+  for (const CallRef& update : program.calls_named("update")) {
+    const Ref dictionary = update.receiver();
+    if (dictionary.kind() != Kind::identifier || update.module != loader.module ||
+        update.call->node > loader.call->node ||
+        program.enclosing_function(update.ref()) != program.enclosing_function(loader.ref()) ||
+        !facts::contains(arguments, "**" + std::string(dictionary.text())))
+      continue;
+    for (const Source& source : program.sources(update.positional(0))) {
+      const std::string_view text = source.ref.text();
+      if (source.ref.kind() == Kind::dictionary && !facts::contains(text, "sampler") &&
+          (facts::contains(text, "'shuffle': True") || facts::contains(text, "\"shuffle\": True")))
+        return true;
+    }
+  }
+  return false;
+}
+
+// options.update(settings), options.setdefault("sampler", ...) or add_sampler(options) above
+// DataLoader(data, **options): what is added may be the sampler.
+bool is_added_to(const Program& program, const CallRef& loader, Ref dictionary) {
+  const diagnose::Module& module = *loader.module;
+  const auto& defs = module.defs_of(dictionary.text(), false);
+  NodeId first = kNoNode;
+  for (const std::uint32_t index : defs)
+    if (const NodeId target = module.defs()[index].target;
+        target < loader.call->node && (first == kNoNode || target > first))
+      first = target;
+  if (first == kNoNode) return false;
+  return std::any_of(module.calls().begin(), module.calls().end(), [&](const diagnose::Call& each) {
+    if (each.node <= first || each.node >= loader.call->node) return false;
+    const CallRef call{&module, &each};
+    if (call.receiver().text() == dictionary.text())
+      return (each.name == "update" || each.name == "setdefault") &&
+             (facts::contains(call.ref().text(), "sampler") || call.keyword("sampler") ||
+              (call.positional(0) && call.positional(0).kind() != Kind::dictionary &&
+               call.positional(0).kind() != Kind::string));
+    for (std::size_t i = 0; const Ref given = call.positional(i); ++i)
+      if (given.kind() == Kind::identifier && given.text() == dictionary.text())
+        return each.name != "print" && !program.class_of_call(call);
+    return false;
+  });
+}
+
+bool may_add_sampler(const Program& program, const CallRef& loader) {
+  const auto& tree = loader.module->tree();
+  const Ref arguments = loader.ref().child(Field::arguments);
+  if (!arguments) return false;
+  for (NodeId at = tree[arguments.node].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    if (tree[at].kind != Kind::dictionary_splat) continue;
+    const Ref dictionary = loader.ref().with(tree[at].first_child);
+    if (dictionary.kind() == Kind::identifier && is_added_to(program, loader, dictionary))
+      return true;
+  }
+  return false;
+}
+
+// RandomSampler(data), SequentialSampler(data) and batches of what they draw: all of the data, in
+// every process. With replacement each process may well draw samples of its own.
+bool draws_from_all(const Program& program, Ref sampler, int depth = 0) {
+  const CallRef made = program.as_call(sampler);
+  if (!made || depth > 1 || program.class_of_call(made) || program.mentions_rank(sampler))
+    return false;
+  const std::string name = made.module->qualified(made.call->function);
+  if (!name.starts_with("torch.utils.data.")) return false;
+  if (name.ends_with(".BatchSampler")) {
+    const auto sources = program.sources(made.argument(0, "sampler"));
+    return !sources.empty() &&
+           std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+             return draws_from_all(program, source.ref, depth + 1);
+           });
+  }
+  return (name.ends_with(".RandomSampler") && !made.argument(1, "replacement") &&
+          !made.keyword("num_samples")) ||
+         name.ends_with(".SequentialSampler");
+}
+
+}  // namespace
+
+bool has_some_sampler(const Program& program, const CallRef& loader) {
+  if (const Ref batches = loader.argument(4, "batch_sampler")) {
+    const auto sources = program.sources(batches);
+    return sources.size() != 1 || !draws_from_all(program, sources.front().ref);
+  }
+  if (loader.has_splat() && !shuffles_by_update(program, loader) &&
+      (!loader.keyword("shuffle") || may_add_sampler(program, loader)))
+    return true;
+  const Ref sampler = loader.argument(3, "sampler");
+  if (!sampler) return false;
+  for (const Source& source : program.sources(sampler))
+    if (source.ref.kind() != Kind::none_literal && !draws_from_all(program, source.ref))
+      return true;
+  return false;
+}
+
+bool reads_iterable_dataset(const Program& program, const CallRef& loader) {
+  const Ref dataset = loader.argument(0, "dataset");
+  if (!dataset) return false;
+  const auto cls = program.class_of(dataset);
+  return cls && program.derives_from(cls, Api::iterable_dataset);
+}
+
+namespace {
+
+// "test" of loaders["test"] = DataLoader(...) and of {"test": DataLoader(...)}: the loader's name.
+std::string key_of(const CallRef& loader) {
+  const auto& tree = loader.module->tree();
+  const NodeId around = tree[loader.call->node].parent;
+  Ref key;
+  if (tree[around].kind == Kind::pair) {
+    key = loader.ref().with(tree.child(around, Field::key));
+  } else if (tree[around].kind == Kind::assignment) {
+    const Ref target = loader.ref().with(tree.child(around, Field::left));
+    if (target.kind() == Kind::subscript) key = target.child(Field::subscript);
+  }
+  return key ? tree.string_value(key.node).value_or("") : "";
+}
+
+}  // namespace
+
+bool is_evaluation_loader(const Program& program, const CallRef& loader) {
+  const std::string_view name = program.assigned_name(loader.ref());
+  if (!name.empty() ? says_evaluation(name) : says_evaluation(key_of(loader))) return true;
+  const Ref dataset = loader.argument(0, "dataset");
+  if (dataset && says_evaluation(dataset.text())) return true;
+  const auto function = program.enclosing_function(loader.ref());
+  if (function && says_evaluation(function.function->name)) return true;
+  // The other branch of `if tag == "train"`.
+  return program.under(loader.ref(), [](Ref condition, bool holds) {
+    const std::string_view text = condition.text();
+    const bool same = facts::contains(text, "==");
+    const bool quoted = facts::contains(text, "'train") || facts::contains(text, "\"train");
+    return quoted && ((same && !holds) || (facts::contains(text, "!=") && holds));
+  });
+}
+
+bool is_evaluation_loop(const Program& program, Ref loop) {
+  if (loop.kind() != Kind::for_statement) return false;
+  const Ref iterable = program.strip_iterable(loop.child(Field::right));
+  return iterable && says_evaluation(iterable.text());
+}
+
+std::optional<std::int64_t> epoch_count(const Program& program, Ref loop) {
+  if (!loop || loop.kind() != Kind::for_statement) return std::nullopt;
+  const CallRef range = program.as_call(program.strip_iterable(loop.child(Field::right)));
+  if (!range || range.call->name != "range") return std::nullopt;
+  const Ref rounds = range.positional(1) ? range.positional(1) : range.positional(0);
+  diagnose::Value stop = program.evaluate(rounds);
+  // range(config["epochs"]) of a dictionary that is written out
+  if (const auto sources = program.sources(rounds);
+      !stop.known() && rounds.kind() == Kind::subscript && sources.size() == 1 &&
+      sources.front().how == Source::How::value)
+    stop = program.evaluate(sources.front().ref);
+  if (!stop.is_integer() || stop.is_default) return std::nullopt;
+  return stop.integer;
+}
+
+namespace {
+
+// sampler = DistributedSampler(train) ... sampler = DistributedSampler(test): below, the name is
+// that of another object.
+bool is_bound_anew(const CallRef& made, std::string_view name, Ref below) {
+  const diagnose::Module& module = *made.module;
+  const auto& definitions = module.defs_of(name, false);
+  return std::any_of(definitions.begin(), definitions.end(), [&](std::uint32_t index) {
+    const diagnose::Def& other = module.defs()[index];
+    return other.scope == module.scope_of(made.call->node) && other.target > made.call->node &&
+           other.target < below.node &&
+           !facts::exclusive(made.ref(), made.ref().with(other.target));
+  });
+}
+
+// for epoch in range(n): train(model, train_loader): what the loop over the batches gets.
+Ref given_to_batches(const Program& program, const diagnose::TrainingLoop& loop) {
+  if (!loop.iterable || loop.iterable.kind() != Kind::identifier || !loop.function) return {};
+  const auto& sites = program.call_sites(loop.function);
+  if (sites.size() != 1 || program.innermost_loop(sites.front().ref()) != loop.epochs) return {};
+  const Ref given = facts::argument_for(sites.front(), loop.function, loop.iterable.text());
+  return diagnose::stands_for_object(given) ? given : Ref{};
+}
+
+}  // namespace
+
+void note_sampler(const CallRef& sampler, Finding& finding) {
+  const std::string& file = sampler.module->path();
+  if (file != finding.file) finding.evidence.emplace_back("sampler_file", file);
+  finding.evidence.emplace_back("sampler_line",
+                                std::to_string(sampler.module->tree().line_of(sampler.call->node)));
+}
+
+void fix_set_epoch(const Program& program, const diagnose::TrainingLoop& loop,
+                   const CallRef& loader, const CallRef& sampler, Finding& finding) {
+  if (loop.epochs.kind() != Kind::for_statement) return;
+  const Ref variable = loop.epochs.child(Field::left);
+  if (!variable || variable.kind() != Kind::identifier || variable.text() == "_") return;
+  // The sampler must have a name that the loop can see.
+  const std::string_view name = program.assigned_name(sampler.ref());
+  const std::string_view loader_name = program.assigned_name(loader.ref());
+  std::string object;
+  const auto here = program.enclosing_function(loop.epochs);
+  const auto visible = [&](const CallRef& made, std::string_view called) {
+    if (called.empty() || made.module != loop.epochs.module ||
+        is_bound_anew(made, called, loop.epochs))
+      return false;
+    const auto where = program.enclosing_function(made.ref());
+    return called.starts_with("self.") ? here && where : where == here || !where;
+  };
+  if (visible(sampler, name)) {
+    object = name;
+  } else if (visible(loader, loader_name)) {
+    object = std::string(loader_name) + ".sampler";
+  } else if (loop.iterable && loop.iterable.kind() == Kind::identifier &&
+             program.enclosing_function(loop.batches) == here) {
+    object = std::string(loop.iterable.text()) + ".sampler";
+  } else if (const Ref given = given_to_batches(program, loop)) {
+    object = std::string(given.text()) + ".sampler";
+  } else {
+    return;
+  }
+  const bool may_be_none = !program.guards(sampler.ref()).empty() || object.ends_with(".sampler");
+  const std::string call = object + ".set_epoch(" + std::string(variable.text()) + ")";
+  std::string statement = call;
+  if (object.ends_with(".sampler") && may_be_none && !program.guards(sampler.ref()).empty())
+    statement = "if hasattr(" + object + ", \"set_epoch\"):\n\t" + call;
+  else if (!program.guards(sampler.ref()).empty())
+    statement = "if " + object + " is not None:\n\t" + call;
+  insert_first(loop.epochs.with(loop.epochs.child(Field::body).node), statement,
+               "Call set_epoch in the epoch loop", finding);
+}
+
+}  // namespace bench::pitfalls

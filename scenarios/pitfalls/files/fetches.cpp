@@ -1,0 +1,53 @@
+#include "scenarios/pitfalls/files/fetches.hpp"
+
+#include "scenarios/pitfalls/program/words.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+namespace {
+
+struct Fetcher {
+  std::string_view name;
+  std::size_t index;  // of the path among the arguments
+  std::string_view keyword;
+};
+
+constexpr Fetcher kFetchers[] = {
+    {"urllib.request.urlretrieve", 1, "filename"},
+    {"urllib.urlretrieve", 1, "filename"},
+    {"wget.download", 1, "out"},
+    {"gdown.download", 1, "output"},
+    {"torch.hub.download_url_to_file", 1, "dst"},
+    {"torchvision.datasets.utils.download_url", 1, "root"},
+    {"torchvision.datasets.utils.download_and_extract_archive", 1, "download_root"},
+};
+
+// os.system("wget -O data.zip https://..."), subprocess.run(["curl", ...])
+bool runs_fetcher(const CallRef& call) {
+  const std::string path = call.module->qualified(call.call->function);
+  if (path != "os.system" && !path.starts_with("subprocess.")) return false;
+  const std::string_view command = call.positional(0).text();
+  return holds_any(command, {"wget ", "curl ", "\"wget\"", "\"curl\"", "'wget'", "'curl'"});
+}
+
+}  // namespace
+
+std::vector<Fetch> fetches_of(const Program& program) {
+  std::vector<Fetch> out;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      const std::string path = module->qualified(made.function);
+      const auto known = std::find_if(std::begin(kFetchers), std::end(kFetchers),
+                                      [&](const Fetcher& each) { return each.name == path; });
+      if (known != std::end(kFetchers))
+        out.push_back({call, call.argument(known->index, known->keyword)});
+      else if (runs_fetcher(call))
+        out.push_back({call, call.positional(0)});
+    }
+  return out;
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,228 @@
+#include "scenarios/pitfalls/files/restored.hpp"
+
+#include "scenarios/pitfalls/metrics/metric_sums.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Kind;
+using diagnose::Source;
+
+namespace {
+
+// Some wrapper is made of the very object.
+bool is_wrapped_later(const Program& program, Ref object) {
+  const auto own = program.module_sources(object);
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
+    const auto wrapped = wrap.module ? program.module_sources(wrap.module) : std::vector<Source>{};
+    return std::any_of(wrapped.begin(), wrapped.end(), [&](const Source& source) {
+      return program.as_call(source.ref) &&
+             std::any_of(own.begin(), own.end(),
+                         [&](const Source& other) { return other.ref == source.ref; });
+    });
+  });
+}
+
+// The name of what was loaded: loaded = torch.load(path)["model"] too.
+std::string_view name_of(const Program& program, const CallRef& load) {
+  const std::string_view name = program.assigned_name(load.ref());
+  const diagnose::NodeId named = load.module->tree().ancestor(load.call->node, Kind::assignment);
+  if (!name.empty() || named == diagnose::kNoNode) return name;
+  return load.ref().with(load.module->tree().child(named, diagnose::Field::left)).text();
+}
+
+// Assignments of the body, what own[key] = value stores, and what own.update(loaded) adds.
+std::vector<Assigned> fillings_in(Ref body) {
+  std::vector<Assigned> out = assignments_in(body);
+  const diagnose::Module& module = *body.module;
+  for (const diagnose::Def& def : module.defs()) {
+    const Ref target = body.with(def.target);
+    if (target.kind() == Kind::subscript && def.value != diagnose::kNoNode &&
+        module.tree().contains(body.node, def.target))
+      out.push_back({std::string(target.child(diagnose::Field::value).text()), def.target,
+                     body.with(def.value)});
+  }
+  for (const CallRef& call : facts::calls_in(body))
+    if (call.call->name == "update" && call.receiver() && call.positional(0))
+      out.push_back({std::string(call.receiver().text()), call.call->node, call.positional(0)});
+  return out;
+}
+
+// for key, value in loaded.items(): own[key[7:]] = value, and own goes into the model.
+bool is_made_of(const Program& program, Ref state, const CallRef& load, std::string_view name) {
+  const Ref body = body_around(program, state);
+  if (name.empty() || body != body_around(program, load.ref())) return false;
+  const VariableNames made_of = behind(variables_in(state), fillings_in(body));
+  // Parts of it too: loaded["model"].items().
+  const std::string part = std::string(name) + "[";
+  return std::any_of(made_of.begin(), made_of.end(), [&](const std::string& each) {
+    return each == name || each.starts_with(part);
+  });
+}
+
+// state = loaded["state"], and state["model"] is restored.
+bool is_part_of(const Program& program, Ref state, const CallRef& load, std::string_view name) {
+  Ref root = state;
+  while (root.kind() == Kind::subscript) root = root.child(diagnose::Field::value);
+  if (name.empty() || root.kind() != Kind::identifier || root.module != load.module) return false;
+  const auto& defs = root.module->defs_of(root.text(), false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const diagnose::Def& def = root.module->defs()[index];
+    return def.kind == diagnose::DefKind::assign && def.value != diagnose::kNoNode &&
+           program.enclosing_function(root.with(def.target)) ==
+               program.enclosing_function(load.ref()) &&
+           root.module->text(def.value).starts_with(std::string(name) + "[");
+  });
+}
+
+}  // namespace
+
+bool is_restored(const Program& program, const CallRef& load) {
+  const auto holds = [&](Ref value) {
+    if (value.module == load.module && value.module->tree().contains(value.node, load.call->node))
+      return true;
+    const auto sources = program.sources(value);
+    return std::any_of(sources.begin(), sources.end(),
+                       [&](const Source& source) { return source.ref == load.ref(); });
+  };
+  const std::string_view name = name_of(program, load);
+  // own[key] = loaded["module." + key] fills the dictionary that is restored.
+  const auto is_filled = [&](Ref state) {
+    const auto& items = state.module->item_defs_of(state.text());
+    return !name.empty() && std::any_of(items.begin(), items.end(), [&](std::uint32_t index) {
+      const diagnose::NodeId value = state.module->defs()[index].value;
+      return value != diagnose::kNoNode && state.module->text(value).starts_with(name);
+    });
+  };
+  // model.load(checkpoint) of the model that is wrapped, whatever its class makes of it.
+  for (const diagnose::Call& made : load.module->calls()) {
+    const CallRef call{load.module, &made};
+    if (made.name.starts_with("load") && call.receiver() && call.positional(0) &&
+        is_wrapped_later(program, call.receiver()) && holds(call.positional(0)))
+      return true;
+  }
+  // The state of adapters stands behind the model.
+  for (const CallRef& call : program.calls_named("set_peft_model_state_dict"))
+    if (call.positional(1) && holds(call.positional(1))) return true;
+  for (const std::string_view restore : {"load_state_dict", "load_params", "load_model"})
+    for (const CallRef& call : program.calls_named(restore)) {
+      const Ref state = call.positional(0);
+      if (!state) continue;
+      if (holds(state) || is_filled(state) || is_part_of(program, state, load, name)) return true;
+      if (!name.empty() && state.module == load.module && facts::contains(state.text(), name))
+        return true;
+    }
+  return false;
+}
+
+bool is_filled_in(const Program& program, const CallRef& load) {
+  const std::string_view name = name_of(program, load);
+  const auto restores = program.calls_named("load_state_dict");
+  return std::any_of(restores.begin(), restores.end(), [&](const CallRef& restore) {
+    const Ref state = restore.positional(0);
+    return state && is_made_of(program, state, load, name);
+  });
+}
+
+bool is_whole_module(const Program& program, const CallRef& load) {
+  const auto is_load = [&](const Source& source) {
+    return source.how == Source::How::value && source.ref == load.ref();
+  };
+  for (const diagnose::Wrap& wrap : program.wraps()) {
+    const auto wrapped = wrap.module ? program.module_sources(wrap.module) : std::vector<Source>{};
+    if (std::any_of(wrapped.begin(), wrapped.end(), is_load)) return true;
+  }
+  for (const std::string_view method :
+       {"eval", "train", "parameters", "named_parameters", "to", "zero_grad"})
+    for (const CallRef& call : program.calls_named(method)) {
+      if (!call.receiver()) continue;
+      // A tensor is moved as well.
+      if (method == "to" && !says_any(call.receiver().text(), {"model", "net"})) continue;
+      const auto sources = program.sources(call.receiver());
+      if (std::any_of(sources.begin(), sources.end(), is_load)) return true;
+    }
+  return false;
+}
+
+namespace {
+
+// for key, value in states.items(): of states = net.state_dict() in the same body.
+bool goes_over_states(Ref loop, Ref body) {
+  if (loop.node == diagnose::kNoNode) return false;
+  const std::string_view over = loop.child(diagnose::Field::right).text();
+  if (facts::contains(over, "state_dict()")) return true;
+  const std::string_view states = over.substr(0, over.find_first_of(".[("));
+  const auto assigned = assignments_in(body);
+  return std::any_of(assigned.begin(), assigned.end(), [&](const Assigned& each) {
+    return each.name == states && facts::contains(each.value.text(), "state_dict()");
+  });
+}
+
+// {key: value.cpu() for key, value in net.state_dict().items()} above the save, or the same as a
+// loop: for key, value in states.items(): states[key] = value.cpu().
+bool copies_to_cpu(Ref body) {
+  const auto& tree = body.module->tree();
+  for (diagnose::NodeId at = body.node; at < tree[body.node].last; ++at) {
+    const std::string_view text = tree.text(at);
+    if (tree[at].kind == Kind::comprehension && facts::contains(text, ".cpu()") &&
+        facts::contains(text, "state_dict()"))
+      return true;
+    if (tree[at].kind == Kind::assignment && text.ends_with(".cpu()") &&
+        tree[tree.child(at, diagnose::Field::left)].kind == Kind::subscript &&
+        goes_over_states(body.with(tree.ancestor(at, Kind::for_statement)), body))
+      return true;
+  }
+  return false;
+}
+
+// net.cpu() as a statement, which moves the whole module, and nothing but that move between it and
+// the save of what net holds.
+bool is_moved_to_cpu(const CallRef& save, Ref body) {
+  const Ref saved = save.argument(0, "obj");
+  if (!saved) return false;
+  const VariableNames holds = behind(variables_in(saved), assignments_in(body));
+  const auto calls = facts::calls_in(body);
+  const CallRef* last = nullptr;
+  for (const CallRef& call : calls) {
+    const Ref model = call.receiver();
+    const auto& tree = call.module->tree();
+    const bool moves =
+        call.call->name == "cpu" || call.call->name == "cuda" || call.call->name == "to";
+    if (moves && model && call.call->node < save.call->node &&
+        holds.contains(std::string(model.text())) &&
+        tree[tree[call.call->node].parent].kind == Kind::expression_statement)
+      last = &call;
+  }
+  return last != nullptr && last->call->name == "cpu";
+}
+
+}  // namespace
+
+bool saves_from_cpu(const Program& program) {
+  const auto saves = program.calls(Api::torch_save);
+  return std::any_of(saves.begin(), saves.end(),
+                     [&](const CallRef& save) {
+                       return copies_to_cpu(body_around(program, save.ref()));
+                     }) ||
+         (!saves.empty() && std::all_of(saves.begin(), saves.end(), [&](const CallRef& save) {
+           return is_moved_to_cpu(save, body_around(program, save.ref()));
+         }));
+}
+
+bool pickles_modules(const Program& program) {
+  const auto saves = program.calls(Api::torch_save);
+  return std::any_of(saves.begin(), saves.end(), [&](const CallRef& save) {
+    const Ref saved = save.positional(0);
+    return saved && saved.kind() != Kind::call &&
+           (saved.text().ends_with(".module") || program.wrap_of(saved) != nullptr ||
+            program.derives_from(program.class_of(saved), Api::module_class));
+  });
+}
+
+}  // namespace bench::pitfalls

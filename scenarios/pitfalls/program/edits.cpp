@@ -1,0 +1,166 @@
+#include "scenarios/pitfalls/program/edits.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Edit;
+using diagnose::Field;
+using diagnose::Fix;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::NodeId;
+
+namespace {
+
+std::string_view indentation_of(Ref statement) {
+  const auto& tree = statement.module->tree();
+  const std::uint32_t begin = tree[statement.node].begin;
+  const std::uint32_t start = tree.line_start(tree.line_at(begin));
+  return tree.source().substr(start, begin - start);
+}
+
+bool only_blanks(std::string_view text) {
+  return text.find_first_not_of(" \t\r") == std::string_view::npos;
+}
+
+// One more level: what this statement has beyond the one around it, else four spaces.
+std::string indentation_step(Ref statement) {
+  const std::string_view own = indentation_of(statement);
+  return own.find('\t') != std::string_view::npos ? "\t" : "    ";
+}
+
+std::string indented(Ref statement, const std::string& text) {
+  const std::string lead(indentation_of(statement));
+  const std::string step = indentation_step(statement);
+  std::string out;
+  for (const char c : text) {
+    if (c == '\t') {
+      out += step;
+    } else {
+      out += c;
+    }
+    if (c == '\n') out += lead;
+  }
+  return out;
+}
+
+void attach(Ref where, std::uint32_t begin, std::uint32_t end, std::string text, std::string title,
+            Finding& finding) {
+  if (!finding.fix) finding.fix = Fix{std::move(title), {}};
+  finding.fix->edits.push_back({where.module->path(), begin, end, std::move(text)});
+}
+
+}  // namespace
+
+Ref statement_of(Ref node) {
+  const auto& tree = node.module->tree();
+  NodeId at = node.node;
+  while (tree[at].parent != kNoNode && tree[tree[at].parent].kind != Kind::block &&
+         tree[tree[at].parent].kind != Kind::module)
+    at = tree[at].parent;
+  return node.with(at);
+}
+
+void insert_first(Ref block, std::string statement, std::string title, Finding& finding) {
+  if (!block) return;
+  const Ref first = block.with(block.module->tree()[block.node].first_child);
+  if (first) insert_before(first, std::move(statement), std::move(title), finding);
+}
+
+void insert_before(Ref node, std::string statement, std::string title, Finding& finding) {
+  const Ref at = statement_of(node);
+  if (!only_blanks(indentation_of(at))) return;  // several statements on one line
+  const std::uint32_t begin = at.module->tree()[at.node].begin;
+  attach(at, begin, begin, indented(at, statement + "\n"), std::move(title), finding);
+}
+
+void insert_after(Ref node, std::string statement, std::string title, Finding& finding) {
+  const Ref at = statement_of(node);
+  if (!only_blanks(indentation_of(at))) return;
+  const auto& tree = at.module->tree();
+  const std::uint32_t end = tree[at.node].end;
+  const std::string_view rest = tree.source().substr(end);
+  if (!only_blanks(rest.substr(0, rest.find('\n')))) return;
+  attach(at, end, end, "\n" + std::string(indentation_of(at)) + indented(at, statement),
+         std::move(title), finding);
+}
+
+bool insert_import(const diagnose::Module& module, const std::string& name, std::string title,
+                   Finding& finding) {
+  const auto& tree = module.tree();
+  for (NodeId at = tree[0].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    if (tree[at].kind != Kind::import_statement && tree[at].kind != Kind::import_from) continue;
+    insert_before({&module, at}, "import " + name, std::move(title), finding);
+    return finding.fix.has_value();
+  }
+  return false;
+}
+
+void replace(Ref node, std::string text, std::string title, Finding& finding) {
+  const auto& span = node.module->tree()[node.node];
+  attach(node, span.begin, span.end, std::move(text), std::move(title), finding);
+}
+
+void replace_bytes(Ref node, std::uint32_t begin, std::uint32_t end, std::string text,
+                   std::string title, Finding& finding) {
+  attach(node, begin, end, std::move(text), std::move(title), finding);
+}
+
+void add_argument(const CallRef& call, std::string argument, std::string title, Finding& finding) {
+  const auto& tree = call.module->tree();
+  const NodeId list = tree.child(call.call->node, Field::arguments);
+  if (list == kNoNode || tree[list].kind != Kind::argument_list) return;
+  std::uint32_t end = tree[list].begin + 1;
+  for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling)
+    end = tree[at].end;
+  // A parenthesised last argument ends after its node.
+  const std::string_view tail = tree.source().substr(end, tree[list].end - 1 - end);
+  if (tail.find_first_of("()#") != std::string_view::npos) return;
+  const bool first = tree[list].first_child == kNoNode;
+  attach(call.ref(), end, end, (first ? "" : ", ") + argument, std::move(title), finding);
+}
+
+void remove_argument(const CallRef& call, std::string_view keyword, std::string title,
+                     Finding& finding) {
+  const auto& tree = call.module->tree();
+  const NodeId list = tree.child(call.call->node, Field::arguments);
+  if (list == kNoNode) return;
+  for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    if (tree[at].kind != Kind::keyword_argument ||
+        tree.text(tree.child(at, Field::name)) != keyword)
+      continue;
+    std::uint32_t begin = tree[at].begin;
+    std::uint32_t end = tree[at].end;
+    const std::string_view source = tree.source();
+    std::uint32_t after = end;
+    while (after < tree[list].end && (source[after] == ' ' || source[after] == '\t')) ++after;
+    if (source[after] == ',') {
+      end = after + 1;
+      while (end < tree[list].end && (source[end] == ' ' || source[end] == '\n')) ++end;
+    } else {  // last one: take the comma before it
+      while (begin > tree[list].begin && (source[begin - 1] == ' ' || source[begin - 1] == '\n'))
+        --begin;
+      if (source[begin - 1] == ',') --begin;
+    }
+    attach(call.ref(), begin, end, "", std::move(title), finding);
+    return;
+  }
+}
+
+void guard_statement(Ref node, std::string_view condition, std::string title, Finding& finding) {
+  const Ref at = statement_of(node);
+  if (!only_blanks(indentation_of(at)) || at.kind() != Kind::expression_statement) return;
+  const auto& span = at.module->tree()[at.node];
+  const std::string step = indentation_step(at);
+  std::string body;
+  for (const char c : at.text()) {
+    body += c;
+    if (c == '\n') body += step;
+  }
+  attach(at, span.begin, span.end,
+         "if " + std::string(condition) + ":\n" + std::string(indentation_of(at)) + step + body,
+         std::move(title), finding);
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,74 @@
+#include "scenarios/pitfalls/ranks/launched_with.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+
+namespace bench::pitfalls::facts {
+
+using diagnose::LaunchLine;
+using diagnose::LaunchWord;
+using diagnose::Value;
+
+namespace {
+
+// --batch-size and --batch_size are one name to nobody but the reader: argparse wants the spelling.
+std::vector<std::string> spellings(const Program& program, const CallRef& option) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; const Ref word = option.positional(i); ++i)
+    if (auto text = program.string(word); text && text->starts_with("-")) out.push_back(*text);
+  return out;
+}
+
+Value value_of_word(const LaunchWord& word) {
+  Value value;
+  if (!word.literal) return value;
+  const char* end = word.text.data() + word.text.size();
+  const auto parsed = std::from_chars(word.text.data(), end, value.integer);
+  value.type =
+      parsed.ec == std::errc() && parsed.ptr == end ? Value::Type::integer : Value::Type::string;
+  value.string = value.is_string() ? word.text : "";
+  return value;
+}
+
+// Empty where the line does not decide it.
+std::optional<Value> in_line(const LaunchLine& launch, const std::vector<std::string>& names,
+                             const Value& unless_given) {
+  const auto& words = launch.script_arguments;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& text = words[i].text;
+    const std::size_t equals = text.find('=');
+    const std::string_view name = std::string_view(text).substr(0, equals);
+    const bool follows_option = i > 0 && words[i - 1].text.starts_with("--");
+    if (!words[i].literal && !follows_option && !text.starts_with("--")) return std::nullopt;
+    if (std::find(names.begin(), names.end(), name) == names.end()) continue;
+    LaunchWord given = words[i];
+    if (equals == std::string::npos) {
+      if (i + 1 == words.size()) return std::nullopt;
+      given = words[i + 1];
+    } else {
+      given.text.erase(0, equals + 1);
+    }
+    const Value value = value_of_word(given);
+    return value.known() ? std::optional(value) : std::nullopt;
+  }
+  return unless_given;
+}
+
+}  // namespace
+
+std::vector<Value> values_as_launched(const Program& program, Ref expression) {
+  const auto sources = program.sources(expression);
+  if (sources.size() != 1 || sources.front().how != diagnose::Source::How::argument) return {};
+  const auto names = spellings(program, program.as_call(sources.front().ref));
+  std::vector<Value> out;
+  for (const LaunchLine& launch : program.launches()) {
+    const auto value = in_line(launch, names, program.evaluate(expression));
+    if (!value) return {};
+    out.push_back(*value);
+  }
+  return out;
+}
+
+}  // namespace bench::pitfalls::facts

@@ -1,0 +1,199 @@
+#include "scenarios/pitfalls/ranks/own_ranks.hpp"
+
+#include "diagnose/model/shown_commands.hpp"
+#include "scenarios/pitfalls/frameworks/trainer.hpp"
+#include "scenarios/pitfalls/frameworks/trainer_signature.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+namespace {
+
+// What the argument may be, each in the words of the script: "ddp" and "auto" for strategy = "ddp"
+// if gpus > 1 else "auto".
+std::vector<std::string> words_of(const Program& program, const trainer::Argument& argument) {
+  std::vector<std::string> out{facts::lowered(argument.node.text()) + " " +
+                               facts::lowered(argument.value.string)};
+  if (argument.value.known()) return out;
+  for (const diagnose::Source& source : program.sources(argument.node))
+    if (source.how == diagnose::Source::How::value && source.ref != argument.node)
+      out.push_back(facts::lowered(source.ref.text()));
+  return out;
+}
+
+// Starts ranks that all run the script to its end; what spawns comes back to one process, and the
+// other engines gather on every rank.
+bool is_another(std::string_view words) {
+  for (const std::string_view other : {"spawn", "fork", "notebook", "fsdp", "deepspeed", "single"})
+    if (facts::contains(words, other)) return true;
+  return false;
+}
+
+bool may_be_ddp(const Program& program, const trainer::Argument& argument) {
+  const auto words = words_of(program, argument);
+  return std::any_of(words.begin(), words.end(), [](std::string_view each) {
+    return facts::contains(each, "ddp") && !is_another(each);
+  });
+}
+
+// "ddp" stood under two other names in older versions.
+const trainer::Argument* strategy_of(const Program& program, const trainer::Use& use) {
+  for (const std::string_view name : {"strategy", "distributed_backend"})
+    if (const trainer::Argument* strategy = use.find(name)) return strategy;
+  const trainer::Argument* accelerator = use.find("accelerator");
+  const bool ddp = accelerator != nullptr && accelerator->node && may_be_ddp(program, *accelerator);
+  return ddp ? accelerator : nullptr;
+}
+
+// The older versions took the CPU where no GPUs were named.
+bool asks_for_gpus(const trainer::Use& use) {
+  const trainer::Argument* gpus = use.find("gpus");
+  return gpus != nullptr && gpus->value.type != diagnose::Value::Type::none &&
+         !(gpus->value.is_integer() && gpus->value.integer == 0) && !trainer::is_one(gpus);
+}
+
+// accelerator="gpu", devices=4 or [0, 1] or -1 or an option, and no word of a strategy: Lightning 2
+// takes "ddp" there. The versions before it had other arguments, too, and spawned, which comes back
+// to one process.
+bool takes_ddp_by_itself(const Program& program, const trainer::Use& use) {
+  if (program.newest().lightning < trainer::kVersion2) return false;
+  const auto* devices = use.find("devices");
+  const auto* accelerator = use.find("accelerator");
+  if (!use.call || use.has_more || use.find("strategy") || devices == nullptr || !devices->node ||
+      trainer::is_one(devices))
+    return false;
+  for (const char* old : {"auto_lr_find", "auto_scale_batch_size", "gpus", "resume_from_checkpoint",
+                          "progress_bar_refresh_rate", "weights_summary", "checkpoint_callback",
+                          "amp_backend", "replace_sampler_ddp", "distributed_backend"})
+    if (use.find(old)) return false;
+  // The package `lightning` came with Lightning 2, whose accelerator is "auto" where none is named.
+  if (accelerator == nullptr ? !program.imports("lightning") : !accelerator->node) return false;
+  const std::string kind = accelerator == nullptr
+                               ? std::string()
+                               : facts::lowered(program.written(accelerator->node).text());
+  for (const char* other : {"cpu", "tpu", "mps", "hpu"})
+    if (facts::contains(kind, other)) return false;
+  if (devices->value.is_integer() && !devices->value.is_default) return devices->value.integer != 1;
+  // Of several nodes, whatever one of them has.
+  if (devices->value.is_string())
+    return (devices->value.string == "auto" || devices->value.string == "-1") &&
+           use.find("num_nodes") != nullptr && !trainer::is_one(use.find("num_nodes"));
+  using diagnose::Kind;
+  const Ref written = program.written(devices->node);
+  return written.kind() == Kind::list
+             ? facts::contains(written.text(), ",")
+             : written.kind() == Kind::identifier || written.kind() == Kind::attribute;
+}
+
+// Whether the Trainer starts several processes that all run the script to its end: "ddp", or "auto"
+// on the devices that there are.
+bool starts_several(const Program& program, const trainer::Use& use) {
+  const auto* strategy = strategy_of(program, use);
+  const auto* devices = use.find("devices");
+  const auto* accelerator = use.find("accelerator");
+  if (!use.call || strategy == nullptr || !strategy->node || trainer::is_one(devices) ||
+      (strategy->name != "strategy" && !asks_for_gpus(use)) || trainer::is_one(use.find("gpus")) ||
+      (accelerator != nullptr && accelerator->value.is_string() &&
+       accelerator->value.string == "cpu"))
+    return false;
+  if (may_be_ddp(program, *strategy)) return true;
+  const std::string words = words_of(program, *strategy).front();
+  return facts::contains(words, "auto") && !is_another(words) &&
+         (devices != nullptr || use.find("num_nodes"));
+}
+
+// devices=args.gpus, with no word of a strategy: one device is as likely.
+bool may_be_of_one_device(const Program& program, const trainer::Use& use) {
+  const auto* strategy = strategy_of(program, use);
+  if (strategy != nullptr && strategy->node && may_be_ddp(program, *strategy)) return false;
+  const auto* devices = use.find("devices");
+  if (devices == nullptr || !devices->node) return true;
+  const diagnose::Kind kind = program.written(devices->node).kind();
+  return kind == diagnose::Kind::identifier || kind == diagnose::Kind::attribute;
+}
+
+}  // namespace
+
+bool has_ranks_of_its_own(const Program& program) {
+  if (!program.uses(diagnose::Api::hvd_init))
+    return facts::is_distributed(program) && !program.framework_distributes();
+  for (const std::string_view package : {"pytorch_lightning", "lightning", "accelerate"})
+    if (program.imports(package)) return false;
+  return program.uses(diagnose::Api::ddp) || !program.imports("ray");
+}
+
+namespace {
+
+// Under a test of whether there is a group: is_initialized() in its function, or above it.
+bool asks_for_group(const Program& program, const CallRef& call) {
+  const auto function = program.enclosing_function(call.ref());
+  const auto asks = [](std::string_view text) {
+    return holds_any(text, {"is_initialized", "dist.is_available", "distributed.is_available"});
+  };
+  if (function) return asks(Ref{function.module, function.function->body}.text());
+  const auto guards = program.guards(call.ref());
+  return std::any_of(guards.begin(), guards.end(),
+                     [&](const auto& guard) { return asks(guard.condition.text()); });
+}
+
+// dist.get_rank() without a test fails outside of a group.
+bool needs_group(const Program& program) {
+  for (const diagnose::Api api : {diagnose::Api::get_rank, diagnose::Api::barrier})
+    for (const CallRef& call : program.calls(api))
+      if (!asks_for_group(program, call)) return true;
+  return false;
+}
+
+// Trainer(...) itself, or a class of the script's own that derives from it.
+bool uses_trainer(const Program& program) {
+  if (program.uses(diagnose::Api::hf_trainer)) return true;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Class& cls : module->classes())
+      if (program.derives_from({module, &cls}, diagnose::Api::hf_trainer)) return true;
+  return false;
+}
+
+}  // namespace
+
+bool is_named_for_ranks(const Program& program) {
+  const auto words = words_of_name(diagnose::script_file(program.root()));  // ddpm is diffusion
+  return std::any_of(words.begin(), words.end(), [](std::string_view word) {
+    return word == "ddp" || word == "torchrun" || word == "distributed";
+  });
+}
+
+bool has_trainer_ranks(const Program& program) {
+  if (!uses_trainer(program)) return false;
+  if (is_named_for_ranks(program) || needs_group(program)) return true;
+  for (const char* word :
+       {"WORLD_SIZE", "LOCAL_RANK", "\"RANK\"", "'RANK'", "is_world_process_zero",
+        "ddp_find_unused_parameters", "is_main_process", "is_deepspeed_enabled", "is_fsdp_enabled"})
+    if (program.mentions(word)) return true;
+  return false;
+}
+
+bool fits_in_lightning_ranks(const Program& program, const CallRef& fit) {
+  const CallRef made = program.made_by(fit.receiver());
+  const std::vector<trainer::Use> uses = trainer::uses(program);
+  const auto is_meant = [&](const trainer::Use& use) {
+    return use.call && (!made || use.call.ref() == made.ref());
+  };
+  return std::any_of(uses.begin(), uses.end(), is_meant) &&
+         std::all_of(uses.begin(), uses.end(), [&](const trainer::Use& use) {
+           return !is_meant(use) ||
+                  ((starts_several(program, use) || takes_ddp_by_itself(program, use)) &&
+                   !may_be_of_one_device(program, use));
+         });
+}
+
+bool has_lightning_ranks(const Program& program) {
+  const std::vector<trainer::Use> uses = trainer::uses(program);
+  return std::any_of(uses.begin(), uses.end(), [&](const trainer::Use& use) {
+    return starts_several(program, use) || takes_ddp_by_itself(program, use);
+  });
+}
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,182 @@
+// What is not known of a program although findings rest on it: the members of Doubts, see
+// certainty.hpp.
+#include "scenarios/pitfalls/metrics/metric_sums.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/nodes_of_job.hpp"
+#include "scenarios/pitfalls/ranks/wrapped_ranks.hpp"
+#include "scenarios/pitfalls/reach/as_configured.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
+#include "scenarios/pitfalls/reach/tested_callers.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace bench::pitfalls::facts {
+
+using diagnose::Api;
+using diagnose::Wrap;
+
+namespace {
+
+// Rules about what every rank does: none of the callers may test the rank.
+constexpr std::string_view kOfEveryRank[] = {"DDP026", "DDP039", "DDP040"};
+
+// Rules of other families that presume several processes.
+constexpr std::string_view kOfRanks[] = {"LAU006"};
+
+// Rules of the DDP family whose finding holds in one process as well.
+constexpr std::string_view kOfAnyProgram[] = {"DDP028", "DDP030", "DDP036", "DDP046", "DDP047"};
+
+// Rules about the wrapper, which hold for DataParallel in one process too.
+constexpr std::string_view kOfWrapper[] = {"DDP012", "DDP041", "DDP045"};
+
+template <std::size_t kCount>
+bool is_listed(const std::string_view (&list)[kCount], std::string_view id) {
+  return std::find(std::begin(list), std::end(list), id) != std::end(list);
+}
+
+// Rules about a line that fails whenever it is run: an option that leads there is broken, whether
+// or not the config files of the project switch it on.
+constexpr std::string_view kOfBrokenLines[] = {"DDP012", "LIT001", "LIT003", "LIT004", "LIT005"};
+
+bool needs_ranks(const Rule& rule) {
+  if (is_listed(kOfAnyProgram, rule.id)) return false;
+  return rule.id.starts_with("DDP") || is_listed(kOfRanks, rule.id);
+}
+
+// loader, model = Distribute(args, data, model) of a file that is not at hand: by its name it gives
+// the model back wrapped.
+bool comes_back_from_a_wrapper(const Program& program) {
+  const auto& root = program.root();
+  return std::any_of(root.calls().begin(), root.calls().end(), [&](const diagnose::Call& each) {
+    const CallRef call{&root, &each};
+    const auto& tree = root.tree();
+    const auto line = tree[each.node].parent;
+    if (!says_any(each.name, {"distribut", "parallel", "ddp", "wrap"}) ||
+        line == diagnose::kNoNode || tree[line].kind != diagnose::Kind::assignment ||
+        program.callee(call))
+      return false;
+    const auto given = variables_in(call.ref().child(diagnose::Field::arguments));
+    return meet(given, variables_in(call.ref().with(tree.child(line, diagnose::Field::left))));
+  });
+}
+
+// The script itself does, and not only what it imports.
+bool speaks_to_a_group(const Program& program) {
+  for (const Api api : {Api::init_process_group, Api::get_rank, Api::get_world_size, Api::barrier,
+                        Api::all_reduce, Api::distributed_sampler})
+    for (const CallRef& call : program.calls(api))
+      if (call.module == &program.root()) return true;
+  return false;
+}
+
+// A program that trains, joins a group only where the environment tells of one, and has nothing
+// that would combine what its processes learn: it is run as one.
+bool shares_nothing(const Program& program) {
+  if (program.training_loops().empty() || program.has_ddp() || program.framework_distributes() ||
+      program.uses(Api::hvd_init) || program.uses(Api::spawn))
+    return false;
+  const auto& launches = program.launches();
+  if (std::any_of(launches.begin(), launches.end(), starts_several)) return false;
+  for (const char* word : {".grad", "FSDP", "FullyShardedDataParallel", "deepspeed",
+                           "DistributedDataParallel", "LocalSGD", "parallelize"})
+    if (program.mentions(word)) return false;
+  // One process trains on all GPUs: dist.get_rank() is what is left of a version with ranks.
+  if (program.has_data_parallel()) return true;
+  // model.module.state_dict() of a model that another file wraps.
+  for (const char* below : {".module.", ".module,", ".module)"})
+    if (program.mentions(below)) return false;
+  return !comes_back_from_a_wrapper(program) &&
+         !(speaks_to_a_group(program) && works_in_a_group(program));
+}
+
+// PARALLEL = False above the only lines that wrap.
+bool wraps_nowhere(const Program& program) {
+  const auto& wraps = program.wraps();
+  return !wraps.empty() && std::all_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+    return is_switched_off(program, wrap.call.ref());
+  });
+}
+
+// All launch lines that are known start one process, by a launcher that could start several.
+bool starts_one_process(const Program& program) {
+  const auto& launches = program.launches();
+  return !launches.empty() &&
+         std::all_of(launches.begin(), launches.end(), [](const diagnose::LaunchLine& launch) {
+           return launch.launcher != diagnose::Launcher::python &&
+                  launch.processes_per_node() == 1 && launch.nodes() == 1;
+         });
+}
+
+}  // namespace
+
+bool Doubts::starts_ranks() {
+  if (!ranks_) ranks_ = certainty_of_ranks(program_) == Certainty::certain;
+  return *ranks_;
+}
+
+bool Doubts::makes_wrapper() {
+  if (wrapper_) return *wrapper_;
+  const auto& wraps = program_.wraps();
+  wrapper_ = wraps.empty() || std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+               return certainty_of_reach(program_, wrap.call.ref()) == Certainty::certain &&
+                      !(visible_gpus(program_) == 1 && is_made_for_several_gpus(program_, wrap));
+             });
+  return *wrapper_;
+}
+
+std::string Doubts::about_configuration(const Rule& rule, Ref where) {
+  if (!reads_configs_) reads_configs_ = may_read_configs(program_);
+  if (!*reads_configs_) return {};
+  const std::string why =
+      is_listed(kOfBrokenLines, rule.id) ? "" : passed_by_as_configured(program_, where);
+  // What is wrong with code that is there for ranks stays wrong, however many are started.
+  if (!why.empty() || !is_listed(kOfEveryRank, rule.id)) return why;
+  if (!one_process_) one_process_ = one_process_as_configured(program_);
+  return *one_process_;
+}
+
+bool Doubts::one_by_setting(const Rule& rule) {
+  if (!needs_ranks(rule)) return false;
+  if (!one_by_setting_) one_by_setting_ = is_one_by_setting(program_);
+  return *one_by_setting_;
+}
+
+std::string Doubts::about(const Rule& rule, Ref where) {
+  if (is_test(program_)) return "a test of the project may do so on purpose";
+  const bool of_wrapper = rule.id.starts_with("DP");
+  if ((of_wrapper || rule.id.starts_with("DDP")) && is_never_made(program_, where))
+    return "nothing here makes an object of this class";
+  // The wrapper itself: a function that is never called makes none.
+  if (rule.id == "DP017" && certainty_of_reach(program_, where) == Certainty::no)
+    return "no call that can be followed leads here";
+  if (of_wrapper && visible_gpus(program_) == 1 && !makes_wrapper())
+    return "one GPU is visible, and the wrapper is made for more";
+  if (of_wrapper) return makes_wrapper() ? "" : "no call that can be followed makes the wrapper";
+  // In a script that trains; what a file only offers, others call.
+  if ((rule.id.starts_with("ACC") || rule.id == "LIT009") && !program_.training_loops().empty() &&
+      certainty_of_reach(program_, where) == Certainty::no)
+    return "no call that can be followed leads here";
+  if (!needs_ranks(rule)) return {};
+  if (is_listed(kOfEveryRank, rule.id) && shares_nothing(program_))
+    return "nothing here shares gradients between processes";
+  if (is_listed(kOfEveryRank, rule.id) && starts_one_process(program_))
+    return "its launch line starts one process";
+  if (is_listed(kOfWrapper, rule.id) && wraps_nowhere(program_))
+    return "what would make the wrapper is switched off";
+  const bool any_wrapper = is_listed(kOfWrapper, rule.id) && program_.has_data_parallel();
+  if (!any_wrapper && !starts_ranks() &&
+      (asks_callers_for_the_rank(program_, rule.id) || !wraps_for_others(program_)))
+    return "nothing here shows that several processes run it";
+  if (certainty_of_reach(program_, where) != Certainty::certain)
+    return "no call that can be followed leads here";
+  if (only_in_parent(program_, where)) return "only the process that starts the ranks comes by";
+  if (is_listed(kOfEveryRank, rule.id) && some_caller_tests_rank(program_, where))
+    return "one of its callers tests the rank";
+  if (rule.id == "DDP039" && is_left_to_callers(program_, where))
+    return "what calls it is not at hand";
+  return {};
+}
+
+}  // namespace bench::pitfalls::facts

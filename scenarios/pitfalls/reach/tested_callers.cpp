@@ -1,0 +1,70 @@
+// Whether what leads to a node tests the rank.
+#include "scenarios/pitfalls/reach/tested_callers.hpp"
+
+#include "scenarios/pitfalls/program/facts.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace bench::pitfalls::facts {
+
+using diagnose::FunctionRef;
+using diagnose::RankTest;
+
+namespace {
+
+constexpr int kFollowedCalls = 6;
+
+// if rank == 0 and last: save() elif last: save(): the second call is meant for this function too,
+// and it tests nothing.
+bool is_called_untested_beside(const Program& program, const std::vector<CallRef>& sites) {
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& untested) {
+    return program.guarded_by_rank(untested.ref()) == RankTest::none &&
+           std::any_of(sites.begin(), sites.end(), [&](const CallRef& tested) {
+             return program.guarded_by_rank(tested.ref()) != RankTest::none &&
+                    exclusive(tested.ref(), untested.ref());
+           });
+  });
+}
+
+// if rank == 0: train(writer) else: train(None): every rank comes by one of the two calls.
+bool is_called_by_the_others(const Program& program, const std::vector<CallRef>& sites,
+                             const CallRef& site) {
+  const RankTest test = program.guarded_by_rank(site.ref());
+  return test != RankTest::none &&
+         std::any_of(sites.begin(), sites.end(), [&](const CallRef& other) {
+           const RankTest its = program.guarded_by_rank(other.ref());
+           return its != RankTest::none && its != test && exclusive(site.ref(), other.ref());
+         });
+}
+
+bool is_tested_above(const Program& program, Ref node, int depth) {
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function || depth > kFollowedCalls) return false;
+  const auto& sites = program.call_sites(function);
+  if (is_called_untested_beside(program, sites)) return false;
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    const bool tests = program.guarded_by_rank(site.ref()) != RankTest::none;
+    return (tests && !is_called_by_the_others(program, sites, site)) ||
+           is_tested_above(program, site.ref(), depth + 1);
+  });
+}
+
+}  // namespace
+
+bool some_caller_tests_rank(const Program& program, Ref node) {
+  return is_tested_above(program, node, 0);
+}
+
+bool is_left_to_callers(const Program& program, Ref node) {
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function || !is_offered(program, function)) return false;
+  const auto works_in_ranks = [&](const CallRef& call) {
+    return call.call->name == "backward" || call.call->api == diagnose::Api::ddp ||
+           call.call->api == diagnose::Api::init_process_group;
+  };
+  return function.function->name != "__init__" &&
+         !program.subtree_calls({function.module, function.function->body}, works_in_ranks);
+}
+
+}  // namespace bench::pitfalls::facts
