@@ -120,9 +120,8 @@ std::string_view setting_in(std::string_view subject) {
 }
 
 bool knows_of_contradiction(Ref a, Ref b, bool in_one_function) {
-  const SyntaxTree& tree = a.module->tree();
-  const std::vector<Known> first = known_at(tree, a.node);
-  const std::vector<Known> second = known_at(tree, b.node);
+  const std::vector<Known> first = known_at(a.module->tree(), a.node);
+  const std::vector<Known> second = known_at(b.module->tree(), b.node);
   return std::any_of(first.begin(), first.end(), [&](const Known& one) {
     return std::any_of(second.begin(), second.end(), [&](const Known& other) {
       const bool same = in_one_function ? one.subject == other.subject
@@ -142,8 +141,6 @@ bool exclusive(Ref a, Ref b) {
   return knows_of_contradiction(a, b, true);
 }
 
-bool are_of_different_modes(Ref a, Ref b) {
-  return a.module == b.module && knows_of_contradiction(a, b, false);
-}
+bool are_of_different_modes(Ref a, Ref b) { return knows_of_contradiction(a, b, false); }
 
 }  // namespace bench::pitfalls::facts
