@@ -92,14 +92,18 @@ class Written {
     const std::string_view last = last_name(name);
     if (last.empty() || !names_.insert(last).second) return true;
     // config.__dict__.update(options), setattr(config, key, value)
-    if (name.kind() == Kind::attribute &&
-        (program_.mentions("__dict__") || program_.mentions("setattr(")))
-      return false;
+    const bool is_attribute = name.kind() == Kind::attribute;
+    if (is_attribute && (program_.mentions("__dict__") || program_.mentions("setattr(") ||
+                         program_.mentions("--" + std::string(last))))
+      return false;  // --local_rank: whoever starts the script gives it
     for (const auto* module : program_.modules()) {
       const auto may_differ = [&](NodeId node) {
         const Ref assignment{module, node};
         const Ref value = assignment.child(Field::right);
-        return value && gives(assignment.child(Field::left), last) && !is_written(value, depth + 1);
+        // Under a condition, params.local_rank = 0 is for some runs alone.
+        return value && gives(assignment.child(Field::left), last) &&
+               (!is_written(value, depth + 1) ||
+                (is_attribute && !program_.guards(assignment).empty()));
       };
       for (const diagnose::ListedKind kind : {diagnose::ListedKind(Kind::assignment),
                                               diagnose::ListedKind(Kind::augmented_assignment)}) {
