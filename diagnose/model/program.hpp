@@ -89,6 +89,8 @@ enum class RankTest : std::uint8_t {
 struct Guard {
   Ref condition;
   bool holds = true;  // the branch taken when the condition is true
+
+  friend bool operator==(const Guard&, const Guard&) = default;
 };
 
 // A loop that trains: it reaches a backward pass.

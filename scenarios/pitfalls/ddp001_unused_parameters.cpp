@@ -230,10 +230,11 @@ void check_unused_parameters(const Program& program, Report& report) {
   check_lightning_modules(program, report);
   if (!program.has_ddp() || searches_unused(program)) return;
   const bool by_name = !freezes_layers_unnamed(program);
-  for (const ClassRef& cls : facts::wrapped_classes(program, Wrapper::ddp))
+  const auto wrapped = facts::wrapped_classes(program, Wrapper::ddp);
+  for (const ClassRef& cls : wrapped)
     if (by_name && program.method(cls, "forward") && is_plain_module(program, cls))
       check_layers_of(program, cls, report);
-  for (const ClassRef& cls : facts::wrapped_classes(program, Wrapper::ddp))
+  for (const ClassRef& cls : wrapped)
     for (const CallRef& encoder : encoders_with_idle_pooler(program, cls))
       report
           .at(encoder.ref(), Confidence::likely,

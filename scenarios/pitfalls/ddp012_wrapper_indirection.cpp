@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/program/attribute_attempt.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/wrappers/mode_of_object.hpp"
@@ -100,12 +101,6 @@ bool is_wrapper_api(std::string_view name) {
                                        "is_multi_device_module",
                                        "broadcast_buffers"});
   return name.starts_with("_") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
-}
-
-// The text holds the word in quotes.
-bool quotes(std::string_view text, std::string_view word) {
-  return facts::contains(text, "\"" + std::string(word) + "\"") ||
-         facts::contains(text, "'" + std::string(word) + "'");
 }
 
 // for name in ("width", "depth"): one of those, or of what is not written out.

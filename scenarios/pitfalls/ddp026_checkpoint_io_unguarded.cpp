@@ -118,6 +118,15 @@ bool is_made_by_parent(const Program& program, const CallRef& make) {
          });
 }
 
+// Neither a test of the rank nor a lock, a barrier or the time before there are ranks keeps the
+// others from doing the same at once.
+bool all_ranks_do_at_once(const Program& program, Ref node) {
+  return program.guarded_by_rank(node) == RankTest::none && !facts::under_lock(program, node) &&
+         !facts::rank_goes_first(program, node) && !facts::only_before_ranks(program, node) &&
+         facts::is_reachable(program, node) && !others_wait(program, node) &&
+         !facts::only_without_distribution(program, node);
+}
+
 void find_downloads(const Program& program, Report& report) {
   if (is_process_a_node(program)) return;
   for (const diagnose::Module* module : program.modules())
@@ -126,14 +135,9 @@ void find_downloads(const Program& program, Report& report) {
       const Ref download = load.keyword("download");
       if (program.written(download).kind() != Kind::true_literal || !is_dataset(program, load))
         continue;
-      if (program.guarded_by_rank(load.ref()) != RankTest::none ||
-          facts::under_lock(program, load.ref()) ||
-          program.comes_from_rank(load.argument(0, "root")) ||
+      if (program.comes_from_rank(load.argument(0, "root")) ||
           first_rank_downloads(program, load) || is_fetched_above(program, load) ||
-          facts::rank_goes_first(program, load.ref()) ||
-          facts::only_before_ranks(program, load.ref()) ||
-          !facts::is_reachable(program, load.ref()) || others_wait(program, load.ref()) ||
-          facts::only_without_distribution(program, load.ref()))
+          !all_ranks_do_at_once(program, load.ref()))
         continue;
       report
           .at(download, Confidence::likely,
@@ -191,11 +195,8 @@ void find_fetches(const Program& program, Report& report) {
   if (is_process_a_node(program)) return;
   for (const auto& [call, path] : fetches_of(program)) {
     const Ref node = call.ref();
-    if (program.guarded_by_rank(node) != RankTest::none || facts::under_lock(program, node) ||
-        is_asked_for(program, node) || (path && program.comes_from_rank(path)) ||
-        facts::rank_goes_first(program, node) || facts::only_before_ranks(program, node) ||
-        !facts::is_reachable(program, node) || others_wait(program, node) ||
-        facts::only_without_distribution(program, node))
+    if (is_asked_for(program, node) || (path && program.comes_from_rank(path)) ||
+        !all_ranks_do_at_once(program, node))
       continue;
     report
         .at(node, Confidence::likely,
@@ -246,11 +247,8 @@ void find_caches(const Program& program, Report& report) {
   for (const CallRef& save : program.calls_named("save_to_disk")) {
     const Ref node = save.ref();
     const Ref path = save.positional(0);
-    if (!path || !save.receiver() || program.guarded_by_rank(node) != RankTest::none ||
-        facts::under_lock(program, node) || program.comes_from_rank(path) ||
-        is_drawn_by_each(program, path) || facts::rank_goes_first(program, node) ||
-        facts::only_before_ranks(program, node) || !facts::is_reachable(program, node) ||
-        others_wait(program, node) || facts::only_without_distribution(program, node) ||
+    if (!path || !save.receiver() || program.comes_from_rank(path) ||
+        is_drawn_by_each(program, path) || !all_ranks_do_at_once(program, node) ||
         facts::only_in_a_side_mode(program, node))
       continue;
     report

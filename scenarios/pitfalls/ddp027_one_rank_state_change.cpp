@@ -250,11 +250,11 @@ bool stands_alone(const CallRef& call) {
 void check_hidden_schedulers(const Program& program, Report& report) {
   for (const std::string_view name :
        {"scheduler_step", "step_scheduler", "lr_scheduler_step", "lr_step", "step_lr",
-        "update_learning_rate", "step_lr_scheduler"})
-    for (const CallRef& step : program.calls_named(name)) {
-      const auto others = program.calls_named(name);
+        "update_learning_rate", "step_lr_scheduler"}) {
+    const auto steps = program.calls_named(name);
+    for (const CallRef& step : steps) {
       const RankTest here = program.guarded_by_rank(step.ref());
-      const bool shared = std::any_of(others.begin(), others.end(), [&](const CallRef& other) {
+      const bool shared = std::any_of(steps.begin(), steps.end(), [&](const CallRef& other) {
         return never_both(program, step.ref(), other.ref()) &&
                program.guarded_by_rank(other.ref()) != here;
       });
@@ -266,6 +266,7 @@ void check_hidden_schedulers(const Program& program, Report& report) {
               who_steps(program, step) + std::string(kSchedulerStep))
           .help = "Step the scheduler on every rank.";
     }
+  }
 }
 
 // What a helper out of sight gives is known by the helper's name alone.

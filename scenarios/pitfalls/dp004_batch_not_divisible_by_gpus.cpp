@@ -52,13 +52,8 @@ bool trains_nothing(const Program& program) {
 
 // os.environ["CUDA_VISIBLE_DEVICES"] = "0,1" in the branch that does without this wrapper.
 bool is_count_of_other_branch(const Program& program, const Wrap& wrap) {
-  for (const auto* module : program.modules())
-    for (const diagnose::NodeId node : module->nodes_of(diagnose::Kind::assignment)) {
-      const Ref set{module, node};
-      if (program.environment_name(set.child(diagnose::Field::left)) == "CUDA_VISIBLE_DEVICES")
-        return never_both(program, set, wrap.call.ref());
-    }
-  return false;
+  const auto settings = facts::settings_of(program, "CUDA_VISIBLE_DEVICES");
+  return !settings.empty() && never_both(program, settings.front(), wrap.call.ref());
 }
 
 // train(loader) in the function that makes it.

@@ -17,9 +17,7 @@ bool guards_backward(const Program& program, const CallRef& step, const Guard& g
   const auto& backwards = facts::training_loop_of(program, step.ref())->backwards;
   return std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
     const auto guards = program.guards(backward.ref());
-    return std::any_of(guards.begin(), guards.end(), [&](const Guard& other) {
-      return other.condition == guard.condition && other.holds == guard.holds;
-    });
+    return std::find(guards.begin(), guards.end(), guard) != guards.end();
   });
 }
 

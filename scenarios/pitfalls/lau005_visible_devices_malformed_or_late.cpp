@@ -82,10 +82,7 @@ bool starts_cuda(const Program& program, const CallRef& call) {
 bool runs_wherever(const Program& program, Ref call, Ref other) {
   const auto around = program.guards(other);
   for (const diagnose::Guard& guard : program.guards(call))
-    if (std::none_of(around.begin(), around.end(), [&](const diagnose::Guard& each) {
-          return each.condition == guard.condition && each.holds == guard.holds;
-        }))
-      return false;
+    if (std::find(around.begin(), around.end(), guard) == around.end()) return false;
   return true;
 }
 

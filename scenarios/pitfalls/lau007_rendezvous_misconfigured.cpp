@@ -79,18 +79,6 @@ bool stands_alone(const Program& program, Ref assignment) {
   });
 }
 
-// os.environ["MASTER_ADDR"] = ..., wherever it stands.
-std::vector<Ref> addresses(const Program& program) {
-  std::vector<Ref> out;
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::NodeId node : module->nodes_of(diagnose::Kind::assignment)) {
-      const Ref assignment{module, node};
-      if (program.environment_name(assignment.child(diagnose::Field::left)) == "MASTER_ADDR")
-        out.push_back(assignment);
-    }
-  return out;
-}
-
 // os.environ["MASTER_ADDR"] = "localhost" on every node of several.
 void check_address_in_script(const Program& program, Report& report) {
   if (!joins_nodes(program)) return;
@@ -104,7 +92,7 @@ void check_address_in_script(const Program& program, Report& report) {
     finding.severity = starts_several_nodes(program) ? Severity::warning : Severity::info;
     finding.help = "Take the address of the first node from an option or from MASTER_ADDR.";
   };
-  const auto all = addresses(program);
+  const auto all = facts::settings_of(program, "MASTER_ADDR");
   if (all.size() == 1 && stands_alone(program, all.front())) {
     const Ref value = all.front().child(diagnose::Field::right);
     const auto given = program.evaluate(value);
@@ -219,21 +207,17 @@ void check_fixed_world_size(const Program& program, Report& report) {
     return !size || says_any(text_behind(program, size), {"world_size"});
   });
   if (!asks_environment) return;
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::NodeId node : module->nodes_of(diagnose::Kind::assignment)) {
-      const Ref assignment{module, node};
-      if (program.environment_name(assignment.child(diagnose::Field::left)) != "WORLD_SIZE" ||
-          !stands_alone(program, assignment) || !facts::is_reachable(program, assignment))
-        continue;
-      const auto size = program.string(assignment.child(diagnose::Field::right));
-      const auto fixed = size ? diagnose::to_integer(*size) : std::nullopt;
-      if (!fixed || *fixed < 1 || *fixed >= started) continue;
-      report
-          .at(assignment, Confidence::likely,
-              "the world size is set to " + *size + " over the launcher's, which starts " +
-                  std::to_string(started) + " processes: ranks that the group has no place for")
-          .help = "Leave WORLD_SIZE to the launcher.";
-    }
+  for (const Ref assignment : facts::settings_of(program, "WORLD_SIZE")) {
+    if (!stands_alone(program, assignment) || !facts::is_reachable(program, assignment)) continue;
+    const auto size = program.string(assignment.child(diagnose::Field::right));
+    const auto fixed = size ? diagnose::to_integer(*size) : std::nullopt;
+    if (!fixed || *fixed < 1 || *fixed >= started) continue;
+    report
+        .at(assignment, Confidence::likely,
+            "the world size is set to " + *size + " over the launcher's, which starts " +
+                std::to_string(started) + " processes: ranks that the group has no place for")
+        .help = "Leave WORLD_SIZE to the launcher.";
+  }
 }
 
 }  // namespace

@@ -197,6 +197,17 @@ std::vector<Ref> items_stored_in(Ref name) {
   return out;
 }
 
+std::vector<Ref> settings_of(const Program& program, std::string_view variable) {
+  std::vector<Ref> out;
+  for (const diagnose::Module* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::assignment)) {
+      const Ref assignment{module, node};
+      if (program.environment_name(assignment.child(Field::left)) == variable)
+        out.push_back(assignment);
+    }
+  return out;
+}
+
 bool has_break(const Program& program, Ref loop) {
   const auto& breaks = loop.module->nodes_of(Kind::break_statement);
   const auto& tree = loop.module->tree();
@@ -256,12 +267,7 @@ bool is_distributed(const Program& program) {
   for (const CallRef& init : program.calls(Api::init_process_group))
     if (runs(init)) inits.push_back(init);
   // With the rank written out, every process of a larger group would be the same one.
-  const auto alone = [&](const CallRef& init) {
-    const Ref size = program.written(init.keyword("world_size"));
-    const Ref rank = program.written(init.keyword("rank"));
-    return is_one_for_good(program, size) ||
-           (!size && rank.kind() == Kind::integer && rank.text() == "0");
-  };
+  const auto alone = [&](const CallRef& init) { return is_written_for_one(program, init); };
   // A group of one process, made so that DDP can be used at all.
   if (!inits.empty() && std::all_of(inits.begin(), inits.end(), alone)) return false;
   if (!inits.empty()) return true;

@@ -55,6 +55,9 @@ bool speaks_of(const Program& program, std::string_view word);
 bool may_span_nodes(const Program& program);
 bool is_single_node(const Program& program);
 
+// os.environ["WORLD_SIZE"] = ..., wherever the program sets the variable: the assignments.
+std::vector<Ref> settings_of(const Program& program, std::string_view variable);
+
 // A break of this loop, and not of one inside it.
 bool has_break(const Program& program, Ref loop);
 

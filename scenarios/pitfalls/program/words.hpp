@@ -22,6 +22,12 @@ inline bool says_any(std::string_view text, std::initializer_list<std::string_vi
   return holds_any(facts::lowered(text), words);
 }
 
+// The text holds the word in quotes.
+inline bool quotes(std::string_view text, std::string_view word) {
+  return facts::contains(text, "\"" + std::string(word) + "\"") ||
+         facts::contains(text, "'" + std::string(word) + "'");
+}
+
 // The words of a name, in lower case: train, ddp and v for train_ddp_v2 and for trainDdpV2.
 inline std::vector<std::string> words_of_name(std::string_view name) {
   std::vector<std::string> out(1);

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/ranks/fixed_binding.hpp"
 
+#include "diagnose/model/role_names.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/own_gpu.hpp"
 
@@ -27,16 +28,10 @@ bool is_plain_call(const CallRef& call) {
   return false;
 }
 
-// gpu for gpu and for args.gpu.
-std::string_view last_name(Ref target) {
-  const Ref name = target.kind() == Kind::attribute ? target.child(Field::attribute) : target;
-  return name.kind() == Kind::identifier ? name.text() : std::string_view();
-}
-
 // The target is the name, or holds it: rank, gpu = join(), gpus[0] = rank.
 bool gives(Ref target, std::string_view name) {
   if (target.kind() == Kind::identifier || target.kind() == Kind::attribute)
-    return last_name(target) == name;
+    return diagnose::last_word(target) == name;
   const auto& tree = target.module->tree();
   for (NodeId at = target.node; at < tree[target.node].last; ++at)
     if (tree[at].kind == Kind::identifier && tree.text(at) == name) return true;
@@ -89,7 +84,7 @@ class Written {
   // No other place gives the name a value that may differ: `global gpu` in a function, or
   // worker.gpu = rank over what the class has by default.
   bool is_given_nothing_else(Ref name, int depth) {
-    const std::string_view last = last_name(name);
+    const std::string_view last = diagnose::last_word(name);
     if (last.empty() || !names_.insert(last).second) return true;
     // config.__dict__.update(options), setattr(config, key, value)
     const bool is_attribute = name.kind() == Kind::attribute;
@@ -163,14 +158,9 @@ bool is_for_one_rank(const Program& program, Ref binding) {
 
 // os.environ["WORLD_SIZE"] = "1": the script makes a group of one process, whoever starts it.
 bool sets_one_process(const Program& program) {
-  for (const auto* module : program.modules())
-    for (const NodeId node : module->nodes_of(Kind::assignment)) {
-      const Ref assignment{module, node};
-      if (program.environment_name(assignment.child(Field::left)) == "WORLD_SIZE" &&
-          program.string(assignment.child(Field::right)) == "1")
-        return true;
-    }
-  return false;
+  const auto sizes = facts::settings_of(program, "WORLD_SIZE");
+  return std::any_of(sizes.begin(), sizes.end(),
+                     [&](Ref set) { return program.string(set.child(Field::right)) == "1"; });
 }
 
 // os.environ["CUDA_VISIBLE_DEVICES"] = "0,1", in every place: no rank is shown a GPU of its own.

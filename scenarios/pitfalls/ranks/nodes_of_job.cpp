@@ -119,19 +119,16 @@ bool starts_on_one_node(const Program& program) {
     if (!spans && rank && rank.kind() == Kind::identifier && program.is_spawn_rank(rank))
       return true;
   }
-  for (const auto* module : program.modules())
-    for (const NodeId node : module->nodes_of(Kind::assignment)) {
-      const Ref assignment{module, node};
-      if (program.environment_name(assignment.child(Field::left)) != "MASTER_ADDR") continue;
-      const Value given = program.evaluate(assignment.child(Field::right));
-      if (spans && given.is_default) continue;
-      const std::string address = given.is_string() ? given.string : std::string();
-      const auto guards = program.guards(assignment);
-      const bool always = std::none_of(
-          guards.begin(), guards.end(),
-          [](const diagnose::Guard& guard) { return contains(guard.condition.text(), "environ"); });
-      if (always && (address == "localhost" || address == "127.0.0.1")) return true;
-    }
+  for (const Ref assignment : settings_of(program, "MASTER_ADDR")) {
+    const Value given = program.evaluate(assignment.child(Field::right));
+    if (spans && given.is_default) continue;
+    const std::string address = given.is_string() ? given.string : std::string();
+    const auto guards = program.guards(assignment);
+    const bool always = std::none_of(
+        guards.begin(), guards.end(),
+        [](const diagnose::Guard& guard) { return contains(guard.condition.text(), "environ"); });
+    if (always && (address == "localhost" || address == "127.0.0.1")) return true;
+  }
   return false;
 }
 
@@ -233,14 +230,10 @@ bool is_address_of_another(std::string_view text) {
 
 // os.environ["MASTER_ADDR"] = "10.128.0.2": the address of a machine that others have to reach.
 bool meets_elsewhere(const Program& program) {
-  for (const auto* module : program.modules())
-    for (const NodeId node : module->nodes_of(Kind::assignment)) {
-      const Ref assignment{module, node};
-      if (program.environment_name(assignment.child(Field::left)) == "MASTER_ADDR" &&
-          is_address_of_another(program.string(assignment.child(Field::right)).value_or("")))
-        return true;
-    }
-  return false;
+  const auto addresses = settings_of(program, "MASTER_ADDR");
+  return std::any_of(addresses.begin(), addresses.end(), [&](Ref set) {
+    return is_address_of_another(program.string(set.child(Field::right)).value_or(""));
+  });
 }
 
 }  // namespace

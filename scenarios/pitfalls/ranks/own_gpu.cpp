@@ -1,20 +1,15 @@
 #include "scenarios/pitfalls/ranks/own_gpu.hpp"
 
+#include "scenarios/pitfalls/program/facts.hpp"
+
 #include <algorithm>
 
 namespace bench::pitfalls {
 
-using diagnose::Kind;
-
 std::vector<Ref> visible_devices(const Program& program) {
   std::vector<Ref> out;
-  for (const auto* module : program.modules())
-    for (const auto node : module->nodes_of(Kind::assignment)) {
-      const Ref assignment{module, node};
-      if (program.environment_name(assignment.child(diagnose::Field::left)) ==
-          "CUDA_VISIBLE_DEVICES")
-        out.push_back(assignment.child(diagnose::Field::right));
-    }
+  for (const Ref set : facts::settings_of(program, "CUDA_VISIBLE_DEVICES"))
+    out.push_back(set.child(diagnose::Field::right));
   return out;
 }
 

@@ -62,9 +62,7 @@ void add_option_read_by_hand(const Program& program, Ref value, std::set<Ref>& o
   for (const diagnose::Guard& guard : program.guards(value))
     for (const CallRef& option : program.calls_named("add_argument"))
       if (const auto name = program.string(option.positional(0));
-          guard.holds && name &&
-          (facts::contains(guard.condition.text(), "\"" + *name + "\"") ||
-           facts::contains(guard.condition.text(), "'" + *name + "'")))
+          guard.holds && name && quotes(guard.condition.text(), *name))
         options.insert(option.ref());
 }
 

@@ -46,6 +46,13 @@ bool is_one_for_good(const Program& program, Ref number) {
          !(is_setting(program.assigned_name(number)) && program.uses(Api::spawn));
 }
 
+bool is_written_for_one(const Program& program, const CallRef& init) {
+  const Ref size = program.written(init.keyword("world_size"));
+  const Ref rank = program.written(init.keyword("rank"));
+  return is_one_for_good(program, size) ||
+         (!size && rank.kind() == Kind::integer && rank.text() == "0");
+}
+
 bool is_one_by_setting(const Program& program) {
   const auto spawns = program.calls(Api::spawn);
   return !spawns.empty() && program.launches().empty() &&
@@ -261,10 +268,8 @@ bool is_given_one(const Program& program, Ref size) {
 
 // With the rank written out, every process of a larger group would be the same one.
 bool is_group_of_one(const Program& program, const CallRef& init) {
-  const Ref size = program.written(init.keyword("world_size"));
-  const Ref rank = program.written(init.keyword("rank"));
-  return is_one_for_good(program, size) || is_given_one(program, size) ||
-         (!size && rank.kind() == Kind::integer && rank.text() == "0");
+  return is_written_for_one(program, init) ||
+         is_given_one(program, program.written(init.keyword("world_size")));
 }
 
 // launch(main, num_gpus, num_machines, machine_rank, url): a library's launcher, which is not at

@@ -30,6 +30,10 @@ bool works_in_a_group(const Program& program);
 // whoever has more GPUs changes that.
 bool is_one_for_good(const Program& program, Ref number);
 
+// init_process_group(world_size=1), and rank=0 with no size: with the rank written out, every
+// process of a larger group would be the same one.
+bool is_written_for_one(const Program& program, const CallRef& init);
+
 // mp.spawn(work, nprocs=NUM_GPUS) after NUM_GPUS = 1: a run of one process as it stands, so that
 // nothing about several is certain.
 bool is_one_by_setting(const Program& program);

@@ -171,9 +171,7 @@ bool asks_whether_to_train(const Program& program, Ref bypass, Ref forward) {
   const auto beside = program.guards(forward);
   const auto guards = program.guards(bypass);
   return std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
-    const bool shared = std::any_of(beside.begin(), beside.end(), [&](const Guard& other) {
-      return other.condition == guard.condition && other.holds == guard.holds;
-    });
+    const bool shared = std::find(beside.begin(), beside.end(), guard) != beside.end();
     return !shared && asks_for_run(guard.condition);
   });
 }
@@ -181,8 +179,7 @@ bool asks_whether_to_train(const Program& program, Ref bypass, Ref forward) {
 }  // namespace
 
 bool trains_in_other_steps(const Program& program, Ref bypass, Ref forward, Ref backward) {
-  return facts::exclusive(forward, bypass) && !facts::exclusive(bypass, backward) &&
-         !facts::are_of_different_modes(bypass, backward) &&
+  return facts::exclusive(forward, bypass) && !facts::are_of_different_modes(bypass, backward) &&
          !returns_above(program, bypass, backward) &&
          !asks_whether_to_train(program, bypass, forward);
 }

@@ -21,7 +21,8 @@ bool is_unwrapped_above(const Program& program, const CallRef& call);
 bool is_other_attribute_of(const Program& program, Ref function, const diagnose::Wrap& wrap);
 
 // if first: ddp(x) else: ddp.module.decode(x): one step of the training goes round the wrapper and
-// another does not. False where the branch has no backward pass, or asks whether to train.
+// another does not. False where a mode, a return or a question whether to train keeps the bypass
+// from the backward pass; that the two do not exclude each other is known.
 bool trains_in_other_steps(const Program& program, Ref bypass, Ref forward, Ref backward);
 
 }  // namespace bench::pitfalls

@@ -87,9 +87,7 @@ bool is_wrapped_above(const Program& program, Ref use, Ref object) {
   return std::all_of(guards.begin(), guards.end(), [&](const Guard& guard) {
     return program.rank_test(guard.condition) != diagnose::RankTest::none ||  // some rank comes by
            is_another_option(guard.condition, around) ||
-           std::any_of(around.begin(), around.end(), [&](const Guard& other) {
-             return other.condition == guard.condition && other.holds == guard.holds;
-           });
+           std::find(around.begin(), around.end(), guard) != around.end();
   });
 }
 
@@ -100,9 +98,7 @@ std::vector<Guard> guards_of_its_own(const Program& program, Ref node, Ref use) 
   auto own = program.guards(node);
   const auto shared = program.guards(use);
   std::erase_if(own, [&](const Guard& guard) {
-    return std::any_of(shared.begin(), shared.end(), [&](const Guard& other) {
-      return other.condition == guard.condition && other.holds == guard.holds;
-    });
+    return std::find(shared.begin(), shared.end(), guard) != shared.end();
   });
   return own;
 }
