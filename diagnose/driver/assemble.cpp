@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <filesystem>
+#include <unordered_map>
 
 namespace bench::diagnose {
 namespace {
@@ -128,6 +128,32 @@ NewestVersions lowest(NewestVersions out, const std::vector<const Module*>& modu
   return out;
 }
 
+// The script and the files that it imports, nearest first.
+void add_modules(const std::string& script, const std::string& top, ModuleCache& cache,
+                 const std::shared_ptr<const Module>& root, ProgramInput& input,
+                 std::vector<std::shared_ptr<const Module>>& modules) {
+  std::unordered_map<std::string, const Module*> known{{script, root.get()}};
+  modules.push_back(root);
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    const auto module = modules[i];
+    const auto targets = cache.targets_of(*module, script, top);
+    auto& imports = input.import_targets[module.get()];
+    for (std::size_t each = 0; each < targets->size(); ++each) {
+      const std::string& path = (*targets)[each];
+      if (path.empty()) continue;
+      auto target = known.find(path);
+      if (target == known.end()) {
+        auto loaded = modules.size() < kMaxModules ? cache.load(path) : nullptr;
+        if (!loaded) continue;
+        target = known.emplace(path, loaded.get()).first;
+        modules.push_back(std::move(loaded));
+      }
+      imports.emplace(module->imports()[each], target->second);
+    }
+  }
+  for (const auto& module : modules) input.modules.push_back(module.get());
+}
+
 }  // namespace
 
 AssembledProgram assemble(const std::string& script, const ProgramContext& context,
@@ -146,33 +172,7 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
                         &cache](const auto& accepts) {
       return any_beside(script, top, list, cache, accepts);
     };
-  std::deque<std::shared_ptr<const Module>> pending{root};
-  const auto known = [&](const Module* module) {
-    return std::find(input.modules.begin(), input.modules.end(), module) != input.modules.end();
-  };
-  input.modules.push_back(root.get());
-  out.keep_alive.push_back(root);
-  while (!pending.empty()) {
-    const auto module = pending.front();
-    pending.pop_front();
-    for (const std::string& import : module->imports()) {
-      if (input.import_targets.contains({module.get(), import})) continue;
-      for (const std::string& path :
-           import_candidates(module->path(), script, import, context.top)) {
-        if (cache.leads_out(path, context.top)) continue;
-        auto target = cache.load(path);
-        if (!target) continue;
-        if (!known(target.get())) {
-          if (input.modules.size() >= kMaxModules) break;
-          input.modules.push_back(target.get());
-          out.keep_alive.push_back(target);
-          pending.push_back(target);
-        }
-        input.import_targets[{module.get(), import}] = target.get();
-        break;
-      }
-    }
-  }
+  add_modules(script, context.top, cache, root, input, out.keep_alive);
   input.newest = with_implied(lowest(context.newest, input.modules, cache));
   out.program = std::make_unique<Program>(std::move(input));
   return out;

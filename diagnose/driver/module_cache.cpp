@@ -6,6 +6,7 @@
 #include "diagnose/model/lost_names.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace bench::diagnose {
 
@@ -48,15 +49,42 @@ bool ModuleCache::is_decoded(const std::string& path) const {
 }
 
 bool ModuleCache::leads_out(const std::string& path, const std::string& top) {
-  const std::pair key(path, top);
   {
     const std::lock_guard lock(mutex_);
-    if (const auto known = leading_out_.find(key); known != leading_out_.end())
-      return known->second;
+    const auto& known = leading_out_[top];
+    if (const auto found = known.find(path); found != known.end()) return found->second;
   }
   const bool out = links_out_of(path, top);
   const std::lock_guard lock(mutex_);
-  return leading_out_.emplace(key, out).first->second;
+  return leading_out_[top].emplace(path, out).first->second;
+}
+
+// The first of the files that the import may mean.
+std::string ModuleCache::target_of(const Module& module, const std::string& script,
+                                   const std::string& import, const std::string& top) {
+  for (std::string& path : import_candidates(module.path(), script, import, top))
+    if (!leads_out(path, top) && load(path) != nullptr) return std::move(path);
+  return {};
+}
+
+ModuleCache::Targets ModuleCache::targets_of(const Module& module, const std::string& script,
+                                             const std::string& top) {
+  const std::string key = module.path() + '\n' + directory_of(script) + '\n' + top;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = targets_.find(key); known != targets_.end()) return known->second;
+  }
+  std::vector<std::string> found;
+  for (const std::string& import : module.imports())
+    found.push_back(target_of(module, script, import, top));
+  const std::lock_guard lock(mutex_);
+  if (target_count_ + found.size() > kMaxTargets) {
+    targets_.clear();
+    target_count_ = 0;
+  }
+  target_count_ += found.size();
+  return targets_.try_emplace(key, std::make_shared<const std::vector<std::string>>(std::move(found)))
+      .first->second;
 }
 
 std::shared_ptr<const Module> ModuleCache::load(const std::string& path) {

@@ -15,7 +15,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
+#include <vector>
 
 namespace bench::diagnose {
 
@@ -35,6 +35,10 @@ class ModuleCache {
   // versions_by_names() of a module that came from here, and what the cells of a notebook install;
   // worked out once for each file.
   NewestVersions versions_of(const Module& module);
+  // For each of the module's imports the file of the tree that it means to a script of that
+  // directory, or an empty path; found once for all scripts of the directory.
+  using Targets = std::shared_ptr<const std::vector<std::string>>;
+  Targets targets_of(const Module& module, const std::string& script, const std::string& top);
   // links_out_of(), asked of the disk once for each path: every program asks it of what it imports.
   bool leads_out(const std::string& path, const std::string& top);
   // Whether the module's text has other offsets than its file, so that no edit fits the file.
@@ -42,9 +46,13 @@ class ModuleCache {
 
  private:
   NewestVersions installed_by(const std::string& notebook) const;
+  std::string target_of(const Module& module, const std::string& script, const std::string& import,
+                        const std::string& top);
 
   // Source bytes kept after parsing; trees are about ten times as large.
   static constexpr std::size_t kMaxBytes = 24U << 20;
+  // Paths kept of what imports mean: of 300 files in 20 directories, about 6 MiB.
+  static constexpr std::size_t kMaxTargets = 1U << 16;
 
   Reader reader_;
   std::chrono::microseconds parse_limit_;
@@ -52,7 +60,9 @@ class ModuleCache {
   std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;
   std::unordered_set<std::string> decoded_;
   std::unordered_map<std::string, NewestVersions> versions_;
-  std::map<std::pair<std::string, std::string>, bool> leading_out_;  // by path and top
+  std::map<std::string, std::unordered_map<std::string, bool>> leading_out_;  // by top and path
+  std::unordered_map<std::string, Targets> targets_;  // by module, directory of the script and top
+  std::size_t target_count_ = 0;
   std::size_t bytes_ = 0;
 };
 

@@ -69,8 +69,10 @@ CallRef Program::as_call(Ref node) const {
 }
 
 const Module* Program::import_target(const Module& from, std::string_view path) const {
-  const auto found = input_.import_targets.find({&from, std::string(path)});
-  return found == input_.import_targets.end() ? nullptr : found->second;
+  const auto targets = input_.import_targets.find(&from);
+  if (targets == input_.import_targets.end()) return nullptr;
+  const auto found = targets->second.find(path);
+  return found == targets->second.end() ? nullptr : found->second;
 }
 
 ClassRef Program::enclosing_class(Ref node) const {

@@ -37,8 +37,9 @@ bool makes_carrier(std::string_view name) {
 // By trainer.net = net,
 // a field of a class, a keyword of SimpleNamespace(...).
 bool Program::is_field(std::string_view name) const {
+  if (!attribute_defs(name).empty()) return true;
   for (const Module* module : modules())
-    if (!module->defs_of(name, true).empty() || has_in_class(*module, name)) return true;
+    if (has_in_class(*module, name)) return true;
   for (const std::string_view maker : kMakers)
     for (const CallRef& call : calls_named(maker))
       if (maker == "namedtuple" || call.keyword(name)) return true;

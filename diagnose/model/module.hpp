@@ -5,6 +5,7 @@
 
 #include "diagnose/model/api.hpp"
 #include "diagnose/model/listed_kind.hpp"
+#include "diagnose/model/mentions.hpp"
 #include "diagnose/syntax/tree.hpp"
 
 #include <algorithm>
@@ -118,6 +119,9 @@ class Module {
 
   NodeId scope_of(NodeId node) const;     // nearest function, lambda or class, else the module (0)
   NodeId function_of(NodeId node) const;  // nearest function definition, else 0
+  // The word stands in the text, and not in a comment alone.
+  bool mentions(std::string_view word) const { return mentions_.has(tree_, word); }
+  std::size_t searches() const { return mentions_.searches(); }
   bool has_main_guard() const { return !main_guards_.empty(); }
   bool under_main_guard(NodeId node) const {
     return std::any_of(main_guards_.begin(), main_guards_.end(),
@@ -158,6 +162,7 @@ class Module {
   std::vector<std::string> imports_;
   std::vector<std::string> star_imports_;
   std::vector<NodeId> main_guards_;
+  mutable Mentions mentions_;
 };
 
 // A node of one module of a program.

@@ -21,21 +21,6 @@ bool contains_word(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
 
-// The word stands in the source, and not in a comment alone.
-bool says(const SyntaxTree& tree, std::string_view word) {
-  const std::string_view source = tree.source();
-  const auto& comments = tree.comments();
-  for (std::size_t at = source.find(word); at != std::string_view::npos;
-       at = source.find(word, at + 1)) {
-    const auto next = std::upper_bound(comments.begin(), comments.end(), at,
-                                       [](std::size_t offset, const SyntaxTree::Comment& comment) {
-                                         return offset < comment.begin;
-                                       });
-    if (next == comments.begin() || at >= std::prev(next)->end) return true;
-  }
-  return false;
-}
-
 std::string_view last_name(std::string_view dotted) { return dotted.substr(dotted.rfind('.') + 1); }
 
 // A framework starts the ranks and wraps the model. Some are also used for their parts: layers of
@@ -121,10 +106,7 @@ bool Program::imports(std::string_view package) const {
                      [&](const Module* module) { return module->imports_top_level(package); });
 }
 
-bool Program::mentions(std::string_view word) const {
-  return std::any_of(modules().begin(), modules().end(),
-                     [&](const Module* module) { return says(module->tree(), word); });
-}
+bool Program::mentions(std::string_view word) const { return tables_.mentions(modules(), word); }
 
 void Program::find_wraps() {
   const auto add = [&](CallRef call, Wrapper kind) {

@@ -7,7 +7,9 @@
 #include "diagnose/config/requirements.hpp"
 #include "diagnose/config/shipped_value.hpp"
 #include "diagnose/launch/launch_line.hpp"
+#include "diagnose/model/by_text.hpp"
 #include "diagnose/model/module.hpp"
+#include "diagnose/model/name_tables.hpp"
 
 #include <array>
 #include <functional>
@@ -122,7 +124,7 @@ struct ForwardCall {
 struct ProgramInput {
   std::vector<const Module*> modules;  // the script first
   // Which module an import of a module means, for imports that lead to files of the program.
-  std::map<std::pair<const Module*, std::string>, const Module*> import_targets;
+  std::unordered_map<const Module*, ByText<const Module*>> import_targets;
   std::vector<LaunchLine> launches;  // from --launch and from shell scripts that start this script
   std::vector<ConfigEntry> configs;
   std::optional<int> gpus;
@@ -172,6 +174,12 @@ class Program {
   bool has_ddp() const { return has_ddp_; }
   bool has_data_parallel() const { return has_data_parallel_; }
   bool mentions(std::string_view text) const;  // a word in the sources, outside of comments
+  // object.name = value in all files.
+  const std::vector<AttributeDef>& attribute_defs(std::string_view name) const {
+    return tables_.attribute_defs(modules(), name);
+  }
+  // The add_argument(...) calls whose option fills that attribute (options.cpp).
+  const std::vector<CallRef>& options_named(std::string_view name) const;
 
   // --- where values come from (resolve.cpp)
   std::vector<Source> sources(Ref expression) const;
@@ -273,6 +281,13 @@ class Program {
 
  private:
   friend class Resolver;
+  struct QuestionHash {
+    std::size_t operator()(const std::pair<Ref, bool>& question) const {
+      const auto& [ref, through_module] = question;
+      return std::hash<const Module*>{}(ref.module) + 2 * ref.node + (through_module ? 1 : 0);
+    }
+  };
+
   void index_calls();
   void index_accelerators();
   void index_prepares();
@@ -314,7 +329,9 @@ class Program {
   std::vector<Wrap> wraps_;
   std::vector<TrainingLoop> training_loops_;
   mutable std::map<const Function*, std::vector<CallRef>> call_sites_;
-  mutable std::map<std::pair<Ref, bool>, std::vector<Source>> resolved_;
+  mutable NameTables tables_;
+  mutable std::optional<ByText<std::vector<CallRef>>> options_;
+  mutable std::unordered_map<std::pair<Ref, bool>, std::vector<Source>, QuestionHash> resolved_;
   mutable int resolving_ = 0;
   mutable std::map<Ref, RankTest> presence_;
   mutable int testing_presence_ = 0;

@@ -39,8 +39,7 @@ bool is_function(const Program& program, Ref name) {
 
 // An object keeps a value by this name: self.is_main = rank == 0, perhaps instead of a method.
 bool is_kept_value(const Program& program, std::string_view name) {
-  return std::any_of(program.modules().begin(), program.modules().end(),
-                     [&](const Module* module) { return !module->defs_of(name, true).empty(); });
+  return !program.attribute_defs(name).empty();
 }
 
 // The same for `if self.is_main:` of a method that is no property, nor made one by a decorator of
@@ -266,14 +265,12 @@ RankTest Program::member_test(Ref at, int depth) const {
     }
   constexpr int kMostAssignments = 8;
   int assignments = 0;
-  for (const Module* module : modules())
-    for (const std::uint32_t index : module->defs_of(name, true)) {
-      if (is_call || ++assignments > kMostAssignments) return RankTest::none;
-      const Def& def = module->defs()[index];
-      if (def.kind == DefKind::assign && !is_nothing({module, def.value}))
-        hear(rank_test({module, def.value}, depth + 1));
-      if (agreed == RankTest::none) return RankTest::none;
-    }
+  for (const auto& [module, def, object] : attribute_defs(name)) {
+    if (is_call || ++assignments > kMostAssignments) return RankTest::none;
+    if (def->kind == DefKind::assign && !is_nothing({module, def->value}))
+      hear(rank_test({module, def->value}, depth + 1));
+    if (agreed == RankTest::none) return RankTest::none;
+  }
   return agreed.value_or(RankTest::none);
 }
 

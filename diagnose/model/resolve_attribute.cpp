@@ -22,26 +22,6 @@ std::string_view alias_of(Ref object) {
   return {};
 }
 
-// The attribute an add_argument call fills: dest, else the first long option.
-std::string argument_name(const CallRef& call) {
-  const SyntaxTree& tree = call.module->tree();
-  if (const Ref dest = call.keyword("dest"))
-    if (auto name = tree.string_value(dest.node)) return *name;
-  std::string best;
-  for (std::size_t i = 0;; ++i) {
-    const Ref at = call.positional(i);
-    if (!at) break;
-    auto option = tree.string_value(at.node);
-    if (!option) continue;
-    const bool is_long = option->starts_with("--");
-    option->erase(0, option->find_first_not_of('-'));
-    std::replace(option->begin(), option->end(), '-', '_');
-    if (best.empty() || is_long) best = *option;
-    if (is_long) break;
-  }
-  return best;
-}
-
 // The method goes on to assign the attribute again, whatever happens, before another one than what
 // it calls in between can see it: self.model = model.to(device); self.model = DDP(self.model).
 bool is_replaced(const Module& module, const Def& def, const std::vector<const Def*>& others,
@@ -124,16 +104,13 @@ void Resolver::follow_given_from_outside(ClassRef owner, std::string_view name, 
                                          int depth) {
   constexpr int kMostDefinitions = 8;
   int looked_at = 0;
-  for (const Module* module : program_.modules())
-    for (const std::uint32_t index : module->defs_of(name, true)) {
-      const Def& def = module->defs()[index];
-      const Ref object = Ref{module, def.target}.child(Field::object);
-      if (def.kind != DefKind::assign || object.kind() != Kind::identifier ||
-          object.text() == "self" || object.text() == "cls")
-        continue;
-      if (++looked_at > kMostDefinitions) return;
-      if (program_.class_of(object) == owner) follow_def(*module, def, element, depth);
-    }
+  for (const auto& [module, def, object_text] : program_.attribute_defs(name)) {
+    if (def->kind != DefKind::assign || object_text == "self" || object_text == "cls") continue;
+    const Ref object = Ref{module, def->target}.child(Field::object);
+    if (object.kind() != Kind::identifier) continue;
+    if (++looked_at > kMostDefinitions) return;
+    if (program_.class_of(object) == owner) follow_def(*module, *def, element, depth);
+  }
 }
 
 // In the class itself, else in its bases, else in the classes derived from it.
@@ -228,19 +205,14 @@ bool Resolver::follow_named(Ref object, std::string_view name, Ref use, int elem
   const std::string_view object_text = object.text();
   const std::string_view alias = alias_of(object);
   bool found = false;
-  for (const Module* module : program_.modules()) {
-    for (const std::uint32_t index : module->defs_of(name, true)) {
-      const Def& def = module->defs()[index];
-      if (def.kind == DefKind::augmented) continue;
-      const std::string_view owner = module->text(module->tree().child(def.target, Field::object));
-      if (owner != object_text && (alias.empty() || owner != alias)) continue;
-      if (module == use.module &&
-          module->function_of(def.target) == module->function_of(use.node) &&
-          !reaches(*module, def, use.node))
-        continue;
-      follow_def(*module, def, element, depth);
-      found = true;
-    }
+  for (const auto& [module, def, owner] : program_.attribute_defs(name)) {
+    if (def->kind == DefKind::augmented) continue;
+    if (owner != object_text && (alias.empty() || owner != alias)) continue;
+    if (module == use.module && module->function_of(def->target) == module->function_of(use.node) &&
+        !reaches(*module, *def, use.node))
+      continue;
+    follow_def(*module, *def, element, depth);
+    found = true;
   }
   return found;
 }
@@ -253,17 +225,14 @@ void Resolver::follow_renamed(Ref object, std::string_view name, int element, in
     return std::find(all.begin(), all.end(), each) != all.end();
   };
   int looked_at = 0;
-  for (const Module* module : program_.modules())
-    for (const std::uint32_t index : module->defs_of(name, true)) {
-      const Def& def = module->defs()[index];
-      const Ref owner = Ref{module, def.target}.child(Field::object);
-      if (def.kind == DefKind::augmented || owner.text() == "self") continue;
-      if (++looked_at > kMostDefinitions) return;
-      const auto others = names_of(program_, owner);
-      if (std::any_of(others.begin(), others.end(),
-                      [&](std::string_view other) { return is_one_of(names, other); }))
-        follow_def(*module, def, element, depth);
-    }
+  for (const auto& [module, def, owner] : program_.attribute_defs(name)) {
+    if (def->kind == DefKind::augmented || owner == "self") continue;
+    if (++looked_at > kMostDefinitions) return;
+    const auto others = names_of(program_, Ref{module, def->target}.child(Field::object));
+    if (std::any_of(others.begin(), others.end(),
+                    [&](std::string_view other) { return is_one_of(names, other); }))
+      follow_def(*module, *def, element, depth);
+  }
 }
 
 // Of an object of a local class, of a namespace made in the program, an argparse option.
@@ -283,9 +252,8 @@ void Resolver::follow_namespace(Ref object, std::string_view name, Ref use, int 
         follow_named_tuple(source.ref, name, depth);
     }
   if (out.size() > before) return;
-  for (const CallRef& call : program_.calls_named("add_argument")) {
-    if (argument_name(call) == name) emit(call.ref(), element, Source::How::argument);
-  }
+  for (const CallRef& call : program_.options_named(name))
+    emit(call.ref(), element, Source::How::argument);
 }
 
 }  // namespace bench::diagnose

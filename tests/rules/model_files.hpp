@@ -27,7 +27,7 @@ class Files {
     }
     for (const auto& importer : modules_)
       for (const auto& imported : modules_)
-        input.import_targets[{importer.get(), imported->dotted_name()}] = imported.get();
+        input.import_targets[importer.get()][imported->dotted_name()] = imported.get();
     program_ = std::make_unique<Program>(std::move(input));
   }
 
