@@ -83,7 +83,8 @@ ModuleCache::Targets ModuleCache::targets_of(const Module& module, const std::st
     target_count_ = 0;
   }
   target_count_ += found.size();
-  return targets_.try_emplace(key, std::make_shared<const std::vector<std::string>>(std::move(found)))
+  return targets_
+      .try_emplace(key, std::make_shared<const std::vector<std::string>>(std::move(found)))
       .first->second;
 }
 

@@ -97,6 +97,8 @@ class Module {
   const std::vector<Def>& defs() const { return defs_; }
   // Indices into defs() of one name, in source order; attributes and plain names are kept apart.
   const std::vector<std::uint32_t>& defs_of(std::string_view name, bool attribute) const;
+  // It stands for functions or classes of the file or for a builtin: no value is given to it.
+  bool is_only_defined(std::string_view name) const;
   // Of container[...] = value, by the container's text.
   const std::vector<std::uint32_t>& item_defs_of(std::string_view container) const;
   const std::vector<Function>& functions() const { return functions_; }

@@ -190,6 +190,9 @@ class Program {
   std::vector<Ref> names_behind(Ref expression) const;
   // Some object of the program has an attribute of that name that was given to it.
   bool is_field(std::string_view name) const;
+  // Something of the program may give the name or attribute a value; where nothing does, sources()
+  // finds functions, classes, options or nothing known (given.cpp).
+  bool may_be_given(Ref expression) const;
   // The expression is that variable, or has its name on the way.
   bool leads_to(Ref expression, Ref variable) const;
   FunctionRef callee(CallRef call) const;
@@ -320,6 +323,7 @@ class Program {
   bool negation_tells(Ref condition) const;
   bool conjuncts_tell(Ref conjunction) const;
   bool rank_zero_decorated(FunctionRef function) const;
+  bool finds_attribute_given(std::string_view name) const;
 
   ProgramInput input_;
   std::array<std::vector<CallRef>, 128> by_api_;
@@ -331,6 +335,7 @@ class Program {
   mutable std::map<const Function*, std::vector<CallRef>> call_sites_;
   mutable NameTables tables_;
   mutable std::optional<ByText<std::vector<CallRef>>> options_;
+  mutable ByText<bool> given_;  // attributes, by name
   mutable std::unordered_map<std::pair<Ref, bool>, std::vector<Source>, QuestionHash> resolved_;
   mutable int resolving_ = 0;
   mutable std::map<Ref, RankTest> presence_;

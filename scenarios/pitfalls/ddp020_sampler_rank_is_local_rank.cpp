@@ -119,7 +119,21 @@ bool is_share_of_node(const Program& program, Ref product) {
   return false;
 }
 
+// len(data) // gpus, without which there is no such share: no product is asked for its parts.
+bool cuts_a_length(const Program& program) {
+  const auto& modules = program.modules();
+  return std::any_of(modules.begin(), modules.end(), [](const diagnose::Module* module) {
+    const auto& found = module->nodes_of(diagnose::Kind::binary);
+    return std::any_of(found.begin(), found.end(), [&](const diagnose::NodeId id) {
+      const Ref at{module, id};
+      return module->tree()[id].op == diagnose::Op::floor_divide &&
+             facts::contains(at.child(diagnose::Field::left).text(), "len(");
+    });
+  });
+}
+
 Ref share_of_node(const Program& program) {
+  if (!cuts_a_length(program)) return {};
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::NodeId id : module->nodes_of(diagnose::Kind::binary)) {
       const Ref product{module, id};

@@ -145,7 +145,9 @@ std::vector<CallRef> made_by_chosen_class(const Program& program) {
     for (const diagnose::Call& each : module->calls()) {
       const CallRef made{module, &each};
       const Ref maker{module, each.function};
-      if (each.api != Api::none || maker.kind() != diagnose::Kind::identifier) continue;
+      if (each.api != Api::none || maker.kind() != diagnose::Kind::identifier ||
+          !program.may_be_given(maker))
+        continue;
       const CallRef given = program.made_by(made.argument(0, "params"));
       if (!given || given.call->name != "parameters") continue;
       for (const Source& cls : program.sources(maker))

@@ -35,21 +35,31 @@ bool has_method_of_engine(const Program& program, Ref object) {
   });
 }
 
-// fully_shard(net) changes the object that it is given.
-bool is_sharded_in_place(const Program& program, Ref model) {
+// fully_shard(self.net) and self.net, wherever it comes from.
+bool is_sharded_by_name(const Program& program, Ref model) {
   const auto shards = program.calls(Api::fully_shard);
   return std::any_of(shards.begin(), shards.end(), [&](const CallRef& shard) {
     const Ref given = shard.argument(0, "module");
-    if (!given || !diagnose::stands_for_object(given)) return false;
-    if (given.module == model.module && program.same_variable(given, model)) return true;
-    const auto made = program.sources(given);
-    const auto sources = program.module_sources(model);
-    return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
-      return source.how == Source::How::value && source.ref.kind() == Kind::call &&
-             std::any_of(made.begin(), made.end(),
-                         [&](const Source& each) { return each.ref == source.ref; });
-    });
+    return given.module == model.module && diagnose::stands_for_object(given) &&
+           program.same_variable(given, model);
   });
+}
+
+// fully_shard(net) changes the object that it is given.
+bool is_sharded_in_place(const Program& program, Ref model) {
+  const auto shards = program.calls(Api::fully_shard);
+  return is_sharded_by_name(program, model) ||
+         std::any_of(shards.begin(), shards.end(), [&](const CallRef& shard) {
+           const Ref given = shard.argument(0, "module");
+           if (!given || !diagnose::stands_for_object(given)) return false;
+           const auto made = program.sources(given);
+           const auto sources = program.module_sources(model);
+           return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+             return source.how == Source::How::value && source.ref.kind() == Kind::call &&
+                    std::any_of(made.begin(), made.end(),
+                                [&](const Source& each) { return each.ref == source.ref; });
+           });
+         });
 }
 
 // What DeepSpeed's own documentation asks of all ranks.
@@ -130,6 +140,7 @@ bool is_engine(const Program& program, Ref object) {
 
 bool is_sharded(const Program& program, Ref model) {
   if (!model) return false;
+  if (!program.may_be_given(model)) return is_sharded_by_name(program, model);
   const auto sources = program.module_sources(model);
   const bool wrapped =
       !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
