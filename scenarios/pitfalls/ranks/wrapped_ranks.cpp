@@ -28,6 +28,15 @@ bool is_of_script(const Program& program, const Wrap& wrap) {
   return !function || !is_offered(program, function);
 }
 
+// The function of the place steps through batches with a backward pass: every rank runs it.
+bool trains_itself(const Program& program, Ref where) {
+  const auto function = program.enclosing_function(where);
+  const auto& loops = program.training_loops();
+  return function && std::any_of(loops.begin(), loops.end(), [&](const auto& loop) {
+           return !loop.backwards.empty() && program.enclosing_function(loop.batches) == function;
+         });
+}
+
 }  // namespace
 
 bool wraps_in_ranks(const Program& program) {
@@ -41,8 +50,9 @@ bool wraps_for_others(const Program& program) {
                       [&](const Wrap& wrap) { return wrap.call.module == &program.root(); });
 }
 
-bool asks_callers_for_the_rank(const Program& program, std::string_view rule) {
-  return (rule == "DDP026" || rule == "DDP039") && !program.root().has_main_guard();
+bool asks_callers_for_the_rank(const Program& program, std::string_view rule, Ref where) {
+  return (rule == "DDP026" || rule == "DDP039") && !program.root().has_main_guard() &&
+         !trains_itself(program, where);
 }
 
 }  // namespace bench::pitfalls::facts
