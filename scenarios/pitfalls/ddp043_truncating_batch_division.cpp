@@ -121,8 +121,9 @@ bool fits_every_launch(const Program& program, Ref batch) {
 
 // An option, or what a config gives: users set it, and nothing tells them when it does not divide.
 bool is_for_users_to_set(const Program& program, Ref batch) {
-  const bool is_sharded = program.has_ddp() || (program.mentions("FullyShardedDataParallel") &&
-                                                program.uses(diagnose::Api::distributed_sampler));
+  const bool is_sharded = program.has_ddp() || program.framework_distributes() ||
+                          (program.mentions("FullyShardedDataParallel") &&
+                           program.uses(diagnose::Api::distributed_sampler));
   if (!is_sharded || fits_every_launch(program, batch)) return false;
   const auto sources = program.sources(batch);
   const auto is_option = [](const diagnose::Source& source) {
