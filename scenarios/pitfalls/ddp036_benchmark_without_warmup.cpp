@@ -20,10 +20,12 @@ using diagnose::TrainingLoop;
 namespace {
 
 bool measures_throughput(std::string_view text) {
-  return says_any(text, {"throughput", "samples/s", "images/s", "img/s", "imgs/s", "examples/s",
-                         "samples_per_sec", "images_per_sec", "imgs_per_sec", "items_per_second",
-                         "tokens/s", "tok/s", "tokens_per_sec", "tok_per_sec", "samples per sec",
-                         "images per sec", "tokens per sec"});
+  return says_any(text,
+                  {"throughput",       "samples/s",       "images/s",       "img/s",
+                   "imgs/s",           "examples/s",      "sample/s",       "smp/s",
+                   "samp/s",           "samples_per_sec", "images_per_sec", "imgs_per_sec",
+                   "items_per_second", "tokens/s",        "tok/s",          "tokens_per_sec",
+                   "tok_per_sec",      "samples per sec", "images per sec", "tokens per sec"});
 }
 
 // items / (clock() - start), in a program that prints items per second elsewhere.
