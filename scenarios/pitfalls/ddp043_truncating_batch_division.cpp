@@ -119,24 +119,28 @@ bool fits_every_launch(const Program& program, Ref batch) {
   return true;
 }
 
-// An option, or what a config gives: users set it, and nothing tells them when it does not divide.
-bool is_for_users_to_set(const Program& program, Ref batch) {
-  const bool is_sharded = program.has_ddp() || program.framework_distributes() ||
-                          (program.mentions("FullyShardedDataParallel") &&
-                           program.uses(diagnose::Api::distributed_sampler));
-  if (!is_sharded || fits_every_launch(program, batch)) return false;
-  const auto sources = program.sources(batch);
-  const auto is_option = [](const diagnose::Source& source) {
-    return source.how == diagnose::Source::How::argument;
-  };
-  return !program.integer(batch) || std::any_of(sources.begin(), sources.end(), is_option);
-}
-
 // max(1, batch_size // world_size), here or below.
 bool is_kept_above_zero(const Program& program) {
   const auto limits = program.calls_named("max");
   return std::any_of(limits.begin(), limits.end(),
                      [](const CallRef& call) { return is_batch(call.ref().text()); });
+}
+
+// An option, or what a config gives: users set it, and nothing tells them when it does not divide.
+bool is_for_users_to_set(const Program& program, Ref batch) {
+  const bool is_sharded = program.has_ddp() || program.framework_distributes() ||
+                          (program.mentions("FullyShardedDataParallel") &&
+                           program.uses(diagnose::Api::distributed_sampler));
+  // A program with a framework's strategy that asks for at least one sample has thought of the
+  // rest.
+  if (!is_sharded || fits_every_launch(program, batch) ||
+      (!program.has_ddp() && is_kept_above_zero(program)))
+    return false;
+  const auto sources = program.sources(batch);
+  const auto is_option = [](const diagnose::Source& source) {
+    return source.how == diagnose::Source::How::argument;
+  };
+  return !program.integer(batch) || std::any_of(sources.begin(), sources.end(), is_option);
 }
 
 // A config file or a command line of the project asks for another number.
