@@ -203,33 +203,6 @@ bool is_named_after_buffers(const Program& program, const Wrap& wrap) {
          (program.mentions("nn.BatchNorm") || is_named_after_buffers(program, wrap.module));
 }
 
-// A layer of torch.nn alone: nothing is hidden in it, and the norms were asked for above.
-bool is_plain_layer(const diagnose::Source& source) {
-  const CallRef call{source.ref.module, source.ref.module->call_at(source.ref.node)};
-  return call.call != nullptr &&
-         call.module->qualified(call.call->function).starts_with("torch.nn.");
-}
-
-// AutoModel.from_pretrained(name) inside a class that is wrapped: a whole model of a library.
-bool keeps_model_of_library(const Program& program, const Wrap& wrap) {
-  const auto classes = facts::wrapped_classes(program, wrap);
-  for (const std::string_view maker : {"from_pretrained", "from_config", "create_model"})
-    for (const CallRef& call : program.calls_named(maker))
-      if (std::find(classes.begin(), classes.end(), program.enclosing_class(call.ref())) !=
-          classes.end())
-        return true;
-  return false;
-}
-
-// Nothing shows what the model is made of: most networks that are trained on several GPUs have
-// running statistics, masks or indices in buffers. Apex's wrapper broadcasts none.
-bool is_made_out_of_sight(const Program& program, const Wrap& wrap) {
-  if (wrap.call.call->api == Api::apex_ddp) return false;
-  if (!wrap.classes.empty()) return keeps_model_of_library(program, wrap);
-  const auto sources = program.module_sources(wrap.module);
-  return std::none_of(sources.begin(), sources.end(), is_plain_layer);
-}
-
 // The model behind a prepared name holds BatchNorm or other buffers, as far as it is seen or named.
 bool holds_buffers(const Program& program, Ref model) {
   const diagnose::ClassRef cls = program.class_of(model);
@@ -323,14 +296,6 @@ bool passes_back(const Program& program, const diagnose::ForwardCall& forward) {
   });
 }
 
-// One of the forward passes of the program, and not evaluate(ddp) of another file.
-bool is_forward_call(const Program& program, const diagnose::ForwardCall& forward) {
-  const auto& all = program.forward_calls();
-  return std::any_of(all.begin(), all.end(), [&](const diagnose::ForwardCall& each) {
-    return each.call.call == forward.call.call;
-  });
-}
-
 Finding& report_forward(const Program& program, const diagnose::ForwardCall& forward, Ref where,
                         Report& report) {
   if (passes_back(program, forward)) {
@@ -350,14 +315,9 @@ Finding& report_forward(const Program& program, const diagnose::ForwardCall& for
       where, buffers ? Confidence::certain : Confidence::likely,
       "one rank alone calls the DDP model: a forward broadcasts the buffers, and the other ranks "
       "do not take part");
-  // A model in sight without BatchNorm has no buffers as a rule, and broadcasts nothing. What a
-  // function of another file does with the wrapper that it is given may go below it.
-  const bool is_seen = forward.call.ref() != where || is_forward_call(program, forward);
+  // A model without BatchNorm has no buffers as a rule, and broadcasts nothing.
   if (!likely_buffers)
-    finding.severity =
-        is_convolutional(program, wrap) || (is_seen && is_made_out_of_sight(program, wrap))
-            ? Severity::warning
-            : Severity::info;
+    finding.severity = is_convolutional(program, wrap) ? Severity::warning : Severity::info;
   finding.help = "Evaluate with model.module, or on every rank.";
   return finding;
 }

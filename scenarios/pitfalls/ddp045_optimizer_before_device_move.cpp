@@ -2,7 +2,6 @@
 #include "diagnose/model/role_names.hpp"
 #include "diagnose/model/usual_names.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/laboratory/trial_prices.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
@@ -83,7 +82,7 @@ bool is_done_with(const Program& program, const CallRef& optimizer, const CallRe
 // A wrapper of this model, or any of ranks that is made: one of another program of the project, as
 // a helper of it holds, says nothing.
 bool is_for_several_devices(const Program& program, Ref model) {
-  if (program.uses(Api::hvd_init) || accelerate_wraps(program)) return true;
+  if (program.uses(Api::hvd_init)) return true;
   const auto& wraps = program.wraps();
   return std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
     return program.same_variable(wrap.module, model) ||
@@ -386,6 +385,13 @@ bool is_move_too_late(const Program& program, Ref model, const CallRef& optimize
          !goes_to_no_gpu(move.call);
 }
 
+// Trainer(model, optimizer), whose constructor moves the model: the way of PyTorch's own tutorials
+// on DDP, where it does no harm. https://pytorch.org/tutorials/beginner/ddp_series_multigpu.html
+bool is_moved_by_keeper(const Program& program, const CallRef& optimizer, const CallRef& move) {
+  const auto keeper = program.enclosing_class(move.ref());
+  return keeper && keeper != program.enclosing_class(optimizer.ref());
+}
+
 // On one device most optimizers get away with it: parameters move in place. A method of its own may
 // have run before the optimizer was made.
 bool is_sure(const Program& program, Ref model, const CallRef& optimizer, const CallRef& move) {
@@ -413,7 +419,8 @@ bool check_moves(const Program& program, const CallRef& each, const Making& maki
           "the optimizer's states are loaded before the model moves to its device: they stay "
           "behind, and the first step meets tensors of two devices";
       finding.severity = Severity::error;
-    } else if (!is_sure(program, model, optimizer, move.at)) {
+    } else if (!is_sure(program, model, optimizer, move.at) ||
+               is_moved_by_keeper(program, optimizer, move.call)) {
       finding.severity = Severity::info;
     }
     return true;
