@@ -1,8 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/judges.hpp"
-#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/wrappers/prepared_once.hpp"
 
 #include <algorithm>
 
@@ -78,49 +78,6 @@ std::vector<diagnose::ForwardCall> forwards_of(const Program& program, const Cal
         std::find(calls.begin(), calls.end(), forward.call.ref()) != calls.end())
       out.push_back(forward);
   return out;
-}
-
-// The forward pass stands in the function and the round of both backward passes, above the first.
-bool is_above(const Program& program, const diagnose::ForwardCall& forward, const CallRef& first) {
-  return forward.call.module == first.module && forward.call.call->node < first.call->node &&
-         program.enclosing_function(forward.call.ref()) ==
-             program.enclosing_function(first.ref()) &&
-         program.innermost_loop(forward.call.ref()) == program.innermost_loop(first.ref());
-}
-
-// Something runs the wrapper between the two, itself or handed over to a function.
-bool is_run_between(const Program& program, const diagnose::Wrap* wrap, const CallRef& first,
-                    const CallRef& second) {
-  const auto& calls = first.module->calls();
-  return std::any_of(calls.begin(), calls.end(), [&](const diagnose::Call& each) {
-    if (each.node <= first.call->node || each.node >= second.call->node) return false;
-    const CallRef call{first.module, &each};
-    if (program.wrap_of({call.module, each.function}) == wrap) return true;
-    const auto given = facts::arguments_of(call);
-    return std::any_of(given.begin(), given.end(),
-                       [&](Ref argument) { return program.wrap_of(argument) == wrap; });
-  });
-}
-
-// critic(fake) in one loss and critic(real) in another, both run before the first backward pass:
-// that one takes up what the forward passes have prepared. Switches of requires_grad may keep the
-// wrapper out of one of the two.
-bool is_prepared_once(const Program& program, const std::vector<diagnose::ForwardCall>& before,
-                      const std::vector<diagnose::ForwardCall>& after, const CallRef& first,
-                      const CallRef& second) {
-  if (program.mentions("requires_grad = ") || program.mentions("set_requires_grad") ||
-      program.mentions("requires_grad_(False") || program.mentions("no_sync"))
-    return false;
-  return std::any_of(after.begin(), after.end(), [&](const diagnose::ForwardCall& b) {
-    if (b.wrap->kind != Wrapper::ddp || program.under_no_grad(b.call.ref())) return false;
-    return std::any_of(before.begin(), before.end(),
-                       [&](const diagnose::ForwardCall& a) { return a.wrap == b.wrap; }) &&
-           std::all_of(after.begin(), after.end(),
-                       [&](const diagnose::ForwardCall& each) {
-                         return each.wrap != b.wrap || is_above(program, each, first);
-                       }) &&
-           !is_run_between(program, b.wrap, first, second);
-  });
 }
 
 }  // namespace
