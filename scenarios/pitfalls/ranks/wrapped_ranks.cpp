@@ -8,6 +8,8 @@
 
 namespace bench::pitfalls::facts {
 
+using diagnose::Field;
+using diagnose::Kind;
 using diagnose::Wrap;
 
 namespace {
@@ -28,9 +30,23 @@ bool is_of_script(const Program& program, const Wrap& wrap) {
   return !function || !is_offered(program, function);
 }
 
-// The function of the place steps through batches with a backward pass: every rank runs it.
+// save_path is not None, verbose, self.writer: what the caller hands over to one rank, perhaps.
+bool is_switch_of_caller(const Program& program, Ref condition) {
+  while (condition.kind() == Kind::not_expression) condition = condition.child(Field::argument);
+  if (condition.kind() == Kind::boolean)
+    return is_switch_of_caller(program, condition.child(Field::left)) ||
+           is_switch_of_caller(program, condition.child(Field::right));
+  if (condition.kind() == Kind::comparison && facts::contains(condition.text(), "None"))
+    condition = condition.with(condition.module->tree()[condition.node].first_child);
+  return condition.kind() == Kind::attribute || facts::is_parameter(program, condition);
+}
+
+// The function of the place steps through batches with a backward pass, and the caller decides
+// nothing above the place: every rank comes by.
 bool trains_itself(const Program& program, Ref where) {
   const auto function = program.enclosing_function(where);
+  for (const diagnose::Guard& guard : program.guards(where))
+    if (is_switch_of_caller(program, guard.condition)) return false;
   const auto& loops = program.training_loops();
   return function && std::any_of(loops.begin(), loops.end(), [&](const auto& loop) {
            return !loop.backwards.empty() && program.enclosing_function(loop.batches) == function;
