@@ -278,10 +278,17 @@ class ModuleBuilder {
     }
   }
 
+  // if __name__ == "__main__": pass
+  bool is_left_empty(NodeId guard) const {
+    const NodeId block = tree_.child(guard, Field::consequence);
+    const NodeId first = block == kNoNode ? block : tree_[block].first_child;
+    return first != kNoNode && tree_[first].next_sibling == kNoNode && tree_.text(first) == "pass";
+  }
+
   void note_main_guard(NodeId id) {
     const std::string_view condition = tree_.text(tree_.child(id, Field::condition));
     if (condition.find("__name__") != std::string_view::npos &&
-        condition.find("__main__") != std::string_view::npos)
+        condition.find("__main__") != std::string_view::npos && !is_left_empty(id))
       module_.main_guards_.push_back(id);
   }
 

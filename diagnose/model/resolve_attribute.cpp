@@ -200,6 +200,16 @@ void Resolver::follow_getter(ClassRef owner, std::string_view name, int element,
   for (const NodeId value : getter->returns) follow({owner.module, value}, element, depth + 1);
 }
 
+namespace {
+
+// In the function of the use, and control does not come from the one to the other.
+bool is_below(const Module& module, const Def& def, Ref use) {
+  return &module == use.module && module.function_of(def.target) == module.function_of(use.node) &&
+         !reaches(module, def, use.node);
+}
+
+}  // namespace
+
 // args.gpu = ..., cfg.batch_size = ... of an object with that name.
 bool Resolver::follow_named(Ref object, std::string_view name, Ref use, int element, int depth) {
   const std::string_view object_text = object.text();
@@ -208,9 +218,7 @@ bool Resolver::follow_named(Ref object, std::string_view name, Ref use, int elem
   for (const auto& [module, def, owner] : program_.attribute_defs(name)) {
     if (def->kind == DefKind::augmented) continue;
     if (owner != object_text && (alias.empty() || owner != alias)) continue;
-    if (module == use.module && module->function_of(def->target) == module->function_of(use.node) &&
-        !reaches(*module, *def, use.node))
-      continue;
+    if (is_below(*module, *def, use)) continue;
     follow_def(*module, *def, element, depth);
     found = true;
   }
@@ -218,7 +226,7 @@ bool Resolver::follow_named(Ref object, std::string_view name, Ref use, int elem
 }
 
 // opts.lead after keep(args), where another function has set args.lead.
-void Resolver::follow_renamed(Ref object, std::string_view name, int element, int depth) {
+void Resolver::follow_renamed(Ref object, std::string_view name, Ref use, int element, int depth) {
   constexpr int kMostDefinitions = 8;
   const auto names = names_of(program_, object);
   const auto is_one_of = [](const auto& all, std::string_view each) {
@@ -226,7 +234,8 @@ void Resolver::follow_renamed(Ref object, std::string_view name, int element, in
   };
   int looked_at = 0;
   for (const auto& [module, def, owner] : program_.attribute_defs(name)) {
-    if (def->kind == DefKind::augmented || owner == "self") continue;
+    if (def->kind == DefKind::augmented || owner == "self" || is_below(*module, *def, use))
+      continue;
     if (++looked_at > kMostDefinitions) return;
     const auto others = names_of(program_, Ref{module, def->target}.child(Field::object));
     if (std::any_of(others.begin(), others.end(),
@@ -242,7 +251,7 @@ void Resolver::follow_namespace(Ref object, std::string_view name, Ref use, int 
   const std::size_t before = out.size();
   if (const ClassRef owner = program_.class_of(object))
     follow_class_attribute(owner, name, use, element, depth);
-  if (out.size() == before) follow_renamed(object, name, element, depth);
+  if (out.size() == before) follow_renamed(object, name, use, element, depth);
   if (out.size() > before) return;
   for (const Source& source : program_.sources(object))
     if (const CallRef made = program_.as_call(source.ref)) {

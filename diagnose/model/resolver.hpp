@@ -49,7 +49,7 @@ class Resolver {
   void follow_field(ClassRef owner, std::string_view name, int element, int depth);
   void follow_getter(ClassRef owner, std::string_view name, int element, int depth);
   bool follow_named(Ref object, std::string_view name, Ref use, int element, int depth);
-  void follow_renamed(Ref object, std::string_view name, int element, int depth);
+  void follow_renamed(Ref object, std::string_view name, Ref use, int element, int depth);
   void follow_namespace(Ref object, std::string_view name, Ref use, int element, int depth);
 
   using Key = std::optional<std::string>;  // nothing where it is no literal

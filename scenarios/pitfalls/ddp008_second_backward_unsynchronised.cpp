@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/wrappers/prepared_once.hpp"
 
 #include <algorithm>
 
@@ -99,18 +100,25 @@ void check_second_backward_unsynchronised(const Program& program, Report& report
             return a.call.ref() == b.call.ref() && a.wrap->kind == Wrapper::ddp;
           });
         });
-        if (!shared || is_reduced_later(program, loop, second)) continue;
-        Finding& finding =
-            report.at(second.ref(), Confidence::certain,
-                      "a second backward pass on one DDP forward: only the first is reduced, this "
-                      "one adds local gradients and the replicas drift apart");
+        const bool prepared_once =
+            !shared && is_prepared_once(program, before, after, first, second);
+        if ((!shared && !prepared_once) || is_reduced_later(program, loop, second)) continue;
+        Finding& finding = report.at(
+            second.ref(), Confidence::certain,
+            prepared_once ? "a second backward pass through one DDP model, with all its forward "
+                            "passes above the first: only the first is reduced, this one adds "
+                            "local gradients and the replicas drift apart"
+                          : "a second backward pass on one DDP forward: only the first is reduced, "
+                            "this one adds local gradients and the replicas drift apart");
+        if (prepared_once) finding.confidence = Confidence::likely;
         finding.help = "Add the losses and call backward once, or run a forward pass for each.";
         // Another model stands between, which may detach what it is given.
         const bool through_another = std::any_of(after.begin(), after.end(), [&](const auto& b) {
           return std::none_of(before.begin(), before.end(),
                               [&](const auto& a) { return a.call.ref() == b.call.ref(); });
         });
-        if (through_another && !is_addend(program, facts::loss_of(first), facts::loss_of(second)))
+        if (through_another && !prepared_once &&
+            !is_addend(program, facts::loss_of(first), facts::loss_of(second)))
           tell_as_note(finding);
         j = i;
       }

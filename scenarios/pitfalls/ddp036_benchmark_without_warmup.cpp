@@ -7,6 +7,9 @@
 #include "scenarios/pitfalls/steps/warm_steps.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <string>
+#include <string_view>
 
 namespace bench::pitfalls {
 
@@ -19,11 +22,29 @@ using diagnose::TrainingLoop;
 
 namespace {
 
+// "samples/s" and "samples/sec", not the directory "sample/steps".
+bool says_per_second(std::string_view text, std::string_view items) {
+  const std::string rate = std::string(items) + "/s";
+  for (std::size_t at = text.find(rate); at != std::string_view::npos;
+       at = text.find(rate, at + 1)) {
+    const std::string_view rest = text.substr(at + rate.size());
+    if (rest.empty() || rest.starts_with("ec") ||
+        std::isalpha(static_cast<unsigned char>(rest.front())) == 0)
+      return true;
+  }
+  return false;
+}
+
 bool measures_throughput(std::string_view text) {
-  return says_any(text, {"throughput", "samples/s", "images/s", "img/s", "imgs/s", "examples/s",
-                         "samples_per_sec", "images_per_sec", "imgs_per_sec", "items_per_second",
-                         "tokens/s", "tok/s", "tokens_per_sec", "tok_per_sec", "samples per sec",
-                         "images per sec", "tokens per sec"});
+  const std::string plain = facts::lowered(text);
+  if (holds_any(plain, {"throughput", "samples_per_sec", "images_per_sec", "imgs_per_sec",
+                        "items_per_second", "tokens_per_sec", "tok_per_sec", "samples per sec",
+                        "images per sec", "tokens per sec"}))
+    return true;
+  for (const std::string_view items :
+       {"sample", "samples", "images", "img", "imgs", "examples", "smp", "samp", "tokens", "tok"})
+    if (says_per_second(plain, items)) return true;
+  return false;
 }
 
 // items / (clock() - start), in a program that prints items per second elsewhere.

@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/frameworks/trainer.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/launched_with.hpp"
@@ -16,9 +17,15 @@ using diagnose::Op;
 
 namespace {
 
+// batch_count, last_batch_index, num_batches: how many there are, and which one.
+bool counts_batches(std::string_view name) {
+  return name.ends_with("index") || name.ends_with("idx") || name.ends_with("count") ||
+         name.ends_with("batches") || facts::contains(name, "num_batch");
+}
+
 bool is_batch(std::string_view text) {
   const std::string plain = facts::lowered(text);
-  return facts::contains(plain, "batch") && !facts::contains(plain, "num_batch") &&
+  return facts::contains(plain, "batch") && !counts_batches(plain) &&
          !facts::contains(plain, "len(");
 }
 
@@ -119,23 +126,37 @@ bool fits_every_launch(const Program& program, Ref batch) {
   return true;
 }
 
-// An option, or what a config gives: users set it, and nothing tells them when it does not divide.
-bool is_for_users_to_set(const Program& program, Ref batch) {
-  const bool is_sharded = program.has_ddp() || (program.mentions("FullyShardedDataParallel") &&
-                                                program.uses(diagnose::Api::distributed_sampler));
-  if (!is_sharded || fits_every_launch(program, batch)) return false;
-  const auto sources = program.sources(batch);
-  const auto is_option = [](const diagnose::Source& source) {
-    return source.how == diagnose::Source::How::argument;
-  };
-  return !program.integer(batch) || std::any_of(sources.begin(), sources.end(), is_option);
-}
-
 // max(1, batch_size // world_size), here or below.
 bool is_kept_above_zero(const Program& program) {
   const auto limits = program.calls_named("max");
   return std::any_of(limits.begin(), limits.end(),
                      [](const CallRef& call) { return is_batch(call.ref().text()); });
+}
+
+// Several processes by a framework: not where the Trainers of Lightning are given one device.
+bool framework_shares(const Program& program) {
+  if (!program.framework_distributes()) return false;
+  const auto uses = trainer::uses(program);
+  return uses.empty() || std::any_of(uses.begin(), uses.end(), [](const trainer::Use& use) {
+           return !trainer::is_one(use.find("devices")) && !trainer::is_one(use.find("gpus"));
+         });
+}
+
+// An option, or what a config gives: users set it, and nothing tells them when it does not divide.
+bool is_for_users_to_set(const Program& program, Ref batch) {
+  const bool is_sharded = program.has_ddp() || framework_shares(program) ||
+                          (program.mentions("FullyShardedDataParallel") &&
+                           program.uses(diagnose::Api::distributed_sampler));
+  // A program with a framework's strategy that asks for at least one sample has thought of the
+  // rest.
+  if (!is_sharded || fits_every_launch(program, batch) ||
+      (!program.has_ddp() && is_kept_above_zero(program)))
+    return false;
+  const auto sources = program.sources(batch);
+  const auto is_option = [](const diagnose::Source& source) {
+    return source.how == diagnose::Source::How::argument;
+  };
+  return !program.integer(batch) || std::any_of(sources.begin(), sources.end(), is_option);
 }
 
 // A config file or a command line of the project asks for another number.

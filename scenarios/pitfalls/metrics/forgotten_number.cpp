@@ -212,12 +212,14 @@ bool is_named_metric(std::string_view name) {
          !says_any(name, {"time", "accum", "count", "num"});
 }
 
-// Something that the addition is made of in the loop speaks of other ranks.
+// Something that the addition is made of in the loop speaks of other ranks. What its labels become
+// below, as in labels = gather(labels) after loss = criterion(out, labels), is no part of it.
 bool may_ask_ranks(const Assigned& addition, const std::vector<Assigned>& in_loop) {
   if (speaks_of_ranks(addition.value)) return true;
   const VariableNames names = behind(with_wholes(variables_in(addition.value)), in_loop);
   return std::any_of(in_loop.begin(), in_loop.end(), [&](const Assigned& each) {
-    return names.contains(each.name) && speaks_of_ranks(each.value);
+    return each.target < addition.target && names.contains(each.name) &&
+           speaks_of_ranks(each.value);
   });
 }
 

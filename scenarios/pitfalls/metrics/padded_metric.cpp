@@ -125,9 +125,10 @@ MetricSum reduced_sum(const Program& program, Ref loop, const std::vector<Reduct
 bool is_training_data(const Program& program, Ref loop, const CallRef& loader,
                       const CallRef& sampler) {
   const Ref dataset = loader.argument(0, "dataset");
+  const Ref drawn = loader.keyword("sampler");  // samplers["train"]
   return says_any(program.assigned_name(loader.ref()), {"train"}) ||
          (dataset && says_any(dataset.text(), {"train"})) ||
-         is_sampled_for_training(program, loader) ||
+         (drawn && says_any(drawn.text(), {"train"})) || is_sampled_for_training(program, loader) ||
          is_sampler_of_training(program, loader, sampler) ||
          is_sampler_left_out(program, loop, sampler) ||
          is_left_out_on_every_trail(program, loop, loader, sampler);

@@ -8,6 +8,8 @@
 
 namespace bench::pitfalls::facts {
 
+using diagnose::Field;
+using diagnose::Kind;
 using diagnose::Wrap;
 
 namespace {
@@ -28,6 +30,29 @@ bool is_of_script(const Program& program, const Wrap& wrap) {
   return !function || !is_offered(program, function);
 }
 
+// save_path is not None, verbose, self.writer: what the caller hands over to one rank, perhaps.
+bool is_switch_of_caller(const Program& program, Ref condition) {
+  while (condition.kind() == Kind::not_expression) condition = condition.child(Field::argument);
+  if (condition.kind() == Kind::boolean)
+    return is_switch_of_caller(program, condition.child(Field::left)) ||
+           is_switch_of_caller(program, condition.child(Field::right));
+  if (condition.kind() == Kind::comparison && facts::contains(condition.text(), "None"))
+    condition = condition.with(condition.module->tree()[condition.node].first_child);
+  return condition.kind() == Kind::attribute || facts::is_parameter(program, condition);
+}
+
+// The function of the place steps through batches with a backward pass, and the caller decides
+// nothing above the place: every rank comes by.
+bool trains_itself(const Program& program, Ref where) {
+  const auto function = program.enclosing_function(where);
+  for (const diagnose::Guard& guard : program.guards(where))
+    if (is_switch_of_caller(program, guard.condition)) return false;
+  const auto& loops = program.training_loops();
+  return function && std::any_of(loops.begin(), loops.end(), [&](const auto& loop) {
+           return !loop.backwards.empty() && program.enclosing_function(loop.batches) == function;
+         });
+}
+
 }  // namespace
 
 bool wraps_in_ranks(const Program& program) {
@@ -41,8 +66,9 @@ bool wraps_for_others(const Program& program) {
                       [&](const Wrap& wrap) { return wrap.call.module == &program.root(); });
 }
 
-bool asks_callers_for_the_rank(const Program& program, std::string_view rule) {
-  return (rule == "DDP026" || rule == "DDP039") && !program.root().has_main_guard();
+bool asks_callers_for_the_rank(const Program& program, std::string_view rule, Ref where) {
+  return (rule == "DDP026" || rule == "DDP039") && !program.root().has_main_guard() &&
+         !trains_itself(program, where);
 }
 
 }  // namespace bench::pitfalls::facts

@@ -16,7 +16,8 @@ bool wraps_in_ranks(const Program& program);
 bool wraps_for_others(const Program& program);
 
 // Whether each rank comes by what the rule is about is up to the callers, which are not at hand in
-// a file that only offers functions: trainer.save(path) may be called on rank 0 only.
-bool asks_callers_for_the_rank(const Program& program, std::string_view rule);
+// a file that only offers functions: trainer.save(path) may be called on rank 0 only. Not so of a
+// line in the function that trains, which all ranks have to call.
+bool asks_callers_for_the_rank(const Program& program, std::string_view rule, Ref where);
 
 }  // namespace bench::pitfalls::facts

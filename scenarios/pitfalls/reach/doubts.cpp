@@ -167,7 +167,7 @@ std::string Doubts::about(const Rule& rule, Ref where) {
     return "what would make the wrapper is switched off";
   const bool any_wrapper = is_listed(kOfWrapper, rule.id) && program_.has_data_parallel();
   if (!any_wrapper && !starts_ranks() &&
-      (asks_callers_for_the_rank(program_, rule.id) || !wraps_for_others(program_)))
+      (asks_callers_for_the_rank(program_, rule.id, where) || !wraps_for_others(program_)))
     return "nothing here shows that several processes run it";
   if (certainty_of_reach(program_, where) != Certainty::certain)
     return "no call that can be followed leads here";
