@@ -19,6 +19,7 @@ namespace {
 bool is_batch(std::string_view text) {
   const std::string plain = facts::lowered(text);
   return facts::contains(plain, "batch") && !facts::contains(plain, "num_batch") &&
+         !plain.ends_with("batches") &&  // how many there are, not how large they are
          !facts::contains(plain, "len(");
 }
 
