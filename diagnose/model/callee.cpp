@@ -124,6 +124,11 @@ ClassRef Program::class_of(Ref expression) const {
   return {};
 }
 
+// state.model(x) of a @property calls what the property gives.
+FunctionRef Program::unless_property(FunctionRef function) const {
+  return function && is_property(function) ? FunctionRef{} : function;
+}
+
 FunctionRef Program::callee(CallRef call) const {
   if (!call || call.call->function == kNoNode) return {};
   const Ref function{call.module, call.call->function};
@@ -134,10 +139,11 @@ FunctionRef Program::callee(CallRef call) const {
       return named ? inherited_method(enclosing_class(function), call.call->name) : FunctionRef{};
     if (named && object.text() == "self")
       if (const FunctionRef found = method_on_self(enclosing_class(function), call.call->name))
-        return found;
+        return unless_property(found);
     if (call.module->qualified(function.node).empty()) {
       if (!named) return {};
-      if (const ClassRef owner = class_of(object)) return method(owner, call.call->name);
+      if (const ClassRef owner = class_of(object))
+        return unless_property(method(owner, call.call->name));
       // model.module.loss(x) goes round the wrapper, which rules want to see as it is.
       if (object.text().ends_with(".module")) return {};
       const auto& candidates = functions_by_name_.at(call.call->name);

@@ -1,5 +1,6 @@
 // Control flow as far as rules need it: which conditions hold at a node and which loops run it
 // (which of two nodes runs first: runs_before.cpp). Local calls are entered; recursion is bounded.
+#include "diagnose/model/one_process.hpp"
 #include "diagnose/model/program.hpp"
 #include "diagnose/model/state_hooks.hpp"
 
@@ -191,12 +192,7 @@ RankTest Program::find_callers_rank_test(FunctionRef function, int depth) const 
   if (sites.empty()) return handed_on_rank_test(function, depth);
   // A call for runs of one process, or in a function that nobody calls, says nothing.
   const auto counts = [&](const CallRef& site) {
-    for (const Guard& guard : guards(site.ref())) {
-      const bool negated = guard.condition.kind() == Kind::not_expression;
-      if (guard.holds == negated && is_distributed_flag(guard.condition) &&
-          rank_test(guard.condition) == RankTest::none)
-        return false;
-    }
+    if (is_of_one_process(*this, site.ref())) return false;
     const FunctionRef caller = enclosing_function(site.ref());
     // __call__ and its kin are run through the object.
     return sites.size() == 1 || !caller || is_spawned(caller) || !call_sites(caller).empty() ||

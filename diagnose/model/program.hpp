@@ -302,6 +302,7 @@ class Program {
   Ref drawn_in(Ref loop) const;
   Ref rounds_of_generator(Ref loop) const;
   std::vector<Source> resolve(Ref expression, bool through_module) const;
+  FunctionRef unless_property(FunctionRef function) const;
   const Module* import_target(const Module& from, std::string_view path) const;
   RankTest rank_test(Ref condition, int depth) const;
   RankTest comparison_rank_test(Ref comparison) const;

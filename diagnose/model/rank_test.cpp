@@ -1,5 +1,6 @@
 // Which conditions test the rank: comparisons of it, flags and helpers that hold its outcome.
 #include "diagnose/launch/launch_line.hpp"
+#include "diagnose/model/one_process.hpp"
 #include "diagnose/model/program.hpp"
 #include "diagnose/model/role_names.hpp"
 
@@ -149,6 +150,10 @@ RankTest Program::presence_test(Ref value) const {
       if (guarded_by_rank(source.ref) != RankTest::main_only) elsewhere_nothing = true;
       continue;
     }
+    // first = rank == 0 in a run of several processes, and True in one of a single process.
+    if (source.how == Source::How::value && source.ref.kind() == Kind::true_literal &&
+        is_of_one_process(*this, source.ref))
+      continue;
     only_main = source.how == Source::How::value && source.ref != value &&
                 guarded_by_rank(source.ref) == RankTest::main_only;
     if (!only_main) break;

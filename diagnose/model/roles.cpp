@@ -1,5 +1,6 @@
 // What an expression means in distributed training: a rank, a local rank, a world size, a wrapped
 // model. Where the value can be followed, its origin decides; where not, its name does.
+#include "diagnose/model/left_bare.hpp"
 #include "diagnose/model/program.hpp"
 #include "diagnose/model/role_names.hpp"
 
@@ -243,14 +244,21 @@ bool Program::is_distributed_flag(Ref condition) const {
     }
   // args.dist as it is; `gap < self.dist` compares distances.
   const Kind kind = condition.kind();
-  return (kind == Kind::identifier || kind == Kind::attribute || kind == Kind::not_expression) &&
-         (text == "dist" || text == "not dist" || text.ends_with(".dist"));
+  if (kind == Kind::comparison) return text == "parallel == true" || text == "parallel is true";
+  if (kind != Kind::identifier && kind != Kind::attribute && kind != Kind::not_expression)
+    return false;
+  for (const std::string_view word : {"dist", "parallel"})
+    if (text == word || text == "not " + std::string(word) ||
+        text.ends_with("." + std::string(word)))
+      return true;
+  return false;
 }
 
 const Wrap* Program::wrap_of(Ref expression) const {
   for (const Source& source : module_sources(expression)) {
     if (source.how == Source::How::loop_item) continue;
-    if (const Wrap* wrap = wrap_made_by(source.ref)) return wrap;
+    const Wrap* wrap = wrap_made_by(source.ref);
+    if (wrap != nullptr && !is_left_bare(*this, expression, *wrap)) return wrap;
   }
   return nullptr;
 }
@@ -259,7 +267,8 @@ const Wrap* Program::wrap_of(Ref expression, Wrapper kind) const {
   for (const Source& source : module_sources(expression)) {
     if (source.how == Source::How::loop_item) continue;
     const Wrap* wrap = wrap_made_by(source.ref);
-    if (wrap != nullptr && wrap->kind == kind) return wrap;
+    if (wrap != nullptr && wrap->kind == kind && !is_left_bare(*this, expression, *wrap))
+      return wrap;
   }
   return nullptr;
 }
@@ -274,7 +283,8 @@ bool Program::is_wrapped(Ref expression, Wrapper kind) const {
   for (const Source& source : module_sources(expression)) {
     if (source.how == Source::How::loop_item) continue;
     for (const Wrap& wrap : wraps_)
-      if (wrap.kind == kind && wrap.call.ref() == source.ref) return true;
+      if (wrap.kind == kind && wrap.call.ref() == source.ref)
+        return !is_left_bare(*this, expression, wrap);
   }
   return false;
 }

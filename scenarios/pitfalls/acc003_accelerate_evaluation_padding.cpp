@@ -19,10 +19,26 @@ bool counts_something(std::string_view function) {
   return false;
 }
 
+// torch.tensor([correct]) and torch.zeros(1, n): one row of each process, whatever its batch held.
+bool is_one_row(const Program& program, Ref value) {
+  const auto sources = program.sources(value);
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           const CallRef made = program.as_call(source.ref);
+           if (!made || source.how != diagnose::Source::How::value) return false;
+           const std::string name = made.module->qualified(made.call->function);
+           const Ref first = made.positional(0);
+           if (name == "torch.zeros" || name == "torch.ones" || name == "torch.empty")
+             return first.text() == "1" && static_cast<bool>(made.positional(1));
+           return name == "torch.tensor" && first.kind() == Kind::list &&
+                  first.module->tree().child_count(first.node) == 1;
+         });
+}
+
 // sum(...) / len(loader), collected over the loop: one number a process, which has no samples left
 // that could be cut off.
 bool is_sum(const Program& program, Ref value) {
-  if (facts::contains(value.text(), "sum(")) return true;
+  if (facts::contains(value.text(), "sum(") || is_one_row(program, value)) return true;
   const auto& module = *value.module;
   const auto function = program.enclosing_function(value);
   const auto is_added_to = [&](std::string_view name) {

@@ -357,6 +357,13 @@ bool may_join_unnamed(const Program& program) {
   return false;
 }
 
+// def split(x, group): dist.get_rank(group): who has a group has joined one.
+bool is_given_group(const Program& program, const CallRef& use) {
+  const bool asks = use.call->api != Api::all_reduce;
+  const Ref group = use.argument(asks ? 0 : 2, "group");
+  return group && facts::is_parameter(program, group);
+}
+
 // model = DDP(model) or dist.get_rank(), and nothing in the program joins a process group.
 void check_never_joined(const Program& program, Report& report) {
   if (program.mentions("init_device_mesh")) return;  // which joins the group that it needs
@@ -379,7 +386,8 @@ void check_never_joined(const Program& program, Report& report) {
   if (may_join_unnamed(program)) return;
   for (const Api api : {Api::get_rank, Api::get_world_size, Api::barrier, Api::all_reduce})
     for (const CallRef& use : program.calls(api))
-      if (!is_guarded_by_state(program, use.ref()) && flag(use, "the process group is used"))
+      if (!is_guarded_by_state(program, use.ref()) && !is_given_group(program, use) &&
+          flag(use, "the process group is used"))
         return;
 }
 

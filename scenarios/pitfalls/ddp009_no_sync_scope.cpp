@@ -69,6 +69,18 @@ Ref synced_model(const Program& program, Ref context) {
   return {};
 }
 
+// booster.no_sync(model, optimizer) of ColossalAI asks in the backward pass, as ZeRO does.
+bool is_of_booster(const Program& program, Ref context) {
+  if (!program.imports("colossalai")) return false;
+  for (const Ref chosen : chosen_contexts(program, context)) {
+    const CallRef call = program.as_call(chosen);
+    if (call && call.call->name == "no_sync" && call.positional(0) &&
+        facts::contains(facts::lowered(call.receiver().text()), "boost"))
+      return true;
+  }
+  return false;
+}
+
 // with context(): ... if last: optimizer.step(), where the context may be another one by then.
 bool steps_with_another(const Program& program, Ref with, Ref context, Ref step) {
   if (chosen_contexts(program, context).size() < 2) return false;
@@ -191,6 +203,7 @@ void check_no_sync_scope(const Program& program, Report& report) {
       // not say which it is.
       const bool may_be_ddp = !program.uses(Api::fsdp) &&
                               !program.mentions("torch.distributed.fsdp") &&
+                              !is_of_booster(program, with.with(context)) &&
                               (program.has_ddp() || program.framework_distributes());
       if (!may_be_ddp && !program.is_wrapped(model, diagnose::Wrapper::ddp)) continue;
       const std::string name(model.text());

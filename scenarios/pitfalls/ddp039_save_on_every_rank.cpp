@@ -35,6 +35,8 @@ bool saves_pretrained_model(const Program& program, const CallRef& call) {
   // is asked for them to have them on the CPU.
   if (call.keyword("state_dict") && !program.uses(Api::hf_trainer)) return false;
   const std::string name = facts::lowered(diagnose::last_word(call.receiver()));
+  // The trainer of a library knows its ranks: trainer = trlx.train(...).
+  if (facts::contains(name, "trainer") && !program.callee(call)) return false;
   for (const char* small : {"token", "process", "config", "extractor", "scheduler", "tok"})
     if (facts::contains(name, small)) return false;
   return true;

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
 
@@ -187,6 +188,21 @@ bool is_gathered(const Program& program, const CallRef& backward) {
   });
 }
 
+// if device_count() > 1: loss = torch.mean(loss) above, under the test that wraps the model.
+bool is_averaged_where_wrapped(const Program& program, const CallRef& backward, const Wrap& wrap) {
+  const Ref loss = backward.receiver();
+  const diagnose::Def* last = last_value_above(loss, [&](const diagnose::Def& def) {
+    const Ref target = backward.ref().with(def.target);
+    return runs_wherever(program, target, backward.ref()) ||
+           (!program.guards(target).empty() && runs_wherever(program, target, wrap.call.ref()));
+  });
+  const CallRef mean = last != nullptr ? program.as_call(loss.with(last->value)) : CallRef{};
+  if (!mean || mean.call->name != "mean") return false;
+  const Ref averaged =
+      facts::contains(mean.ref().text(), "torch.mean(") ? mean.positional(0) : mean.receiver();
+  return averaged && averaged.text() == loss.text();
+}
+
 }  // namespace
 
 void check_loss_inside_dp_forward(const Program& program, Report& report) {
@@ -211,7 +227,9 @@ void check_loss_inside_dp_forward(const Program& program, Report& report) {
       for (const auto& forward : program.forward_calls()) {
         if (forward.call.ref() != source.ref || forward.wrap->kind != Wrapper::data_parallel)
           continue;
-        if (!forward_returns_loss(program, *forward.wrap, source.element)) continue;
+        if (!forward_returns_loss(program, *forward.wrap, source.element) ||
+            is_averaged_where_wrapped(program, backward, *forward.wrap))
+          continue;
         told = true;
         Finding& finding = report.at(
             backward.ref(), Confidence::certain,

@@ -99,6 +99,19 @@ bool may_read_later(const Program& program, Ref read) {
          !program.handed_on(reader).empty();
 }
 
+// self.info = {} above the node in the function, under no test: what is read there is of this pass.
+bool is_begun_above(const Program& program, const FunctionRef& function, std::string_view name,
+                    NodeId node) {
+  const auto& defs = function.module->defs_of(name, true);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const Def& def = function.module->defs()[index];
+    const Ref target{function.module, def.target};
+    return def.kind == DefKind::assign && def.target < node &&
+           program.enclosing_function(target) == function && program.guards(target).empty() &&
+           program.loops_around(target).empty();
+  });
+}
+
 // Some code outside the forward pass, or in it before the store, reads the attribute.
 bool is_read_elsewhere(const Program& program, const std::vector<FunctionRef>& pass,
                        const FunctionRef& storing, const Def& def) {
@@ -135,7 +148,8 @@ bool is_read_elsewhere(const Program& program, const std::vector<FunctionRef>& p
           }))
         continue;  // also self.height in self.height, self.width = ...
       const bool inside = module == storing.module && tree.contains(storing.function->node, id);
-      if (inside ? id < def.target && !is_stored_by_callers(program, pass, storing, def.name)
+      if (inside ? id < def.target && !is_stored_by_callers(program, pass, storing, def.name) &&
+                       !is_begun_above(program, storing, def.name, id)
                  : !stores_first({module, id}))
         return true;
     }
@@ -167,6 +181,27 @@ bool is_begun_anew(const Program& program, const std::vector<FunctionRef>& pass,
   return false;
 }
 
+// if self.grid is None: self.grid = ..., self.size = ...: what the branch stores asks for itself,
+// or for what is stored beside it.
+bool asks_for_own_store(const Program& program, const FunctionRef& storing,
+                        const diagnose::Guard& guard) {
+  const Ref condition = guard.condition;
+  if (facts::contains(condition.text(), "hasattr")) return true;
+  const Module& module = *storing.module;
+  for (NodeId id = condition.node; id < module.tree()[condition.node].last; ++id) {
+    const Ref asked = condition.with(id);
+    if (asked.kind() != Kind::attribute || asked.child(Field::object).text() != "self") continue;
+    for (const std::uint32_t index : module.defs_of(asked.child(Field::attribute).text(), true)) {
+      const Ref stored{&module, module.defs()[index].target};
+      if (stored.text() != asked.text() || !(program.enclosing_function(stored) == storing))
+        continue;
+      const auto around = program.guards(stored);
+      if (std::find(around.begin(), around.end(), guard) != around.end()) return true;
+    }
+  }
+  return false;
+}
+
 void check_forward_stores(const Program& program, const std::vector<FunctionRef>& pass,
                           const FunctionRef& storing, Report& report) {
   const Module& module = *storing.module;
@@ -179,7 +214,7 @@ void check_forward_stores(const Program& program, const std::vector<FunctionRef>
     const std::string own = "self." + std::string(def.name);
     if (!augmented && std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
           return facts::contains(guard.condition.text(), own) ||
-                 facts::contains(guard.condition.text(), "hasattr");
+                 asks_for_own_store(program, storing, guard);
         }))
       continue;
     if (augmented && is_buffer(program, def.name)) continue;

@@ -88,6 +88,17 @@ bool is_ungatherable(const Program& program, Ref value) {
   return !is_added_to(program, value) && is_surely_number(program, value);
 }
 
+// return 0 in the handler of a try that returns the outputs themselves: another way out of the
+// function, for passes that fail.
+bool is_fallback(Ref value) {
+  const auto& tree = value.module->tree();
+  const NodeId handler = tree.ancestor(value.node, Kind::except_clause);
+  if (handler == kNoNode) return false;
+  const NodeId body = tree.child(tree[handler].parent, Field::body);
+  return body != kNoNode && tree[body].first_child != kNoNode &&
+         tree[tree[body].first_child].kind == Kind::return_statement;
+}
+
 }  // namespace
 
 void check_ungatherable_output(const Program& program, Report& report) {
@@ -106,7 +117,8 @@ void check_ungatherable_output(const Program& program, Report& report) {
             parts.push_back(tree[at].kind == Kind::pair ? tree.child(at, Field::value) : at);
         }
         for (const NodeId part : parts) {
-          if (!is_ungatherable(program, {forward.module, part})) continue;
+          const Ref output{forward.module, part};
+          if (is_fallback(output) || !is_ungatherable(program, output)) continue;
           report
               .at({forward.module, part}, Confidence::certain,
                   "forward returns a Python number, which DataParallel cannot gather: TypeError "

@@ -91,10 +91,25 @@ bool leads_through(const Program& program, const std::vector<Ref>& parts, const 
                     [&](Ref a, Ref b) { return is_same_part(program, a, b); });
 }
 
+// if steps < 1: raise ValueError(...) above the node: a run that goes on comes by it.
+bool ends_the_run(const diagnose::Guard& guard, Ref node) {
+  const auto& tree = node.module->tree();
+  const diagnose::NodeId choice = tree[guard.condition.node].parent;
+  const diagnose::NodeId branch = tree.child(choice, Field::consequence);
+  if (guard.holds || branch == diagnose::kNoNode || tree.contains(choice, node.node)) return false;
+  diagnose::NodeId last = diagnose::kNoNode;
+  for (diagnose::NodeId at = tree[branch].first_child; at != diagnose::kNoNode;
+       at = tree[at].next_sibling)
+    last = at;
+  return last != diagnose::kNoNode &&
+         (tree[last].kind == Kind::raise_statement || facts::ends_process(node.with(last)));
+}
+
 }  // namespace
 
 bool asks_whether_it_is_there(const Program& program, Ref make) {
-  const auto guards = program.guards(make);
+  auto guards = program.guards(make);
+  std::erase_if(guards, [&](const diagnose::Guard& guard) { return ends_the_run(guard, make); });
   return !guards.empty() &&
          std::all_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
            const std::string_view text = guard.condition.text();

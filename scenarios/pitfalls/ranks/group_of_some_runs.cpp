@@ -58,6 +58,11 @@ bool may_be_about_ranks(const Program& program, const Guard& guard) {
   if (!guard.holds && (kind == Kind::identifier || kind == Kind::attribute) &&
       program.is_distributed_flag(guard.condition))
     return false;
+  // if world_size > 1 and rank == 0: either part may be.
+  if (guard.holds && kind == Kind::boolean &&
+      guard.condition.module->tree()[guard.condition.node].op == diagnose::Op::logical_and)
+    return may_be_about_ranks(program, {guard.condition.child(Field::left), true}) ||
+           may_be_about_ranks(program, {guard.condition.child(Field::right), true});
   // if gpus > 1 and not args.distributed: return -- not all runs without a group leave there.
   if (!guard.holds && kind == Kind::boolean && facts::contains(text, " and ")) return false;
   if (program.rank_test(guard.condition) == diagnose::RankTest::main_only && guard.holds)
@@ -288,6 +293,12 @@ bool contradicts(const SyntaxTree& tree, NodeId condition, bool holds, const Joi
   return holds != test.holds && tree.text(condition) == test.condition.text();
 }
 
+// The condition's own place is under the test that the join is under, and on its side of it.
+bool agrees(const Guard& guard, const JoinTest& test) {
+  return !test.attempt && guard.holds == test.holds &&
+         guard.condition.text() == test.condition.text();
+}
+
 // utils.init_distributed_mode(args), which sets args.distributed for the runs that it joins, and
 // the first test of that in a program that asks for it.
 std::optional<JoinTest> test_of_what_it_sets(const Program& program, const CallRef& join) {
@@ -317,7 +328,7 @@ class RunsWithout {
       return true;
     if (facts::exclusive(node, test_.join.ref())) return false;
     for (const Guard& guard : guards)
-      if (may_be_about_ranks(program_, guard)) return false;
+      if (agrees(guard, test_) || may_be_about_ranks(program_, guard)) return false;
     const FunctionRef function = program_.enclosing_function(node);
     if (!test_.attempt && function == program_.enclosing_function(test_.condition) &&
         leaves_in_other_branch(test_.condition, node))

@@ -50,14 +50,27 @@ bool asks_for(Ref asked, Ref flag) {
   return static_cast<bool>(asked);
 }
 
+// parallel for `parallel == True`.
+Ref plain_flag(const Program& program, Ref condition) {
+  const auto& tree = condition.module->tree();
+  const diagnose::Op op = tree[condition.node].op;
+  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2 ||
+      (op != diagnose::Op::equal && op != diagnose::Op::is) ||
+      !program.is_literal_true(condition.with(tree.child_at(condition.node, 1))))
+    return condition;
+  return condition.with(tree.child_at(condition.node, 0));
+}
+
 // if cfg.DIST_TRAIN: init_process_group(...): the option without which no group is ever joined.
-bool decides_on_group(const Program& program, Ref condition) {
+bool decides_on_group(const Program& program, Ref asked) {
+  const Ref condition = plain_flag(program, asked);
   if (is_horovod_flag(program, condition)) return true;
   const std::vector<CallRef> joins = joins_of(program);
   if (joins.empty() || condition.kind() == Kind::comparison) return false;
   return std::all_of(joins.begin(), joins.end(), [&](const CallRef& join) {
-    return program.under(
-        join.ref(), [&](Ref other, bool holds) { return holds && asks_for(other, condition); });
+    return program.under(join.ref(), [&](Ref other, bool holds) {
+      return holds && asks_for(plain_flag(program, other), condition);
+    });
   });
 }
 
