@@ -107,10 +107,30 @@ bool has_sampler_of_ranks(const Program& program, Ref loader) {
   });
 }
 
+// train() reads the variable of the file that prepare() is passed on the file's own level, and no
+// line below gives it what came back.
+bool is_read_of_file(const Program& program, const CallRef& prepare, Ref loader) {
+  const auto& module = *loader.module;
+  const auto reader = program.enclosing_function(loader);
+  if (loader.kind() != Kind::identifier || !reader || prepare.module != loader.module ||
+      program.enclosing_function(prepare.ref()))
+    return false;
+  for (const auto& parameter : reader.function->parameters)
+    if (parameter.name == loader.text()) return false;
+  const auto& defs = module.defs_of(loader.text(), false);
+  return std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const auto target = module.defs()[index].target;
+    const auto writer = module.function_of(target);
+    return writer == reader.function->node || (writer == 0 && target > prepare.call->node) ||
+           program.mentions("global " + std::string(loader.text()));
+  });
+}
+
 // The prepare() above the loop in its function that is passed the name, which keeps its value.
 bool leaves_as_it_was(const Program& program, const CallRef& prepare, Ref loader) {
   const bool after = only_runs_before(program, prepare.ref(), loader);
-  if (!shares_variable(program, loader, prepare.ref()))
+  const bool of_file = is_read_of_file(program, prepare, loader);
+  if (!of_file && !shares_variable(program, loader, prepare.ref()))
     loader = diagnose::seen_in(program, loader, program.enclosing_function(prepare.ref()));
   if (!after || (!taken_by(prepare) && !is_dropped(prepare)) || !loader ||
       !runs_wherever(program, prepare.ref(), loader) || has_sampler_of_ranks(program, loader))
@@ -119,7 +139,7 @@ bool leaves_as_it_was(const Program& program, const CallRef& prepare, Ref loader
   bool passed = false;
   for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
     passed = passed || argument.text() == loader.text();
-  return passed && !may_change_between(program, loader, assignment, loader);
+  return passed && (of_file || !may_change_between(program, loader, assignment, loader));
 }
 
 }  // namespace
