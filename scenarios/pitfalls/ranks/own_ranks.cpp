@@ -156,6 +156,24 @@ bool uses_trainer(const Program& program) {
   return false;
 }
 
+// The example scripts of transformers log args.local_rank and args.world_size, and what grew out of
+// them still does; deepspeed= names a launcher of several processes.
+bool speaks_as_for_ranks(const Program& program) {
+  for (const char* word : {"local_rank", "world_size", "parallel_mode", "main_process_first",
+                           "process_index", "deepspeed"})
+    if (program.mentions(word)) return true;
+  return false;
+}
+
+// device_map="auto" spreads one model over the GPUs of one process.
+bool spreads_one_model(const Program& program) {
+  const auto loads = program.calls_named("from_pretrained");
+  return std::any_of(loads.begin(), loads.end(), [&](const CallRef& load) {
+    const Ref map = load.keyword("device_map");
+    return map && program.string(map).value_or("") == "auto";
+  });
+}
+
 }  // namespace
 
 bool is_named_for_ranks(const Program& program) {
@@ -172,7 +190,7 @@ bool has_trainer_ranks(const Program& program) {
        {"WORLD_SIZE", "LOCAL_RANK", "\"RANK\"", "'RANK'", "is_world_process_zero",
         "ddp_find_unused_parameters", "is_main_process", "is_deepspeed_enabled", "is_fsdp_enabled"})
     if (program.mentions(word)) return true;
-  return false;
+  return speaks_as_for_ranks(program) && !spreads_one_model(program);
 }
 
 bool fits_in_lightning_ranks(const Program& program, const CallRef& fit) {
