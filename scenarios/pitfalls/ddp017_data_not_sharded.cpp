@@ -4,10 +4,12 @@
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/data/whole_copies.hpp"
 #include "scenarios/pitfalls/frameworks/engines.hpp"
+#include "scenarios/pitfalls/frameworks/trainer_hooks.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/own_ranks.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -243,11 +245,40 @@ void check_sharded_models(const Program& program, Report& report) {
         report.at(loader.ref(), Confidence::likely, std::string(kNotSharded)).help = kPassSampler;
 }
 
+// The loader of a Trainer's own: what the method says of ranks, of Accelerate or of a sampler may
+// split the data.
+bool may_split_data(diagnose::FunctionRef method) {
+  const std::string text = facts::lowered(method.module->text(method.function->node));
+  return holds_any(text, {"sampler", "prepare", "rank", "world_size", "num_processes", "shard"});
+}
+
+// def get_train_dataloader(self): return DataLoader(self.train_dataset, shuffle=True).
+// Trainer.train() goes over what it returns as it is.
+void check_loaders_of_trainer(const Program& program, Report& report) {
+  if (!has_trainer_ranks(program)) return;
+  for (const CallRef& loader : program.calls(Api::data_loader)) {
+    const auto method = program.enclosing_function(loader.ref());
+    if (!method || method.function->name != "get_train_dataloader" ||
+        !facts::is_trainer_hook(program, program.enclosing_class(loader.ref()),
+                                method.function->name) ||
+        loader.has_splat() || has_some_sampler(program, loader) || may_split_data(method) ||
+        dataset_knows_rank(program, loader) || reads_iterable_dataset(program, loader))
+      continue;
+    report
+        .at(loader.ref(), Confidence::likely,
+            "the Trainer goes over this loader as it is: without a sampler every process trains on "
+            "all the data")
+        .help =
+        "Return self.accelerator.prepare(loader), or pass sampler=DistributedSampler(dataset).";
+  }
+}
+
 }  // namespace
 
 void check_data_not_sharded(const Program& program, Report& report) {
   check_forgotten_samplers(program, report);
   check_sharded_models(program, report);
+  check_loaders_of_trainer(program, report);
   if (!program.has_ddp() || program.framework_distributes() || shards_elsewhere(program) ||
       makes_loaders_anew(program))
     return;

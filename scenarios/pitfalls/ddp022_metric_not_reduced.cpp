@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/data/unseen_shards.hpp"
 #include "scenarios/pitfalls/files/rank_files.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
+#include "scenarios/pitfalls/frameworks/trainer_hooks.hpp"
 #include "scenarios/pitfalls/metrics/evaluation_loops.hpp"
 #include "scenarios/pitfalls/metrics/forgotten_meters.hpp"
 #include "scenarios/pitfalls/metrics/forgotten_number.hpp"
@@ -17,6 +18,7 @@
 #include "scenarios/pitfalls/metrics/unsummed_mean.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/own_ranks.hpp"
 #include "scenarios/pitfalls/steps/plateau_step.hpp"
 
 #include <algorithm>
@@ -207,9 +209,10 @@ void tell_nothing_reduced(const Program& program, const MetricSum& sum, Report& 
       .help = "All-reduce the sum and the count before dividing.";
 }
 
-// accelerator.prepare(...), also of one that another file makes: self.accelerator = accelerator.
+// accelerator.prepare(...), also of one that another file makes: self.accelerator = accelerator;
+// and Hugging Face's Trainer, which has an Accelerator of its own.
 bool prepares_by_accelerate(const Program& program) {
-  return program.uses(Api::accelerator) ||
+  return program.uses(Api::accelerator) || (!program.has_ddp() && has_trainer_ranks(program)) ||
          (!program.has_ddp() && has_call_of_accelerator(program, "prepare"));
 }
 
@@ -224,7 +227,8 @@ void check_prepared_evaluation(const Program& program, Ref loop,
                                const std::vector<Reduction>& reductions, Report& report) {
   if (!is_loop_of_evaluation(program, loop) ||
       !(program.is_evaluation(loop) || passes_without_grad(program, loop)) ||
-      !preparation_of_loader(program, program.strip_iterable(loop.child(Field::right))) ||
+      !(preparation_of_loader(program, program.strip_iterable(loop.child(Field::right))) ||
+        facts::is_loader_of_trainer(program, loop.child(Field::right))) ||
       goes_through_files(program, loop) ||
       tells_forgotten_number(program, loop, reductions, report) ||
       program.mentions("torchmetrics") || is_reduced(program, loop, reductions))

@@ -32,6 +32,16 @@ void add_methods(const Program& program, Api api, std::initializer_list<const ch
     }
 }
 
+// self.evaluate() in a class that derives from Hugging Face's Trainer.
+void add_methods_on_self(const Program& program, std::vector<CallRef>& out) {
+  if (!program.uses(Api::hf_trainer)) return;
+  for (const char* method : {"evaluate", "predict"})
+    for (const CallRef& call : program.calls_named(method))
+      if (call.receiver() && call.receiver().text() == "self" &&
+          program.derives_from(program.enclosing_class(call.ref()), Api::hf_trainer))
+        out.push_back(call);
+}
+
 // The object through which Lightning offers the method: the module itself, which has all_gather()
 // alone, the strategy of its Trainer, Fabric.
 bool offers(const Program& program, Ref object, std::string_view method) {
@@ -62,6 +72,7 @@ std::vector<CallRef> lightning_collectives(const Program& program) {
 std::vector<CallRef> trainer_collectives(const Program& program) {
   std::vector<CallRef> out;
   add_methods(program, Api::hf_trainer, {"evaluate", "predict", "train"}, out);
+  add_methods_on_self(program, out);
   add_methods(program, Api::lightning_trainer, {"fit", "validate", "test", "predict"}, out);
   return out;
 }

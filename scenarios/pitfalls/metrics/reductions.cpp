@@ -48,7 +48,8 @@ bool says_reduction(std::string_view name) {
 bool reduces_by_accelerate(const Program& program, const CallRef& call) {
   return (call.call->name == "gather" || call.call->name == "reduce" ||
           call.call->name == "gather_for_metrics") &&
-         program.imports("accelerate") && is_of_accelerator(program, call);
+         (program.imports("accelerate") || program.uses(Api::hf_trainer)) &&
+         is_of_accelerator(program, call);
 }
 
 // queue.put(args) where the script starts its ranks: it hands them work and takes no result.
