@@ -8,6 +8,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
 #include "scenarios/pitfalls/ranks/wrapped_ranks.hpp"
+#include "scenarios/pitfalls/reach/commented_calls.hpp"
 #include "scenarios/pitfalls/reach/other_names.hpp"
 #include "scenarios/pitfalls/reach/overridden.hpp"
 #include "scenarios/pitfalls/reach/switches.hpp"
@@ -152,7 +153,7 @@ bool is_worker(const Program& program, FunctionRef function) {
 bool is_entry(const Program& program, FunctionRef function) {
   if (is_offered(program, function)) return true;
   if (function.module != &program.root() || function.function->owner_class != kNoNode) return false;
-  if (is_registered(function)) return true;
+  if (is_registered(function) || is_called_in_comment(program, function)) return true;
   // The script's guard that does without main() has another entry; what calls main() is followed.
   const bool is_called = !program.call_sites(function).empty();
   if (!is_called && function.module->has_main_guard()) return false;
