@@ -222,14 +222,20 @@ bool shards_in_a_group(const Program& program) {
          program.uses(Api::distributed_sampler);
 }
 
+// An evaluation over a loader that Accelerate has prepared, or that Hugging Face's Trainer makes
+// for evaluations.
+bool goes_over_prepared_part(const Program& program, Ref loop) {
+  const Ref iterable = loop.child(Field::right);
+  if (facts::is_loader_of_trainer(program, iterable)) return !trains(program, loop);
+  return is_loop_of_evaluation(program, loop) &&
+         (program.is_evaluation(loop) || passes_without_grad(program, loop)) &&
+         preparation_of_loader(program, program.strip_iterable(iterable));
+}
+
 // Under Accelerate a prepared loader gives each process its own part.
 void check_prepared_evaluation(const Program& program, Ref loop,
                                const std::vector<Reduction>& reductions, Report& report) {
-  if (!is_loop_of_evaluation(program, loop) ||
-      !(program.is_evaluation(loop) || passes_without_grad(program, loop)) ||
-      !(preparation_of_loader(program, program.strip_iterable(loop.child(Field::right))) ||
-        facts::is_loader_of_trainer(program, loop.child(Field::right))) ||
-      goes_through_files(program, loop) ||
+  if (!goes_over_prepared_part(program, loop) || goes_through_files(program, loop) ||
       tells_forgotten_number(program, loop, reductions, report) ||
       program.mentions("torchmetrics") || is_reduced(program, loop, reductions))
     return;

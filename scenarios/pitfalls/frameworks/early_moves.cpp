@@ -135,7 +135,8 @@ void check_above_trainer(const Program& program, Report& report) {
     }
 }
 
-// What gives a process of Hugging Face's Trainer its device: the arguments, once they are made.
+// What gives a process of Hugging Face's Trainer its device: the arguments, once they are made, and
+// Accelerate's state.
 std::vector<CallRef> arguments_made(const Program& program) {
   const auto made = program.calls(Api::hf_training_arguments);
   std::vector<CallRef> out(made.begin(), made.end());
@@ -175,7 +176,7 @@ bool is_above_arguments(const Program& program, Ref placement, const CallRef& ma
 // model.cuda() above TrainingArguments(), which sets the device of its process.
 void check_above_arguments(const Program& program, Report& report) {
   if (!has_trainer_ranks(program) || binds_device(program) || program.uses(Api::accelerator) ||
-      program.uses(Api::init_process_group) || program.mentions("PartialState"))
+      program.uses(Api::init_process_group))
     return;
   const auto arguments = arguments_made(program);
   if (arguments.empty()) return;

@@ -117,14 +117,14 @@ bool is_read_of_file(const Program& program, const CallRef& prepare, Ref loader)
     return false;
   for (const auto& parameter : reader.function->parameters)
     if (parameter.name == loader.text()) return false;
+  if (program.mentions("global " + std::string(loader.text()))) return false;
   // From the line of the call on, which may give the name what comes back.
   const auto line = taken_by(prepare) ? taken_by(prepare).node : prepare.call->node;
   const auto& defs = module.defs_of(loader.text(), false);
   return std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
     const auto target = module.defs()[index].target;
     const auto writer = module.function_of(target);
-    return writer == reader.function->node || (writer == 0 && target >= line) ||
-           program.mentions("global " + std::string(loader.text()));
+    return writer == reader.function->node || (writer == 0 && target >= line);
   });
 }
 

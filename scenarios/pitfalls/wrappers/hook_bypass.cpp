@@ -93,11 +93,14 @@ std::vector<CallRef> hooks_below_wrapper(const Program& program) {
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
+      const FunctionRef function = program.enclosing_function(call.ref());
+      if (!function ||
+          (function.function->name != "compute_loss" && function.function->name != "training_step"))
+        continue;
       const Ref model = wrapper_gone_below(program, call);
       if (!model || program.under_no_grad(call.ref()) || asks_for_wrapper(program, call.ref()))
         continue;
-      const FunctionRef function = program.enclosing_function(call.ref());
-      if (function && !(function == told) && facts::is_model_of_hook(program, model) &&
+      if (!(function == told) && facts::is_model_of_hook(program, model) &&
           !runs_wrapper_too(program, function, model) &&
           reaches_loss(program, function, call.ref())) {
         out.push_back(call);
