@@ -144,6 +144,28 @@ bool leaves_as_it_was(const Program& program, const CallRef& prepare, Ref loader
   return passed && (of_file || !may_change_between(program, loader, assignment, loader));
 }
 
+bool is_own(Ref at) {
+  return at.kind() == Kind::attribute && at.child(diagnose::Field::object).text() == "self";
+}
+
+// self.loader = loader in the function that passes `loader` to prepare(): the attribute, which gets
+// no other value, keeps what it was.
+bool is_kept_beside(const Program& program, const CallRef& prepare, Ref loader) {
+  const auto values = is_own(loader) ? values_of(program, loader) : std::vector<const Def*>{};
+  if (values.size() != 1 || values.front()->element >= 0 || loader.module != prepare.module ||
+      !only_runs_before(program, prepare.ref(), loader) || has_sampler_of_ranks(program, loader))
+    return false;
+  const Ref kept = loader.with(values.front()->value);
+  if (kept.kind() != Kind::identifier || !shares_variable(program, kept, prepare.ref()))
+    return false;
+  const Ref assignment = taken_by(prepare);
+  const bool comes_back =
+      assignment && kept.node > assignment.node && is_given_by(kept, assignment);
+  for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
+    if (argument.text() == kept.text()) return !comes_back;
+  return false;
+}
+
 }  // namespace
 
 RawLoader raw_loader_of(const Program& program, const diagnose::TrainingLoop& loop) {
@@ -154,6 +176,7 @@ RawLoader raw_loader_of(const Program& program, const diagnose::TrainingLoop& lo
   names.insert(names.begin(), loader);
   for (const CallRef& prepare : program.calls_named("prepare")) {
     if (!is_of_accelerator(program, prepare) || prepare.has_splat()) continue;
+    if (is_kept_beside(program, prepare, loader)) return {prepare, {}};
     for (const Ref name : names)
       if (is_variable(name) && leaves_as_it_was(program, prepare, name)) return {prepare, {}};
     const Ref unknown = passed_without_value(prepare);
