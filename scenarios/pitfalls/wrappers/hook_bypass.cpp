@@ -70,17 +70,48 @@ bool asks_for_wrapper(const Program& program, Ref call) {
   });
 }
 
-// model(**inputs) or super().compute_loss(model, inputs) in the same function.
+// unwrap_model(model), isinstance(model, DDP), and model = inner_of(model), which takes it out.
+bool asks_or_unwraps(const Program& program, const CallRef& call, Ref model) {
+  for (const char* question : {"hasattr", "isinstance", "getattr", "type", "print", "id", "len"})
+    if (call.call->name == question) return true;
+  return taken_out_of(program, call.ref()) || program.assigned_name(call.ref()) == model.text();
+}
+
+// The name of the wrapper in model.module, type(model), model is None, and in the choice of what
+// was taken out of it or itself; model.forward is the wrapper's own.
+bool only_looks_at(const Program& program, Ref name, Ref model) {
+  const auto& tree = name.module->tree();
+  const Field field = tree[name.node].field;
+  if (field == Field::attribute || field == Field::name || field == Field::left) return true;
+  const Ref around = name.with(tree[name.node].parent);
+  if (around.kind() == Kind::attribute) {
+    const std::string_view part = around.child(Field::attribute).text();
+    return part != "forward" && part != "__call__";
+  }
+  if (field == Field::function) return false;
+  bool in_call = false;
+  for (Ref at = around; at; at = at.with(tree[at.node].parent)) {
+    if (at.kind() == Kind::comparison) return !in_call;
+    if (at.kind() == Kind::conditional && taken_out_of(program, at)) return !in_call;
+    if (at.kind() == Kind::call && !in_call) {
+      if (asks_or_unwraps(program, program.as_call(at), model)) return true;
+      in_call = true;
+    }
+    if (at.kind() == Kind::block) return false;
+  }
+  return false;
+}
+
+// model(**inputs), super().compute_loss(model=model, inputs=inputs), self.loss_of(inputs, model):
+// the wrapper's own forward pass runs in the same function, or may run in what it is given to.
 bool runs_wrapper_too(const Program& program, FunctionRef function, Ref model) {
-  const auto calls = facts::calls_in({function.module, function.function->node});
-  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-    if (function.module->text(call.call->function) == model.text()) return true;
-    const Ref given = call.positional(0);
-    for (const char* question : {"hasattr", "isinstance", "getattr", "type", "print"})
-      if (call.call->name == question) return false;
-    return given && given.text() == model.text() && !taken_out_of(program, call.ref()) &&
-           program.assigned_name(call.ref()) != "model";
-  });
+  const auto& tree = function.module->tree();
+  const diagnose::NodeId body = function.function->body;
+  for (diagnose::NodeId id = body; id < tree[body].last; ++id)
+    if (tree[id].kind == Kind::identifier && tree.text(id) == model.text() &&
+        !only_looks_at(program, {function.module, id}, model))
+      return true;
+  return false;
 }
 
 }  // namespace
