@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/frameworks/trainer_hooks.hpp"
 
+#include "scenarios/pitfalls/program/words.hpp"
+
 #include <algorithm>
 
 namespace bench::pitfalls::facts {
@@ -35,6 +37,14 @@ bool may_have_another_engine(const Program& program) {
 
 namespace {
 
+// def get_eval_dataloader(self): return DataLoader(...), of a Trainer's class: nothing gives each
+// process a part of it.
+bool makes_whole_loader(const Program& program, diagnose::ClassRef cls, std::string_view name) {
+  const auto own = cls ? program.method_on_self(cls, name) : diagnose::FunctionRef{};
+  return own && !says_any(own.module->text(own.function->node),
+                          {"prepare", "super(", "sampler", "rank", "process_index", "shard"});
+}
+
 // def evaluation_loop(self, dataloader, description): what get_eval_dataloader() made.
 bool is_loader_of_loop(const Program& program, Ref loader) {
   constexpr std::size_t kLoader = 1;  // behind self
@@ -42,9 +52,11 @@ bool is_loader_of_loop(const Program& program, Ref loader) {
   if (!function) return false;
   const auto& parameters = function.function->parameters;
   const std::string_view name = function.function->name;
+  const auto cls = program.enclosing_class(loader);
   return (name == "evaluation_loop" || name == "prediction_loop") && parameters.size() > kLoader &&
-         parameters[kLoader].name == loader.text() &&
-         is_trainer_hook(program, program.enclosing_class(loader), name);
+         parameters[kLoader].name == loader.text() && is_trainer_hook(program, cls, name) &&
+         !makes_whole_loader(program, cls, "get_eval_dataloader") &&
+         !makes_whole_loader(program, cls, "get_test_dataloader");
 }
 
 }  // namespace
@@ -58,9 +70,12 @@ bool is_loader_of_trainer(const Program& program, Ref iterable) {
     const std::string_view name = made.call->name;
     if (name != "get_eval_dataloader" && name != "get_test_dataloader") return false;
     const Ref trainer = made.receiver();
-    return trainer.text() == "self" || trainer.text() == "super()"
-               ? program.derives_from(program.enclosing_class(made.ref()), Api::hf_trainer)
-               : program.comes_from(trainer, Api::hf_trainer);
+    const auto cls = program.enclosing_class(made.ref());
+    if (trainer.text() == "super()") return program.derives_from(cls, Api::hf_trainer);
+    if (trainer.text() == "self")
+      return program.derives_from(cls, Api::hf_trainer) && !makes_whole_loader(program, cls, name);
+    return program.comes_from(trainer, Api::hf_trainer) &&
+           !makes_whole_loader(program, program.class_of(trainer), name);
   });
 }
 
