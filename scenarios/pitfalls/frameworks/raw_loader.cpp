@@ -148,6 +148,18 @@ bool is_own(Ref at) {
   return at.kind() == Kind::attribute && at.child(diagnose::Field::object).text() == "self";
 }
 
+// prepare() or a line below it gives the name a value before it is kept: loader = prepared[2].
+bool is_given_anew(const CallRef& prepare, Ref kept) {
+  const auto& module = *kept.module;
+  const auto from = taken_by(prepare) ? taken_by(prepare).node : prepare.call->node;
+  const auto& defs = module.defs_of(kept.text(), false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const auto target = module.defs()[index].target;
+    return target >= from && target < kept.node &&
+           module.function_of(target) == module.function_of(kept.node);
+  });
+}
+
 // self.loader = loader in the function that passes `loader` to prepare(): the attribute, which gets
 // no other value, keeps what it was.
 bool is_kept_beside(const Program& program, const CallRef& prepare, Ref loader) {
@@ -158,11 +170,8 @@ bool is_kept_beside(const Program& program, const CallRef& prepare, Ref loader) 
   const Ref kept = loader.with(values.front()->value);
   if (kept.kind() != Kind::identifier || !shares_variable(program, kept, prepare.ref()))
     return false;
-  const Ref assignment = taken_by(prepare);
-  const bool comes_back =
-      assignment && kept.node > assignment.node && is_given_by(kept, assignment);
   for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
-    if (argument.text() == kept.text()) return !comes_back;
+    if (argument.text() == kept.text()) return !is_given_anew(prepare, kept);
   return false;
 }
 
