@@ -20,6 +20,20 @@ using diagnose::Kind;
 
 namespace {
 
+// The same name means the same there: in one function, in methods for self.model, or where what
+// another function returns comes by.
+bool is_same_place(const Program& program, Ref argument, Ref moved) {
+  if (program.enclosing_class(argument) != program.enclosing_class(moved)) return false;
+  if (argument.kind() != Kind::identifier ||
+      program.enclosing_function(argument) == program.enclosing_function(moved))
+    return true;
+  const auto sources = program.module_sources(argument);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    return source.ref.module == moved.module &&
+           (source.ref == moved || source.ref.module->tree().contains(source.ref.node, moved.node));
+  });
+}
+
 // accelerator.prepare(model, optimizer) of the same variable, or of what self.model = Net().to(gpu)
 // names.
 bool is_prepared_later(const Program& program, const CallRef& placement) {
@@ -31,8 +45,7 @@ bool is_prepared_later(const Program& program, const CallRef& placement) {
     for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
       if (argument.module == object.module &&
           (program.same_variable(argument, object) ||
-           (!name.empty() && argument.text() == name &&
-            program.enclosing_class(argument) == program.enclosing_class(object))))
+           (!name.empty() && argument.text() == name && is_same_place(program, argument, object))))
         return true;
     return false;
   });
