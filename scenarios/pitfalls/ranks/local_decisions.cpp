@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/ranks/local_decisions.hpp"
 
+#include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/metrics/metric_sums.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
@@ -244,6 +245,19 @@ bool asks_early_stopper(const Program& program, Ref answer) {
   return is_early_stopper(program, call.receiver() ? call.receiver() : function);
 }
 
+// validate(model, DataLoader(data)), without a sampler or anything that deals the data out: equal
+// models see the same batches on every rank.
+bool goes_over_all_data(const Program& program, const CallRef& evaluation) {
+  if (program.framework_distributes()) return false;
+  bool is_seen = false;
+  for (const Ref given : facts::arguments_of(evaluation))
+    for (const CallRef& loader : loaders_of(program, given)) {
+      if (has_some_sampler(program, loader)) return false;
+      is_seen = true;
+    }
+  return is_seen;
+}
+
 // accuracy after accuracy = validate(model, loader), or one of several things that it gives back.
 bool is_found_by_evaluation(const Program& program, Ref figure) {
   if (figure.kind() != Kind::identifier ||
@@ -255,7 +269,7 @@ bool is_found_by_evaluation(const Program& program, Ref figure) {
                              ? program.as_call(figure.with(def.value))
                              : CallRef{};
     if (made && made.module->function_of(def.target) == figure.module->function_of(figure.node) &&
-        says_any(made.call->name, {"eval", "val", "test"}))
+        says_any(made.call->name, {"eval", "val", "test"}) && !goes_over_all_data(program, made))
       return true;
   }
   return false;
