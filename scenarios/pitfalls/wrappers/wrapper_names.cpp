@@ -237,6 +237,16 @@ bool looks_after_wrapper(FunctionRef method, std::string_view model) {
   });
 }
 
+// if self.args.world_size <= 1, if not is_wrapped(model): one process alone may get there.
+bool asks_for_processes(const Program& program, Ref model) {
+  const auto guards = program.guards(model);
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    return says_any(guard.condition.text(), {"world_size", "num_processes", "n_gpu", "parallel",
+                                             "distributed", "ddp", "local_rank"}) ||
+           facts::contains(guard.condition.text(), "(" + std::string(model.text()) + ")");
+  });
+}
+
 void check_hook(const Program& program, FunctionRef method, const IsWrapperName& is_its_own,
                 Report& report) {
   const Module& module = *method.module;
@@ -250,7 +260,8 @@ void check_hook(const Program& program, FunctionRef method, const IsWrapperName&
     const std::string_view attribute = use.child(Field::attribute).text();
     if (model.kind() != Kind::identifier || is_its_own(attribute) || is_attempt(use, attribute) ||
         std::find(told.begin(), told.end(), attribute) != told.end() ||
-        !facts::is_model_of_hook(program, model) || looks_after_wrapper(method, model.text()))
+        !facts::is_model_of_hook(program, model) || looks_after_wrapper(method, model.text()) ||
+        asks_for_processes(program, model))
       continue;
     told.push_back(attribute);
     Finding& finding =
