@@ -222,11 +222,28 @@ bool shards_in_a_group(const Program& program) {
          program.uses(Api::distributed_sampler);
 }
 
+// print(args.process_index, accuracy), f"part{args.process_index}": the figures are told as those
+// of one process. A test of the rank is no such thing.
+bool tells_of_process(const Program& program, Ref loop) {
+  const auto function = program.enclosing_function(loop);
+  if (!function) return false;
+  const auto& tree = loop.module->tree();
+  const NodeId body = function.function->body;
+  for (NodeId id = body; id < tree[body].last; ++id)
+    if (tree[id].kind == Kind::attribute && tree.text(id).ends_with("process_index") &&
+        tree[tree[id].parent].kind != Kind::comparison &&
+        tree[tree[id].parent].kind != Kind::not_expression)
+      return true;
+  return false;
+}
+
 // An evaluation over a loader that Accelerate has prepared, or that Hugging Face's Trainer makes
 // for evaluations.
 bool goes_over_prepared_part(const Program& program, Ref loop) {
   const Ref iterable = loop.child(Field::right);
-  if (facts::is_loader_of_trainer(program, iterable)) return !trains(program, loop);
+  if (facts::is_loader_of_trainer(program, iterable))
+    return !trains(program, loop) && !tells_of_process(program, loop) &&
+           (passes_without_grad(program, loop) || program.is_evaluation(loop));
   return is_loop_of_evaluation(program, loop) &&
          (program.is_evaluation(loop) || passes_without_grad(program, loop)) &&
          preparation_of_loader(program, program.strip_iterable(iterable));
