@@ -204,14 +204,28 @@ bool runs_in_hook(const Program& program, Ref node) {
   if (!helper || !program.enclosing_class(node)) return false;
   const auto& sites = program.call_sites(helper);
   return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-    return is_in_hook(program, site.ref());
+    return is_in_hook(program, site.ref()) && program.guarded_by_rank(site.ref()) == RankTest::none;
   });
+}
+
+// on_save(self, args, state, control) and its kin: of a TrainerCallback of Hugging Face, where
+// Lightning's hooks get its Trainer.
+bool is_callback_of_transformers(const Program& program, Ref node) {
+  const auto cls = program.enclosing_class(node);
+  if (!cls || program.derives_from(cls, Api::lightning_module)) return false;
+  for (const diagnose::NodeId base : cls.cls->bases)
+    if (facts::contains(cls.module->text(base), "TrainerCallback")) return true;
+  return facts::contains(cls.module->text(cls.cls->node), "control");
 }
 
 void check_saves_in_hooks(const Program& program, Report& report) {
   const bool lightning = has_lightning_ranks(program);
-  if (!lightning && !has_trainer_ranks(program)) return;
-  for (const CallRef& save : lightning ? torch_saves_of(program) : saves_of(program)) {
+  const bool transformers = has_trainer_ranks(program);
+  for (const CallRef& save : transformers ? saves_of(program) : torch_saves_of(program)) {
+    const bool of_transformers = is_callback_of_transformers(program, save.ref());
+    if (!(of_transformers ? transformers : lightning) ||
+        (!of_transformers && save.call->api != Api::torch_save))
+      continue;
     if (!runs_in_hook(program, save.ref()) || !is_training_state(program, save) ||
         is_file_of_its_own(program, save) || program.guarded_by_rank(save.ref()) != RankTest::none)
       continue;
@@ -219,8 +233,8 @@ void check_saves_in_hooks(const Program& program, Report& report) {
         .at(save.ref(), Confidence::likely,
             "the Trainer calls this hook in every process: all write the same file, and a reader "
             "may find a torn file")
-        .help = lightning ? "Save under if trainer.is_global_zero."
-                          : "Save under if state.is_world_process_zero.";
+        .help = of_transformers ? "Save under if state.is_world_process_zero."
+                                : "Save under if trainer.is_global_zero.";
   }
 }
 
@@ -271,6 +285,13 @@ bool stands_below_training(const Program& program, const CallRef& save) {
                      [&](const CallRef& site) { return is_below(site.ref()); });
 }
 
+// if args.world_size == 1: there is one process alone.
+bool asks_how_many(const Program& program, Ref save) {
+  return program.under(save, [](Ref condition, bool) {
+    return holds_any(condition.text(), {"world_size", "num_processes", "n_gpu"});
+  });
+}
+
 // model.save_pretrained(path) and torch.save(model.state_dict(), path) below trainer.train() of
 // Hugging Face's Trainer: trainer.save_model() writes on one process, this on every one.
 void check_saves_beside_trainer(const Program& program, Report& report) {
@@ -279,7 +300,7 @@ void check_saves_beside_trainer(const Program& program, Report& report) {
     if (!is_training_state(program, save) || is_file_of_its_own(program, save) ||
         program.guarded_by_rank(save.ref()) != RankTest::none ||
         facts::rank_goes_first(program, save.ref()) || !facts::is_reachable(program, save.ref()) ||
-        !stands_below_training(program, save))
+        !stands_below_training(program, save) || asks_how_many(program, save.ref()))
       continue;
     report
         .at(save.ref(), Confidence::likely,
