@@ -421,6 +421,7 @@ void check_wrapper_indirection(const Program& program, Report& report) {
     if (program.uses(Api::accelerator)) check_prepared_attributes(program, report);
     check_prepared_pickles(program, report);
     check_trainer_models(program, is_wrapper_api, report);
+    check_models_of_hooks(program, is_wrapper_api, report);
     return;
   }
   check_questions_to_wrapper(program, is_wrapper_api, report);

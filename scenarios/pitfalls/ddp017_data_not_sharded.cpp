@@ -4,10 +4,12 @@
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/data/whole_copies.hpp"
 #include "scenarios/pitfalls/frameworks/engines.hpp"
+#include "scenarios/pitfalls/frameworks/trainer_loaders.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/own_ranks.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -56,18 +58,8 @@ bool made_from_rank(const Program& program, Ref dataset) {
   return false;
 }
 
-bool dataset_knows_rank(const Program& program, const CallRef& loader) {
-  const Ref dataset = loader.argument(0, "dataset");
-  if (!dataset) return true;
-  if (made_from_rank(program, dataset)) return true;
-  // Made by a function of another file, which knows how many ranks there are.
-  for (const diagnose::Source& source : program.sources(dataset))
-    if (source.ref.module != loader.module &&
-        facts::contains(source.ref.module->tree().source(), "world_size"))
-      return true;
-  const ClassRef cls = program.class_of(dataset);
-  if (!cls) return false;
-  // A name in its code, or os.environ["RANK"]; what its docstring tells is no code.
+// A name in its code, or os.environ["RANK"]; what its docstring tells is no code.
+bool names_rank(ClassRef cls) {
   const auto& tree = cls.module->tree();
   for (diagnose::NodeId id = cls.cls->node; id < tree[cls.cls->node].last; ++id) {
     const diagnose::Kind kind = tree[id].kind;
@@ -79,6 +71,19 @@ bool dataset_knows_rank(const Program& program, const CallRef& loader) {
       return true;
   }
   return false;
+}
+
+bool dataset_knows_rank(const Program& program, const CallRef& loader) {
+  const Ref dataset = loader.argument(0, "dataset");
+  if (!dataset) return true;
+  if (made_from_rank(program, dataset)) return true;
+  // Made by a function of another file, which knows how many ranks there are.
+  for (const diagnose::Source& source : program.sources(dataset))
+    if (source.ref.module != loader.module &&
+        facts::contains(source.ref.module->tree().source(), "world_size"))
+      return true;
+  const ClassRef cls = program.class_of(dataset);
+  return cls && names_rank(cls);
 }
 
 // The loop trains something else, in a program that trains its wrapped model elsewhere.
@@ -243,11 +248,44 @@ void check_sharded_models(const Program& program, Report& report) {
         report.at(loader.ref(), Confidence::likely, std::string(kNotSharded)).help = kPassSampler;
 }
 
+// A data set of the program, or what a Trainer is given as one, is a part that a rank has picked.
+bool trainers_data_knows_rank(const Program& program) {
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Class& cls : module->classes())
+      for (const char* method : {"__getitem__", "__iter__"})
+        if (module->method(cls, method) != nullptr && names_rank({module, &cls})) return true;
+  constexpr std::size_t kTrainDataset = 3;
+  for (const CallRef& trainer : program.calls(Api::hf_trainer)) {
+    const Ref given = trainer.argument(kTrainDataset, "train_dataset");
+    if (given && made_from_rank(program, given)) return true;
+  }
+  return false;
+}
+
+// def get_train_dataloader(self): return DataLoader(self.train_dataset, shuffle=True).
+// Trainer.train() goes over what it returns as it is.
+void check_loaders_of_trainer(const Program& program, Report& report) {
+  if (!has_trainer_ranks(program) || shards_elsewhere(program)) return;
+  for (const CallRef& loader : program.calls(Api::data_loader)) {
+    if (!trainer_goes_over(program, loader) || loader.has_splat() ||
+        has_some_sampler(program, loader) || dataset_knows_rank(program, loader) ||
+        reads_iterable_dataset(program, loader) || trainers_data_knows_rank(program))
+      continue;
+    report
+        .at(loader.ref(), Confidence::likely,
+            "the Trainer goes over this loader as it is: without a sampler every process trains on "
+            "all the data")
+        .help =
+        "Return self.accelerator.prepare(loader), or pass sampler=DistributedSampler(dataset).";
+  }
+}
+
 }  // namespace
 
 void check_data_not_sharded(const Program& program, Report& report) {
   check_forgotten_samplers(program, report);
   check_sharded_models(program, report);
+  check_loaders_of_trainer(program, report);
   if (!program.has_ddp() || program.framework_distributes() || shards_elsewhere(program) ||
       makes_loaders_anew(program))
     return;

@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/data/unseen_shards.hpp"
 #include "scenarios/pitfalls/files/rank_files.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
+#include "scenarios/pitfalls/frameworks/trainer_hooks.hpp"
 #include "scenarios/pitfalls/metrics/evaluation_loops.hpp"
 #include "scenarios/pitfalls/metrics/forgotten_meters.hpp"
 #include "scenarios/pitfalls/metrics/forgotten_number.hpp"
@@ -17,6 +18,7 @@
 #include "scenarios/pitfalls/metrics/unsummed_mean.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/own_ranks.hpp"
 #include "scenarios/pitfalls/steps/plateau_step.hpp"
 
 #include <algorithm>
@@ -207,9 +209,10 @@ void tell_nothing_reduced(const Program& program, const MetricSum& sum, Report& 
       .help = "All-reduce the sum and the count before dividing.";
 }
 
-// accelerator.prepare(...), also of one that another file makes: self.accelerator = accelerator.
+// accelerator.prepare(...), also of one that another file makes: self.accelerator = accelerator;
+// and Hugging Face's Trainer, which has an Accelerator of its own.
 bool prepares_by_accelerate(const Program& program) {
-  return program.uses(Api::accelerator) ||
+  return program.uses(Api::accelerator) || (!program.has_ddp() && has_trainer_ranks(program)) ||
          (!program.has_ddp() && has_call_of_accelerator(program, "prepare"));
 }
 
@@ -219,13 +222,37 @@ bool shards_in_a_group(const Program& program) {
          program.uses(Api::distributed_sampler);
 }
 
+// print(args.process_index, accuracy), f"part{args.process_index}": the figures are told as those
+// of one process. A test of the rank is no such thing.
+bool tells_of_process(const Program& program, Ref loop) {
+  const auto function = program.enclosing_function(loop);
+  if (!function) return false;
+  const auto& tree = loop.module->tree();
+  const NodeId body = function.function->body;
+  for (NodeId id = body; id < tree[body].last; ++id)
+    if (tree[id].kind == Kind::attribute && tree.text(id).ends_with("process_index") &&
+        tree[tree[id].parent].kind != Kind::comparison &&
+        tree[tree[id].parent].kind != Kind::not_expression)
+      return true;
+  return false;
+}
+
+// An evaluation over a loader that Accelerate has prepared, or that Hugging Face's Trainer makes
+// for evaluations.
+bool goes_over_prepared_part(const Program& program, Ref loop) {
+  const Ref iterable = loop.child(Field::right);
+  if (facts::is_loader_of_trainer(program, iterable))
+    return !trains(program, loop) && !tells_of_process(program, loop) &&
+           (passes_without_grad(program, loop) || program.is_evaluation(loop));
+  return is_loop_of_evaluation(program, loop) &&
+         (program.is_evaluation(loop) || passes_without_grad(program, loop)) &&
+         preparation_of_loader(program, program.strip_iterable(iterable));
+}
+
 // Under Accelerate a prepared loader gives each process its own part.
 void check_prepared_evaluation(const Program& program, Ref loop,
                                const std::vector<Reduction>& reductions, Report& report) {
-  if (!is_loop_of_evaluation(program, loop) ||
-      !(program.is_evaluation(loop) || passes_without_grad(program, loop)) ||
-      !preparation_of_loader(program, program.strip_iterable(loop.child(Field::right))) ||
-      goes_through_files(program, loop) ||
+  if (!goes_over_prepared_part(program, loop) || goes_through_files(program, loop) ||
       tells_forgotten_number(program, loop, reductions, report) ||
       program.mentions("torchmetrics") || is_reduced(program, loop, reductions))
     return;

@@ -1,9 +1,11 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/frameworks/early_moves.hpp"
 #include "scenarios/pitfalls/frameworks/engines.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/handed_out.hpp"
+#include "scenarios/pitfalls/ranks/device_binding.hpp"
 #include "scenarios/pitfalls/ranks/fixed_binding.hpp"
 #include "scenarios/pitfalls/ranks/own_gpu.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
@@ -12,7 +14,9 @@
 #include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <string_view>
 #include <vector>
 
 namespace bench::pitfalls {
@@ -21,47 +25,6 @@ using diagnose::Api;
 using diagnose::Kind;
 using diagnose::Wrap;
 using diagnose::Wrapper;
-
-namespace {
-
-// "0,1", or an option that is so by default: the same devices for every rank.
-bool names_several(const Program& program, Ref devices) {
-  const auto text = program.string(devices);
-  return text ? facts::contains(*text, ",") : joins_several(program, devices);
-}
-
-bool binds_device(const Program& program) {
-  if (program.uses(Api::set_device) || program.uses(Api::device_context)) return true;
-  for (const std::string_view word : {"set_device", "virtual-local-rank", "torch.cuda.device("})
-    if (program.mentions(word)) return true;
-  std::vector<Ref> visible = visible_devices(program);
-  // What the script sets itself takes the place of what the files do that it imports above.
-  const auto is_of_script = [&](Ref devices) {
-    return devices.module == &program.root() && !program.enclosing_function(devices) &&
-           program.guards(devices).empty();
-  };
-  if (std::any_of(visible.begin(), visible.end(), is_of_script))
-    std::erase_if(visible, [&](Ref devices) { return !is_of_script(devices); });
-  const bool all_several = std::all_of(
-      visible.begin(), visible.end(), [&](Ref devices) { return names_several(program, devices); });
-  if (program.mentions("CUDA_VISIBLE_DEVICES") && (visible.empty() || !all_several)) return true;
-  for (const CallRef& init : program.calls(Api::init_process_group))
-    if (init.keyword("device_id")) return true;
-  for (const auto& launch : program.launches())
-    if (launch.flags.contains("virtual-local-rank")) return true;
-  return false;
-}
-
-// -1 for the current device, n for a fixed one, nothing for devices that may depend on the rank.
-std::optional<int> placed_on(const Program& program, const CallRef& call) {
-  if (!call.receiver() || !call.module->qualified(call.call->function).empty()) return std::nullopt;
-  const Ref device = call.argument(0, "device");
-  if (!device) return call.call->name == "cuda" ? std::optional(-1) : std::nullopt;
-  if (program.comes_from_rank(device)) return std::nullopt;
-  return facts::cuda_index(program, device);
-}
-
-}  // namespace
 
 namespace {
 
@@ -121,20 +84,6 @@ void check_written_device(const Program& program, Report& report) {
     }
 }
 
-// On "cuda", or on that where there is a GPU: torch.device("cuda" if available else "cpu").
-bool is_on_current_gpu(const Program& program, const CallRef& placement) {
-  if (placed_on(program, placement).value_or(0) == -1) return true;
-  const Ref device = placement.argument(0, "device");
-  if (!device || !placement.receiver() || program.comes_from_rank(device)) return false;
-  const auto sources = program.sources(device);
-  if (sources.size() != 1) return false;
-  const CallRef made = program.as_call(sources.front().ref);
-  const Ref choice =
-      made && made.call->api == Api::torch_device ? made.positional(0) : sources.front().ref;
-  return choice.kind() == Kind::conditional &&
-         (choice.text().starts_with("'cuda' if ") || choice.text().starts_with("\"cuda\" if "));
-}
-
 // Moves of the tensor itself; of the model, where the tensor is one of its gradients.
 std::vector<CallRef> moves_behind(const Program& program, Ref tensor) {
   std::vector<CallRef> out;
@@ -156,50 +105,6 @@ std::vector<CallRef> moves_behind(const Program& program, Ref tensor) {
   return out;
 }
 
-// accelerator.prepare(model, optimizer) of the same variable, or of what self.model = Net().to(gpu)
-// names.
-bool is_prepared_later(const Program& program, const CallRef& placement) {
-  const Ref object = placement.receiver();
-  const std::string_view name = program.assigned_name(placement.ref());
-  const auto calls = program.calls_named("prepare");
-  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& prepare) {
-    if (!is_of_accelerator(program, prepare)) return false;
-    for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
-      if (argument.module == object.module &&
-          (program.same_variable(argument, object) ||
-           (!name.empty() && argument.text() == name &&
-            program.enclosing_class(argument) == program.enclosing_class(object))))
-        return true;
-    return false;
-  });
-}
-
-// model.to("cuda") above Accelerator(), which is what gives a process its device.
-void check_above_accelerator(const Program& program, Report& report) {
-  const auto made = program.calls(Api::accelerator);
-  if (made.empty() || binds_device(program) || !has_call_of_accelerator(program, "backward"))
-    return;
-  for (const std::string_view name : {"cuda", "to"})
-    for (const CallRef& placement : program.calls_named(name)) {
-      if ((placed_on(program, placement) != 0 && !is_on_current_gpu(program, placement)) ||
-          !is_prepared_later(program, placement) || !program.guards(placement.ref()).empty())
-        continue;
-      if (!std::all_of(made.begin(), made.end(), [&](const CallRef& accelerator) {
-            return program.enclosing_function(accelerator.ref()) ==
-                       program.enclosing_function(placement.ref()) &&
-                   only_runs_before(program, placement.ref(), accelerator.ref());
-          }))
-        continue;
-      Finding& finding =
-          in_no_trial(report.at(placement.ref(), Confidence::likely,
-                                "every process puts the model on GPU 0 first: Accelerator() "
-                                "gives it a device of its own only below"));
-      finding.severity = Severity::warning;
-      finding.help = "Leave the device to accelerator.prepare(), or make the Accelerator first.";
-      return;
-    }
-}
-
 // setup(rank) of another file may bind the device.
 bool may_bind_out_of_sight(const Program& program) {
   const auto given = calls_given(program, [&](Ref value) {
@@ -212,52 +117,6 @@ bool may_bind_out_of_sight(const Program& program) {
       if (facts::contains(name, word)) return true;
     return false;
   });
-}
-
-// model.to(device), or model = Net().to(device).
-Ref moved_variable(const CallRef& placement) {
-  const Ref object = placement.receiver();
-  if (!object || object.kind() == Kind::identifier) return object;
-  const auto& tree = placement.module->tree();
-  const diagnose::NodeId parent = tree[placement.call->node].parent;
-  if (object.kind() != Kind::call || tree[parent].kind != Kind::assignment) return {};
-  const Ref target = placement.ref().with(tree.child(parent, diagnose::Field::left));
-  return target.kind() == Kind::identifier ? target : Ref{};
-}
-
-// Of the script's own guard, or of nothing else.
-bool stands_under_a_test(const Program& program, const CallRef& placement) {
-  const auto guards = program.guards(placement.ref());
-  return std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
-    return !facts::contains(guard.condition.text(), "__name__");
-  });
-}
-
-// model.to("cuda") above Trainer(strategy="ddp"): Lightning starts the script once for each rank,
-// and its Trainer moves the model to the rank's GPU.
-void check_above_trainer(const Program& program, Report& report) {
-  if (program.calls(Api::lightning_trainer).empty() || binds_device(program)) return;
-  const auto fits = program.calls_named("fit");
-  for (const std::string_view name : {"cuda", "to"})
-    for (const CallRef& placement : program.calls_named(name)) {
-      const Ref model = moved_variable(placement);
-      if (!model || !is_on_current_gpu(program, placement) ||
-          stands_under_a_test(program, placement) ||
-          std::none_of(fits.begin(), fits.end(), [&](const CallRef& fit) {
-            const Ref given = fit.argument(0, "model");
-            return given && given.module == model.module && program.same_variable(given, model) &&
-                   only_runs_before(program, placement.ref(), fit.ref()) &&
-                   fits_in_lightning_ranks(program, fit);
-          }))
-        continue;
-      Finding& finding =
-          in_no_trial(report.at(placement.ref(), Confidence::likely,
-                                "every rank puts the model on GPU 0 first: the Trainer moves it "
-                                "to the rank's own GPU only below"));
-      finding.severity = Severity::warning;
-      finding.help = "Leave the device to the Trainer.";
-      return;
-    }
 }
 
 // dist.all_reduce(x) after x = torch.ones(1).cuda(), and nothing gives a rank its device.
@@ -393,8 +252,7 @@ bool is_for_rank(const Program& program, const Wrap& wrap) {
 }  // namespace
 
 void check_device_not_bound_to_rank(const Program& program, Report& report) {
-  check_above_accelerator(program, report);
-  check_above_trainer(program, report);
+  check_moves_above_device(program, report);
   check_collectives(program, report);
   const bool joins = program.uses(Api::init_process_group) || program.uses(Api::deepspeed);
   if (program.framework_distributes() || sees_own_gpu(program) || !facts::is_distributed(program))

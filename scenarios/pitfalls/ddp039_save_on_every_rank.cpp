@@ -42,11 +42,14 @@ bool saves_pretrained_model(const Program& program, const CallRef& call) {
   return true;
 }
 
+std::vector<CallRef> torch_saves_of(const Program& program) {
+  return {program.calls(Api::torch_save).begin(), program.calls(Api::torch_save).end()};
+}
+
 // torch.save(state, path), scripted.save(path), after scripted = torch.jit.script(model), and
 // ddp.module.save_pretrained(path).
 std::vector<CallRef> saves_of(const Program& program) {
-  std::vector<CallRef> out(program.calls(Api::torch_save).begin(),
-                           program.calls(Api::torch_save).end());
+  std::vector<CallRef> out = torch_saves_of(program);
   for (const CallRef& call : program.calls_named("save_pretrained"))
     if (saves_pretrained_model(program, call)) out.push_back(call);
   for (const CallRef& call : program.calls_named("save")) {
@@ -123,34 +126,40 @@ void check_saves_beside_accelerate(const Program& program, Report& report) {
   }
 }
 
-// save_model() of the node's class, or the method that all calls of the node's own stand in: a
-// helper of save_model() that writes.
+bool is_saving_hook(std::string_view name) {
+  return name == "save_model" || name == "_save_checkpoint";
+}
+
+// save_model() or _save_checkpoint() of the node's class, or the one that all calls of the node's
+// own method stand in: a helper that writes for it.
 diagnose::FunctionRef saving_method(const Program& program, Ref node) {
   const auto method = program.enclosing_function(node);
-  if (!method || method.function->name == "save_model") return method;
+  if (!method || is_saving_hook(method.function->name)) return method;
   const auto& sites = program.call_sites(method);
   if (sites.empty()) return {};
   const auto caller = program.enclosing_function(sites.front().ref());
   const bool all = std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
     return program.enclosing_function(site.ref()) == caller && site.receiver().text() == "self";
   });
-  return all && caller && caller.function->name == "save_model" ? caller : diagnose::FunctionRef{};
+  return all && caller && is_saving_hook(caller.function->name) ? caller : diagnose::FunctionRef{};
 }
 
-// save_model() of a class derived from Hugging Face's Trainer, which every process calls.
+// save_model() and _save_checkpoint() of a class derived from Hugging Face's Trainer, which every
+// process calls.
 void check_saves_of_trainer(const Program& program, Report& report) {
-  for (const CallRef& save : program.calls(Api::torch_save)) {
+  for (const CallRef& save : saves_of(program)) {
     const auto method = saving_method(program, save.ref());
     if (!method ||
-        !facts::is_trainer_hook(program, program.enclosing_class(save.ref()), "save_model") ||
+        !facts::is_trainer_hook(program, program.enclosing_class(save.ref()),
+                                method.function->name) ||
         program.guarded_by_rank(save.ref()) != RankTest::none ||
         is_file_of_its_own(program, save) || !is_training_state(program, save) ||
         facts::contains(method.module->text(method.function->body), "should_save"))
       continue;
     report
         .at(save.ref(), Confidence::likely,
-            "the Trainer calls save_model() on every process: all write the same file, and a "
-            "reader may find a torn file")
+            "the Trainer calls " + std::string(method.function->name) +
+                "() on every process: all write the same file, and a reader may find a torn file")
         .help = "Save under if self.args.should_save.";
   }
 }
@@ -190,17 +199,44 @@ bool is_in_hook(const Program& program, Ref node) {
          });
 }
 
+// The method stands in a hook of a callback, or all calls of it do.
+bool runs_in_hook(const Program& program, Ref node) {
+  if (is_in_hook(program, node)) return true;
+  const auto helper = program.enclosing_function(node);
+  if (!helper || !program.enclosing_class(node)) return false;
+  const auto& sites = program.call_sites(helper);
+  return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return is_in_hook(program, site.ref()) && program.guarded_by_rank(site.ref()) == RankTest::none;
+  });
+}
+
+// on_save(self, args, state, control) and its kin: of a TrainerCallback of Hugging Face, where
+// Lightning's hooks get its Trainer.
+bool is_callback_of_transformers(const Program& program, Ref node) {
+  const auto cls = program.enclosing_class(node);
+  if (!cls || program.derives_from(cls, Api::lightning_module)) return false;
+  for (const diagnose::NodeId base : cls.cls->bases)
+    if (facts::contains(cls.module->text(base), "TrainerCallback")) return true;
+  return facts::contains(cls.module->text(cls.cls->node), "control");
+}
+
 void check_saves_in_hooks(const Program& program, Report& report) {
-  if (!has_lightning_ranks(program)) return;
-  for (const CallRef& save : program.calls(Api::torch_save)) {
-    if (!is_in_hook(program, save.ref()) || !is_training_state(program, save) ||
+  const bool lightning = has_lightning_ranks(program);
+  const bool transformers = has_trainer_ranks(program);
+  for (const CallRef& save : transformers ? saves_of(program) : torch_saves_of(program)) {
+    const bool of_transformers = is_callback_of_transformers(program, save.ref());
+    if (!(of_transformers ? transformers : lightning) ||
+        (!of_transformers && save.call->api != Api::torch_save))
+      continue;
+    if (!runs_in_hook(program, save.ref()) || !is_training_state(program, save) ||
         is_file_of_its_own(program, save) || program.guarded_by_rank(save.ref()) != RankTest::none)
       continue;
     report
         .at(save.ref(), Confidence::likely,
             "the Trainer calls this hook in every process: all write the same file, and a reader "
             "may find a torn file")
-        .help = "Save under if trainer.is_global_zero.";
+        .help = of_transformers ? "Save under if state.is_world_process_zero."
+                                : "Save under if trainer.is_global_zero.";
   }
 }
 
@@ -233,16 +269,6 @@ bool is_told_to(const Program& program, Ref save) {
   });
 }
 
-// A script of Hugging Face's Trainer that asks for its rank, or for that of an Accelerator beside
-// the Trainer, or says how DDP is to work, or that it is for DDP by its name: several processes run
-// it.
-bool starts_trainer_several_times(const Program& program) {
-  if (!program.uses(Api::hf_trainer) || program.imports("deepspeed")) return false;
-  if (is_named_for_ranks(program)) return true;
-  return program.mentions("LOCAL_RANK") || program.mentions("ddp_find_unused_parameters") ||
-         (program.uses(Api::accelerator) && program.mentions("is_main_process"));
-}
-
 // Below trainer.train() in the function that calls it, or in a helper that is called there.
 bool stands_below_training(const Program& program, const CallRef& save) {
   const auto trains = program.calls_named("train");
@@ -261,15 +287,22 @@ bool stands_below_training(const Program& program, const CallRef& save) {
                      [&](const CallRef& site) { return is_below(site.ref()); });
 }
 
+// if args.world_size == 1: there is one process alone.
+bool asks_how_many(const Program& program, Ref save) {
+  return program.under(save, [](Ref condition, bool) {
+    return holds_any(condition.text(), {"world_size", "num_processes", "n_gpu"});
+  });
+}
+
 // model.save_pretrained(path) and torch.save(model.state_dict(), path) below trainer.train() of
 // Hugging Face's Trainer: trainer.save_model() writes on one process, this on every one.
 void check_saves_beside_trainer(const Program& program, Report& report) {
-  if (!starts_trainer_several_times(program)) return;
+  if (!has_trainer_ranks(program)) return;
   for (const CallRef& save : saves_of(program)) {
     if (!is_training_state(program, save) || is_file_of_its_own(program, save) ||
         program.guarded_by_rank(save.ref()) != RankTest::none ||
         facts::rank_goes_first(program, save.ref()) || !facts::is_reachable(program, save.ref()) ||
-        !stands_below_training(program, save))
+        !stands_below_training(program, save) || asks_how_many(program, save.ref()))
       continue;
     report
         .at(save.ref(), Confidence::likely,

@@ -55,6 +55,14 @@ bool gives_back(const CallRef& prepare, int element) {
   return static_cast<bool>(prepared_by(prepare, static_cast<std::size_t>(element)));
 }
 
+// The line stands above the call in its method, or runs before it: in __init__, which calls
+// self.prepare() at its end.
+bool is_over_by(const Program& program, Ref target, const CallRef& prepare,
+                diagnose::FunctionRef maker) {
+  if (program.enclosing_function(target) == maker) return target.node < prepare.call->node;
+  return only_runs_before(program, target, prepare.ref());
+}
+
 // self.model is prepared in __init__ and nowhere given another value: other methods find it so. Or
 // the order of the calls says that it is prepared by then.
 bool is_prepared_by_then(const Program& program, const CallRef& prepare, Ref object) {
@@ -64,8 +72,7 @@ bool is_prepared_by_then(const Program& program, const CallRef& prepare, Ref obj
   if (!maker || !here || !owner || !(owner == program.enclosing_class(object))) return false;
   for (const diagnose::Def& def : object.module->defs())
     if (def.is_attribute && object.module->text(def.target) == object.text() &&
-        !(program.enclosing_function(object.with(def.target)) == maker &&
-          def.target < prepare.call->node))
+        !is_over_by(program, object.with(def.target), prepare, maker))
       return false;
   if (maker.function->name != "__init__") return only_runs_before(program, prepare.ref(), object);
   const auto reached = program.reached({maker.module, maker.function->body});

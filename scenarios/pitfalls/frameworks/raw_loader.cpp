@@ -107,10 +107,32 @@ bool has_sampler_of_ranks(const Program& program, Ref loader) {
   });
 }
 
+// train() reads the variable of the file that prepare() is passed on the file's own level, and no
+// line below gives it what came back.
+bool is_read_of_file(const Program& program, const CallRef& prepare, Ref loader) {
+  const auto& module = *loader.module;
+  const auto reader = program.enclosing_function(loader);
+  if (loader.kind() != Kind::identifier || !reader || prepare.module != loader.module ||
+      program.enclosing_function(prepare.ref()))
+    return false;
+  for (const auto& parameter : reader.function->parameters)
+    if (parameter.name == loader.text()) return false;
+  if (program.mentions("global " + std::string(loader.text()))) return false;
+  // From the line of the call on, which may give the name what comes back.
+  const auto line = taken_by(prepare) ? taken_by(prepare).node : prepare.call->node;
+  const auto& defs = module.defs_of(loader.text(), false);
+  return std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const auto target = module.defs()[index].target;
+    const auto writer = module.function_of(target);
+    return writer == reader.function->node || (writer == 0 && target >= line);
+  });
+}
+
 // The prepare() above the loop in its function that is passed the name, which keeps its value.
 bool leaves_as_it_was(const Program& program, const CallRef& prepare, Ref loader) {
   const bool after = only_runs_before(program, prepare.ref(), loader);
-  if (!shares_variable(program, loader, prepare.ref()))
+  const bool of_file = is_read_of_file(program, prepare, loader);
+  if (!of_file && !shares_variable(program, loader, prepare.ref()))
     loader = diagnose::seen_in(program, loader, program.enclosing_function(prepare.ref()));
   if (!after || (!taken_by(prepare) && !is_dropped(prepare)) || !loader ||
       !runs_wherever(program, prepare.ref(), loader) || has_sampler_of_ranks(program, loader))
@@ -119,7 +141,38 @@ bool leaves_as_it_was(const Program& program, const CallRef& prepare, Ref loader
   bool passed = false;
   for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
     passed = passed || argument.text() == loader.text();
-  return passed && !may_change_between(program, loader, assignment, loader);
+  return passed && (of_file || !may_change_between(program, loader, assignment, loader));
+}
+
+bool is_own(Ref at) {
+  return at.kind() == Kind::attribute && at.child(diagnose::Field::object).text() == "self";
+}
+
+// prepare() or a line below it gives the name a value before it is kept: loader = prepared[2].
+bool is_given_anew(const CallRef& prepare, Ref kept) {
+  const auto& module = *kept.module;
+  const auto from = taken_by(prepare) ? taken_by(prepare).node : prepare.call->node;
+  const auto& defs = module.defs_of(kept.text(), false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const auto target = module.defs()[index].target;
+    return target >= from && target < kept.node &&
+           module.function_of(target) == module.function_of(kept.node);
+  });
+}
+
+// self.loader = loader in the function that passes `loader` to prepare(): the attribute, which gets
+// no other value, keeps what it was.
+bool is_kept_beside(const Program& program, const CallRef& prepare, Ref loader) {
+  const auto values = is_own(loader) ? values_of(program, loader) : std::vector<const Def*>{};
+  if (values.size() != 1 || values.front()->element >= 0 || loader.module != prepare.module ||
+      !only_runs_before(program, prepare.ref(), loader) || has_sampler_of_ranks(program, loader))
+    return false;
+  const Ref kept = loader.with(values.front()->value);
+  if (kept.kind() != Kind::identifier || !shares_variable(program, kept, prepare.ref()))
+    return false;
+  for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
+    if (argument.text() == kept.text()) return !is_given_anew(prepare, kept);
+  return false;
 }
 
 }  // namespace
@@ -132,6 +185,7 @@ RawLoader raw_loader_of(const Program& program, const diagnose::TrainingLoop& lo
   names.insert(names.begin(), loader);
   for (const CallRef& prepare : program.calls_named("prepare")) {
     if (!is_of_accelerator(program, prepare) || prepare.has_splat()) continue;
+    if (is_kept_beside(program, prepare, loader)) return {prepare, {}};
     for (const Ref name : names)
       if (is_variable(name) && leaves_as_it_was(program, prepare, name)) return {prepare, {}};
     const Ref unknown = passed_without_value(prepare);

@@ -8,6 +8,8 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::ClassRef;
+using diagnose::FunctionRef;
 using diagnose::RankTest;
 
 namespace {
@@ -22,13 +24,75 @@ bool is_of_one_process(const Program& program, const CallRef& made) {
   });
 }
 
+// What self.name() may run: the class's own method, or else those of the classes derived from it.
+std::vector<FunctionRef> own_methods(const Program& program, ClassRef cls, std::string_view name) {
+  if (const FunctionRef own = program.method(cls, name)) return {own};
+  std::vector<FunctionRef> out;
+  for (const ClassRef& derived : program.derived_in_use(cls))
+    if (const FunctionRef method = program.method(derived, name)) out.push_back(method);
+  return out;
+}
+
+// self.evaluate() or super().evaluate() that means the method of Hugging Face's Trainer: no class
+// of the program defines it.
+bool is_method_of_library(const Program& program, const CallRef& call) {
+  const ClassRef cls = program.enclosing_class(call.ref());
+  if (!call.receiver() || !cls || !program.derives_from(cls, Api::hf_trainer)) return false;
+  if (call.receiver().text() == "self") return own_methods(program, cls, call.call->name).empty();
+  return call.receiver().text().starts_with("super(") &&
+         !program.inherited_method(cls, call.call->name);
+}
+
+// Where all processes meet: the Trainer's own loops, and what gathers their results.
+bool is_meeting(const Program& program, const CallRef& call) {
+  for (const char* loop : {"evaluate", "predict", "evaluation_loop", "prediction_loop"})
+    if (call.call->name == loop) return is_method_of_library(program, call);
+  for (const char* gathers :
+       {"gather", "gather_for_metrics", "gather_function", "_nested_gather", "nested_gather"})
+    if (call.call->name == gathers) return true;
+  return false;
+}
+
+// def predict(self, text), which asks the model of its own process, is no meeting; one that goes on
+// to super().predict() is.
+bool comes_to_meeting(const Program& program, FunctionRef method) {
+  return program.subtree_calls({method.module, method.function->body},
+                               [&](const CallRef& call) { return is_meeting(program, call); });
+}
+
+// self.evaluate() in a class that derives from Hugging Face's Trainer.
+void add_methods_on_self(const Program& program, std::vector<CallRef>& out) {
+  if (!program.uses(Api::hf_trainer)) return;
+  for (const char* name : {"evaluate", "predict"})
+    for (const CallRef& call : program.calls_named(name)) {
+      const ClassRef cls = program.enclosing_class(call.ref());
+      if (!call.receiver() || call.receiver().text() != "self" || !cls ||
+          !program.derives_from(cls, Api::hf_trainer))
+        continue;
+      const auto own = own_methods(program, cls, name);
+      if (std::all_of(own.begin(), own.end(),
+                      [&](FunctionRef method) { return comes_to_meeting(program, method); }))
+        out.push_back(call);
+    }
+}
+
+// trainer.predict(text) of a class that has a predict() of its own.
+bool is_own_affair(const Program& program, const CallRef& call) {
+  if (call.call->name != "evaluate" && call.call->name != "predict") return false;
+  const ClassRef cls = program.class_of(call.receiver());
+  if (!cls || !program.derives_from(cls, Api::hf_trainer)) return false;
+  const auto own = program.method(cls, call.call->name);
+  return own && !comes_to_meeting(program, own);
+}
+
 void add_methods(const Program& program, Api api, std::initializer_list<const char*> methods,
                  std::vector<CallRef>& out) {
   if (!program.uses(api)) return;
   for (const char* method : methods)
     for (const CallRef& call : program.calls_named(method)) {
       const CallRef made = call.receiver() ? program.origin(call.receiver(), api) : CallRef{};
-      if (made && !is_of_one_process(program, made)) out.push_back(call);
+      if (made && !is_of_one_process(program, made) && !is_own_affair(program, call))
+        out.push_back(call);
     }
 }
 
@@ -62,6 +126,7 @@ std::vector<CallRef> lightning_collectives(const Program& program) {
 std::vector<CallRef> trainer_collectives(const Program& program) {
   std::vector<CallRef> out;
   add_methods(program, Api::hf_trainer, {"evaluate", "predict", "train"}, out);
+  add_methods_on_self(program, out);
   add_methods(program, Api::lightning_trainer, {"fit", "validate", "test", "predict"}, out);
   return out;
 }

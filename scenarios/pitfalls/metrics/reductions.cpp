@@ -23,20 +23,20 @@ bool says_reduction(std::string_view name) {
   // Each of the words below has one of these parts; most names have none.
   const bool may =
       name == "put" || holds_any(name, {"reduc", "gather", "sync", "dist", "across", "colle",
-                                        "concat", "save_r", "all_r", "merge_"});
+                                        "concat", "scalars", "save_r", "all_r", "merge_"});
   if (!may) return false;
   for (const std::string_view word :
-       {"allreduce",       "allgather",           "all_reduce",       "all_gather",
-        "reduce_tensor",   "reduce_mean",         "reduce_sum",       "reduce_value",
-        "reduce_scalar",   "reduce_dict",         "reduce_loss",      "reduce_metric",
-        "gather_",         "synchronize_between", "distributed_mean", "distributed_sum",
-        "distributed_avg", "distributed_average", "average_across",   "mean_across",
-        "sum_across",      "dist_reduce",         "dist_mean",        "dist_avg",
-        "dist_gather",     "dist_collect",        "dist_concat",      "distributed_concat",
-        "collect_result",  "collect_pred",        "collect_metric",   "collect_across",
-        "concat_all",      "save_result",         "sync_across",      "sync_metric",
-        "sync_result",     "sync_dict",           "sync_between",     "across_rank",
-        "across_process",  "across_gpu",          "from_all_rank"})
+       {"allreduce",         "allgather",           "all_reduce",       "all_gather",
+        "reduce_tensor",     "reduce_mean",         "reduce_sum",       "reduce_value",
+        "reduce_scalar",     "reduce_dict",         "reduce_loss",      "reduce_metric",
+        "gather_",           "synchronize_between", "distributed_mean", "distributed_sum",
+        "distributed_avg",   "distributed_average", "average_across",   "mean_across",
+        "sum_across",        "dist_reduce",         "dist_mean",        "dist_avg",
+        "dist_gather",       "dist_collect",        "dist_concat",      "distributed_concat",
+        "broadcast_scalars", "collect_result",      "collect_pred",     "collect_metric",
+        "collect_across",    "concat_all",          "save_result",      "sync_across",
+        "sync_metric",       "sync_result",         "sync_dict",        "sync_between",
+        "across_rank",       "across_process",      "across_gpu",       "from_all_rank"})
     if (facts::contains(name, word)) return true;
   const bool merges =
       facts::contains(name, "merge_") &&
@@ -48,7 +48,8 @@ bool says_reduction(std::string_view name) {
 bool reduces_by_accelerate(const Program& program, const CallRef& call) {
   return (call.call->name == "gather" || call.call->name == "reduce" ||
           call.call->name == "gather_for_metrics") &&
-         program.imports("accelerate") && is_of_accelerator(program, call);
+         (program.imports("accelerate") || program.uses(Api::hf_trainer)) &&
+         is_of_accelerator(program, call);
 }
 
 // queue.put(args) where the script starts its ranks: it hands them work and takes no result.

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/ranks/local_decisions.hpp"
 
+#include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/metrics/metric_sums.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
@@ -244,9 +245,51 @@ bool asks_early_stopper(const Program& program, Ref answer) {
   return is_early_stopper(program, call.receiver() ? call.receiver() : function);
 }
 
+// validate(model, DataLoader(data)), without a sampler or anything that deals the data out: equal
+// models see the same batches on every rank.
+bool goes_over_all_data(const Program& program, const CallRef& evaluation) {
+  if (program.framework_distributes()) return false;
+  bool is_seen = false;
+  for (const Ref given : facts::arguments_of(evaluation))
+    for (const CallRef& loader : loaders_of(program, given)) {
+      if (has_some_sampler(program, loader)) return false;
+      is_seen = true;
+    }
+  return is_seen;
+}
+
+// accuracy after accuracy = validate(model, loader), or one of several things that it gives back.
+bool is_found_by_evaluation(const Program& program, Ref figure) {
+  if (figure.kind() != Kind::identifier ||
+      !says_any(figure.text(), {"loss", "acc", "score", "metric", "f1", "ppl"}))
+    return false;
+  for (const std::uint32_t index : figure.module->defs_of(figure.text(), false)) {
+    const diagnose::Def& def = figure.module->defs()[index];
+    const CallRef made = def.kind == diagnose::DefKind::assign && def.value != kNoNode
+                             ? program.as_call(figure.with(def.value))
+                             : CallRef{};
+    if (made && made.module->function_of(def.target) == figure.module->function_of(figure.node) &&
+        says_any(made.call->name, {"eval", "val", "test"}) && !goes_over_all_data(program, made))
+      return true;
+  }
+  return false;
+}
+
+// if accuracy >= 0.99: break, or a target that is set elsewhere.
+bool reaches_a_target(const Program& program, Ref condition) {
+  const auto& tree = condition.module->tree();
+  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
+  const Ref target = condition.with(tree.child_at(condition.node, 1));
+  const bool is_set = target.kind() == Kind::floating || target.kind() == Kind::integer ||
+                      says_any(target.text(), {"target", "thresh", "goal", "args.", "config."});
+  return is_set &&
+         is_found_by_evaluation(program, condition.with(tree.child_at(condition.node, 0)));
+}
+
 }  // namespace
 
 bool stops_early(const Program& program, Ref condition) {
+  if (reaches_a_target(program, condition)) return true;
   if (says_any(condition.text(),
                {"early_stop", "earlystop", "patience", "should_stop", "no_improve"}))
     return true;

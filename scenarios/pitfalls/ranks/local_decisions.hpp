@@ -15,8 +15,8 @@ bool depends_on_local_data(std::string_view condition);
 // mask.sum() == 0, after mask = ~torch.isnan(batch), found in the same round.
 bool reads_local_data(const Program& program, Ref condition, Ref round);
 
-// By its words (patience, early_stop), or by an object that was made for it: es.step(loss) after
-// es = EarlyStopping().
+// By its words (patience, early_stop), by an object that was made for it (es.step(loss) after
+// es = EarlyStopping()), or where what an evaluation gives back is as good as it has to be.
 bool stops_early(const Program& program, Ref condition);
 
 // bad > 20, where bad counts the rounds in which a loss or a score was no better.

@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/frameworks/trainer_signature.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/own_gpu.hpp"
 
 #include <algorithm>
 
@@ -156,6 +157,60 @@ bool uses_trainer(const Program& program) {
   return false;
 }
 
+// deepspeed=None, local_rank=-1: there is none.
+bool is_switched_off(Ref name) {
+  const Ref around = name.with((*name.module)[name.node].parent);
+  const std::string_view value = around.child(diagnose::Field::value).text();
+  return around.kind() == diagnose::Kind::keyword_argument &&
+         around.child(diagnose::Field::name) == name && (value == "None" || value == "-1");
+}
+
+// A name that holds the word, or "--local_rank": what docstrings and messages tell is no code.
+bool names_in_code(const Program& program, std::string_view word) {
+  for (const diagnose::Module* module : program.modules()) {
+    const auto& tree = module->tree();
+    for (diagnose::NodeId id = 0; id < tree.size(); ++id) {
+      const diagnose::Kind kind = tree[id].kind;
+      const bool is_name = kind == diagnose::Kind::identifier;
+      if ((!is_name && kind != diagnose::Kind::string) || !facts::contains(tree.text(id), word))
+        continue;
+      const Ref named{module, id};
+      if (is_name ? !is_switched_off(named) : tree.text(id).find(' ') == std::string_view::npos)
+        return true;
+    }
+  }
+  return false;
+}
+
+// The example scripts of transformers log args.local_rank and args.world_size, and what grew out of
+// them still does; deepspeed= names a launcher of several processes.
+bool speaks_as_for_ranks(const Program& program) {
+  for (const char* word : {"local_rank", "world_size", "parallel_mode", "main_process_first",
+                           "process_index", "deepspeed"})
+    if (program.mentions(word) && names_in_code(program, word)) return true;
+  return false;
+}
+
+// device_map="auto" spreads one model over the GPUs of one process, {"": 0} puts it on one.
+bool spreads_one_model(const Program& program) {
+  const auto loads = program.calls_named("from_pretrained");
+  return std::any_of(loads.begin(), loads.end(), [&](const CallRef& load) {
+    const Ref map = load.keyword("device_map");
+    return map && (program.string(map).value_or("") == "auto" ||
+                   (map.kind() == diagnose::Kind::dictionary && !program.comes_from_rank(map) &&
+                    map.text().ends_with(": 0}")));
+  });
+}
+
+// os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+bool sees_one_gpu(const Program& program) {
+  const auto visible = visible_devices(program);
+  return !visible.empty() && std::all_of(visible.begin(), visible.end(), [&](Ref devices) {
+    const auto text = program.string(devices);
+    return text && !facts::contains(*text, ",");
+  });
+}
+
 }  // namespace
 
 bool is_named_for_ranks(const Program& program) {
@@ -172,7 +227,7 @@ bool has_trainer_ranks(const Program& program) {
        {"WORLD_SIZE", "LOCAL_RANK", "\"RANK\"", "'RANK'", "is_world_process_zero",
         "ddp_find_unused_parameters", "is_main_process", "is_deepspeed_enabled", "is_fsdp_enabled"})
     if (program.mentions(word)) return true;
-  return false;
+  return !spreads_one_model(program) && !sees_one_gpu(program) && speaks_as_for_ranks(program);
 }
 
 bool fits_in_lightning_ranks(const Program& program, const CallRef& fit) {

@@ -128,7 +128,10 @@ bool swallows_errors(const Program& program, Ref statement, const TrainingLoop& 
   if (handler == kNoNode || !tree.contains(round.node, handler)) return false;
   const std::string_view caught = tree.text(handler);
   const NodeId attempt = tree.ancestor(handler, Kind::try_statement);
-  if ((!caught.starts_with("except:") && !caught.starts_with("except Exception")) ||
+  const bool is_any =
+      caught.starts_with("except:") || caught.starts_with("except Exception") ||
+      (caught.starts_with("except RuntimeError") && !facts::contains(caught, "raise"));
+  if (!is_any ||
       (facts::contains(tree.text(attempt), "next(") && !tells_end_apart(tree, attempt, handler)))
     return false;
   // loss = self.step(batch) may hold the backward pass.

@@ -8,6 +8,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
 #include "scenarios/pitfalls/ranks/wrapped_ranks.hpp"
+#include "scenarios/pitfalls/reach/commented_calls.hpp"
 #include "scenarios/pitfalls/reach/other_names.hpp"
 #include "scenarios/pitfalls/reach/overridden.hpp"
 #include "scenarios/pitfalls/reach/switches.hpp"
@@ -80,6 +81,19 @@ bool is_called_unseen(std::string_view name) {
 
 Certainty reach(const Program& program, Ref node, int depth, Switches switches = {});
 
+// Trainer(callbacks=[Saver]), callbacks.append(Saver), trainer.add_callback(Saver): Hugging Face's
+// Trainer makes the object itself.
+bool is_left_to_trainer(const Program& program, Ref place) {
+  const auto& tree = place.module->tree();
+  const NodeId parent = tree[place.node].parent;
+  if (parent == kNoNode || !program.uses(Api::hf_trainer)) return false;
+  if (tree[parent].kind == Kind::list) return true;
+  const CallRef call = tree[parent].kind == Kind::argument_list
+                           ? program.as_call(place.with(tree[parent].parent))
+                           : CallRef{};
+  return call && (call.call->name == "add_callback" || call.call->name == "append");
+}
+
 // An object of the class, or of one derived from it, is made where the program comes by.
 Certainty certainty_of_object(const Program& program, ClassRef cls, int depth) {
   Certainty best = Certainty::no;
@@ -89,6 +103,9 @@ Certainty certainty_of_object(const Program& program, ClassRef cls, int depth) {
   };
   made_as(cls.cls->name);
   for (const ClassRef& derived : program.derived_of(cls)) made_as(derived.cls->name);
+  for (const Ref& place : program.handed_on(cls))
+    if (best != Certainty::certain && is_left_to_trainer(program, place))
+      best = std::max(best, reach(program, place, depth + 1));
   return is_left_to_others(program, cls) ? Certainty::certain : best;
 }
 
@@ -136,7 +153,7 @@ bool is_worker(const Program& program, FunctionRef function) {
 bool is_entry(const Program& program, FunctionRef function) {
   if (is_offered(program, function)) return true;
   if (function.module != &program.root() || function.function->owner_class != kNoNode) return false;
-  if (is_registered(function)) return true;
+  if (is_registered(function) || is_called_in_comment(program, function)) return true;
   // The script's guard that does without main() has another entry; what calls main() is followed.
   const bool is_called = !program.call_sites(function).empty();
   if (!is_called && function.module->has_main_guard()) return false;

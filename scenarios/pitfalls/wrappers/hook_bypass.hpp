@@ -7,10 +7,11 @@
 
 namespace bench::pitfalls {
 
-// model.module(...) and model.module.forward(...) of compute_loss(self, model, inputs) and
-// training_step of a subclass of Hugging Face's Trainer, which hands over the DDP wrapper. Empty
-// where the wrapper itself is called beside it, where another engine (DeepSpeed, FSDP) reduces the
-// gradients, and where the script asks first whether there is a wrapper.
+// model.module(...), model.module.encode(...) and calls of what unwrap_model(model) gives back, on
+// the way to the loss of compute_loss(self, model, inputs) and training_step of a subclass of
+// Hugging Face's Trainer, which hands over the DDP wrapper. Empty where the wrapper itself is
+// called beside it, where another engine (DeepSpeed, FSDP) reduces the gradients, and where the
+// script asks first whether there is a wrapper.
 std::vector<CallRef> hooks_below_wrapper(const Program& program);
 
 }  // namespace bench::pitfalls

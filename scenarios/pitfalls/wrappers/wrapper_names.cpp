@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/wrappers/wrapper_names.hpp"
 
+#include "scenarios/pitfalls/frameworks/trainer_hooks.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/attribute_attempt.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
@@ -12,12 +13,15 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace bench::pitfalls {
 
 using diagnose::Def;
 using diagnose::DefKind;
 using diagnose::Field;
+using diagnose::FunctionRef;
 using diagnose::Kind;
 using diagnose::kNoNode;
 using diagnose::Module;
@@ -218,6 +222,67 @@ void check_trainer_models(const Program& program, const IsWrapperName& is_its_ow
     finding.severity = Severity::warning;
     finding.help = "Use trainer.lightning_module." + std::string(attribute) + ".";
   }
+}
+
+namespace {
+
+// The method says what it does about the wrapper, or gives the name another value.
+bool looks_after_wrapper(FunctionRef method, std::string_view model) {
+  const Module& module = *method.module;
+  const std::string_view text = module.text(method.function->node);
+  if (holds_any(text, {".module", "unwrap", "isinstance(", "hasattr(", "getattr("})) return true;
+  const auto& defs = module.defs_of(model, false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    return module.tree().contains(method.function->body, module.defs()[index].target);
+  });
+}
+
+// if self.args.world_size <= 1, if not is_wrapped(model): one process alone may get there.
+bool asks_for_processes(const Program& program, Ref model) {
+  const auto guards = program.guards(model);
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    return says_any(guard.condition.text(), {"world_size", "num_processes", "n_gpu", "parallel",
+                                             "distributed", "ddp", "local_rank"}) ||
+           facts::contains(guard.condition.text(), "(" + std::string(model.text()) + ")");
+  });
+}
+
+void check_hook(const Program& program, FunctionRef method, const IsWrapperName& is_its_own,
+                Report& report) {
+  const Module& module = *method.module;
+  const auto& tree = module.tree();
+  std::vector<std::string_view> told;
+  const NodeId body = method.function->body;
+  for (NodeId id = body; id < tree[body].last; ++id) {
+    if (tree[id].kind != Kind::attribute) continue;
+    const Ref use{&module, id};
+    const Ref model = use.child(Field::object);
+    const std::string_view attribute = use.child(Field::attribute).text();
+    if (model.kind() != Kind::identifier || is_its_own(attribute) || is_attempt(use, attribute) ||
+        std::find(told.begin(), told.end(), attribute) != told.end() ||
+        !facts::is_model_of_hook(program, model) || looks_after_wrapper(method, model.text()) ||
+        asks_for_processes(program, model))
+      continue;
+    told.push_back(attribute);
+    Finding& finding =
+        report.at(use, Confidence::likely,
+                  "the Trainer hands over the wrapped model: on several GPUs the wrapper has no "
+                  "attribute '" +
+                      std::string(attribute) + "', AttributeError");
+    finding.severity = Severity::warning;
+    finding.help = "Read it from self.model, and let " + std::string(model.text()) +
+                   "(...) run what has to be trained.";
+  }
+}
+
+}  // namespace
+
+void check_models_of_hooks(const Program& program, const IsWrapperName& is_its_own,
+                           Report& report) {
+  if (!has_trainer_ranks(program) || facts::may_have_another_engine(program)) return;
+  for (const FunctionRef& method : program.functions())
+    if (method.function->name == "compute_loss" || method.function->name == "training_step")
+      check_hook(program, method, is_its_own, report);
 }
 
 namespace {

@@ -26,6 +26,10 @@ void check_questions_to_wrapper(const Program& program, const IsWrapperName& is_
 // trainer.model.encoder in a hook: Lightning's trainer holds the wrapper there.
 void check_trainer_models(const Program& program, const IsWrapperName& is_its_own, Report& report);
 
+// model.encode(x) in compute_loss(self, model, inputs), which Hugging Face's Trainer hands the
+// wrapper.
+void check_models_of_hooks(const Program& program, const IsWrapperName& is_its_own, Report& report);
+
 // update_average(copy, wrapper), which looks up the wrapper's names of parameters among those of a
 // bare copy.
 void check_names_of_parameters(const Program& program, Report& report);
