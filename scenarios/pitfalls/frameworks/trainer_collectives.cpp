@@ -4,6 +4,9 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <vector>
 
 namespace bench::pitfalls {
 
@@ -60,38 +63,51 @@ bool comes_to_meeting(const Program& program, FunctionRef method) {
                                [&](const CallRef& call) { return is_meeting(program, call); });
 }
 
+// All that self.name() may run comes to a meeting; so does the library's own method.
+bool all_meet(const Program& program, ClassRef cls, std::string_view name) {
+  const auto own = own_methods(program, cls, name);
+  return std::all_of(own.begin(), own.end(),
+                     [&](FunctionRef method) { return comes_to_meeting(program, method); });
+}
+
 // self.evaluate() in a class that derives from Hugging Face's Trainer.
 void add_methods_on_self(const Program& program, std::vector<CallRef>& out) {
   if (!program.uses(Api::hf_trainer)) return;
-  for (const char* name : {"evaluate", "predict"})
+  for (const char* name : {"evaluate", "predict"}) {
+    std::map<const diagnose::Class*, bool> meets;  // what the call comes to in a class
     for (const CallRef& call : program.calls_named(name)) {
       const ClassRef cls = program.enclosing_class(call.ref());
       if (!call.receiver() || call.receiver().text() != "self" || !cls ||
           !program.derives_from(cls, Api::hf_trainer))
         continue;
-      const auto own = own_methods(program, cls, name);
-      if (std::all_of(own.begin(), own.end(),
-                      [&](FunctionRef method) { return comes_to_meeting(program, method); }))
-        out.push_back(call);
+      auto found = meets.find(cls.cls);
+      if (found == meets.end()) found = meets.emplace(cls.cls, all_meet(program, cls, name)).first;
+      if (found->second) out.push_back(call);
     }
+  }
 }
 
 // trainer.predict(text) of a class that has a predict() of its own.
-bool is_own_affair(const Program& program, const CallRef& call) {
+bool is_own_affair(const Program& program, const CallRef& call,
+                   std::map<const diagnose::Function*, bool>& meets) {
   if (call.call->name != "evaluate" && call.call->name != "predict") return false;
   const ClassRef cls = program.class_of(call.receiver());
   if (!cls || !program.derives_from(cls, Api::hf_trainer)) return false;
   const auto own = program.method(cls, call.call->name);
-  return own && !comes_to_meeting(program, own);
+  if (!own) return false;
+  const auto found = meets.find(own.function);
+  if (found != meets.end()) return !found->second;
+  return !(meets[own.function] = comes_to_meeting(program, own));
 }
 
 void add_methods(const Program& program, Api api, std::initializer_list<const char*> methods,
                  std::vector<CallRef>& out) {
   if (!program.uses(api)) return;
+  std::map<const diagnose::Function*, bool> meets;
   for (const char* method : methods)
     for (const CallRef& call : program.calls_named(method)) {
       const CallRef made = call.receiver() ? program.origin(call.receiver(), api) : CallRef{};
-      if (made && !is_of_one_process(program, made) && !is_own_affair(program, call))
+      if (made && !is_of_one_process(program, made) && !is_own_affair(program, call, meets))
         out.push_back(call);
     }
 }

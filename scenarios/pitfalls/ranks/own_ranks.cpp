@@ -158,11 +158,13 @@ bool uses_trainer(const Program& program) {
 }
 
 // deepspeed=None, local_rank=-1: there is none.
-bool is_switched_off(Ref name) {
+bool is_switched_off(const Program& program, Ref name) {
   const Ref around = name.with((*name.module)[name.node].parent);
-  const std::string_view value = around.child(diagnose::Field::value).text();
-  return around.kind() == diagnose::Kind::keyword_argument &&
-         around.child(diagnose::Field::name) == name && (value == "None" || value == "-1");
+  if (around.kind() != diagnose::Kind::keyword_argument ||
+      around.child(diagnose::Field::name) != name)
+    return false;
+  const std::string_view value = program.written(around.child(diagnose::Field::value)).text();
+  return value == "None" || value == "-1";
 }
 
 // A name that holds the word, or "--local_rank": what docstrings and messages tell is no code.
@@ -175,7 +177,8 @@ bool names_in_code(const Program& program, std::string_view word) {
       if ((!is_name && kind != diagnose::Kind::string) || !facts::contains(tree.text(id), word))
         continue;
       const Ref named{module, id};
-      if (is_name ? !is_switched_off(named) : tree.text(id).find(' ') == std::string_view::npos)
+      if (is_name ? !is_switched_off(program, named)
+                  : tree.text(id).find(' ') == std::string_view::npos)
         return true;
     }
   }
@@ -191,14 +194,22 @@ bool speaks_as_for_ranks(const Program& program) {
   return false;
 }
 
+// {"": 0}, {"": "cuda:0"}: all of the model on one, the same in every process.
+bool is_one_gpu(const Program& program, Ref map) {
+  if (map.kind() != diagnose::Kind::dictionary) return false;
+  const auto& tree = map.module->tree();
+  if (tree.child_count(map.node) != 1) return false;
+  const Ref device = map.with(tree.child_at(map.node, 0)).child(diagnose::Field::value);
+  return device && !program.comes_from_rank(device) &&
+         (program.integer(device) || facts::cuda_index(program, device).value_or(-1) >= 0);
+}
+
 // device_map="auto" spreads one model over the GPUs of one process, {"": 0} puts it on one.
 bool spreads_one_model(const Program& program) {
   const auto loads = program.calls_named("from_pretrained");
   return std::any_of(loads.begin(), loads.end(), [&](const CallRef& load) {
     const Ref map = load.keyword("device_map");
-    return map && (program.string(map).value_or("") == "auto" ||
-                   (map.kind() == diagnose::Kind::dictionary && !program.comes_from_rank(map) &&
-                    map.text().ends_with(": 0}")));
+    return map && (program.string(map).value_or("") == "auto" || is_one_gpu(program, map));
   });
 }
 

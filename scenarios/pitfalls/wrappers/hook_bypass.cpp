@@ -120,23 +120,29 @@ std::vector<CallRef> hooks_below_wrapper(const Program& program) {
   std::vector<CallRef> out;
   if (!program.imports("transformers")) return out;
   if (facts::may_have_another_engine(program)) return out;
-  FunctionRef told;  // each method once
+  FunctionRef told;  // each method once, or not at all
+  FunctionRef bare;  // does not run the wrapper
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
       const FunctionRef function = program.enclosing_function(call.ref());
-      if (!function ||
+      if (!function || function == told ||
           (function.function->name != "compute_loss" && function.function->name != "training_step"))
         continue;
       const Ref model = wrapper_gone_below(program, call);
       if (!model || program.under_no_grad(call.ref()) || asks_for_wrapper(program, call.ref()))
         continue;
-      if (!(function == told) && facts::is_model_of_hook(program, model) &&
-          !runs_wrapper_too(program, function, model) &&
-          reaches_loss(program, function, call.ref())) {
-        out.push_back(call);
-        told = function;
+      if (!facts::is_model_of_hook(program, model)) continue;
+      if (!(function == bare)) {
+        if (runs_wrapper_too(program, function, model)) {
+          told = function;
+          continue;
+        }
+        bare = function;
       }
+      if (!reaches_loss(program, function, call.ref())) continue;
+      out.push_back(call);
+      told = function;
     }
   return out;
 }
