@@ -332,13 +332,27 @@ void check_bare_state_into_wrapper(const Program& program, Report& report) {
         "Load into " + std::string(load.receiver().text()) + ".module, or before it is wrapped.";
 }
 
+// if not isinstance(model, DataParallel): around the node, and the else of `isinstance`: wrapped
+// models take the other branch.
+bool asks_for_bare(const Program& program, Ref node, Ref object) {
+  const std::string asks = "isinstance(" + std::string(object.text()) + ",";
+  const auto guards = program.guards(node);
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    const bool negated = guard.condition.kind() == Kind::not_expression;
+    const std::string_view text = guard.condition.text();
+    return guard.holds == negated && guard.condition.kind() != Kind::boolean &&
+           facts::contains(text, asks) && facts::contains(text, "Parallel");
+  });
+}
+
 // The other way round: what is restored into the wrapper has lost the prefix that it looks for.
 void check_bare_keys_into_wrapper(const Program& program, Report& report) {
   for (const CallRef& load : program.calls_named("load_state_dict")) {
     const Ref object = load.receiver();
     const Ref state = load.positional(0);
     if (!object || !state || !facts::is_surely_wrapped(program, object) ||
-        load.module->tree().ancestor(load.call->node, Kind::try_statement) != diagnose::kNoNode)
+        load.module->tree().ancestor(load.call->node, Kind::try_statement) != diagnose::kNoNode ||
+        asks_for_bare(program, load.ref(), object))
       continue;
     const Wrap* wrap = program.wrap_of(object);
     if (wrap == nullptr || !only_runs_before(program, wrap->call.ref(), load.ref()) ||

@@ -123,6 +123,17 @@ bool comes_to(const Program& program, Ref leaving, Ref collective) {
   return true;
 }
 
+// if rank != 0: dist.barrier(); return -- the call that the others come to below, made here.
+bool calls_it_before(const Program& program, Ref leaving, Ref collective) {
+  const CallRef missed = program.as_call(collective);
+  const NodeId block = leaving.module->tree()[leaving.node].parent;
+  if (!missed || missed.call->api == diagnose::Api::none) return false;
+  const auto beside = facts::calls_in(leaving.with(block));
+  return std::any_of(beside.begin(), beside.end(), [&](const CallRef& call) {
+    return call.call->api == missed.call->api && call.call->node < leaving.node;
+  });
+}
+
 }  // namespace
 
 Ref return_of_some_ranks(const Program& program, Ref collective) {
@@ -135,7 +146,7 @@ Ref return_of_some_ranks(const Program& program, Ref collective) {
     if (branch == kNoNode || !others_go_on(program, leaving.with(branch), collective) ||
         facts::exclusive(leaving, collective) ||
         facts::only_without_distribution(program, leaving) ||
-        !comes_to(program, leaving, collective) ||
+        calls_it_before(program, leaving, collective) || !comes_to(program, leaving, collective) ||
         others_return_below(program, leaving, collective))
       continue;
     return leaving;
