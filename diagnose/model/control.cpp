@@ -186,6 +186,16 @@ const std::vector<CallRef>& Program::possible_call_sites(FunctionRef function) c
   return possible_call_sites_[function.function] = std::move(sites);
 }
 
+namespace {
+
+// __call__ and its kin, and a module's forward(): model(x) runs it without its name.
+bool is_run_through_object(const Function& function) {
+  return function.owner_class != kNoNode &&
+         (function.name.starts_with("__") || function.name == "forward");
+}
+
+}  // namespace
+
 RankTest Program::find_callers_rank_test(FunctionRef function, int depth) const {
   if (rank_zero_decorated(function)) return RankTest::main_only;
   const std::vector<CallRef>& sites = possible_call_sites(function);
@@ -194,9 +204,8 @@ RankTest Program::find_callers_rank_test(FunctionRef function, int depth) const 
   const auto counts = [&](const CallRef& site) {
     if (is_of_one_process(*this, site.ref())) return false;
     const FunctionRef caller = enclosing_function(site.ref());
-    // __call__ and its kin are run through the object.
     return sites.size() == 1 || !caller || is_spawned(caller) || !call_sites(caller).empty() ||
-           (caller.function->owner_class != kNoNode && caller.function->name.starts_with("__"));
+           is_run_through_object(*caller.function);
   };
   std::optional<RankTest> agreed;
   for (const CallRef& site : sites) {
