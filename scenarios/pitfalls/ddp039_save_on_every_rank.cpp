@@ -188,7 +188,7 @@ void check_saves_below_fit(const Program& program, Report& report) {
 }
 
 // on_train_epoch_end() of a callback or of the module, which the Trainer calls in every process.
-bool is_in_hook(const Program& program, Ref node) {
+bool is_in_saving_hook(const Program& program, Ref node) {
   const auto method = program.enclosing_function(node);
   const auto cls = program.enclosing_class(node);
   if (!method || !cls || !method.function->name.starts_with("on_")) return false;
@@ -201,12 +201,13 @@ bool is_in_hook(const Program& program, Ref node) {
 
 // The method stands in a hook of a callback, or all calls of it do.
 bool runs_in_hook(const Program& program, Ref node) {
-  if (is_in_hook(program, node)) return true;
+  if (is_in_saving_hook(program, node)) return true;
   const auto helper = program.enclosing_function(node);
   if (!helper || !program.enclosing_class(node)) return false;
   const auto& sites = program.call_sites(helper);
   return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-    return is_in_hook(program, site.ref()) && program.guarded_by_rank(site.ref()) == RankTest::none;
+    return is_in_saving_hook(program, site.ref()) &&
+           program.guarded_by_rank(site.ref()) == RankTest::none;
   });
 }
 

@@ -107,12 +107,12 @@ void check_no_grad_training_forward(const Program& program, Report& report) {
 
 namespace {
 
-constexpr std::string_view kNoGraph = "does not require grad and does not have a grad_fn";
+constexpr std::string_view kNoGradientError = "does not require grad and does not have a grad_fn";
 
 }  // namespace
 
 void judge_no_grad_training_forward(const RunEvidence& run, RunReport& report) {
-  const std::string error = run.error_with(kNoGraph);
+  const std::string error = run.error_with(kNoGradientError);
   if (error.empty() || run.number("grad_in_training_forward") != 0) return;
   Finding& finding = report.add(Confidence::certain,
                                 "the training forward pass ran with gradients switched off; "
@@ -123,7 +123,7 @@ void judge_no_grad_training_forward(const RunEvidence& run, RunReport& report) {
 }
 
 Price price_no_grad_training_forward(const RunEvidence& broken, const RunEvidence& cured) {
-  return price_of_crash(broken, cured, kNoGraph);
+  return price_of_crash(broken, cured, kNoGradientError);
 }
 
 }  // namespace bench::pitfalls

@@ -79,7 +79,7 @@ bool starts_cuda(const Program& program, const CallRef& call) {
 }
 
 // No test around the call that is not around the other node as well, such as that of __main__.
-bool runs_wherever(const Program& program, Ref call, Ref other) {
+bool is_run_with(const Program& program, Ref call, Ref other) {
   const auto around = program.guards(other);
   for (const diagnose::Guard& guard : program.guards(call))
     if (std::find(around.begin(), around.end(), guard) == around.end()) return false;
@@ -284,7 +284,7 @@ void check_visible_devices_malformed_or_late(const Program& program, Report& rep
       for (const auto& call : module->calls()) {
         const CallRef ref{module, &call};
         if (call.node >= node || module->function_of(call.node) != module->function_of(node) ||
-            !runs_wherever(program, ref.ref(), assignment) || !leads_to_cuda(program, ref) ||
+            !is_run_with(program, ref.ref(), assignment) || !leads_to_cuda(program, ref) ||
             facts::exclusive(ref.ref(), assignment) || is_for_children(program, assignment) ||
             is_for_ranks(program, assignment))
           continue;

@@ -18,7 +18,7 @@ using diagnose::Source;
 
 namespace {
 
-constexpr int kNames = 6;  // device -> ids -> strings -> what a helper gives back -> option
+constexpr int kIdSteps = 6;  // device -> ids -> strings -> what a helper gives back -> option
 
 // Ids are counted anew, or only asked for their number: list(range(len(ids))), ids.index(gpu).
 bool says_count(std::string_view text) {
@@ -74,7 +74,7 @@ struct Behind {
 
 // The options that the expression is made of. False where the ids are counted anew on the way.
 bool add_options(const Program& program, Ref expression, int depth, Behind& behind) {
-  if (!expression || depth > kNames || !behind.seen.insert(expression).second) return true;
+  if (!expression || depth > kIdSteps || !behind.seen.insert(expression).second) return true;
   if (counts_anew(program, expression)) return false;
   const auto& tree = expression.module->tree();
   for (NodeId at = expression.node; at < tree[expression.node].last; ++at) {

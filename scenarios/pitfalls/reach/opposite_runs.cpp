@@ -15,7 +15,7 @@ using diagnose::Source;
 
 namespace {
 
-constexpr int kCalls = 5;
+constexpr int kCallDepth = 5;
 
 bool is_plain_test(Ref condition) {
   return condition.kind() == Kind::identifier || condition.kind() == Kind::attribute;
@@ -57,7 +57,7 @@ class OppositeRuns {
     for (const Guard& guard : program_.guards(node))
       if (contradicts(guard)) return true;
     const FunctionRef function = program_.enclosing_function(node);
-    if (!function || depth > kCalls || !seen_.insert(function.function).second) return false;
+    if (!function || depth > kCallDepth || !seen_.insert(function.function).second) return false;
     const auto& sites = program_.call_sites(function);
     const bool all = !sites.empty() && program_.handed_on(function).empty() &&
                      std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {

@@ -13,7 +13,7 @@ using diagnose::RankTest;
 
 namespace {
 
-constexpr int kFollowedCalls = 6;
+constexpr int kTestedCallDepth = 6;
 
 // if rank == 0 and last: save() elif last: save(): the second call is meant for this function too,
 // and it tests nothing.
@@ -40,7 +40,7 @@ bool is_called_by_the_others(const Program& program, const std::vector<CallRef>&
 
 bool is_tested_above(const Program& program, Ref node, int depth) {
   const FunctionRef function = program.enclosing_function(node);
-  if (!function || depth > kFollowedCalls) return false;
+  if (!function || depth > kTestedCallDepth) return false;
   const auto& sites = program.call_sites(function);
   if (is_called_untested_beside(program, sites)) return false;
   return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
