@@ -280,13 +280,7 @@ const Wrap* Program::wrap_made_by(Ref call) const {
 }
 
 bool Program::is_wrapped(Ref expression, Wrapper kind) const {
-  for (const Source& source : module_sources(expression)) {
-    if (source.how == Source::How::loop_item) continue;
-    for (const Wrap& wrap : wraps_)
-      if (wrap.kind == kind && wrap.call.ref() == source.ref)
-        return !is_left_bare(*this, expression, wrap);
-  }
-  return false;
+  return wrap_of(expression, kind) != nullptr;
 }
 
 bool Program::is_evaluation(Ref node) const {

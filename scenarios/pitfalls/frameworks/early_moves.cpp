@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace bench::pitfalls {
@@ -51,6 +52,15 @@ bool is_prepared_later(const Program& program, const CallRef& placement) {
   });
 }
 
+// No trial of the laboratory makes this form of DDP025's mistake.
+void tell_early_move(Report& report, const CallRef& placement, std::string message,
+                     std::string help) {
+  Finding& finding =
+      in_no_trial(report.at(placement.ref(), Confidence::likely, std::move(message)));
+  finding.severity = Severity::warning;
+  finding.help = std::move(help);
+}
+
 // model.to("cuda:0") of a model that accelerator.prepare() moves to the process's own GPU below.
 bool tells_fixed_device(const Program& program, Report& report) {
   if (program.calls(Api::accelerator).empty() || !visible_devices(program).empty() ||
@@ -65,12 +75,11 @@ bool tells_fixed_device(const Program& program, Report& report) {
           (written != Kind::string && written != Kind::integer && written != Kind::call) ||
           !is_prepared_later(program, placement) || !program.guards(placement.ref()).empty())
         continue;
-      Finding& finding = in_no_trial(report.at(
-          placement.ref(), Confidence::likely,
+      tell_early_move(
+          report, placement,
           "every process puts the model on GPU " + std::to_string(index) +
-              " first: accelerator.prepare() moves it to the process's own GPU only below"));
-      finding.severity = Severity::warning;
-      finding.help = "Leave the device to accelerator.prepare().";
+              " first: accelerator.prepare() moves it to the process's own GPU only below",
+          "Leave the device to accelerator.prepare().");
       return true;
     }
   return false;
@@ -92,12 +101,10 @@ void check_above_accelerator(const Program& program, Report& report) {
                    only_runs_before(program, placement.ref(), accelerator.ref());
           }))
         continue;
-      Finding& finding =
-          in_no_trial(report.at(placement.ref(), Confidence::likely,
-                                "every process puts the model on GPU 0 first: Accelerator() "
-                                "gives it a device of its own only below"));
-      finding.severity = Severity::warning;
-      finding.help = "Leave the device to accelerator.prepare(), or make the Accelerator first.";
+      tell_early_move(report, placement,
+                      "every process puts the model on GPU 0 first: Accelerator() "
+                      "gives it a device of its own only below",
+                      "Leave the device to accelerator.prepare(), or make the Accelerator first.");
       return;
     }
 }
@@ -138,12 +145,10 @@ void check_above_trainer(const Program& program, Report& report) {
                    fits_in_lightning_ranks(program, fit);
           }))
         continue;
-      Finding& finding =
-          in_no_trial(report.at(placement.ref(), Confidence::likely,
-                                "every rank puts the model on GPU 0 first: the Trainer moves it "
-                                "to the rank's own GPU only below"));
-      finding.severity = Severity::warning;
-      finding.help = "Leave the device to the Trainer.";
+      tell_early_move(report, placement,
+                      "every rank puts the model on GPU 0 first: the Trainer moves it "
+                      "to the rank's own GPU only below",
+                      "Leave the device to the Trainer.");
       return;
     }
 }
@@ -203,12 +208,10 @@ void check_above_arguments(const Program& program, Report& report) {
             return is_above_arguments(program, placement.ref(), made);
           }))
         continue;
-      Finding& finding =
-          in_no_trial(report.at(placement.ref(), Confidence::likely,
-                                "every process puts the model on GPU 0 first: TrainingArguments "
-                                "gives it a device of its own only below"));
-      finding.severity = Severity::warning;
-      finding.help = "Leave the device to the Trainer.";
+      tell_early_move(report, placement,
+                      "every process puts the model on GPU 0 first: TrainingArguments "
+                      "gives it a device of its own only below",
+                      "Leave the device to the Trainer.");
       return;
     }
 }

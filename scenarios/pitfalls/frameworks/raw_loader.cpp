@@ -107,6 +107,18 @@ bool has_sampler_of_ranks(const Program& program, Ref loader) {
   });
 }
 
+// Where the line of the call begins, which may give a name what comes back.
+diagnose::NodeId start_of(const CallRef& prepare) {
+  return taken_by(prepare) ? taken_by(prepare).node : prepare.call->node;
+}
+
+// The call is passed the variable by its name.
+bool is_passed(const CallRef& prepare, Ref name) {
+  for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
+    if (argument.text() == name.text()) return true;
+  return false;
+}
+
 // train() reads the variable of the file that prepare() is passed on the file's own level, and no
 // line below gives it what came back.
 bool is_read_of_file(const Program& program, const CallRef& prepare, Ref loader) {
@@ -118,8 +130,7 @@ bool is_read_of_file(const Program& program, const CallRef& prepare, Ref loader)
   for (const auto& parameter : reader.function->parameters)
     if (parameter.name == loader.text()) return false;
   if (program.mentions("global " + std::string(loader.text()))) return false;
-  // From the line of the call on, which may give the name what comes back.
-  const auto line = taken_by(prepare) ? taken_by(prepare).node : prepare.call->node;
+  const auto line = start_of(prepare);
   const auto& defs = module.defs_of(loader.text(), false);
   return std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
     const auto target = module.defs()[index].target;
@@ -138,10 +149,8 @@ bool leaves_as_it_was(const Program& program, const CallRef& prepare, Ref loader
       !runs_wherever(program, prepare.ref(), loader) || has_sampler_of_ranks(program, loader))
     return false;
   const Ref assignment = taken_by(prepare) ? taken_by(prepare) : prepare.ref();
-  bool passed = false;
-  for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
-    passed = passed || argument.text() == loader.text();
-  return passed && (of_file || !may_change_between(program, loader, assignment, loader));
+  return is_passed(prepare, loader) &&
+         (of_file || !may_change_between(program, loader, assignment, loader));
 }
 
 bool is_own(Ref at) {
@@ -151,7 +160,7 @@ bool is_own(Ref at) {
 // prepare() or a line below it gives the name a value before it is kept: loader = prepared[2].
 bool is_given_anew(const CallRef& prepare, Ref kept) {
   const auto& module = *kept.module;
-  const auto from = taken_by(prepare) ? taken_by(prepare).node : prepare.call->node;
+  const auto from = start_of(prepare);
   const auto& defs = module.defs_of(kept.text(), false);
   return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
     const auto target = module.defs()[index].target;
@@ -168,11 +177,8 @@ bool is_kept_beside(const Program& program, const CallRef& prepare, Ref loader) 
       !only_runs_before(program, prepare.ref(), loader) || has_sampler_of_ranks(program, loader))
     return false;
   const Ref kept = loader.with(values.front()->value);
-  if (kept.kind() != Kind::identifier || !shares_variable(program, kept, prepare.ref()))
-    return false;
-  for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
-    if (argument.text() == kept.text()) return !is_given_anew(prepare, kept);
-  return false;
+  return kept.kind() == Kind::identifier && shares_variable(program, kept, prepare.ref()) &&
+         is_passed(prepare, kept) && !is_given_anew(prepare, kept);
 }
 
 }  // namespace
