@@ -36,8 +36,28 @@ def run(files, check):
         return subprocess.run([sys.executable, TIDY, root, check], capture_output=True, text=True)
 
 
+def batches(last):
+    """Two unity batches of one source each, and what tidy.batches says of them."""
+    with tempfile.TemporaryDirectory() as root:
+        for name, text in {"a.cpp": "static int first() { return 1; }\n", "b.cpp": last}.items():
+            with open(os.path.join(root, name), "w", encoding="utf-8") as f:
+                f.write(text)
+        script = os.path.join(os.path.dirname(TIDY), "batches.py")
+        return subprocess.run([sys.executable, script, root, "c++", "", ".", "1", "a.cpp;b.cpp"],
+                              capture_output=True, text=True)
+
+
+def batches_can_fail():
+    """How many of two trees are judged wrongly."""
+    clash, clean = batches("static int first() { return 2; }\n"), batches("static int second() { return 2; }\n")
+    bad = (clash.returncode != 1 or "redefinition" not in clash.stdout) + (clean.returncode != 0)
+    if bad:
+        print("pairs of batches:", clash.stdout, clean.stdout)
+    return bad
+
+
 def main():
-    bad = 0
+    bad = batches_can_fail()
     for check, path, text, expected in FAULTS:
         done = run({path: text}, check)
         if done.returncode != 1 or expected not in done.stdout:
@@ -47,7 +67,7 @@ def main():
     if clean.returncode != 0:
         bad += 1
         print("a clean tree is refused:", clean.stdout)
-    print(f"{len(FAULTS) + 1 - bad} of {len(FAULTS) + 1} as expected")
+    print(f"{len(FAULTS) + 3 - bad} of {len(FAULTS) + 3} as expected")
     return 1 if bad else 0
 
 
