@@ -121,6 +121,7 @@ bool is_share_of_node(const Program& program, Ref product) {
 
 // len(data) // gpus, without which there is no such share: no product is asked for its parts.
 bool cuts_a_length(const Program& program) {
+  if (!program.uses(Api::device_count)) return false;
   const auto& modules = program.modules();
   return std::any_of(modules.begin(), modules.end(), [](const diagnose::Module* module) {
     const auto& found = module->nodes_of(diagnose::Kind::binary);
@@ -143,13 +144,16 @@ Ref share_of_node(const Program& program) {
   return {};
 }
 
+// What takes the rank modulo the GPUs of a node is made for several nodes.
+bool is_made_for_nodes(const Program& program) {
+  return facts::is_distributed(program) && !facts::is_single_node(program) &&
+         (program.mentions("% torch.cuda.device_count()") || program.mentions("% device_count()") ||
+          facts::computes_global_rank(program));
+}
+
 void check_shares_by_hand(const Program& program, Report& report) {
-  const Ref product = share_of_node(program);
-  // What takes the rank modulo the GPUs of a node is made for several nodes.
-  if (!product || !facts::is_distributed(program) || facts::is_single_node(program) ||
-      (!program.mentions("% torch.cuda.device_count()") && !program.mentions("% device_count()") &&
-       !facts::computes_global_rank(program)))
-    return;
+  const Ref product = is_made_for_nodes(program) ? share_of_node(program) : Ref{};
+  if (!product) return;
   in_no_trial(
       report.at(
           product, Confidence::likely,
