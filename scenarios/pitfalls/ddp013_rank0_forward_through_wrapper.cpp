@@ -185,18 +185,6 @@ bool is_named_after_buffers(const Program& program, Ref model) {
   });
 }
 
-// Net(in_channels=3) of a file that is not there: a network of convolutions, which are normalised
-// over the batch as a rule.
-bool is_convolutional(const Program& program, const Wrap& wrap) {
-  const auto sources = program.module_sources(wrap.module);
-  return wrap.classes.empty() &&
-         std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-           const CallRef call = program.as_call(source.ref);
-           return call && (call.keyword("in_channels") || call.keyword("input_channels") ||
-                           call.keyword("n_channels") || call.keyword("img_channels"));
-         });
-}
-
 bool is_named_after_buffers(const Program& program, const Wrap& wrap) {
   // isinstance(layer, nn.BatchNorm2d) in a script that does not define the layers.
   return wrap.classes.empty() &&
@@ -315,16 +303,25 @@ Finding& report_forward(const Program& program, const diagnose::ForwardCall& for
       where, buffers ? Confidence::certain : Confidence::likely,
       "one rank alone calls the DDP model: a forward broadcasts the buffers, and the other ranks "
       "do not take part");
-  // A model without BatchNorm has no buffers as a rule, and broadcasts nothing.
+  // A model whose layers are here, without BatchNorm, has no buffers as a rule, and broadcasts
+  // nothing. One that is not here has them as a rule: norms, or tables of positions and masks.
   if (!likely_buffers)
-    finding.severity = is_convolutional(program, wrap) ? Severity::warning : Severity::info;
+    finding.severity = wrap.classes.empty() ? Severity::warning : Severity::info;
   finding.help = "Evaluate with model.module, or on every rank.";
   return finding;
+}
+
+// writer.add_graph(model, batch), summary(model, size): the model runs to be drawn or counted.
+bool traces(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "add_graph", "trace", "summary", "profile", "get_model_complexity_info", "FlopCountAnalysis"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
 // validate(model, loader) of a file that is not at hand: by its name it runs the model.
 bool evaluates_out_of_sight(const Program& program, const CallRef& call) {
   const std::string_view name = call.call->name;
+  if (traces(name)) return !program.callee(call);
   return call.call->api == Api::none &&
          says_any(name, {"eval", "valid", "test", "infer", "sample", "generate", "predict"}) &&
          !says_any(name, {"save", "log", "plot", "load", "print", "make", "build", "create"}) &&
