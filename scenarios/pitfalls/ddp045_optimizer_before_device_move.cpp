@@ -20,13 +20,13 @@ using diagnose::Source;
 
 namespace {
 
-// model = SyncBatchNorm.convert_sync_batchnorm(model), convert_syncbn_model(model), DDP(model): the
-// parameters are those of before.
+// model = SyncBatchNorm.convert_sync_batchnorm(model), DDP(model), and Apex's amp.initialize(model,
+// optimizer): the parameters are those of before.
 bool keeps_parameters(const Program& program, Ref value, Ref model) {
   const CallRef call = program.made_by(value);
   return call && call.positional(0) && call.positional(0).text() == model.text() &&
          (call.call->api == Api::ddp || call.call->api == Api::data_parallel ||
-          says_any(call.call->name, {"sync", "compile"}));
+          says_any(call.call->name, {"sync", "compile", "initialize"}));
 }
 
 // model = model.to(device); model, optimizer = prepare(model, optimizer)
@@ -148,8 +148,7 @@ std::vector<CallRef> made_by_chosen_class(const Program& program) {
       if (each.api != Api::none || maker.kind() != diagnose::Kind::identifier ||
           !program.may_be_given(maker))
         continue;
-      const CallRef given = program.made_by(made.argument(0, "params"));
-      if (!given || given.call->name != "parameters") continue;
+      if (!made.argument(0, "params")) continue;
       for (const Source& cls : program.sources(maker))
         if (cls.ref.module->api(cls.ref.node) == Api::optimizer) {
           out.push_back(made);
@@ -360,22 +359,6 @@ bool goes_to_no_gpu(const CallRef& move) {
           facts::contains(target.text(), "half"));
 }
 
-bool is_moved_before(const Program& program, Ref model, const CallRef& optimizer,
-                     const std::vector<ModelMove>& moves) {
-  if (std::any_of(moves.begin(), moves.end(),
-                  [&](const ModelMove& move) { return move.at.call->node < optimizer.call->node; }))
-    return true;
-  const auto sources = program.sources(model);
-  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
-    const CallRef placed = program.as_call(source.ref);
-    // self.model = self.model.cuda() below: an attribute has the values of all lines.
-    const bool is_below =
-        placed.module == optimizer.module && placed && placed.call->node > optimizer.call->node &&
-        program.enclosing_function(placed.ref()) == program.enclosing_function(optimizer.ref());
-    return placed && !is_below && (placed.call->name == "to" || placed.call->name == "cuda");
-  });
-}
-
 // Of a model that the optimizer was built for above, and that has come to no device before.
 bool is_move_too_late(const Program& program, Ref model, const CallRef& optimizer,
                       const ModelMove& move) {
@@ -405,7 +388,10 @@ bool is_sure(const Program& program, Ref model, const CallRef& optimizer, const 
 bool check_moves(const Program& program, const CallRef& each, const Making& making, Ref model,
                  Report& report) {
   const CallRef optimizer = making.at;
-  const auto moves = moves_of_model(program, model, making.name);
+  auto moves = moves_of_model(program, model, making.name);
+  std::sort(moves.begin(), moves.end(), [](const ModelMove& a, const ModelMove& b) {
+    return a.at.call->node < b.at.call->node;
+  });
   if (is_moved_before(program, model, optimizer, moves)) return false;
   for (const ModelMove& move : moves) {
     if (!is_move_too_late(program, model, optimizer, move)) continue;

@@ -1,0 +1,40 @@
+#include "scenarios/pitfalls/metrics/phase_loops.hpp"
+
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+
+#include <algorithm>
+
+namespace bench::pitfalls {
+
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::Source;
+
+bool trains_in_one_phase(const Program& program, Ref loop) {
+  bool any = false;
+  for (const CallRef& call : facts::calls_in(loop.child(Field::body))) {
+    if (call.call->name != "backward") continue;
+    any = true;
+    const auto guards = program.guards(call.ref());
+    if (std::none_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+          return guard.holds && facts::contains(guard.condition.text(), "train") &&
+                 loop.module->tree().contains(loop.node, guard.condition.node);
+        }))
+      return false;
+  }
+  return any;
+}
+
+bool evaluates_in_one_phase(const Program& program, Ref loop) {
+  const Ref batches = program.strip_iterable(loop.child(Field::right));
+  if (batches.kind() != Kind::subscript || !trains_in_one_phase(program, loop)) return false;
+  const auto phases = program.sources(batches.child(Field::subscript));
+  return std::any_of(phases.begin(), phases.end(), [](const Source& source) {
+    return source.how == Source::How::loop_item &&
+           says_any(source.ref.text(), {"'val", "\"val", "'test", "\"test", "'eval", "\"eval",
+                                        "'dev", "\"dev"});
+  });
+}
+
+}  // namespace bench::pitfalls
