@@ -185,6 +185,16 @@ bool is_named_after_buffers(const Program& program, Ref model) {
   });
 }
 
+// Transformer(...) and MLP(...) of a file that is not there: many normalise each sample alone, and
+// keep their positions as parameters.
+bool is_named_without_buffers(const Program& program, const Wrap& wrap) {
+  const auto sources = program.module_sources(wrap.module);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    const CallRef call = program.as_call(source.ref);
+    return call && says_any(call.call->name, {"former", "vit", "gpt", "mlp", "lm", "nerf"});
+  });
+}
+
 bool is_named_after_buffers(const Program& program, const Wrap& wrap) {
   // isinstance(layer, nn.BatchNorm2d) in a script that does not define the layers.
   return wrap.classes.empty() &&
@@ -305,8 +315,8 @@ Finding& report_forward(const Program& program, const diagnose::ForwardCall& for
       "do not take part");
   // A model whose layers are here, without BatchNorm, has no buffers as a rule, and broadcasts
   // nothing. One that is not here has them as a rule: norms, or tables of positions and masks.
-  if (!likely_buffers)
-    finding.severity = wrap.classes.empty() ? Severity::warning : Severity::info;
+  const bool is_elsewhere = wrap.classes.empty() && !is_named_without_buffers(program, wrap);
+  if (!likely_buffers) finding.severity = is_elsewhere ? Severity::warning : Severity::info;
   finding.help = "Evaluate with model.module, or on every rank.";
   return finding;
 }

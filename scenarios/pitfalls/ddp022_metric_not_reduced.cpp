@@ -396,7 +396,7 @@ bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, cons
                    const std::vector<Reduction>& reductions, Report& report) {
   if (trains(program, loop)) return tells_share(program, loop, loader, reductions, report);
   const bool says_so =
-      is_evaluation_loader(program, loader) || evaluates_in_one_phase(program, loop);
+      is_evaluation_loader(program, loader) || evaluates_in_one_phase(program, loop, loader);
   if (says_so) check_forgotten_meters(program, loop, reductions, report);
   if ((!says_so && !is_evaluation_loop(program, loop)) || goes_through_files(program, loop) ||
       one_rank_may_see_all(program, loop, loader) || is_sampled_for_training(program, loader) ||

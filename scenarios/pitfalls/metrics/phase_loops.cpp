@@ -26,9 +26,28 @@ bool trains_in_one_phase(const Program& program, Ref loop) {
   return any;
 }
 
-bool evaluates_in_one_phase(const Program& program, Ref loop) {
+namespace {
+
+// {x: DataLoader(sets[x], sampler=samplers[x]) for x in phases}, and loaders[x] = DataLoader(...) in
+// a loop over them; not with a sampler for one of the phases alone.
+bool is_made_for_each_phase(const Program& program, const CallRef& loader) {
+  if (loader.module->tree().ancestor(loader.call->node, Kind::comprehension) ==
+          diagnose::kNoNode &&
+      !program.innermost_loop(loader.ref()))
+    return false;
+  const auto samplers = program.sources(loader.keyword("sampler"));
+  return std::none_of(samplers.begin(), samplers.end(), [](const Source& source) {
+    return source.ref.kind() == Kind::none_literal;
+  });
+}
+
+}  // namespace
+
+bool evaluates_in_one_phase(const Program& program, Ref loop, const CallRef& loader) {
   const Ref batches = program.strip_iterable(loop.child(Field::right));
-  if (batches.kind() != Kind::subscript || !trains_in_one_phase(program, loop)) return false;
+  if (batches.kind() != Kind::subscript || !trains_in_one_phase(program, loop) ||
+      !is_made_for_each_phase(program, loader))
+    return false;
   const auto phases = program.sources(batches.child(Field::subscript));
   return std::any_of(phases.begin(), phases.end(), [](const Source& source) {
     return source.how == Source::How::loop_item &&

@@ -8,7 +8,8 @@ namespace bench::pitfalls {
 // if phase == "train": loss.backward(), in the loop over loaders[phase]: the other phases evaluate.
 bool trains_in_one_phase(const Program& program, Ref loop);
 
-// The same, where the phases are written out and one is called "val", "test" or the like.
-bool evaluates_in_one_phase(const Program& program, Ref loop);
+// The same, where the phases are written out and one is called "val", "test" or the like, and the
+// loader is made in the same way for each of them.
+bool evaluates_in_one_phase(const Program& program, Ref loop, const CallRef& loader);
 
 }  // namespace bench::pitfalls

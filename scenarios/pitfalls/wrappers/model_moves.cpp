@@ -94,14 +94,17 @@ namespace {
 bool leaves_the_first_gpu(const Program& program, const CallRef& optimizer,
                           const std::vector<ModelMove>& moves) {
   if (program.uses(Api::set_device) || program.uses(Api::device_context)) return false;
+  bool came = false;
   bool leaves = false;
   for (const ModelMove& move : moves) {
     const Ref device = move.call.argument(0, "device");
-    if (move.at.call->node < optimizer.call->node && device) return false;
+    const bool above = move.at.call->node < optimizer.call->node;
+    if (above && device) return false;
+    came = came || above;
     leaves = leaves || (move.at.call->node > optimizer.call->node && device &&
                         (program.is_local_rank(device) || program.is_rank(device)));
   }
-  return leaves;
+  return came && leaves;
 }
 
 }  // namespace
