@@ -402,7 +402,13 @@ void check_rank0_forward_through_wrapper(const Program& program, Report& report)
       const Ref entry = tested_call(program, site.ref());
       if (std::find(entries.begin(), entries.end(), entry) != entries.end()) continue;
       entries.push_back(entry);
-      report_forward(program, forward, entry, report);
+      Finding& finding = report_forward(program, forward, entry, report);
+      // sample(average.forward): other callers hand the wrapper to what is behind it.
+      const Ref callee{forward.call.module, forward.call.call->function};
+      if (finding.severity == Severity::warning &&
+          callee.kind() == diagnose::Kind::identifier && facts::is_parameter(program, callee) &&
+          !is_given_wrapper(program, program.as_call(entry)))
+        finding.severity = Severity::info;
     }
     if (sites.empty() && program.guarded_by_rank(forward.call.ref()) != RankTest::none &&
         one_rank_hands_over_wrapper(program, forward.call) && !others_pass_too(program, forward) &&

@@ -53,17 +53,25 @@ bool waits_for_a_batch(const Program& program, const CallRef& call) {
 
 // Nothing but these are known to leave the model as it is.
 bool leaves_model_alone(const CallRef& call) {
+  static constexpr std::string_view kNames[] = {"print", "to",   "cuda",       "parameters",
+                                                "train", "eval", "isinstance", "type"};
   const std::string_view name = call.call->name;
-  return call.call->api == Api::ddp || call.call->api == Api::optimizer || name == "print" ||
-         says_any(name, {"to", "cuda", "parameters", "convert", "optim", "adam", "sgd", "train",
-                         "log", "ddp", "info", "criterion", "loss", "isinstance", "type", "trainer"});
+  return call.call->api == Api::ddp || call.call->api == Api::optimizer ||
+         std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
+         says_any(name, {"convert", "optim", "adam", "sgd", "ddp", "criterion", "trainer"});
+}
+
+// net for net.to(device) and convert_sync_batchnorm(net).
+Ref wrapped_name(const Program& program, const Wrap& wrap) {
+  const CallRef call = program.as_call(wrap.module);
+  if (!call) return wrap.module;
+  if (call.call->api == Api::convert_sync_batch_norm) return call.positional(0);
+  return call.receiver() ? call.receiver() : wrap.module;
 }
 
 // model(batch), model.load_state_dict(...), summary(model): the first of these makes parameters.
 bool is_filled_above(const Program& program, const Wrap& wrap) {
-  Ref model = wrap.module;
-  if (const CallRef moved = program.as_call(model); moved && moved.receiver())
-    model = moved.receiver();
+  const Ref model = wrapped_name(program, wrap);
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
