@@ -405,8 +405,8 @@ void check_rank0_forward_through_wrapper(const Program& program, Report& report)
       Finding& finding = report_forward(program, forward, entry, report);
       // sample(average.forward): other callers hand the wrapper to what is behind it.
       const Ref callee{forward.call.module, forward.call.call->function};
-      if (finding.severity == Severity::warning &&
-          callee.kind() == diagnose::Kind::identifier && facts::is_parameter(program, callee) &&
+      if (finding.severity == Severity::warning && callee.kind() == diagnose::Kind::identifier &&
+          facts::is_parameter(program, callee) &&
           !is_given_wrapper(program, program.as_call(entry)))
         finding.severity = Severity::info;
     }

@@ -214,8 +214,8 @@ bool is_after_a_mapped_attempt(const Program& program, const CallRef& load) {
   const auto loads = program.calls(Api::torch_load);
   // Given away, as by fill_in(model, torch.load(path)): the state did not fit, and was there.
   const auto is_given_away = [&](const CallRef& each) {
-    const CallRef taker = program.as_call(each.ref().with(
-        tree.ancestor(each.call->node, diagnose::Kind::call)));
+    const CallRef taker =
+        program.as_call(each.ref().with(tree.ancestor(each.call->node, diagnose::Kind::call)));
     return taker && taker.call->name != "load_state_dict";
   };
   if (is_given_away(load)) return false;

@@ -162,8 +162,7 @@ bool stands_in_parentheses(Ref arguments) {
 // Whoever puts parentheses around the name of a number of GPUs means a tuple; what `args` or
 // `extra` holds may be one already.
 bool is_meant_as_tuple(const Program& program, Ref arguments) {
-  const bool is_name =
-      arguments.kind() == Kind::identifier || arguments.kind() == Kind::attribute;
+  const bool is_name = arguments.kind() == Kind::identifier || arguments.kind() == Kind::attribute;
   if (!is_name || !stands_in_parentheses(arguments)) return false;
   if (program.is_world_size(arguments)) return true;
   const std::string name = facts::lowered(arguments.text());
@@ -180,9 +179,7 @@ void check_args_in_parentheses(const Program& program, Ref arguments, Report& re
   };
   const bool meant = is_meant_as_tuple(program, arguments) &&
                      std::none_of(sources.begin(), sources.end(), is_several);
-  if (!meant &&
-      (sources.empty() || !std::all_of(sources.begin(), sources.end(), is_one)))
-    return;
+  if (!meant && (sources.empty() || !std::all_of(sources.begin(), sources.end(), is_one))) return;
   report
       .at(arguments, Confidence::certain,
           "mp.spawn spreads args, and '" + std::string(arguments.text()) +

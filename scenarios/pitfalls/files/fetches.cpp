@@ -27,8 +27,8 @@ constexpr Fetcher kFetchers[] = {
 };
 
 // Programs that fetch a file, or unpack one.
-constexpr std::string_view kPrograms[] = {"wget",   "curl",  "gdown", "kaggle", "aria2c",
-                                          "axel",   "unzip", "tar",   "7z",     "unrar"};
+constexpr std::string_view kPrograms[] = {"wget", "curl",  "gdown", "kaggle", "aria2c",
+                                          "axel", "unzip", "tar",   "7z",     "unrar"};
 
 // os.system("wget -O data.zip https://..."), subprocess.run(["curl", ...])
 bool runs_fetcher(const CallRef& call) {

@@ -28,17 +28,15 @@ bool trains_in_one_phase(const Program& program, Ref loop) {
 
 namespace {
 
-// {x: DataLoader(sets[x], sampler=samplers[x]) for x in phases}, and loaders[x] = DataLoader(...) in
-// a loop over them; not with a sampler for one of the phases alone.
+// {x: DataLoader(sets[x], sampler=samplers[x]) for x in phases}, and loaders[x] = DataLoader(...)
+// in a loop over them; not with a sampler for one of the phases alone.
 bool is_made_for_each_phase(const Program& program, const CallRef& loader) {
-  if (loader.module->tree().ancestor(loader.call->node, Kind::comprehension) ==
-          diagnose::kNoNode &&
+  if (loader.module->tree().ancestor(loader.call->node, Kind::comprehension) == diagnose::kNoNode &&
       !program.innermost_loop(loader.ref()))
     return false;
   const auto samplers = program.sources(loader.keyword("sampler"));
-  return std::none_of(samplers.begin(), samplers.end(), [](const Source& source) {
-    return source.ref.kind() == Kind::none_literal;
-  });
+  return std::none_of(samplers.begin(), samplers.end(),
+                      [](const Source& source) { return source.ref.kind() == Kind::none_literal; });
 }
 
 }  // namespace
@@ -51,8 +49,8 @@ bool evaluates_in_one_phase(const Program& program, Ref loop, const CallRef& loa
   const auto phases = program.sources(batches.child(Field::subscript));
   return std::any_of(phases.begin(), phases.end(), [](const Source& source) {
     return source.how == Source::How::loop_item &&
-           says_any(source.ref.text(), {"'val", "\"val", "'test", "\"test", "'eval", "\"eval",
-                                        "'dev", "\"dev"});
+           says_any(source.ref.text(),
+                    {"'val", "\"val", "'test", "\"test", "'eval", "\"eval", "'dev", "\"dev"});
   });
 }
 

@@ -25,7 +25,8 @@ Ref base_of(Ref expression) {
 
 namespace {
 
-// The same as base_of(), and state.model for state.model.module.fc.weight where that is the wrapper.
+// The same as base_of(), and state.model for state.model.module.fc.weight where that is the
+// wrapper.
 Ref base_in(const Program& program, Ref expression) {
   for (Ref at = expression; at;) {
     if ((at.kind() == Kind::attribute || at.kind() == Kind::subscript) &&

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/wrappers/late_layers.hpp"
 
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 

@@ -51,7 +51,8 @@ bool names_a_draw(std::string_view function) {
 bool is_random_init(const CallRef& call) {
   const std::string name = call.module->qualified(call.call->function);
   return name.starts_with("torch.nn.init.") &&
-         says_any(call.call->name, {"normal", "uniform", "orthogonal", "sparse", "xavier", "kaiming"});
+         says_any(call.call->name,
+                  {"normal", "uniform", "orthogonal", "sparse", "xavier", "kaiming"});
 }
 
 // What the call draws for; empty where it is no draw.

@@ -16,7 +16,7 @@ struct LateDraw {
   Ref model;  // what is drawn anew: the wrapper, or a part of what it holds
 };
 
-// The same of what may stand inside a wrapper, init_weights(model) and nn.init.normal_(head.weight),
+// The same of what may stand inside a wrapper, init_weights(model) and nn.init.normal_(head.bias),
 // on every rank; none where a seed that all ranks share makes them draw alike.
 std::vector<LateDraw> draws_on_every_rank(const Program& program);
 

@@ -8,6 +8,7 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Source;
 
 namespace {
 

@@ -16,15 +16,15 @@ constexpr std::size_t kMostNames = 8;
 // net of self.model, self.optimizer = net, optimizer; the value itself where one name is given one.
 Ref value_given(Ref target, Ref value, int element) {
   if (!value || element < 0 || value.kind() != Kind::tuple) return element < 0 ? value : Ref{};
-  return value.with(
-      target.module->tree().child_at(value.node, static_cast<std::size_t>(element)));
+  return value.with(target.module->tree().child_at(value.node, static_cast<std::size_t>(element)));
 }
 
 // self.model of self.model = model in the same function.
 void add_attributes_of(const Program& program, Ref model, std::vector<Ref>& models) {
   const auto inside = program.enclosing_function(model);
   for (const diagnose::Def& def : model.module->defs()) {
-    if (!def.is_attribute || def.kind != diagnose::DefKind::assign || def.value == diagnose::kNoNode)
+    if (!def.is_attribute || def.kind != diagnose::DefKind::assign ||
+        def.value == diagnose::kNoNode)
       continue;
     const Ref target = model.with(def.target);
     if (value_given(target, model.with(def.value), def.element).text() == model.text() &&
