@@ -73,12 +73,15 @@ Ref wrapped_name(const Program& program, const Wrap& wrap) {
 // model(batch), model.load_state_dict(...), summary(model): the first of these makes parameters.
 bool is_filled_above(const Program& program, const Wrap& wrap) {
   const Ref model = wrapped_name(program, wrap);
+  const auto names = program.names_behind(wrap.module);
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
       if (leaves_model_alone(call)) continue;
       const auto is_model = [&](Ref object) {
-        return object && (program.same_variable(object, model) || object.text() == model.text());
+        return object && (program.same_variable(object, model) || object.text() == model.text() ||
+                          std::any_of(names.begin(), names.end(),
+                                      [&](Ref name) { return name.text() == object.text(); }));
       };
       const auto given = facts::arguments_of(call);
       const bool takes_model = is_model({module, made.function}) || is_model(call.receiver()) ||
