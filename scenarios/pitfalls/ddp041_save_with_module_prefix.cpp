@@ -45,6 +45,10 @@ bool is_mended_out_of_sight(const Program& program) {
                                 "convert_state", "remove_m", "copystate", "copy_state"}) ||
           program.callee(call))
         continue;
+      // model.load_state_dict(copy_state_dict(parts["model"]))
+      const CallRef taker =
+          program.as_call(call.ref().with(module->tree().ancestor(made.node, Kind::call)));
+      if (taker && taker.call->name == "load_state_dict") return true;
       for (std::size_t i = 0; const Ref given = call.positional(i); ++i)
         if (const CallRef load = program.made_by(given); load && load.call->api == Api::torch_load)
           return true;

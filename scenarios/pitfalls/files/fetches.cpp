@@ -35,7 +35,7 @@ bool runs_fetcher(const CallRef& call) {
   const std::string path = call.module->qualified(call.call->function);
   if (path != "os.system" && !path.starts_with("subprocess.")) return false;
   const std::string_view command = call.positional(0).text();
-  if (holds_any(command, {"git clone", "gsutil cp gs:", "aws s3 cp s3:"})) return true;
+  if (holds_any(command, {"git clone"})) return true;
   const std::size_t begin = command.find_first_not_of("[fr'\" ");
   if (begin == std::string_view::npos) return false;
   const std::string_view program = command.substr(begin);
