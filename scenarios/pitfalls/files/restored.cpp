@@ -234,4 +234,15 @@ bool pickles_modules(const Program& program) {
   });
 }
 
+bool is_of_other_files(const Program& program, Ref state) {
+  if (state.kind() != Kind::subscript) return false;
+  const CallRef file = program.made_by(state.child(diagnose::Field::value));
+  const auto key = state.module->tree().string_value(state.child(diagnose::Field::subscript).node);
+  if (!file || file.call->api != Api::torch_load || !key) return false;
+  for (const std::string& quoted : {"'" + *key + "'", "\"" + *key + "\""})
+    for (const char* end : {":", " :", "] =", "]="})
+      if (program.mentions(quoted + end)) return false;
+  return !program.mentions(*key + "=");
+}
+
 }  // namespace bench::pitfalls
