@@ -5,7 +5,10 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/steps/parameter_switches.hpp"
+#include "scenarios/pitfalls/wrappers/changed_wrap.hpp"
 #include "scenarios/pitfalls/wrappers/frozen.hpp"
+#include "scenarios/pitfalls/wrappers/late_layers.hpp"
+#include "scenarios/pitfalls/wrappers/late_weights.hpp"
 
 #include <algorithm>
 
@@ -23,53 +26,6 @@ using diagnose::Wrapper;
 
 namespace {
 
-// The model whose parameters a statement changes: model for model.module.fc.weight.
-Ref base_of(Ref expression) {
-  while (expression && (expression.kind() == Kind::attribute || expression.kind() == Kind::call ||
-                        expression.kind() == Kind::subscript)) {
-    const Ref object = expression.kind() == Kind::attribute ? expression.child(Field::object)
-                       : expression.kind() == Kind::call    ? expression.child(Field::function)
-                                                            : expression.child(Field::value);
-    if (!object) break;
-    if (expression.kind() == Kind::attribute && object.text() == "self") return expression;
-    expression = object;
-  }
-  return expression;
-}
-
-// The same, and state.model for state.model.module.fc.weight where that is the wrapper.
-Ref base_in(const Program& program, Ref expression) {
-  for (Ref at = expression; at;) {
-    if ((at.kind() == Kind::attribute || at.kind() == Kind::subscript) &&
-        program.wrap_of(at) != nullptr)
-      return at;
-    at = at.kind() == Kind::attribute   ? at.child(Field::object)
-         : at.kind() == Kind::call      ? at.child(Field::function)
-         : at.kind() == Kind::subscript ? at.child(Field::value)
-                                        : Ref{};
-  }
-  return base_of(expression);
-}
-
-// The wrapper that holds the parameters behind `object`, and was made before `use`.
-const Wrap* changed_wrap(const Program& program, Ref object, Ref use) {
-  Ref base = base_in(program, object);
-  for (const Source& source : program.sources(base)) {
-    // for p in model.parameters(): p.requires_grad = False
-    // bare = model.module
-    if (source.how == Source::How::loop_item || source.ref.text().ends_with(".module"))
-      base = base_in(program, source.ref);
-  }
-  for (const Wrap& wrap : program.wraps()) {
-    // Apex's wrapper reduces whatever has a gradient, and keeps no list.
-    if (wrap.kind != Wrapper::ddp || wrap.call.call->api == diagnose::Api::apex_ddp) continue;
-    const bool same =
-        program.wrap_of(base, wrap.kind) == &wrap || program.same_variable(base, wrap.module);
-    if (same && program.runs_before(wrap.call.ref(), use)) return &wrap;
-  }
-  return nullptr;
-}
-
 // nn.Linear(...), perhaps moved to its device at once.
 bool is_layer(const Program& program, Ref value) {
   for (const Source& source : program.module_sources(value)) {
@@ -79,19 +35,6 @@ bool is_layer(const Program& program, Ref value) {
     if (cls && program.derives_from(cls, diagnose::Api::module_class)) return true;
   }
   return false;
-}
-
-// A wrapper no loss comes from, as of a teacher, has no gradients to reduce.
-bool is_trained(const Program& program, const Wrap& wrap) {
-  bool any = false;
-  for (const auto& loop : program.training_loops())
-    for (const CallRef& backward : loop.backwards) {
-      const auto forwards = facts::forwards_behind(program, facts::loss_of(backward));
-      any = any || !forwards.empty();
-      for (const auto& forward : forwards)
-        if (forward.wrap == &wrap && !program.under_no_grad(forward.call.ref())) return true;
-    }
-  return !any;
 }
 
 // teacher, and self.teacher where that is the wrapper itself.
@@ -314,6 +257,44 @@ bool is_static_graph(const Program& program, const Wrap& wrap) {
 constexpr const char* kReplaced =
     "a layer is replaced after the model was wrapped: DDP waits for gradients of the old one";
 
+// PyTorch's conversion keeps the parameters, Apex's makes new ones.
+constexpr const char* kConverted =
+    "layers become SyncBatchNorm after the model was wrapped: PyTorch asks for it before the wrap, "
+    "which prepares such layers, and older versions raise an error";
+
+constexpr const char* kDrawn =
+    "weights are drawn at random after the model was wrapped: DDP copies parameters between ranks "
+    "only when it is built, so each rank trains from weights of its own";
+
+void check_late_layers(const Program& program, Report& report) {
+  const auto tell = [&](const CallRef& call, Ref model, const char* message) {
+    const Wrap* wrap = changed_wrap(program, model, call.ref(), OfApex::too);
+    if (wrap == nullptr || !is_trained(program, *wrap) || is_in_batches(program, call.ref()))
+      return;
+    Finding& finding = in_no_trial(report.at(call.ref(), Confidence::likely, message));
+    finding.help = "Change the model before wrapping.";
+    if (message == kConverted) finding.severity = Severity::warning;
+  };
+  for (const LateLayers& late : calls_that_replace_layers(program))
+    tell(late.call, late.model,
+         late.call.call->name == "convert_sync_batchnorm" ? kConverted : kReplaced);
+  for (const LateDraw& draw : draws_on_every_rank(program)) tell(draw.call, draw.model, kDrawn);
+}
+
+// DDP(model) of a class with nn.LazyLinear, which no batch has gone through.
+void check_lazy_layers(const Program& program, Report& report) {
+  for (const Wrap& wrap : program.wraps()) {
+    if (wrap.kind != Wrapper::ddp) continue;
+    const CallRef layer = uninitialised_layer(program, wrap);
+    if (!layer) continue;
+    in_no_trial(report.at(wrap.call.ref(), Confidence::likely,
+                          std::string(layer.call->name) +
+                              " has no parameters before the first batch: DDP raises \"Modules "
+                              "with uninitialized parameters can't be used\""))
+        .help = "Run one batch through the model before it is wrapped.";
+  }
+}
+
 }  // namespace
 
 void check_parameters_changed_after_wrap(const Program& program, Report& report) {
@@ -377,6 +358,8 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
            "requires_grad_ is called after the model was wrapped: DDP keeps the list of parameters "
            "it saw when it was built",
            true, call.argument(0, "requires_grad"));
+  check_late_layers(program, report);
+  check_lazy_layers(program, report);
 }
 
 namespace {

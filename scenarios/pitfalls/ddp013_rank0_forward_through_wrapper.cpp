@@ -185,16 +185,14 @@ bool is_named_after_buffers(const Program& program, Ref model) {
   });
 }
 
-// Net(in_channels=3) of a file that is not there: a network of convolutions, which are normalised
-// over the batch as a rule.
-bool is_convolutional(const Program& program, const Wrap& wrap) {
+// Transformer(...) and MLP(...) of a file that is not there: many normalise each sample alone, and
+// keep their positions as parameters.
+bool is_named_without_buffers(const Program& program, const Wrap& wrap) {
   const auto sources = program.module_sources(wrap.module);
-  return wrap.classes.empty() &&
-         std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-           const CallRef call = program.as_call(source.ref);
-           return call && (call.keyword("in_channels") || call.keyword("input_channels") ||
-                           call.keyword("n_channels") || call.keyword("img_channels"));
-         });
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    const CallRef call = program.as_call(source.ref);
+    return call && says_any(call.call->name, {"former", "vit", "gpt", "mlp", "lm", "nerf"});
+  });
 }
 
 bool is_named_after_buffers(const Program& program, const Wrap& wrap) {
@@ -315,16 +313,25 @@ Finding& report_forward(const Program& program, const diagnose::ForwardCall& for
       where, buffers ? Confidence::certain : Confidence::likely,
       "one rank alone calls the DDP model: a forward broadcasts the buffers, and the other ranks "
       "do not take part");
-  // A model without BatchNorm has no buffers as a rule, and broadcasts nothing.
-  if (!likely_buffers)
-    finding.severity = is_convolutional(program, wrap) ? Severity::warning : Severity::info;
+  // A model whose layers are here, without BatchNorm, has no buffers as a rule, and broadcasts
+  // nothing. One that is not here has them as a rule: norms, or tables of positions and masks.
+  const bool is_elsewhere = wrap.classes.empty() && !is_named_without_buffers(program, wrap);
+  if (!likely_buffers) finding.severity = is_elsewhere ? Severity::warning : Severity::info;
   finding.help = "Evaluate with model.module, or on every rank.";
   return finding;
+}
+
+// writer.add_graph(model, batch), summary(model, size): the model runs to be drawn or counted.
+bool traces(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "add_graph", "trace", "summary", "profile", "get_model_complexity_info", "FlopCountAnalysis"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
 // validate(model, loader) of a file that is not at hand: by its name it runs the model.
 bool evaluates_out_of_sight(const Program& program, const CallRef& call) {
   const std::string_view name = call.call->name;
+  if (traces(name)) return !program.callee(call);
   return call.call->api == Api::none &&
          says_any(name, {"eval", "valid", "test", "infer", "sample", "generate", "predict"}) &&
          !says_any(name, {"save", "log", "plot", "load", "print", "make", "build", "create"}) &&
@@ -395,7 +402,13 @@ void check_rank0_forward_through_wrapper(const Program& program, Report& report)
       const Ref entry = tested_call(program, site.ref());
       if (std::find(entries.begin(), entries.end(), entry) != entries.end()) continue;
       entries.push_back(entry);
-      report_forward(program, forward, entry, report);
+      Finding& finding = report_forward(program, forward, entry, report);
+      // sample(average.forward): other callers hand the wrapper to what is behind it.
+      const Ref callee{forward.call.module, forward.call.call->function};
+      if (finding.severity == Severity::warning && callee.kind() == diagnose::Kind::identifier &&
+          facts::is_parameter(program, callee) &&
+          !is_given_wrapper(program, program.as_call(entry)))
+        finding.severity = Severity::info;
     }
     if (sites.empty() && program.guarded_by_rank(forward.call.ref()) != RankTest::none &&
         one_rank_hands_over_wrapper(program, forward.call) && !others_pass_too(program, forward) &&

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/data/endless_draws.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/data/second_loaders.hpp"
 #include "scenarios/pitfalls/data/whole_copies.hpp"
 #include "scenarios/pitfalls/frameworks/engines.hpp"
 #include "scenarios/pitfalls/frameworks/trainer_loaders.hpp"
@@ -291,7 +292,7 @@ void check_data_not_sharded(const Program& program, Report& report) {
     return;
   check_handed_loaders_unsharded(program, report);
   for (const TrainingLoop& loop : program.training_loops())
-    for (const CallRef& loader : loaders_of(program, loop.iterable)) {
+    for (const CallRef& loader : loaders_of_training(program, loop)) {
       if (has_some_sampler(program, loader) || dataset_knows_rank(program, loader) ||
           is_evaluation_loader(program, loader))
         continue;

@@ -12,6 +12,7 @@
 #include "scenarios/pitfalls/metrics/idle_copies.hpp"
 #include "scenarios/pitfalls/metrics/last_batch.hpp"
 #include "scenarios/pitfalls/metrics/own_copy.hpp"
+#include "scenarios/pitfalls/metrics/phase_loops.hpp"
 #include "scenarios/pitfalls/metrics/reductions.hpp"
 #include "scenarios/pitfalls/metrics/summed_mean.hpp"
 #include "scenarios/pitfalls/metrics/training_reductions.hpp"
@@ -83,22 +84,6 @@ bool hands_batches_on(Ref loop) {
   for (NodeId at = body.node; body && at < tree[body.node].last; ++at)
     if (tree[at].kind == Kind::yield_expression) return true;
   return false;
-}
-
-// if phase == "train": loss.backward(), in the loop over loaders[phase]: the other phases evaluate.
-bool trains_in_one_phase(const Program& program, Ref loop) {
-  bool any = false;
-  for (const CallRef& call : facts::calls_in(loop.child(Field::body))) {
-    if (call.call->name != "backward") continue;
-    any = true;
-    const auto guards = program.guards(call.ref());
-    if (std::none_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
-          return guard.holds && facts::contains(guard.condition.text(), "train") &&
-                 loop.module->tree().contains(loop.node, guard.condition.node);
-        }))
-      return false;
-  }
-  return any;
 }
 
 // loss.backward(); optimizer.step() in the loop, as where latent codes are fitted to test samples:
@@ -410,7 +395,8 @@ void check_beside_reduced(const Program& program, Ref loop,
 bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, const MetricSum& sum,
                    const std::vector<Reduction>& reductions, Report& report) {
   if (trains(program, loop)) return tells_share(program, loop, loader, reductions, report);
-  const bool says_so = is_evaluation_loader(program, loader);
+  const bool says_so =
+      is_evaluation_loader(program, loader) || evaluates_in_one_phase(program, loop, loader);
   if (says_so) check_forgotten_meters(program, loop, reductions, report);
   if ((!says_so && !is_evaluation_loop(program, loop)) || goes_through_files(program, loop) ||
       one_rank_may_see_all(program, loop, loader) || is_sampled_for_training(program, loader) ||

@@ -181,11 +181,13 @@ void find_loads_without_barrier(const Program& program, Report& report) {
         .help = "Call dist.barrier() (accelerator.wait_for_everyone()) between the two.";
 }
 
-// if download: self.fetch() of a data set, which is told where it is made.
+// if download: self.fetch() of a data set, which is told where it is made. An option that is off
+// unless a run asks for it, `if args.extra:`, is another matter.
 bool is_asked_for(const Program& program, Ref node) {
   return program.under(node, [&](Ref condition, bool holds) {
+    const diagnose::Value value = program.evaluate(condition);
     return holds && (facts::contains(condition.text(), "download") ||
-                     program.evaluate(condition).is_false());
+                     (value.is_false() && !value.is_default));
   });
 }
 
@@ -200,8 +202,8 @@ void find_fetches(const Program& program, Report& report) {
       continue;
     report
         .at(node, Confidence::likely,
-            "every rank fetches the same file: ranks write it over each other, and may read half "
-            "of it")
+            "every rank fetches or unpacks the same files: ranks write over each other, and may "
+            "read half of one")
         .help = "Fetch it on rank 0, let the others wait at a barrier, then read on every rank.";
   }
 }

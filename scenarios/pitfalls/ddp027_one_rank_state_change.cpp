@@ -9,6 +9,7 @@
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/steps/one_rank_optimizer.hpp"
+#include "scenarios/pitfalls/wrappers/late_weights.hpp"
 
 #include <algorithm>
 
@@ -97,15 +98,6 @@ bool hands_learning_rate_on(const Program& program) {
     for (const CallRef& call : program.calls_named(name))
       if (!program.loops_around(call.ref()).empty()) return true;
   return false;
-}
-
-// model.apply(weights_init), model.init_weights(), model.reset_parameters()
-bool initialises(const CallRef& call) {
-  const std::string name = facts::lowered(call.call->name);
-  if (name == "apply")
-    return call.positional(0) &&
-           says_any(call.positional(0).text(), {"init", "xavier", "kaiming", "reset_param"});
-  return name == "reset_parameters" || (says_any(name, {"init"}) && says_any(name, {"weight"}));
 }
 
 // Ranks other than that of the call do the same in a branch of their own.

@@ -103,10 +103,21 @@ bool is_training_state(const Program& program, const CallRef& save) {
                      [&](const Source& source) { return tells(source.ref.text()); });
 }
 
+// DeepSpeedPlugin(zero_stage=2): every process holds all weights, and up to stage 2 that is so.
+bool may_shard_weights(const Program& program) {
+  if (program.mentions("FullyShardedDataParallelPlugin")) return true;
+  if (!program.mentions("DeepSpeedPlugin")) return false;
+  constexpr std::int64_t kWholeWeights = 2;
+  const auto plugins = program.calls_named("DeepSpeedPlugin");
+  return plugins.empty() || std::any_of(plugins.begin(), plugins.end(), [&](const CallRef& plugin) {
+           return program.integer(plugin.keyword("zero_stage")).value_or(3) > kWholeWeights;
+         });
+}
+
 // Accelerate leaves torch.save to the script, in every process.
 void check_saves_beside_accelerate(const Program& program, Report& report) {
   if (!makes_accelerator(program) || program.calls_named("prepare").empty() ||
-      program.mentions("DeepSpeedPlugin") || program.mentions("FullyShardedDataParallelPlugin"))
+      may_shard_weights(program))
     return;
   std::vector<CallRef> saves;
   for (const CallRef& save : saves_of(program))

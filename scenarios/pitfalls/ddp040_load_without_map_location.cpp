@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/laboratory/trial_prices.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -212,6 +213,17 @@ bool is_after_a_mapped_attempt(const Program& program, const CallRef& load) {
   if (handler == diagnose::kNoNode) return false;
   const diagnose::NodeId attempt = tree[handler].parent;
   const auto loads = program.calls(Api::torch_load);
+  // Given away, as by fill_in(model, torch.load(path)): the state did not fit, and was there.
+  const std::string_view name = program.assigned_name(load.ref());
+  const auto calls = facts::calls_in(load.ref().with(handler));
+  const bool is_given_away = std::any_of(calls.begin(), calls.end(), [&](const CallRef& taker) {
+    const auto given = facts::arguments_of(taker);
+    return taker.call->name != "load_state_dict" &&
+           std::any_of(given.begin(), given.end(), [&](Ref value) {
+             return value == load.ref() || (!name.empty() && value.text() == name);
+           });
+  });
+  if (is_given_away) return false;
   return std::any_of(loads.begin(), loads.end(), [&](const CallRef& other) {
     return other.module == load.module && other.call->node < handler &&
            tree.contains(attempt, other.call->node) && other.argument(1, "map_location") &&

@@ -1,5 +1,6 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/files/restored.hpp"
 #include "scenarios/pitfalls/files/saved_states.hpp"
 #include "scenarios/pitfalls/frameworks/engine_states.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
@@ -12,6 +13,7 @@
 #include "scenarios/pitfalls/reach/opposite_runs.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/wrappers/bare_states.hpp"
+#include "scenarios/pitfalls/wrappers/other_kind_asked.hpp"
 
 #include <algorithm>
 
@@ -45,6 +47,10 @@ bool is_mended_out_of_sight(const Program& program) {
                                 "convert_state", "remove_m", "copystate", "copy_state"}) ||
           program.callee(call))
         continue;
+      // model.load_state_dict(copy_state_dict(parts["model"]))
+      const CallRef taker =
+          program.as_call(call.ref().with(module->tree().ancestor(made.node, Kind::call)));
+      if (taker && taker.call->name == "load_state_dict") return true;
       for (std::size_t i = 0; const Ref given = call.positional(i); ++i)
         if (const CallRef load = program.made_by(given); load && load.call->api == Api::torch_load)
           return true;
@@ -128,7 +134,8 @@ bool loads_into_wrapper(const Program& program) {
     const Ref object = load.receiver();
     if (!object || facts::contains(object.text(), ".module") ||
         facts::only_without_distribution(program, load.ref()) ||
-        is_kept_in_memory(program, load.positional(0)))
+        is_kept_in_memory(program, load.positional(0)) ||
+        is_of_other_files(program, load.positional(0)))
       continue;
     if (const Wrap* wrap = program.wrap_of(object);
         wrap != nullptr && !only_runs_before(program, load.ref(), wrap->call.ref()))
@@ -367,6 +374,21 @@ void check_bare_keys_into_wrapper(const Program& program, Report& report) {
   }
 }
 
+// model.module.state_dict() if isinstance(model, nn.DataParallel) else model.state_dict()
+void check_other_kind_asked(const Program& program, Report& report) {
+  for (const CallRef& save : calls_that_save(program))
+    for (const CallRef& state : calls_saved(program, save))
+      if (state.call->name == "state_dict" && state.receiver() &&
+          is_asked_for_other_kind(program, state.ref(), state.receiver())) {
+        report
+            .at(state.ref(), Confidence::likely,
+                "DistributedDataParallel is no DataParallel, so this branch is taken, and the "
+                "wrapper's state_dict has 'module.' before every key")
+            .help = "Ask for DistributedDataParallel, or save model.module.state_dict().";
+        return;
+      }
+}
+
 void check_engine_states(const Program& program, Report& report) {
   if (changes_keys(program)) return;
   for (const CallRef& state : saves_of_engines(program)) {
@@ -396,6 +418,7 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
   check_engine_states(program, report);
   check_bare_keys_into_wrapper(program, report);
   check_bare_state_into_wrapper(program, report);
+  if (!changes_keys(program)) check_other_kind_asked(program, report);
   if (program.wraps().empty() && !changes_keys(program)) check_prepared_saves(program, report);
   if (program.wraps().empty() || handles_prefix(program) || loads_into_wrapper(program)) return;
   for (const CallRef& save : calls_that_save(program)) {

@@ -57,7 +57,9 @@ bool remainder_is_seen(Ref division) {
 
 bool is_rank_count(std::string_view text) {
   const std::string plain = facts::lowered(text);
-  for (const std::string_view word : {"world_size", "ngpus", "n_gpu", "num_gpus", "device_count"})
+  for (const std::string_view word :
+       {"world_size", "ngpu", "n_gpu", "num_gpu", "gpu_num", "gpu_count", "gpus_per_node",
+        "device_count", "num_devices", "n_devices", "nproc", "num_proc", "num_replicas"})
     if (facts::contains(plain, word)) return true;
   return false;
 }

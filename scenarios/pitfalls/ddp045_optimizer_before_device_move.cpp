@@ -9,6 +9,7 @@
 #include "scenarios/pitfalls/program/handed_out.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/wrappers/model_moves.hpp"
+#include "scenarios/pitfalls/wrappers/other_names_of_models.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -20,13 +21,13 @@ using diagnose::Source;
 
 namespace {
 
-// model = SyncBatchNorm.convert_sync_batchnorm(model), convert_syncbn_model(model), DDP(model): the
-// parameters are those of before.
+// model = SyncBatchNorm.convert_sync_batchnorm(model), DDP(model), and Apex's amp.initialize(model,
+// optimizer): the parameters are those of before.
 bool keeps_parameters(const Program& program, Ref value, Ref model) {
   const CallRef call = program.made_by(value);
   return call && call.positional(0) && call.positional(0).text() == model.text() &&
          (call.call->api == Api::ddp || call.call->api == Api::data_parallel ||
-          says_any(call.call->name, {"sync", "compile"}));
+          says_any(call.call->name, {"sync", "compile", "initialize"}));
 }
 
 // model = model.to(device); model, optimizer = prepare(model, optimizer)
@@ -61,7 +62,7 @@ bool is_another_model(const Program& program, Ref model, const CallRef& optimize
 bool is_done_with(const Program& program, const CallRef& optimizer, const CallRef& move) {
   const std::string_view name = program.assigned_name(optimizer.ref());
   const auto& module = *move.module;
-  if (name.empty() || optimizer.module != move.module ||
+  if (name.empty() || name.starts_with("self.") || optimizer.module != move.module ||
       module.function_of(optimizer.call->node) != module.function_of(move.call->node) ||
       !module.defs_of(name, true).empty())
     return false;
@@ -101,9 +102,8 @@ Ref whole_of(Ref part) {
 std::vector<Ref> models_behind(const Program& program, Ref parameters) {
   std::vector<Ref> out;
   const auto add = [&](const CallRef& call) {
-    if (!call || !call.receiver() ||
-        (call.call->name != "parameters" && call.call->name != "named_parameters"))
-      return;
+    // model.weight_parameters(), of a class that groups them itself.
+    if (!call || !call.receiver() || !call.call->name.ends_with("parameters")) return;
     for (Ref model = call.receiver(); model && model.text() != "self"; model = whole_of(model))
       if (std::find(out.begin(), out.end(), model) == out.end()) out.push_back(model);
   };
@@ -148,8 +148,7 @@ std::vector<CallRef> made_by_chosen_class(const Program& program) {
       if (each.api != Api::none || maker.kind() != diagnose::Kind::identifier ||
           !program.may_be_given(maker))
         continue;
-      const CallRef given = program.made_by(made.argument(0, "params"));
-      if (!given || given.call->name != "parameters") continue;
+      if (!made.argument(0, "params")) continue;
       for (const Source& cls : program.sources(maker))
         if (cls.ref.module->api(cls.ref.node) == Api::optimizer) {
           out.push_back(made);
@@ -208,25 +207,6 @@ std::vector<Ref> models_where_made(const Program& program, const CallRef& optimi
   return models;
 }
 
-// bare after bare = model.module, and after bare = model: what moves the model moves it too.
-void add_wholes(const Program& program, std::vector<Ref>& models) {
-  for (std::size_t i = 0; i < models.size(); ++i) {
-    if (models[i].kind() != diagnose::Kind::identifier) continue;
-    for (const std::uint32_t index : models[i].module->defs_of(models[i].text(), false)) {
-      const diagnose::Def& def = models[i].module->defs()[index];
-      Ref value = models[i].with(def.value);
-      if (def.kind != diagnose::DefKind::assign || def.element >= 0 || !value ||
-          program.enclosing_function(value) != program.enclosing_function(models[i]))
-        continue;
-      if (value.kind() == diagnose::Kind::attribute && value.text().ends_with(".module"))
-        value = value.child(diagnose::Field::object);
-      if (value.kind() == diagnose::Kind::identifier && value.text() != models[i].text())
-        models.push_back(value);
-    }
-    if (models.size() > 8) return;
-  }
-}
-
 // Where the optimizer is made as a caller sees it, and the models that it is made for.
 struct Making {
   CallRef at;
@@ -271,7 +251,7 @@ Making making_of(const Program& program, const CallRef& optimizer) {
       return together;
   const CallRef at = diagnose::made_at(program, optimizer);
   Making out{at, models_where_made(program, optimizer), program.assigned_name(at.ref())};
-  add_wholes(program, out.models);
+  add_other_names(program, out.models);
   return out;
 }
 
@@ -360,22 +340,6 @@ bool goes_to_no_gpu(const CallRef& move) {
           facts::contains(target.text(), "half"));
 }
 
-bool is_moved_before(const Program& program, Ref model, const CallRef& optimizer,
-                     const std::vector<ModelMove>& moves) {
-  if (std::any_of(moves.begin(), moves.end(),
-                  [&](const ModelMove& move) { return move.at.call->node < optimizer.call->node; }))
-    return true;
-  const auto sources = program.sources(model);
-  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
-    const CallRef placed = program.as_call(source.ref);
-    // self.model = self.model.cuda() below: an attribute has the values of all lines.
-    const bool is_below =
-        placed.module == optimizer.module && placed && placed.call->node > optimizer.call->node &&
-        program.enclosing_function(placed.ref()) == program.enclosing_function(optimizer.ref());
-    return placed && !is_below && (placed.call->name == "to" || placed.call->name == "cuda");
-  });
-}
-
 // Of a model that the optimizer was built for above, and that has come to no device before.
 bool is_move_too_late(const Program& program, Ref model, const CallRef& optimizer,
                       const ModelMove& move) {
@@ -404,8 +368,11 @@ bool is_sure(const Program& program, Ref model, const CallRef& optimizer, const 
 
 bool check_moves(const Program& program, const CallRef& each, const Making& making, Ref model,
                  Report& report) {
-  const CallRef optimizer = making.at;
-  const auto moves = moves_of_model(program, model, making.name);
+  auto moves = moves_of_model(program, model, making.name);
+  const CallRef optimizer = seen_beside(program, making.at, model, moves);
+  std::sort(moves.begin(), moves.end(), [](const ModelMove& a, const ModelMove& b) {
+    return a.at.call->node < b.at.call->node;
+  });
   if (is_moved_before(program, model, optimizer, moves)) return false;
   for (const ModelMove& move : moves) {
     if (!is_move_too_late(program, model, optimizer, move)) continue;

@@ -147,13 +147,39 @@ bool is_one_value(const Program& program, const Source& source) {
          name == "int" || name == "len";
 }
 
+// args=(num_gpus): the tree keeps no parentheses, the text does.
+bool stands_in_parentheses(Ref arguments) {
+  const std::string_view text = arguments.module->tree().source();
+  const auto before = [&](std::size_t at) { return text.find_last_not_of(" \n", at); };
+  const std::size_t begin = arguments.module->tree()[arguments.node].begin;
+  if (begin < 2) return false;
+  const std::size_t open = before(begin - 1);
+  if (open == std::string_view::npos || open == 0 || text[open] != '(') return false;
+  const std::size_t outer = before(open - 1);
+  return outer != std::string_view::npos && (text[outer] == '=' || text[outer] == ',');
+}
+
+// Whoever puts parentheses around the name of a number of GPUs means a tuple; what `args` or
+// `extra` holds may be one already.
+bool is_meant_as_tuple(const Program& program, Ref arguments) {
+  const bool is_name = arguments.kind() == Kind::identifier || arguments.kind() == Kind::attribute;
+  if (!is_name || !stands_in_parentheses(arguments)) return false;
+  if (program.is_world_size(arguments)) return true;
+  const std::string name = facts::lowered(arguments.text());
+  return facts::contains(name, "gpu") || facts::contains(name, "world") ||
+         facts::contains(name, "nproc") || facts::contains(name, "device");
+}
+
 // args=(world_size): the parentheses make no tuple, and mp.spawn spreads args behind the rank.
 void check_args_in_parentheses(const Program& program, Ref arguments, Report& report) {
   const auto sources = program.sources(arguments);
-  if (sources.empty() || !std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
-        return is_one_value(program, source);
-      }))
-    return;
+  const auto is_one = [&](const Source& source) { return is_one_value(program, source); };
+  const auto is_several = [](const Source& source) {
+    return source.ref.kind() == Kind::tuple || source.ref.kind() == Kind::list;
+  };
+  const bool meant = is_meant_as_tuple(program, arguments) &&
+                     std::none_of(sources.begin(), sources.end(), is_several);
+  if (!meant && (sources.empty() || !std::all_of(sources.begin(), sources.end(), is_one))) return;
   report
       .at(arguments, Confidence::certain,
           "mp.spawn spreads args, and '" + std::string(arguments.text()) +

@@ -22,14 +22,35 @@ constexpr Fetcher kFetchers[] = {
     {"torch.hub.download_url_to_file", 1, "dst"},
     {"torchvision.datasets.utils.download_url", 1, "root"},
     {"torchvision.datasets.utils.download_and_extract_archive", 1, "download_root"},
+    {"torchvision.datasets.utils.extract_archive", 1, "to_path"},
+    {"shutil.unpack_archive", 1, "extract_dir"},
 };
+
+// Programs that fetch a file, or unpack one.
+constexpr std::string_view kPrograms[] = {"wget", "curl",  "gdown", "kaggle", "aria2c",
+                                          "axel", "unzip", "tar",   "7z",     "unrar"};
 
 // os.system("wget -O data.zip https://..."), subprocess.run(["curl", ...])
 bool runs_fetcher(const CallRef& call) {
   const std::string path = call.module->qualified(call.call->function);
   if (path != "os.system" && !path.starts_with("subprocess.")) return false;
   const std::string_view command = call.positional(0).text();
-  return holds_any(command, {"wget ", "curl ", "\"wget\"", "\"curl\"", "'wget'", "'curl'"});
+  if (holds_any(command, {"git clone"})) return true;
+  const std::size_t begin = command.find_first_not_of("[fr'\" ");
+  if (begin == std::string_view::npos) return false;
+  const std::string_view program = command.substr(begin);
+  const std::string_view name = program.substr(0, program.find_first_of(" '\","));
+  return std::find(std::begin(kPrograms), std::end(kPrograms), name) != std::end(kPrograms) ||
+         holds_any(command, {"wget ", "curl "});
+}
+
+// archive.extractall(path) of zipfile.ZipFile(...) and tarfile.open(...)
+bool unpacks(const Program& program, const CallRef& call) {
+  if (call.call->name != "extractall" || !call.receiver()) return false;
+  const auto sources = program.sources(call.receiver());
+  return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+    return holds_any(source.ref.text(), {"ZipFile(", "tarfile.open(", "TarFile("});
+  });
 }
 
 }  // namespace
@@ -46,6 +67,8 @@ std::vector<Fetch> fetches_of(const Program& program) {
         out.push_back({call, call.argument(known->index, known->keyword)});
       else if (runs_fetcher(call))
         out.push_back({call, call.positional(0)});
+      else if (unpacks(program, call))
+        out.push_back({call, call.argument(0, "path")});
     }
   return out;
 }

@@ -81,6 +81,13 @@ bool is_part_of(const Program& program, Ref state, const CallRef& load, std::str
   });
 }
 
+// partial_load_state_dict(model, state), load_weights(net, state), by whatever it fills the model.
+bool is_loader_of_states(const CallRef& call) {
+  return !call.receiver() && call.call->api == Api::none && call.positional(1) &&
+         says_any(call.call->name, {"load"}) &&
+         says_any(call.call->name, {"state", "weight", "param", "pretrain", "ckpt", "checkpoint"});
+}
+
 }  // namespace
 
 bool is_restored(const Program& program, const CallRef& load) {
@@ -105,6 +112,8 @@ bool is_restored(const Program& program, const CallRef& load) {
     const CallRef call{load.module, &made};
     if (made.name.starts_with("load") && call.receiver() && call.positional(0) &&
         is_wrapped_later(program, call.receiver()) && holds(call.positional(0)))
+      return true;
+    if (is_loader_of_states(call) && (holds(call.positional(0)) || holds(call.positional(1))))
       return true;
   }
   // The state of adapters stands behind the model.
@@ -223,6 +232,17 @@ bool pickles_modules(const Program& program) {
            (saved.text().ends_with(".module") || program.wrap_of(saved) != nullptr ||
             program.derives_from(program.class_of(saved), Api::module_class));
   });
+}
+
+bool is_of_other_files(const Program& program, Ref state) {
+  if (state.kind() != Kind::subscript) return false;
+  const CallRef file = program.made_by(state.child(diagnose::Field::value));
+  const auto key = state.module->tree().string_value(state.child(diagnose::Field::subscript).node);
+  if (!file || file.call->api != Api::torch_load || !key) return false;
+  for (const std::string& quoted : {"'" + *key + "'", "\"" + *key + "\""})
+    for (const char* end : {":", " :", "] =", "]="})
+      if (program.mentions(quoted + end)) return false;
+  return !program.mentions(*key + "=");
 }
 
 }  // namespace bench::pitfalls

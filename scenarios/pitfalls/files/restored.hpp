@@ -23,4 +23,8 @@ bool pickles_modules(const Program& program);
 // writes was on no GPU.
 bool saves_from_cpu(const Program& program);
 
+// checkpoint["model_state"] of a file with that key, which nothing here writes: it is not one of
+// those that the program saves.
+bool is_of_other_files(const Program& program, Ref state);
+
 }  // namespace bench::pitfalls

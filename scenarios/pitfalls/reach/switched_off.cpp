@@ -17,6 +17,16 @@ using diagnose::NodeId;
 
 namespace {
 
+// exec(open("configurator.py").read()) below, as in nanoGPT and what came of it: what stands above
+// are defaults, which a config file or the command line may change.
+bool is_run_over(const Program& program, const Module& module, const Def& def) {
+  const auto calls = program.calls_named("exec");
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.module == &module && call.call->scope == 0 && !call.receiver() &&
+           call.call->node > def.target;
+  });
+}
+
 // The name's only definition in its file, which no other file can change: config.ddp = True.
 const Def* only_in_file(const Program& program, Ref name) {
   const Module& module = *name.module;
@@ -26,7 +36,7 @@ const Def* only_in_file(const Program& program, Ref name) {
   const auto& modules = program.modules();
   if (std::any_of(modules.begin(), modules.end(), is_set)) return nullptr;
   const Def& def = module.defs()[defs.front()];
-  return def.scope == 0 ? &def : nullptr;
+  return def.scope == 0 && !is_run_over(program, module, def) ? &def : nullptr;
 }
 
 // The only definition in the function that the name stands in, nested functions included.

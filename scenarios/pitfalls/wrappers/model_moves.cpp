@@ -8,6 +8,7 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Source;
 
 namespace {
 
@@ -85,6 +86,45 @@ std::vector<ModelMove> moves_of_model(const Program& program, Ref model,
         out.push_back({move, site});
     }
   return out;
+}
+
+namespace {
+
+// model.cuda() above the optimizer and model.to(local_rank) below, where nothing says which GPU the
+// former means: all ranks use the first one up to there.
+bool leaves_the_first_gpu(const Program& program, const CallRef& optimizer,
+                          const std::vector<ModelMove>& moves) {
+  if (program.uses(Api::set_device) || program.uses(Api::device_context)) return false;
+  bool came = false;
+  bool leaves = false;
+  for (const ModelMove& move : moves) {
+    const Ref device = move.call.argument(0, "device");
+    const bool above = move.at.call->node < optimizer.call->node;
+    if (above && device) return false;
+    came = came || above;
+    leaves = leaves || (move.at.call->node > optimizer.call->node && device &&
+                        (program.is_local_rank(device) || program.is_rank(device)));
+  }
+  return came && leaves;
+}
+
+}  // namespace
+
+bool is_moved_before(const Program& program, Ref model, const CallRef& optimizer,
+                     const std::vector<ModelMove>& moves) {
+  if (leaves_the_first_gpu(program, optimizer, moves)) return false;
+  if (std::any_of(moves.begin(), moves.end(),
+                  [&](const ModelMove& move) { return move.at.call->node < optimizer.call->node; }))
+    return true;
+  const auto sources = program.sources(model);
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef placed = program.as_call(source.ref);
+    // self.model = self.model.cuda() below: an attribute has the values of all lines.
+    const bool is_below =
+        placed.module == optimizer.module && placed && placed.call->node > optimizer.call->node &&
+        program.enclosing_function(placed.ref()) == program.enclosing_function(optimizer.ref());
+    return placed && !is_below && (placed.call->name == "to" || placed.call->name == "cuda");
+  });
 }
 
 }  // namespace bench::pitfalls

@@ -20,4 +20,9 @@ struct ModelMove {
 std::vector<ModelMove> moves_of_model(const Program& program, Ref model,
                                       std::string_view optimizer);
 
+// The model has come to a device above the optimizer, by one of the moves or where it was made, and
+// none of them takes it from the default GPU to the rank's own below.
+bool is_moved_before(const Program& program, Ref model, const CallRef& optimizer,
+                     const std::vector<ModelMove>& moves);
+
 }  // namespace bench::pitfalls

@@ -1,0 +1,15 @@
+// Training loops that draw from several loaders: zip(labelled, unlabelled), and next(it) of another
+// one in the loop over the first.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <vector>
+
+namespace bench::pitfalls {
+
+// All loaders that the batches of the loop come from, each once.
+std::vector<CallRef> loaders_of_training(const Program& program,
+                                         const diagnose::TrainingLoop& loop);
+
+}  // namespace bench::pitfalls

@@ -1,0 +1,15 @@
+// One loop for several phases: for phase in ["train", "val"]: for batch in loaders[phase].
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+namespace bench::pitfalls {
+
+// if phase == "train": loss.backward(), in the loop over loaders[phase]: the other phases evaluate.
+bool trains_in_one_phase(const Program& program, Ref loop);
+
+// The same, where the phases are written out and one is called "val", "test" or the like, and the
+// loader is made in the same way for each of them.
+bool evaluates_in_one_phase(const Program& program, Ref loop, const CallRef& loader);
+
+}  // namespace bench::pitfalls

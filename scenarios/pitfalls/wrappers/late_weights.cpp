@@ -1,0 +1,105 @@
+#include "scenarios/pitfalls/wrappers/late_weights.hpp"
+
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::FunctionRef;
+using diagnose::RankTest;
+
+namespace {
+
+// set_seed(42), torch.manual_seed(0): where no rank is part of it, all ranks draw the same.
+bool draws_alike(const Program& program) {
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const bool seeds = made.api == Api::manual_seed || says_any(made.name, {"seed"});
+      if (seeds && made.name != "initial_seed" && !facts::contains(module->text(made.node), "rank"))
+        return true;
+    }
+  return false;
+}
+
+// nothing but constants in the function of that name: no draw.
+bool sets_constants(const Program& program, std::string_view name) {
+  const auto& functions = program.functions();
+  const auto is_named = [&](const FunctionRef& each) { return each.function->name == name; };
+  const auto draws = [](const FunctionRef& each) {
+    return says_any(each.module->text(each.function->body),
+                    {"normal", "uniform", "xavier", "kaiming", "orthogonal", "sparse_", "rand",
+                     "reset_param", "init_weight", "weight_init"});
+  };
+  return std::any_of(functions.begin(), functions.end(), is_named) &&
+         std::none_of(functions.begin(), functions.end(),
+                      [&](const FunctionRef& each) { return is_named(each) && draws(each); });
+}
+
+std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+// init_weights(model), weights_init_kaiming(model): a function that is given what it draws for.
+bool names_a_draw(std::string_view function) {
+  return says_any(function, {"init"}) && says_any(function, {"weight", "param"}) &&
+         !says_any(function, {"load", "pretrain"});
+}
+
+bool is_random_init(const CallRef& call) {
+  const std::string name = call.module->qualified(call.call->function);
+  return name.starts_with("torch.nn.init.") &&
+         says_any(call.call->name,
+                  {"normal", "uniform", "orthogonal", "sparse", "xavier", "kaiming"});
+}
+
+// What the call draws for; empty where it is no draw.
+Ref drawn_by(const Program& program, const CallRef& call) {
+  if (is_random_init(call)) return call.argument(0, "tensor");
+  if (call.receiver() && initialises(call)) {
+    const bool applies = call.call->name == "apply";
+    // model.init_weights("resnet50.pth") reads a file.
+    if (!applies && (call.positional(0) || call.keyword("pretrained"))) return {};
+    const std::string_view what = applies ? last_part(call.positional(0).text()) : call.call->name;
+    return sets_constants(program, what) ? Ref{} : call.receiver();
+  }
+  if (!call.receiver() && call.call->api == Api::none && names_a_draw(call.call->name))
+    return sets_constants(program, call.call->name) ? Ref{} : call.positional(0);
+  return {};
+}
+
+// model.load_state_dict(...) below, whatever the options are, makes up for it.
+bool is_restored_below(const Program& program, const CallRef& draw) {
+  const auto loads = program.calls_named("load_state_dict");
+  return std::any_of(loads.begin(), loads.end(), [&](const CallRef& load) {
+    return program.guards(load.ref()).empty() && program.runs_before(draw.ref(), load.ref());
+  });
+}
+
+}  // namespace
+
+bool initialises(const CallRef& call) {
+  const std::string name = facts::lowered(call.call->name);
+  if (name == "apply")
+    return call.positional(0) &&
+           says_any(call.positional(0).text(), {"init", "xavier", "kaiming", "reset_param"});
+  return name == "reset_parameters" || (says_any(name, {"init"}) && says_any(name, {"weight"}));
+}
+
+std::vector<LateDraw> draws_on_every_rank(const Program& program) {
+  std::vector<LateDraw> out;
+  if (!program.has_ddp() || draws_alike(program)) return out;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      const Ref drawn = drawn_by(program, call);
+      if (drawn && program.guarded_by_rank(call.ref()) == RankTest::none &&
+          facts::is_reachable(program, call.ref()) && !is_restored_below(program, call))
+        out.push_back({call, drawn});
+    }
+  return out;
+}
+
+}  // namespace bench::pitfalls
