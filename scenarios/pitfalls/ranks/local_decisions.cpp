@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/program/variables.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/steps/round_data.hpp"
+#include "scenarios/pitfalls/steps/round_shapes.hpp"
 
 #include <algorithm>
 
@@ -407,7 +408,8 @@ bool reads_own_batch(const Program& program, Ref condition, Ref round) {
   if (is_made_by_machine(round)) return false;
   if (compares_loss(program, condition)) return true;
   if (asks_whether_any(condition) && is_of_filtered_batch(program, condition, round)) return true;
-  if (counts_selection(program, condition, round) || asks_what_is_left(program, condition, round))
+  if (counts_selection(program, condition, round) || asks_what_is_left(program, condition, round) ||
+      asks_for_shape(program, condition, round))
     return true;
   const auto calls = facts::calls_in(condition);
   return std::any_of(calls.begin(), calls.end(),
