@@ -13,8 +13,9 @@ constexpr int kAliasDepth = 6;
 const std::vector<std::uint32_t> kNoDefs;
 const std::vector<NodeId> kNoNodes;
 
-// Names distinctive enough to be recognised after `from mine import *`.
-constexpr std::pair<std::string_view, std::string_view> kStarNames[] = {
+// Names distinctive enough to be recognised where nothing in the file says what they are: after
+// `from mine import *`, and in a piece of a script without its head of imports.
+constexpr std::pair<std::string_view, std::string_view> kUsualNames[] = {
     {"nn", "torch.nn"},
     {"DistributedDataParallel", "torch.nn.parallel.DistributedDataParallel"},
     {"DDP", "torch.nn.parallel.DistributedDataParallel"},
@@ -25,6 +26,10 @@ constexpr std::pair<std::string_view, std::string_view> kStarNames[] = {
     {"torch", "torch"},
     {"F", "torch.nn.functional"},
     {"optim", "torch.optim"},
+    {"SGD", "torch.optim.SGD"},
+    {"Adam", "torch.optim.Adam"},
+    {"AdamW", "torch.optim.AdamW"},
+    {"SyncBatchNorm", "torch.nn.SyncBatchNorm"},
     {"dist", "torch.distributed"},
     {"mp", "torch.multiprocessing"},
     {"os", "os"},
@@ -105,12 +110,11 @@ std::string Module::qualified(NodeId expression, int depth) const {
   if (const auto path = import_path(name); !path.empty()) return std::string(path);
   const auto& defs = defs_of(name, false);
   if (defs.empty()) {
-    if (star_imports_.empty()) return {};
     for (const auto& star : star_imports_) {
       const std::string full = star + "." + std::string(name);
       if (api_of(full) != Api::none) return full;
     }
-    for (const auto& [known, full] : kStarNames)
+    for (const auto& [known, full] : kUsualNames)
       if (known == name) return std::string(full);
     return {};
   }
