@@ -109,11 +109,13 @@ void check_implicit_devices_or_strategy(const Program& program, Report& report) 
     }
     if (!use.call || use.has_more || use.find("fast_dev_run")) continue;
     const auto* gpus = use.find("gpus");
-    if (!is_many(gpus) && (is_on_gpus(use) || !use.find("accelerator"))) gpus = use.find("devices");
-    if (is_many(gpus) && !strategy && (!use.find("accelerator") || is_on_gpus(use)) &&
+    const auto* count = gpus;
+    if (!is_many(gpus) && (is_on_gpus(use) || !use.find("accelerator")))
+      count = use.find("devices");
+    if (is_many(count) && !strategy && (!use.find("accelerator") || is_on_gpus(use)) &&
         !use.find("distributed_backend")) {
       Finding& finding = trainer::flag(
-          report, *gpus, Confidence::likely,
+          report, *count, Confidence::likely,
           // The package `lightning` came with Lightning 2.
           program.imports("lightning")
               ? "several GPUs without a strategy: Lightning takes \"ddp\", which runs "
