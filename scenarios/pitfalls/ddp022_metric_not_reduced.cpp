@@ -397,8 +397,9 @@ bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, cons
   if (trains_in_loop(program, loop)) return tells_share(program, loop, loader, reductions, report);
   const bool says_so = is_evaluation_loader(program, loader);
   if (says_so) check_forgotten_meters(program, loop, reductions, report);
-  if ((!says_so && !is_evaluation_loop(program, loop)) || goes_through_files(program, loop) ||
-      one_rank_may_see_all(program, loop, loader) || is_sampled_for_training(program, loader) ||
+  if ((!says_so && !is_evaluation_loop(program, loop) && !stands_in_evaluation(program, loop)) ||
+      goes_through_files(program, loop) || one_rank_may_see_all(program, loop, loader) ||
+      is_sampled_for_training(program, loader) ||
       is_sampler_of_training(program, loader, sampler_of(program, loader)))
     return false;
   if (says_so && (tells_forgotten_number(program, loop, reductions, report) ||

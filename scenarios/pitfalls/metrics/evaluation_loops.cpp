@@ -33,12 +33,15 @@ bool is_below_eval(const Program& program, Ref loop) {
 
 // def validate(): for batch in self.train_loader, without gradients: what the function is called
 // says more than the loader's name, and so does what it does with the model.
-bool is_loop_of_evaluation(const Program& program, Ref loop) {
-  if (is_evaluation_loop(program, loop)) return true;
+bool stands_in_evaluation(const Program& program, Ref loop) {
   const FunctionRef function = program.enclosing_function(loop);
-  if (function && says_any(function.function->name, {"valid", "evaluat"}) &&
-      program.is_evaluation(loop))
-    return true;
+  return function && says_any(function.function->name, {"valid", "evaluat"}) &&
+         program.is_evaluation(loop);
+}
+
+bool is_loop_of_evaluation(const Program& program, Ref loop) {
+  if (is_evaluation_loop(program, loop) || stands_in_evaluation(program, loop)) return true;
+  const FunctionRef function = program.enclosing_function(loop);
   const auto goes_back = [](const CallRef& call) { return call.call->name == "backward"; };
   return function && !says_any(function.function->name, {"train"}) &&
          passes_without_grad(program, loop) && is_below_eval(program, loop) &&
