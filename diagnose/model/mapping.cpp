@@ -210,6 +210,23 @@ bool add_display(const Module& module, NodeId display, std::vector<Argument>& ou
   return all_seen;
 }
 
+// Adds what options.update(lr=0.1), options.update({...}) and options.update(dict(...)) put in
+// between the dictionary and the use of its name. Under a condition they may be missing, so that
+// may_be_changed() still says that not all is seen.
+void add_updated(const Module& module, NodeId name, NodeId since, std::vector<Argument>& out,
+                 int depth) {
+  const SyntaxTree& tree = module.tree();
+  const auto& calls = module.calls();
+  auto call = std::lower_bound(calls.begin(), calls.end(), since,
+                               [](const Call& each, NodeId id) { return each.node < id; });
+  const auto first = call;
+  for (; call != calls.end() && call->node < name && call - first <= kMostCalls; ++call)
+    if (call->name == "update" && module[call->function].kind == Kind::attribute &&
+        module.text(tree.child(call->function, Field::object)) == module.text(name) &&
+        module.function_of(call->node) == module.function_of(name))
+      add_display(module, call->node, out, depth + 1);
+}
+
 }  // namespace
 
 NodeId value_in_mapping(const Module& module, NodeId mapping, std::string_view key, int depth) {
@@ -239,6 +256,7 @@ bool add_items(const Module& module, NodeId mapping, std::vector<Argument>& out,
                                   : add_items(module, display, out, depth + 1);
   if (!is_name) return all_seen;
   const bool stored = add_stored(module, mapping, out);
+  if (display != kNoNode) add_updated(module, mapping, display, out, depth);
   return all_seen && stored && !may_be_changed(module, mapping, display);
 }
 

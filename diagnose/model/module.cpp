@@ -13,8 +13,9 @@ constexpr int kAliasDepth = 6;
 const std::vector<std::uint32_t> kNoDefs;
 const std::vector<NodeId> kNoNodes;
 
-// Names distinctive enough to be recognised after `from mine import *`.
-constexpr std::pair<std::string_view, std::string_view> kStarNames[] = {
+// Names distinctive enough to be recognised where nothing in the file says what they are: after
+// `from mine import *`, and in a piece of a script without its head of imports.
+constexpr std::pair<std::string_view, std::string_view> kUsualNames[] = {
     {"nn", "torch.nn"},
     {"DistributedDataParallel", "torch.nn.parallel.DistributedDataParallel"},
     {"DDP", "torch.nn.parallel.DistributedDataParallel"},
@@ -25,6 +26,10 @@ constexpr std::pair<std::string_view, std::string_view> kStarNames[] = {
     {"torch", "torch"},
     {"F", "torch.nn.functional"},
     {"optim", "torch.optim"},
+    {"SGD", "torch.optim.SGD"},
+    {"Adam", "torch.optim.Adam"},
+    {"AdamW", "torch.optim.AdamW"},
+    {"SyncBatchNorm", "torch.nn.SyncBatchNorm"},
     {"dist", "torch.distributed"},
     {"mp", "torch.multiprocessing"},
     {"os", "os"},
@@ -35,6 +40,43 @@ constexpr std::pair<std::string_view, std::string_view> kStarNames[] = {
     {"hvd", "horovod.torch"},
     {"Accelerator", "accelerate.Accelerator"},
 };
+
+// {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
+bool holds_optimizers(const Module& module, NodeId table) {
+  const SyntaxTree& tree = module.tree();
+  if (table == kNoNode || tree[table].kind != Kind::dictionary) return false;
+  const NodeId first = tree[table].first_child;
+  return first != kNoNode && tree[first].kind == Kind::pair &&
+         api_of(module.qualified(tree.child(first, Field::value))) == Api::optimizer;
+}
+
+// getattr(torch.optim, name), torch.optim.__dict__[name] and OPTIMIZERS[name], here or behind a
+// name that has no other value: a class of optimizers that the run chooses.
+bool is_chosen_optimizer(const Module& module, NodeId expression, bool behind_name = false) {
+  if (expression == kNoNode) return false;
+  const SyntaxTree& tree = module.tree();
+  const Kind kind = tree[expression].kind;
+  if (kind == Kind::call)
+    return tree.text(tree.child(expression, Field::function)) == "getattr" &&
+           module.qualified(own_positional(module, expression, 0)) == "torch.optim";
+  if (kind == Kind::subscript) {
+    const NodeId table = tree.child(expression, Field::value);
+    if (table == kNoNode) return false;
+    if (tree[table].kind == Kind::attribute &&
+        tree.text(tree.child(table, Field::attribute)) == "__dict__")
+      return module.qualified(tree.child(table, Field::object)) == "torch.optim";
+    if (tree[table].kind != Kind::identifier) return false;
+    const auto& values = module.defs_of(module.text(table), false);
+    return module.text(table).starts_with("OPTIM") ||
+           (values.size() == 1 && holds_optimizers(module, module.defs()[values.front()].value));
+  }
+  if (kind != Kind::identifier || behind_name) return false;
+  const auto& defs = module.defs_of(module.text(expression), false);
+  if (defs.size() != 1) return false;
+  const Def& def = module.defs()[defs.front()];
+  return def.kind == DefKind::assign && def.element < 0 &&
+         is_chosen_optimizer(module, def.value, true);
+}
 
 }  // namespace
 
@@ -105,12 +147,11 @@ std::string Module::qualified(NodeId expression, int depth) const {
   if (const auto path = import_path(name); !path.empty()) return std::string(path);
   const auto& defs = defs_of(name, false);
   if (defs.empty()) {
-    if (star_imports_.empty()) return {};
     for (const auto& star : star_imports_) {
       const std::string full = star + "." + std::string(name);
       if (api_of(full) != Api::none) return full;
     }
-    for (const auto& [known, full] : kStarNames)
+    for (const auto& [known, full] : kUsualNames)
       if (known == name) return std::string(full);
     return {};
   }
@@ -126,7 +167,7 @@ std::string Module::qualified(NodeId expression, int depth) const {
 
 Api Module::api(NodeId expression) const {
   const std::string name = qualified(expression);
-  if (name.empty()) return Api::none;
+  if (name.empty()) return is_chosen_optimizer(*this, expression) ? Api::optimizer : Api::none;
   if (const Api known = api_of(name); known != Api::none) return known;
   // A function of the project's own dist.py is no function of torch's.
   if (tree_[expression].kind == Kind::identifier) return Api::none;

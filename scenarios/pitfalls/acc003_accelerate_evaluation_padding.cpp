@@ -182,6 +182,17 @@ bool is_averaged(const Program& program, const CallRef& gather) {
   });
 }
 
+// accelerator.gather(loss).mean() and torch.mean(accelerator.gather(loss)).
+bool is_averaged_at_once(const Program& program, const CallRef& gather) {
+  const auto& tree = gather.module->tree();
+  const auto means = program.calls_named("mean");
+  return std::any_of(means.begin(), means.end(), [&](const CallRef& mean) {
+    return mean.module == gather.module && mean.call->node < gather.call->node &&
+           tree.contains(mean.call->node, gather.call->node) &&
+           (mean.receiver() == gather.ref() || mean.positional(0) == gather.ref());
+  });
+}
+
 }  // namespace
 
 void check_accelerate_evaluation_padding(const Program& program, Report& report) {
@@ -202,9 +213,7 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
       continue;  // a unit test
     // Losses are averaged, for which a repeated sample hardly matters; predictions are counted, and
     // so is a loss that stands once for each sample.
-    if (!value ||
-        (facts::contains(facts::lowered(value.text()), "loss") && !is_of_samples(program, value)) ||
-        (!program.is_evaluation(gather.ref()) && !goes_to_metric(program, gather)) ||
+    if (!value || (!program.is_evaluation(gather.ref()) && !goes_to_metric(program, gather)) ||
         facts::training_loop_of(program, gather.ref()) != nullptr || is_sum(program, value))
       continue;
     // gather(samples)[:n] keeps as many as were asked for.
@@ -220,7 +229,7 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
         "gather keeps the samples that were repeated to make the last batches equal: they "
         "count twice in the metric");
     if (!counts_something(module.text(module.function_of(gather.call->node))) &&
-        !is_averaged(program, gather))
+        !is_averaged(program, gather) && !is_averaged_at_once(program, gather))
       tell_as_note(finding);
     finding.help = "Use accelerator.gather_for_metrics.";
   }

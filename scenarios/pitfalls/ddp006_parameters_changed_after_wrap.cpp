@@ -26,6 +26,18 @@ using diagnose::Wrapper;
 
 namespace {
 
+// student = DDP(student.module.model), below the change in the same function: the second wrapper
+// sees what has changed.
+bool is_wrapped_again(const Program& program, Ref object, Ref change, const Wrap& first) {
+  const auto& wraps = program.wraps();
+  const Ref base = base_of(object);
+  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+    return &wrap != &first && wrap.kind == first.kind && wrap.call.module == change.module &&
+           wrap.call.call->node > change.node && base_of(wrap.module).text() == base.text() &&
+           program.enclosing_function(wrap.call.ref()) == program.enclosing_function(change);
+  });
+}
+
 // nn.Linear(...), perhaps moved to its device at once.
 bool is_layer(const Program& program, Ref value) {
   for (const Source& source : program.module_sources(value)) {
@@ -122,12 +134,61 @@ bool is_of_another_layer(const Program& program, const diagnose::CallRef& call, 
   return !facts::contains(around, layer.child(Field::attribute).text());
 }
 
+struct ParameterChange {
+  Ref parameter;
+  Ref flag;
+};
+
+// The parameters whose requires_grad changes: p in p.requires_grad = flag, p.requires_grad_(flag).
+std::vector<ParameterChange> changed_parameters(const Program& program) {
+  std::vector<ParameterChange> out;
+  for (const Module* module : program.modules())
+    for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
+      const Def& def = module->defs()[index];
+      if (def.value != kNoNode && !is_switch(program, def, *module))
+        out.push_back(
+            {{module, module->tree().child(def.target, Field::object)}, {module, def.value}});
+    }
+  for (const CallRef& call : program.calls_named("requires_grad_"))
+    if (const Ref flag = call.argument(0, "requires_grad");
+        call.receiver() && (!flag || !facts::is_parameter(program, flag)))
+      out.push_back({call.receiver(), flag});
+  return out;
+}
+
+// Net() and build_net() of a file of the project that is not at hand: what libraries make trains as
+// a whole.
+bool is_made_by_project(const Program& program, Ref model) {
+  constexpr std::string_view kLibraries[] = {"torch",           "timm.",  "transformers.",
+                                             "segmentation_mo", "monai.", "diffusers."};
+  const auto sources = program.module_sources(model);
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    if (!made || program.class_of_call(made) || program.callee(made)) return false;
+    const std::string path = made.module->qualified(made.call->function);
+    return !path.empty() &&
+           std::none_of(std::begin(kLibraries), std::end(kLibraries),
+                        [&](std::string_view each) { return path.starts_with(each); });
+  });
+}
+
+// p.requires_grad = True for good, of a model that a file out of sight makes and in a program that
+// freezes nothing: the line has a point only where the constructor has frozen the parameter.
+bool unfreezes_what_is_unseen(const Program& program, const Wrap& wrap, Ref value) {
+  if (!program.is_literal_true(value) || !is_made_by_project(program, wrap.module)) return false;
+  const auto changes = changed_parameters(program);
+  return std::all_of(changes.begin(), changes.end(), [&](const ParameterChange& change) {
+    return !change.flag || program.is_literal_true(change.flag);
+  });
+}
+
 // Wrapped with all parameters trainable and a search for unused ones, DDP bears that they are
 // frozen and unfrozen later: it has a bucket for each and marks those without a gradient. What was
 // frozen before has none, and is not missed when it is frozen again.
 bool bears_freezing(const Program& program, const Wrap& wrap, Ref change, Ref value) {
   if (!program.is_literal_true(wrap.call.keyword("find_unused_parameters"))) return false;
   if (program.is_literal_false(value)) return true;
+  if (unfreezes_what_is_unseen(program, wrap, value)) return false;
   for (const Module* module : program.modules())
     for (const std::uint32_t index : module->defs_of("requires_grad", true))
       if (program.runs_before({module, module->defs()[index].target}, wrap.call.ref()))
@@ -195,28 +256,6 @@ bool trains_after(const Program& program, Ref change) {
       return program.runs_before(change, backward.ref());
     });
   });
-}
-
-struct ParameterChange {
-  Ref parameter;
-  Ref flag;
-};
-
-// The parameters whose requires_grad changes: p in p.requires_grad = flag, p.requires_grad_(flag).
-std::vector<ParameterChange> changed_parameters(const Program& program) {
-  std::vector<ParameterChange> out;
-  for (const Module* module : program.modules())
-    for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
-      const Def& def = module->defs()[index];
-      if (def.value != kNoNode && !is_switch(program, def, *module))
-        out.push_back(
-            {{module, module->tree().child(def.target, Field::object)}, {module, def.value}});
-    }
-  for (const CallRef& call : program.calls_named("requires_grad_"))
-    if (const Ref flag = call.argument(0, "requires_grad");
-        call.receiver() && (!flag || !facts::is_parameter(program, flag)))
-      out.push_back({call.receiver(), flag});
-  return out;
 }
 
 // for p in accelerator.unwrap_model(model).parameters(): p.requires_grad = ..., below prepare(),
@@ -303,7 +342,9 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
   const auto flag = [&](Ref where, Ref object, std::string message, bool freezes = false,
                         Ref value = {}) {
     const Wrap* wrap = changed_wrap(program, object, where);
-    if (wrap == nullptr || !is_trained(program, *wrap)) return;
+    if (wrap == nullptr || !is_trained(program, *wrap) ||
+        is_wrapped_again(program, object, where, *wrap))
+      return;
     if (freezes && is_static_graph(program, *wrap)) return;
     if (freezes && bears_freezing(program, *wrap, where, value)) return;
     // A GAN switches the other network off and on in every step; DDP of that network is then

@@ -10,6 +10,7 @@
 #include "scenarios/pitfalls/wrappers/mode_of_object.hpp"
 #include "scenarios/pitfalls/wrappers/wrapped_above.hpp"
 #include "scenarios/pitfalls/wrappers/wrapper_names.hpp"
+#include "scenarios/pitfalls/wrappers/wrapping_callers.hpp"
 
 #include <algorithm>
 #include <array>
@@ -436,6 +437,9 @@ void check_wrapper_indirection(const Program& program, Report& report) {
            (several && is_wrapped_in_such_runs(program, object, known)) ||
            is_wrapped_above(program, use, object) || is_wrapped_in_one_mode(program, use, object);
   };
+  const auto holds_wrapper_surely = [&](Ref use, Ref object) {
+    return facts::is_surely_wrapped(program, object) || is_wrapped_above(program, use, object);
+  };
   check_stores_on_wrapper(program, is_wrapper_api, holds_wrapper, report);
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
@@ -448,7 +452,10 @@ void check_wrapper_indirection(const Program& program, Report& report) {
       if (object.text().ends_with(".module")) continue;  // below the wrapper already
       if ((!holds_wrapper({module, id}, object) &&
            !is_wrapped_in_one_branch(program, object,
-                                     [&](Ref value) { return holds_wrapper(value, value); })) ||
+                                     [&](Ref value) { return holds_wrapper(value, value); }) &&
+           (tells_wrapper(program, {module, id}) ||
+            !is_wrapped_by_one_caller(program, {module, id}, object, holds_wrapper_surely) ||
+            known.in_function_of(program, object))) ||
           is_stored(program, object, attribute.text()))
         continue;
       if (is_attempt({module, id}, attribute.text()) || is_tested(program, {module, id}) ||

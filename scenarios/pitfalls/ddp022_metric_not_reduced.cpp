@@ -86,21 +86,6 @@ bool hands_batches_on(Ref loop) {
   return false;
 }
 
-// loss.backward(); optimizer.step() in the loop, as where latent codes are fitted to test samples:
-// it trains, whatever its loader is called. Functions that it calls may do so for it.
-bool trains(const Program& program, Ref loop) {
-  const Ref body = loop.child(Field::body);
-  if (trains_in_one_phase(program, loop)) return false;
-  return program.subtree_calls(body, [](const CallRef& call) {
-    return call.call->name == "backward";
-  }) && program.subtree_calls(body, [&](const CallRef& call) {
-    if (call.call->name != "step" || !call.receiver()) return false;
-    const std::string object = facts::lowered(call.receiver().text());
-    return program.comes_from(call.receiver(), Api::optimizer) ||
-           says_any(object, {"optim", "scaler"});
-  });
-}
-
 void tell_forgotten(const ForgottenNumber& found, Report& report) {
   as_in_trial(report.at(found.use, Confidence::likely,
                         "'" + found.name + "' is that of one rank's part of the data: '" +
@@ -222,13 +207,28 @@ bool tells_of_process(const Program& program, Ref loop) {
   return false;
 }
 
+// run_epoch(model, val_loader, train=False) of a function that trains in one phase alone.
+bool is_run_for_evaluation(const Program& program, Ref loop) {
+  const FunctionRef function = program.enclosing_function(loop);
+  if (!function || !trains_in_one_phase(program, loop)) return false;
+  const auto& sites = program.call_sites(function);
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    const auto given = facts::arguments_of(site);
+    return std::any_of(given.begin(), given.end(), [&](Ref loader) {
+      return says_any(loader.text(), {"val", "test", "eval", "dev"}) &&
+             !says_any(loader.text(), {"train"}) && preparation_of_loader(program, loader);
+    });
+  });
+}
+
 // An evaluation over a loader that Accelerate has prepared, or that Hugging Face's Trainer makes
 // for evaluations.
 bool goes_over_prepared_part(const Program& program, Ref loop) {
   const Ref iterable = loop.child(Field::right);
   if (facts::is_loader_of_trainer(program, iterable))
-    return !trains(program, loop) && !tells_of_process(program, loop) &&
+    return !trains_in_loop(program, loop) && !tells_of_process(program, loop) &&
            (passes_without_grad(program, loop) || program.is_evaluation(loop));
+  if (is_run_for_evaluation(program, loop)) return true;
   return is_loop_of_evaluation(program, loop) &&
          (program.is_evaluation(loop) || passes_without_grad(program, loop)) &&
          preparation_of_loader(program, program.strip_iterable(iterable));
@@ -307,8 +307,9 @@ bool reduced_for_others(const Program& program, FunctionRef evaluation, const Ca
   return std::any_of(module.loops().begin(), module.loops().end(), [&](NodeId node) {
     const Ref loop{&module, node};
     if (loop.kind() != Kind::for_statement || program.enclosing_function(loop) != evaluation ||
-        program.guarded_by_rank(loop) == diagnose::RankTest::main_only || trains(program, loop) ||
-        hands_batches_on(loop) || !first_sum(program, loop) || goes_through_files(program, loop) ||
+        program.guarded_by_rank(loop) == diagnose::RankTest::main_only ||
+        trains_in_loop(program, loop) || hands_batches_on(loop) || !first_sum(program, loop) ||
+        goes_through_files(program, loop) ||
         !(is_reduced(program, loop, reductions) || all_ranks_call(program, evaluation)))
       return false;
     const auto loaders = loaders_of(program, loop.child(Field::right));
@@ -340,8 +341,8 @@ void check_handed_loader(const Program& program, const CallRef& call,
 // A loader whose sampler another file makes, or whose data the program deals out itself.
 void check_unseen_loader(const Program& program, Ref loop, const MetricSum& sum,
                          const std::vector<Reduction>& reductions, Report& report) {
-  const bool on_every_rank =
-      !trains(program, loop) && program.guarded_by_rank(loop) != diagnose::RankTest::main_only;
+  const bool on_every_rank = !trains_in_loop(program, loop) &&
+                             program.guarded_by_rank(loop) != diagnose::RankTest::main_only;
   const bool sharded =
       (is_evaluation_loop(program, loop) && shows_sampler(program, loop)) ||
       (on_every_rank && is_asked_to_shard(program, loop) &&
@@ -379,7 +380,7 @@ bool goes_over_unseen_loader(const Program& program, Ref loop) {
 // of the data, and what is forgotten beside it is that of one part.
 void check_beside_reduced(const Program& program, Ref loop,
                           const std::vector<Reduction>& reductions, Report& report) {
-  if (!goes_over_unseen_loader(program, loop) || trains(program, loop) ||
+  if (!goes_over_unseen_loader(program, loop) || trains_in_loop(program, loop) ||
       !(is_evaluation_loop(program, loop) || is_loop_of_evaluation(program, loop) ||
         program.is_evaluation(loop)) ||
       !(program.is_evaluation(loop) || passes_without_grad(program, loop)) ||
@@ -394,12 +395,13 @@ void check_beside_reduced(const Program& program, Ref loop,
 // A loop over a loader with a DistributedSampler.
 bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, const MetricSum& sum,
                    const std::vector<Reduction>& reductions, Report& report) {
-  if (trains(program, loop)) return tells_share(program, loop, loader, reductions, report);
+  if (trains_in_loop(program, loop)) return tells_share(program, loop, loader, reductions, report);
   const bool says_so =
       is_evaluation_loader(program, loader) || evaluates_in_one_phase(program, loop, loader);
   if (says_so) check_forgotten_meters(program, loop, reductions, report);
-  if ((!says_so && !is_evaluation_loop(program, loop)) || goes_through_files(program, loop) ||
-      one_rank_may_see_all(program, loop, loader) || is_sampled_for_training(program, loader) ||
+  if ((!says_so && !is_evaluation_loop(program, loop) && !stands_in_evaluation(program, loop)) ||
+      goes_through_files(program, loop) || one_rank_may_see_all(program, loop, loader) ||
+      is_sampled_for_training(program, loader) ||
       is_sampler_of_training(program, loader, sampler_of(program, loader)))
     return false;
   if (says_so && (tells_forgotten_number(program, loop, reductions, report) ||

@@ -151,6 +151,22 @@ bool loads_into_wrapper(const Program& program) {
   return copies_into_wrapper(program) || hands_wrapper_to_loader(program);
 }
 
+// Every state that the program restores is an item of a checkpoint: states["model"]. A file that
+// holds nothing but a state, as the final model does, is none of those.
+bool restores_items_alone(const Program& program) {
+  if (copies_into_wrapper(program) || hands_wrapper_to_loader(program)) return false;
+  const auto loads = program.calls_named("load_state_dict");
+  return std::all_of(loads.begin(), loads.end(), [](const CallRef& load) {
+    return load.positional(0).kind() == Kind::subscript;
+  });
+}
+
+// torch.save(model.state_dict(), path)
+bool is_saved_whole(const Program& program, const CallRef& save, const CallRef& state) {
+  const CallRef saved = program.as_call(save.argument(0, "obj"));
+  return save.call->api == Api::torch_save && saved && saved.call == state.call;
+}
+
 // raw = model.module if distributed else model: the program looks below a wrapper of its own.
 std::vector<Ref> modules_taken(const Program& program) {
   std::vector<Ref> out;
@@ -420,10 +436,14 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
   check_bare_state_into_wrapper(program, report);
   if (!changes_keys(program)) check_other_kind_asked(program, report);
   if (program.wraps().empty() && !changes_keys(program)) check_prepared_saves(program, report);
-  if (program.wraps().empty() || handles_prefix(program) || loads_into_wrapper(program)) return;
+  if (program.wraps().empty() || handles_prefix(program)) return;
+  const bool is_loaded = loads_into_wrapper(program);
+  if (is_loaded && !restores_items_alone(program)) return;
   for (const CallRef& save : calls_that_save(program)) {
     for (const CallRef& state : calls_saved(program, save)) {
-      if (state.call->name != "state_dict" || !state.receiver()) continue;
+      if (state.call->name != "state_dict" || !state.receiver() ||
+          (is_loaded && !is_saved_whole(program, save, state)))
+        continue;
       // Where only some runs wrap, the keys are not even the same in all of them.
       const bool always = facts::is_surely_wrapped(program, state.receiver()) ||
                           is_copy_of_wrapper(program, state.receiver());

@@ -17,6 +17,7 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Kind;
 using diagnose::Source;
 
 namespace {
@@ -96,6 +97,18 @@ Ref whole_of(Ref part) {
   return part.kind() == diagnose::Kind::attribute ? part.child(diagnose::Field::object) : Ref{};
 }
 
+// get_param_groups(model, decay), and the same by a name: by what it is called, such a function
+// gives parameters of the models that it is given.
+void add_given_to_grouping(const Program& program, Ref parameters, std::vector<Ref>& models) {
+  const CallRef call = program.made_by(parameters);
+  if (!call || !says_any(call.call->name, {"param", "group", "weight_decay"}) ||
+      call.call->name.ends_with("parameters"))
+    return;
+  for (const Ref given : facts::arguments_of(call))
+    if (given.kind() == Kind::identifier || given.kind() == Kind::attribute)
+      models.push_back(given);
+}
+
 // The models whose parameters these are: model.parameters(), groups over named_parameters(), and
 // lists that are filled in a loop over them. Parts of a model move with it:
 // model.head.parameters().
@@ -112,6 +125,7 @@ std::vector<Ref> models_behind(const Program& program, Ref parameters) {
     for (const Ref call : facts::calls_behind(program, value)) add(program.as_call(call));
   };
   add_all(parameters);
+  add_given_to_grouping(program, parameters, out);
   const auto inside = program.enclosing_function(parameters);
   std::vector<Ref> written{parameters};
   for (const Source& source : program.sources(parameters))

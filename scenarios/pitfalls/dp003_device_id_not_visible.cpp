@@ -47,6 +47,14 @@ void check_device_id_not_visible(const Program& program, Report& report) {
         .help = "Use ids from 0: list(range(n)), or leave the ids out.";
     return;
   }
+  if (const auto read = ids_read_back(program); !read.empty() && !program.gpus()) {
+    report
+        .at(read.front(), Confidence::likely,
+            "this id is one of those in CUDA_VISIBLE_DEVICES: ids count from 0 after it, so any "
+            "but the first GPUs are not there")
+        .help = "Use the local rank itself.";
+    return;
+  }
   const auto visible = facts::visible_gpus(program);
   if (!visible || *visible <= 0 || program.gpus()) return;
   for (const Wrap& wrap : program.wraps()) {

@@ -144,11 +144,24 @@ Ref global_rank_in(const Program& program, Ref device, int depth = 0) {
   return global_rank_in(program, sources.front().ref, depth + 1);
 }
 
+// run_workers(demo, 2) of a file that is not at hand.
+bool is_handed_out_of_sight(const Program& program, Ref place) {
+  const auto& tree = place.module->tree();
+  const diagnose::NodeId list = tree[place.node].parent;
+  if (list == diagnose::kNoNode || tree[list].kind != Kind::argument_list) return false;
+  const CallRef taker = program.as_call(place.with(tree[list].parent));
+  return taker && taker.call->api == Api::none && !program.callee(taker) &&
+         !program.class_of_call(taker) && taker.call->name != "Process";
+}
+
 // def demo(rank): of a function that nothing here calls: what calls it may give it the local one.
 bool is_given_out_of_sight(const Program& program, Ref device) {
   const auto function = program.enclosing_function(device);
-  if (!function || !program.call_sites(function).empty() || program.is_spawned(function) ||
-      !program.handed_on(function).empty())
+  if (!function || !program.call_sites(function).empty() || program.is_spawned(function))
+    return false;
+  const auto places = program.handed_on(function);
+  if (!std::all_of(places.begin(), places.end(),
+                   [&](Ref place) { return is_handed_out_of_sight(program, place); }))
     return false;
   const auto& tree = device.module->tree();
   for (auto id = device.node; id < tree[device.node].last; ++id)

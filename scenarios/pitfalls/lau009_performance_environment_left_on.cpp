@@ -83,7 +83,7 @@ bool above_functions_that_spawn(const Program& program, Ref assignment) {
 }
 
 // PyTorch reads TORCH_DISTRIBUTED_DEBUG when it is imported: below that only processes that are
-// started later see it.
+// started later see it, and whoever has set it is not told what was asked for.
 bool comes_too_late(const Program& program, std::string_view name, Ref assignment) {
   return name == "TORCH_DISTRIBUTED_DEBUG" && imports_torch_above(assignment) &&
          !program.before_ranks(assignment) && !above_functions_that_spawn(program, assignment) &&
@@ -259,12 +259,16 @@ void check_performance_environment_left_on(const Program& program, Report& repor
           name.empty() ? std::nullopt : program.string(assignment.child(Field::right));
       const SlowVariable* variable = value ? slow_variable(name, *value) : nullptr;
       if (variable != nullptr && !(no_nccl && is_of_nccl(name)) &&
-          !(is_of_network(name) && facts::is_single_node(program)) &&
-          !comes_too_late(program, name, assignment) && !only_infers(program) &&
+          !(is_of_network(name) && facts::is_single_node(program)) && !only_infers(program) &&
           !is_explained(assignment) && is_set_always(program, assignment) &&
           facts::is_reachable(program, assignment))
         explain(
-            report.at(assignment, Confidence::likely, name + "=" + *value + " slows training down"),
+            report.at(assignment, Confidence::likely,
+                      name + "=" + *value +
+                          (comes_too_late(program, name, assignment)
+                               ? " is left on: PyTorch, imported above, has read it already, and "
+                                 "only what is started below sees it"
+                               : " slows training down")),
             *variable);
     }
   check_defaults(program, report);

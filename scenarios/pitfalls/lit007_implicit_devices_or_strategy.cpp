@@ -30,7 +30,8 @@ bool is_on_gpus(const trainer::Use& use) {
   const trainer::Argument* devices = use.find("devices");
   if (accelerator == nullptr) return devices != nullptr && devices->value.type == Value::Type::list;
   return accelerator->value.is_string() &&
-         (accelerator->value.string == "gpu" || accelerator->value.string == "cuda");
+         (accelerator->value.string == "gpu" || accelerator->value.string == "cuda" ||
+          accelerator->value.string == "auto");
 }
 
 // prepare_data() of a module, which the Trainer calls once on a node, or what it calls.
@@ -108,14 +109,19 @@ void check_implicit_devices_or_strategy(const Program& program, Report& report) 
     }
     if (!use.call || use.has_more || use.find("fast_dev_run")) continue;
     const auto* gpus = use.find("gpus");
-    // The package `lightning` came with Lightning 2, of which the strategy is known.
-    if (!is_many(gpus) && is_on_gpus(use) && !program.imports("lightning"))
-      gpus = use.find("devices");
-    if (is_many(gpus) && !strategy && (!use.find("accelerator") || is_on_gpus(use)) &&
+    const auto* count = gpus;
+    if (!is_many(gpus) && (is_on_gpus(use) || !use.find("accelerator")))
+      count = use.find("devices");
+    if (is_many(count) && !strategy && (!use.find("accelerator") || is_on_gpus(use)) &&
         !use.find("distributed_backend")) {
-      Finding& finding =
-          trainer::flag(report, *gpus, Confidence::likely,
-                        "several GPUs without a strategy: Lightning 1.x uses ddp_spawn, 2.x ddp");
+      Finding& finding = trainer::flag(
+          report, *count, Confidence::likely,
+          // The package `lightning` came with Lightning 2.
+          program.imports("lightning")
+              ? "several GPUs without a strategy: Lightning takes \"ddp\", which runs "
+                "the script once for every rank"
+              : "several GPUs without a strategy: Lightning 1.x uses ddp_spawn, 2.x "
+                "ddp");
       finding.help = "State the strategy: strategy=\"ddp\".";
       trainer::weigh_by_requirements(program, trainer::kVersion2, finding);
       continue;

@@ -255,10 +255,34 @@ bool is_evaluation_loader(const Program& program, const CallRef& loader) {
   });
 }
 
+namespace {
+
+// dl, sampler = get_loader("val", size): whatever the name says, the word it was asked for tells.
+bool is_asked_for_evaluation(const Program& program, Ref iterable) {
+  if (iterable.kind() != Kind::identifier) return false;
+  const auto function = program.enclosing_function(iterable);
+  bool is_asked = false;
+  for (const std::uint32_t index : iterable.module->defs_of(iterable.text(), false)) {
+    const diagnose::Def& def = iterable.module->defs()[index];
+    if (program.enclosing_function(iterable.with(def.target)) != function) continue;
+    const CallRef made = program.as_call(iterable.with(def.value));
+    if (def.kind != diagnose::DefKind::assign || !made) return false;
+    const auto given = facts::arguments_of(made);
+    is_asked = std::any_of(given.begin(), given.end(), [](Ref word) {
+      return word.kind() == Kind::string && says_evaluation(word.text());
+    });
+    if (!is_asked) return false;
+  }
+  return is_asked;
+}
+
+}  // namespace
+
 bool is_evaluation_loop(const Program& program, Ref loop) {
   if (loop.kind() != Kind::for_statement) return false;
   const Ref iterable = program.strip_iterable(loop.child(Field::right));
-  return iterable && says_evaluation(iterable.text());
+  return iterable &&
+         (says_evaluation(iterable.text()) || is_asked_for_evaluation(program, iterable));
 }
 
 std::optional<std::int64_t> epoch_count(const Program& program, Ref loop) {

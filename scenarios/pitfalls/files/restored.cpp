@@ -211,13 +211,26 @@ bool is_moved_to_cpu(const CallRef& save, Ref body) {
   return last != nullptr && last->call->name == "cpu";
 }
 
+// {"model": weights_on_cpu, "optimizer": optimizer.state_dict()}: the moments stay on the GPU.
+bool holds_optimizer(const Program& program, const CallRef& save) {
+  const auto says_so = [](std::string_view text) {
+    return facts::contains(text, "optim") && facts::contains(text, ".state_dict()");
+  };
+  const Ref saved = save.argument(0, "obj");
+  if (!saved || says_so(saved.text())) return static_cast<bool>(saved);
+  const auto sources = program.sources(saved);
+  return std::any_of(sources.begin(), sources.end(),
+                     [&](const Source& source) { return says_so(source.ref.text()); });
+}
+
 }  // namespace
 
 bool saves_from_cpu(const Program& program) {
   const auto saves = program.calls(Api::torch_save);
   return std::any_of(saves.begin(), saves.end(),
                      [&](const CallRef& save) {
-                       return copies_to_cpu(body_around(program, save.ref()));
+                       return copies_to_cpu(body_around(program, save.ref())) &&
+                              !holds_optimizer(program, save);
                      }) ||
          (!saves.empty() && std::all_of(saves.begin(), saves.end(), [&](const CallRef& save) {
            return is_moved_to_cpu(save, body_around(program, save.ref()));

@@ -8,8 +8,19 @@ namespace bench::pitfalls {
 // with torch.no_grad(): out = model(x), inside the loop.
 bool passes_without_grad(const Program& program, Ref loop);
 
+// In a function that is called evaluate() or validate(), and evaluates.
+bool stands_in_evaluation(const Program& program, Ref loop);
+
 // Over a loader for evaluation, in a function that is called so, or below model.eval() without
 // gradients and without a backward pass.
 bool is_loop_of_evaluation(const Program& program, Ref loop);
+
+// if phase == "train": loss.backward(), here or in a function that the loop calls: in the loop over
+// loaders[phase] the other phases evaluate.
+bool trains_in_one_phase(const Program& program, Ref loop);
+
+// loss.backward(); optimizer.step() in the loop, as where latent codes are fitted to test samples:
+// it trains, whatever its loader is called. Functions that it calls may do so for it.
+bool trains_in_loop(const Program& program, Ref loop);
 
 }  // namespace bench::pitfalls

@@ -74,7 +74,11 @@ Ref directory_made(const Program& program, const CallRef& make) {
   if (make.module->qualified(make.call->function).starts_with("os."))
     return make.argument(0, name == "mkdir" ? "path" : "name");
   const Ref receiver = make.receiver();
-  return name == "mkdir" && receiver && is_path(program, receiver) ? receiver : Ref{};
+  if (name != "mkdir" || !receiver) return {};
+  // out.mkdir(parents=True): what makes a directory and is told no name is a path itself.
+  const bool is_named_so = !make.positional(0) && !make.has_splat() && receiver.text() != "self" &&
+                           !program.callee(make);
+  return is_named_so || is_path(program, receiver) ? receiver : Ref{};
 }
 
 }  // namespace bench::pitfalls

@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/program/variables.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/steps/round_data.hpp"
+#include "scenarios/pitfalls/steps/round_shapes.hpp"
 
 #include <algorithm>
 
@@ -113,6 +114,31 @@ bool compares_loss(const Program& program, Ref condition) {
     const CallRef call = program.as_call(node);
     return says_any(call.call->name, {"world", "sync", "dist", "global", "across", "agree"}) ||
            (says_any(call.call->name, {"mean", "average"}) && !call.receiver());
+  });
+}
+
+// loss, loss.item() and loss.item() * x.size(0) of the wrapped model's loss.
+bool comes_from_forward(const Program& program, Ref value) {
+  const auto& tree = value.module->tree();
+  for (NodeId at = value.node; at < tree[value.node].last; ++at)
+    if (tree[at].kind == Kind::identifier && tree[at].field != Field::attribute &&
+        !facts::forwards_behind(program, value.with(at)).empty())
+      return true;
+  return false;
+}
+
+// total / (i + 1) < 0.01, where the round adds its loss to the total.
+bool compares_sum_of_losses(const Program& program, Ref condition, Ref round) {
+  const auto& tree = condition.module->tree();
+  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
+  const Ref left = condition.with(tree.child_at(condition.node, 0));
+  const Ref right = condition.with(tree.child_at(condition.node, 1));
+  if (right.kind() != Kind::floating && !program.evaluate(right).is_integer()) return false;
+  const auto names = variables_in(left);
+  const auto added = additions_in(round);
+  return std::any_of(added.begin(), added.end(), [&](const Assigned& each) {
+    return names.contains(each.name) && each.value && facts::contains(each.value.text(), "loss") &&
+           comes_from_forward(program, each.value);
   });
 }
 
@@ -405,9 +431,11 @@ bool counts_on_one_rank(const Program& program, Ref condition) {
 
 bool reads_own_batch(const Program& program, Ref condition, Ref round) {
   if (is_made_by_machine(round)) return false;
-  if (compares_loss(program, condition)) return true;
+  if (compares_loss(program, condition) || compares_sum_of_losses(program, condition, round))
+    return true;
   if (asks_whether_any(condition) && is_of_filtered_batch(program, condition, round)) return true;
-  if (counts_selection(program, condition, round) || asks_what_is_left(program, condition, round))
+  if (counts_selection(program, condition, round) || asks_what_is_left(program, condition, round) ||
+      asks_for_shape(program, condition, round))
     return true;
   const auto calls = facts::calls_in(condition);
   return std::any_of(calls.begin(), calls.end(),

@@ -154,4 +154,38 @@ std::vector<Ref> renumbered_ids(const Program& program) {
   return out;
 }
 
+namespace {
+
+// os.environ["CUDA_VISIBLE_DEVICES"].split(","), by way of names; an id of it is taken by an index.
+bool is_read_from_variable(const Program& program, Ref expression, int depth = 0) {
+  if (!expression || depth > kIdSteps || counts_anew(program, expression)) return false;
+  const std::string_view text = expression.text();
+  if (facts::contains(text, "CUDA_VISIBLE_DEVICES") && holds_any(text, {"environ", "getenv"}))
+    return depth > 0 && holds_any(text, {"split(", "replace("});
+  const auto& tree = expression.module->tree();
+  for (NodeId at = expression.node; at < tree[expression.node].last; ++at) {
+    const Ref part = expression.with(at);
+    if (part.kind() != Kind::identifier || tree[at].field == Field::attribute ||
+        tree[at].field == Field::function)
+      continue;
+    for (const Source& source : program.sources(part))
+      if (source.how != Source::How::argument && source.how != Source::How::parameter &&
+          source.ref != part && is_read_from_variable(program, source.ref, depth + 1))
+        return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<Ref> ids_read_back(const Program& program) {
+  std::vector<Ref> out;
+  if (!program.mentions("CUDA_VISIBLE_DEVICES") || !visible_devices(program).empty()) return out;
+  for (const Ref device : devices_used(program))
+    if (is_read_from_variable(program, device) && facts::is_reachable(program, device))
+      out.push_back(device);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 }  // namespace bench::pitfalls

@@ -12,4 +12,8 @@ namespace bench::pitfalls {
 // option that the script puts into CUDA_VISIBLE_DEVICES: after that they count from 0.
 std::vector<Ref> renumbered_ids(const Program& program);
 
+// The same of what the variable itself says, where whoever starts the script has set it:
+// set_device(int(os.environ["CUDA_VISIBLE_DEVICES"].split(",")[local_rank])), by way of names.
+std::vector<Ref> ids_read_back(const Program& program);
+
 }  // namespace bench::pitfalls

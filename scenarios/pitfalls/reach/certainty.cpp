@@ -8,6 +8,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
 #include "scenarios/pitfalls/ranks/wrapped_ranks.hpp"
+#include "scenarios/pitfalls/reach/command_lines.hpp"
 #include "scenarios/pitfalls/reach/commented_calls.hpp"
 #include "scenarios/pitfalls/reach/other_names.hpp"
 #include "scenarios/pitfalls/reach/overridden.hpp"
@@ -151,7 +152,7 @@ bool is_worker(const Program& program, FunctionRef function) {
 // The script's own entry that no call leads to: @app.command(), an entry point "main", or a worker
 // that a file beside the script starts.
 bool is_entry(const Program& program, FunctionRef function) {
-  if (is_offered(program, function)) return true;
+  if (is_offered(program, function) || is_typed_by_name(program, function)) return true;
   if (function.module != &program.root() || function.function->owner_class != kNoNode) return false;
   if (is_registered(function) || is_called_in_comment(program, function)) return true;
   // The script's guard that does without main() has another entry; what calls main() is followed.

@@ -1,6 +1,7 @@
 // Whether the program runs a node at all, and whether it does so before there are ranks.
 #include "scenarios/pitfalls/frameworks/trainer_hooks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/command_lines.hpp"
 #include "scenarios/pitfalls/reach/commented_calls.hpp"
 
 #include <algorithm>
@@ -102,7 +103,7 @@ bool is_reached(const Program& program, Ref node, int depth) {
                is_reached(program, site.ref(), depth + 1);
       }))
     return true;
-  if (is_called_in_comment(program, function)) return true;
+  if (is_called_in_comment(program, function) || is_typed_by_name(program, function)) return true;
   // Called in a way that is not seen: as a thread's target, a callback, fire.Fire(train).
   return function.function->name == "__init__" && owner ? !program.handed_on(owner).empty()
                                                         : !program.handed_on(function).empty();

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/steps/one_rank_optimizer.hpp"
 
+#include "diagnose/model/usual_names.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
@@ -66,13 +67,20 @@ bool is_of_main_rank(const Program& program, Ref node) {
          !facts::only_without_distribution(program, node);
 }
 
+// What a function out of sight gives beside other things is known by its name.
+bool is_optimizer(const Program& program, Ref object) {
+  return program.comes_from(object, Api::optimizer) ||
+         (object.kind() == Kind::identifier &&
+          (object.text() == "opt" || diagnose::names_optimizer(object.text())));
+}
+
 bool is_restored_elsewhere(const Program& program, const CallRef& load) {
   const auto loads = program.calls_named("load_state_dict");
   return std::any_of(loads.begin(), loads.end(), [&](const CallRef& other) {
     return other.call != load.call && other.receiver() &&
            program.guarded_by_rank(other.ref()) != RankTest::main_only &&
            (program.same_variable(other.receiver(), load.receiver()) ||
-            program.comes_from(other.receiver(), Api::optimizer));
+            is_optimizer(program, other.receiver()));
   });
 }
 
@@ -108,8 +116,8 @@ void check_optimizer_of_one_rank(const Program& program, Report& report) {
   std::vector<Ref> restored;
   for (const CallRef& load : program.calls_named("load_state_dict"))
     if (load.receiver() && is_of_main_rank(program, load.ref()) &&
-        program.comes_from(load.receiver(), Api::optimizer) &&
-        !is_restored_elsewhere(program, load) && is_used_afterwards(program, load.ref()))
+        is_optimizer(program, load.receiver()) && !is_restored_elsewhere(program, load) &&
+        is_used_afterwards(program, load.ref()))
       restored.push_back(load.ref());
   auto written = learning_rates_written(program);
   if (std::any_of(written.begin(), written.end(),

@@ -1,6 +1,5 @@
 #include "scenarios/pitfalls/steps/round_data.hpp"
 
-#include "scenarios/pitfalls/metrics/metric_sums.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
@@ -245,6 +244,10 @@ bool asks_for_any(const Round& round, Ref part) {
 }
 
 }  // namespace
+
+VariableNames names_of_batch(const Program& program, Ref round) {
+  return round_of(program, round).own;
+}
 
 bool asks_what_is_left(const Program& program, Ref condition, Ref loop) {
   if (condition.module != loop.module) return false;

@@ -93,7 +93,10 @@ bool may_ask_itself(const Program& program, Ref object, std::string_view name,
   });
 }
 
+// True, False, and the word for a mode: "train", "test".
 bool is_switch(Ref value) {
+  if (value.kind() == Kind::string)
+    return says_any(value.text(), {"train", "test", "val", "eval", "infer", "predict", "sampl"});
   return value.kind() == Kind::true_literal || value.kind() == Kind::false_literal;
 }
 
