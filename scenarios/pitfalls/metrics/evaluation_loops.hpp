@@ -15,12 +15,4 @@ bool stands_in_evaluation(const Program& program, Ref loop);
 // gradients and without a backward pass.
 bool is_loop_of_evaluation(const Program& program, Ref loop);
 
-// if phase == "train": loss.backward(), here or in a function that the loop calls: in the loop over
-// loaders[phase] the other phases evaluate.
-bool trains_in_one_phase(const Program& program, Ref loop);
-
-// loss.backward(); optimizer.step() in the loop, as where latent codes are fitted to test samples:
-// it trains, whatever its loader is called. Functions that it calls may do so for it.
-bool trains_in_loop(const Program& program, Ref loop);
-
 }  // namespace bench::pitfalls

@@ -8,22 +8,59 @@
 namespace bench::pitfalls {
 
 using diagnose::Field;
+using diagnose::FunctionRef;
 using diagnose::Kind;
 using diagnose::Source;
 
+namespace {
+
+// The guard is met by a backward pass that only a phase of training comes by.
+bool is_for_training(const Program& program, const CallRef& backward, Ref within) {
+  const auto guards = program.guards(backward.ref());
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    return guard.holds && facts::contains(guard.condition.text(), "train") &&
+           within.module == guard.condition.module &&
+           within.module->tree().contains(within.node, guard.condition.node);
+  });
+}
+
+// The backward passes of a call: itself, or those of the function that it runs.
+std::vector<CallRef> backwards_behind(const Program& program, const CallRef& call) {
+  if (call.call->name == "backward") return {call};
+  const FunctionRef helper = program.callee(call);
+  if (!helper) return {};
+  auto inside = facts::calls_in({helper.module, helper.function->body});
+  std::erase_if(inside, [](const CallRef& each) { return each.call->name != "backward"; });
+  return inside;
+}
+
+}  // namespace
+
 bool trains_in_one_phase(const Program& program, Ref loop) {
   bool any = false;
-  for (const CallRef& call : facts::calls_in(loop.child(Field::body))) {
-    if (call.call->name != "backward") continue;
-    any = true;
-    const auto guards = program.guards(call.ref());
-    if (std::none_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
-          return guard.holds && facts::contains(guard.condition.text(), "train") &&
-                 loop.module->tree().contains(loop.node, guard.condition.node);
-        }))
-      return false;
-  }
+  for (const CallRef& call : facts::calls_in(loop.child(Field::body)))
+    for (const CallRef& backward : backwards_behind(program, call)) {
+      any = true;
+      const FunctionRef helper = program.enclosing_function(backward.ref());
+      const bool is_here = backward.call == call.call;
+      if (!is_for_training(program, backward,
+                           is_here ? loop : Ref{helper.module, helper.function->body}))
+        return false;
+    }
   return any;
+}
+
+bool trains_in_loop(const Program& program, Ref loop) {
+  const Ref body = loop.child(Field::body);
+  if (trains_in_one_phase(program, loop)) return false;
+  return program.subtree_calls(body, [](const CallRef& call) {
+    return call.call->name == "backward";
+  }) && program.subtree_calls(body, [&](const CallRef& call) {
+    if (call.call->name != "step" || !call.receiver()) return false;
+    const std::string object = facts::lowered(call.receiver().text());
+    return program.comes_from(call.receiver(), diagnose::Api::optimizer) ||
+           says_any(object, {"optim", "scaler"});
+  });
 }
 
 namespace {

@@ -5,8 +5,13 @@
 
 namespace bench::pitfalls {
 
-// if phase == "train": loss.backward(), in the loop over loaders[phase]: the other phases evaluate.
+// if phase == "train": loss.backward(), here or in a function that the loop calls: in the loop over
+// loaders[phase] the other phases evaluate.
 bool trains_in_one_phase(const Program& program, Ref loop);
+
+// loss.backward(); optimizer.step() in the loop, as where latent codes are fitted to test samples:
+// it trains, whatever its loader is called. Functions that it calls may do so for it.
+bool trains_in_loop(const Program& program, Ref loop);
 
 // The same, where the phases are written out and one is called "val", "test" or the like, and the
 // loader is made in the same way for each of them.
