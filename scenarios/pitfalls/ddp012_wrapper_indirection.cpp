@@ -385,6 +385,21 @@ bool is_name_or_kept(Ref object) {
           object.child(Field::object).kind() == Kind::identifier);
 }
 
+// def run_tflite(model, x): what it is handed is a model of another library, by the function's
+// name.
+bool is_of_another_library(const Program& program, Ref object) {
+  const auto function = program.enclosing_function(object);
+  if (!function || !facts::is_parameter(program, object)) return false;
+  const auto words = words_of_name(function.function->name);
+  return std::any_of(words.begin(), words.end(), [](std::string_view word) {
+    for (const std::string_view library :
+         {"tf", "tflite", "tensorflow", "keras", "onnx", "onnxruntime", "ort", "trt", "tensorrt",
+          "openvino", "coreml", "jax", "flax"})
+      if (word == library) return true;
+    return false;
+  });
+}
+
 // model.predict(x) of a model that Accelerate has prepared, told once for each attribute.
 void check_prepared_attributes(const Program& program, Report& report) {
   std::vector<std::string> told;
@@ -455,6 +470,7 @@ void check_wrapper_indirection(const Program& program, Report& report) {
           is_there_then(program, {module, id}, attribute.text()) ||
           stands_above(program, {module, id}, object) ||
           facts::only_without_distribution(program, {module, id}) ||
+          is_of_another_library(program, object) ||
           is_made_in_another_mode(program, {module, id}, object))
         continue;
       Finding& finding =
