@@ -400,6 +400,13 @@ bool is_of_another_library(const Program& program, Ref object) {
   });
 }
 
+// self.net.enable_checkpointing() in __init__, above self.net = accelerator.prepare(self.net).
+bool is_above_in_constructor(const Program& program, Ref use, const CallRef& prepare) {
+  const auto function = program.enclosing_function(use);
+  return function && function.function->name == "__init__" && use.module == prepare.module &&
+         use.node < prepare.call->node && program.enclosing_function(prepare.ref()) == function;
+}
+
 // model.predict(x) of a model that Accelerate has prepared, told once for each attribute.
 void check_prepared_attributes(const Program& program, Report& report) {
   std::vector<std::string> told;
@@ -410,9 +417,9 @@ void check_prepared_attributes(const Program& program, Report& report) {
       const Ref use{module, id};
       const Ref attribute = use.child(Field::attribute);
       const Ref object = use.child(Field::object);
-      if (!attribute || !is_name_or_kept(object) || is_wrapper_api(attribute.text()) ||
-          !preparation_of_wrapper(program, object))
-        continue;
+      if (!attribute || !is_name_or_kept(object) || is_wrapper_api(attribute.text())) continue;
+      const CallRef prepare = preparation_of_wrapper(program, object);
+      if (!prepare || is_above_in_constructor(program, use, prepare)) continue;
       if (is_stored(program, object, attribute.text()) || is_tested(program, use) ||
           is_asked_for(program, use, attribute.text()) || is_attempt(use, attribute.text()) ||
           std::find(told.begin(), told.end(), use.text()) != told.end())

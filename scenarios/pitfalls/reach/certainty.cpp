@@ -440,7 +440,8 @@ bool is_started_alone(const Program& program) {
 Certainty certainty_of_reach(const Program& program, Ref node) { return reach(program, node, 0); }
 
 Certainty certainty_of_ranks(const Program& program) {
-  if (spawns_one(program) || is_notebook_of_one_process(program)) return Certainty::no;
+  if (spawns_one(program) || is_notebook_of_one_process(program) || claims_one_process(program))
+    return Certainty::no;
   const auto& launches = program.launches();
   if (std::any_of(launches.begin(), launches.end(), starts_several)) return Certainty::certain;
   const auto horovod = program.calls(Api::hvd_init);
