@@ -100,23 +100,20 @@ std::vector<std::string> directories_above(const std::string& file, const std::s
   return out;
 }
 
-namespace {
-
-// Other Python files in the script's directory, a bounded number of them, until one is accepted.
-bool any_beside(const std::string& script, const std::string& top, const Lister& list,
-                const ModuleCache& cache,
-                const std::function<bool(std::string_view text)>& accepts) {
+bool any_script_in(const std::string& directory, const std::string& but, const std::string& top,
+                   const Lister& list, const ModuleCache& cache, const TextTest& accepts) {
   std::size_t left = kMaxBeside;
-  const std::string directory = directory_of(script);
   for (const DirectoryEntry& entry : list(directory)) {
     const std::string path = directory + entry.name;
-    if (entry.is_directory || path == script || type_of(path) != FileType::python) continue;
+    if (entry.is_directory || path == but || type_of(path) != FileType::python) continue;
     if (left-- == 0) return false;
     if (entry.is_link && links_out_of(path, top)) continue;
     if (const auto text = cache.read(path); text && accepts(*text)) return true;
   }
   return false;
 }
+
+namespace {
 
 // What the project asks for, where the program itself can run with it.
 NewestVersions lowest(NewestVersions out, const std::vector<const Module*>& modules,
@@ -170,7 +167,7 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
   if (context.list)
     input.any_beside = [script, top = context.top, list = context.list,
                         &cache](const auto& accepts) {
-      return any_beside(script, top, list, cache, accepts);
+      return any_script_in(directory_of(script), script, top, list, cache, accepts);
     };
   add_modules(script, context.top, cache, root, input, out.keep_alive);
   input.newest = with_implied(lowest(context.newest, input.modules, cache));

@@ -6,9 +6,11 @@
 #include "diagnose/driver/module_cache.hpp"
 #include "diagnose/model/program.hpp"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace bench::diagnose {
@@ -37,6 +39,12 @@ std::vector<std::string> directories_above(const std::string& file, const std::s
 // The path is a link, or goes through one, that ends outside of `top`. Files that are not on disk
 // (tests keep theirs in memory) lead nowhere.
 bool links_out_of(const std::string& path, const std::string& top);
+
+// Some Python file in the directory, other than `but`, has a text that is accepted; a bounded
+// number of them is read.
+using TextTest = std::function<bool(std::string_view text)>;
+bool any_script_in(const std::string& directory, const std::string& but, const std::string& top,
+                   const Lister& list, const ModuleCache& cache, const TextTest& accepts);
 
 AssembledProgram assemble(const std::string& script, const ProgramContext& context,
                           ModuleCache& cache);

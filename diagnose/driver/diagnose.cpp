@@ -338,6 +338,13 @@ class Session {
     input.configs = std::move(configs);
     input.newest = with_implied(versions_of(file, input.launches));
     input.gpus = options_.gpus;
+    // The scripts that read a config stand in the folders above it.
+    input.any_beside = [this, &file](const TextTest& accepts) {
+      const auto directories = directories_above(file.path, file.top);
+      return std::any_of(directories.begin(), directories.end(), [&](const std::string& each) {
+        return any_script_in(each, "", file.top, list_, cache_, accepts);
+      });
+    };
     return checked(Program(std::move(input)));
   }
 

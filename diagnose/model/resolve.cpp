@@ -274,6 +274,9 @@ void Resolver::follow_parameter(const Module& module, const Def& def, int elemen
   while (index < function->parameters.size() && function->parameters[index].name != def.name)
     ++index;
   const bool is_method = function->owner_class != kNoNode && !is_static(module, *function);
+  // **kwargs is a dictionary of what is passed by name, and none of that itself.
+  if (index < function->parameters.size() && function->parameters[index].splat == 'd')
+    return emit(target, element, Source::How::parameter);
   // No argument of a call site is `self`, and mp.spawn gives the first argument itself.
   const FunctionRef here{&module, function};
   const bool is_self = is_method && index == 0;

@@ -28,6 +28,21 @@ unsigned role_of_api(Api api) {
   }
 }
 
+// add_argument("--rank", "--local_rank"): one option, and the launcher fills it by the name that it
+// knows, with the local rank.
+unsigned role_of_option(const CallRef& option) {
+  unsigned first = 0;
+  for (std::size_t i = 0; const Ref spelling = option.positional(i); ++i) {
+    auto text = spelling.module->tree().string_value(spelling.node).value_or("");
+    text.erase(0, text.find_first_not_of('-'));
+    std::replace(text.begin(), text.end(), '-', '_');
+    const unsigned role = role_of_name(text);
+    if ((role & kLocalRank) != 0) return role;
+    if (first == 0) first = role;
+  }
+  return first;
+}
+
 }  // namespace
 
 std::string Program::environment_name(Ref at) const {
@@ -61,15 +76,7 @@ unsigned Program::source_roles(const Source& source, int depth) const {
       return kRank | kLocalRank | kSpawnRank;
     return role_of_name(at.text());
   }
-  if (source.how == Source::How::argument) {
-    for (std::size_t i = 0; const Ref option = as_call(at).positional(i); ++i) {
-      auto text = at.module->tree().string_value(option.node).value_or("");
-      text.erase(0, text.find_first_not_of('-'));
-      std::replace(text.begin(), text.end(), '-', '_');
-      if (const unsigned role = role_of_name(text)) return role;
-    }
-    return 0;
-  }
+  if (source.how == Source::How::argument) return role_of_option(as_call(at));
   if (const CallRef call = as_call(at)) {
     // The rank within a group says nothing about the rank of the job.
     if (call.call->api == Api::get_rank && call.argument(0, "group")) return 0;

@@ -160,6 +160,33 @@ bool goes_to_metric(const Program& program, const CallRef& gather) {
   return false;
 }
 
+// images.append(gathered), and np.concatenate(images)[:args.total] below: as many as were asked
+// for.
+bool is_cut_below(const Program& program, const CallRef& gather) {
+  const auto& tree = gather.module->tree();
+  const auto function = program.enclosing_function(gather.ref());
+  for (const diagnose::NodeId node : gather.module->nodes_of(Kind::subscript)) {
+    const Ref cut{gather.module, node};
+    const CallRef joined = program.made_by(cut.child(diagnose::Field::value));
+    if (node < gather.call->node || !joined || !facts::contains(joined.call->name, "cat") ||
+        !tree.text(node).ends_with("]") || program.enclosing_function(cut) != function)
+      continue;
+    const Ref slice = cut.child(diagnose::Field::subscript);
+    if (!slice || !slice.text().starts_with(":") || slice.text().starts_with(":-")) continue;
+    const std::string name(program.assigned_name(gather.ref()));
+    const auto appends = program.calls_named("append");
+    if (std::any_of(appends.begin(), appends.end(), [&](const CallRef& append) {
+          return append.module == gather.module && append.receiver() &&
+                 append.receiver().text() == joined.positional(0).text() &&
+                 program.enclosing_function(append.ref()) == function &&
+                 (tree.contains(append.call->node, gather.call->node) ||
+                  (!name.empty() && variables_in(append.positional(0)).contains(name)));
+        }))
+      return true;
+  }
+  return false;
+}
+
 // errors.append(accelerator.gather(error)), and torch.cat(errors).mean() below; each also by a
 // name.
 bool is_averaged(const Program& program, const CallRef& gather) {
@@ -224,6 +251,7 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
     const auto& module = *gather.module;
     const std::string_view around = module.text(module.function_of(gather.call->node));
     if (facts::contains(around, ".dataset)") && facts::contains(around, "[:")) continue;
+    if (is_cut_below(program, gather)) continue;
     Finding& finding = report.at(
         gather.ref(), Confidence::likely,
         "gather keeps the samples that were repeated to make the last batches equal: they "

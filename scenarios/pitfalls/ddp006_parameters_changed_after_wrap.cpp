@@ -293,6 +293,26 @@ bool is_static_graph(const Program& program, const Wrap& wrap) {
          !program.calls_named("_set_static_graph").empty();
 }
 
+// The model is wrapped anew below, in the same function: that wrapper sees what has changed.
+bool is_wrapped_anew_below(const Program& program, const Wrap& wrap, Ref change) {
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& other) {
+    return other.kind == Wrapper::ddp && other.module && other.call.module == change.module &&
+           other.call.call->node > change.node &&
+           program.enclosing_function(other.call.ref()) == program.enclosing_function(change) &&
+           other.module.text() == wrap.module.text();
+  });
+}
+
+// All steps of training that are in sight are over, and no loop comes back to one.
+bool trains_no_more(const Program& program, Ref change) {
+  if (program.training_loops().empty() || trains_after(program, change)) return false;
+  const auto loops = program.loops_around(change);
+  return std::none_of(loops.begin(), loops.end(), [&](Ref loop) {
+    return program.subtree_calls(loop, [](CallRef call) { return call.call->name == "backward"; });
+  });
+}
+
 constexpr const char* kReplaced =
     "a layer is replaced after the model was wrapped: DDP waits for gradients of the old one";
 
@@ -349,7 +369,9 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
     if (freezes && bears_freezing(program, *wrap, where, value)) return;
     // A GAN switches the other network off and on in every step; DDP of that network is then
     // unused.
-    if (is_in_batches(program, where)) return;
+    if (is_in_batches(program, where) || is_wrapped_anew_below(program, *wrap, where) ||
+        trains_no_more(program, where))
+      return;
     Finding& finding = report.at(where, Confidence::likely, std::move(message));
     if (freezes) as_in_trial(finding, trial_of(program, value));
     finding.help = "Change parameters before wrapping, and wrap again after each later change.";

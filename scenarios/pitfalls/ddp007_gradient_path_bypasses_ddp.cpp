@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/steps/stored_gradients.hpp"
 #include "scenarios/pitfalls/wrappers/bypass.hpp"
 #include "scenarios/pitfalls/wrappers/frozen.hpp"
@@ -157,6 +158,7 @@ bool keeps_bare_model(const Program& program, const CallRef& call, const Wrap& w
       made.call->api != diagnose::Api::none || !program.runs_before(made.ref(), wrap.call.ref()) ||
       program.runs_before(wrap.call.ref(), made.ref()))
     return false;
+  if (says_any(made.call->name, {"ddp", "fsdp", "parallel"})) return false;  // another wrapper
   // copy.deepcopy(net) is another model.
   if (made.module->qualified(made.call->function).starts_with("copy.")) return false;
   const Ref given = made.positional(0);

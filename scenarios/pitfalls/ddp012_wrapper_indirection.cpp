@@ -386,6 +386,28 @@ bool is_name_or_kept(Ref object) {
           object.child(Field::object).kind() == Kind::identifier);
 }
 
+// def run_tflite(model, x): what it is handed is a model of another library, by the function's
+// name.
+bool is_of_another_library(const Program& program, Ref object) {
+  const auto function = program.enclosing_function(object);
+  if (!function || !facts::is_parameter(program, object)) return false;
+  const auto words = words_of_name(function.function->name);
+  return std::any_of(words.begin(), words.end(), [](std::string_view word) {
+    for (const std::string_view library :
+         {"tf", "tflite", "tensorflow", "keras", "onnx", "onnxruntime", "ort", "trt", "tensorrt",
+          "openvino", "coreml", "jax", "flax"})
+      if (word == library) return true;
+    return false;
+  });
+}
+
+// self.net.enable_checkpointing() in __init__, above self.net = accelerator.prepare(self.net).
+bool is_above_in_constructor(const Program& program, Ref use, const CallRef& prepare) {
+  const auto function = program.enclosing_function(use);
+  return function && function.function->name == "__init__" && use.module == prepare.module &&
+         use.node < prepare.call->node && program.enclosing_function(prepare.ref()) == function;
+}
+
 // model.predict(x) of a model that Accelerate has prepared, told once for each attribute.
 void check_prepared_attributes(const Program& program, Report& report) {
   std::vector<std::string> told;
@@ -396,9 +418,9 @@ void check_prepared_attributes(const Program& program, Report& report) {
       const Ref use{module, id};
       const Ref attribute = use.child(Field::attribute);
       const Ref object = use.child(Field::object);
-      if (!attribute || !is_name_or_kept(object) || is_wrapper_api(attribute.text()) ||
-          !preparation_of_wrapper(program, object))
-        continue;
+      if (!attribute || !is_name_or_kept(object) || is_wrapper_api(attribute.text())) continue;
+      const CallRef prepare = preparation_of_wrapper(program, object);
+      if (!prepare || is_above_in_constructor(program, use, prepare)) continue;
       if (is_stored(program, object, attribute.text()) || is_tested(program, use) ||
           is_asked_for(program, use, attribute.text()) || is_attempt(use, attribute.text()) ||
           std::find(told.begin(), told.end(), use.text()) != told.end())
@@ -462,6 +484,7 @@ void check_wrapper_indirection(const Program& program, Report& report) {
           is_there_then(program, {module, id}, attribute.text()) ||
           stands_above(program, {module, id}, object) ||
           facts::only_without_distribution(program, {module, id}) ||
+          is_of_another_library(program, object) ||
           is_made_in_another_mode(program, {module, id}, object))
         continue;
       Finding& finding =

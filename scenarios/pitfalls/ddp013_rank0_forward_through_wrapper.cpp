@@ -172,12 +172,24 @@ Ref module_asked(const CallRef& made) {
   return chosen.call != nullptr && chosen.call->name == "getattr" ? chosen.positional(0) : Ref{};
 }
 
+// TinyBert.from_pretrained(path), whose class stands in the program, where nothing is a buffer.
+bool is_seen_without_buffers(const Program& program, const CallRef& made) {
+  if (program.uses(Api::batch_norm) || !program.calls_named("register_buffer").empty() ||
+      !made.receiver())
+    return false;
+  const auto sources = program.sources(made.receiver());
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+           return source.ref.kind() == diagnose::Kind::class_definition;
+         });
+}
+
 // Resnet50(...) of a file that is not there, or one of several that an option chooses between.
 bool is_named_after_buffers(const Program& program, Ref model) {
   const auto sources = program.module_sources(model);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     const CallRef call = program.as_call(source.ref);
-    if (!call) return false;
+    if (!call || is_seen_without_buffers(program, call)) return false;
     const Ref file = module_asked(call);
     return says_buffers(call.call->name) ||
            says_buffers(call.module->qualified(call.call->function)) ||
@@ -294,6 +306,18 @@ bool passes_back(const Program& program, const diagnose::ForwardCall& forward) {
   });
 }
 
+// Every pass of the wrapper is without gradients, as of an encoder that is not trained, and all
+// ranks make one: DDP broadcasts its buffers at the first of them and at no other.
+bool never_has_gradients(const Program& program, const diagnose::ForwardCall& forward) {
+  bool all_ranks = false;
+  for (const auto& other : program.forward_calls()) {
+    if (other.wrap != forward.wrap) continue;
+    if (!program.under_no_grad(other.call.ref())) return false;
+    all_ranks = all_ranks || program.guarded_by_rank(other.call.ref()) == RankTest::none;
+  }
+  return all_ranks;
+}
+
 Finding& report_forward(const Program& program, const diagnose::ForwardCall& forward, Ref where,
                         Report& report) {
   if (passes_back(program, forward)) {
@@ -393,6 +417,8 @@ void check_rank0_forward_through_wrapper(const Program& program, Report& report)
   std::vector<Ref> entries;  // of functions with several forward passes, each once
   for (const auto& forward : program.forward_calls()) {
     if (forward.wrap->kind != Wrapper::ddp) continue;
+    // Apex's wrapper has no buffers to keep equal: its forward tells the other ranks nothing.
+    if (forward.wrap->call.call->api == Api::apex_ddp && !passes_back(program, forward)) continue;
     if (program.is_literal_false(forward.wrap->call.keyword("broadcast_buffers")) &&
         !passes_back(program, forward))
       continue;
@@ -412,7 +438,7 @@ void check_rank0_forward_through_wrapper(const Program& program, Report& report)
     }
     if (sites.empty() && program.guarded_by_rank(forward.call.ref()) != RankTest::none &&
         one_rank_hands_over_wrapper(program, forward.call) && !others_pass_too(program, forward) &&
-        !follows_pass_without_gradients(program, forward))
+        !follows_pass_without_gradients(program, forward) && !never_has_gradients(program, forward))
       report_forward(program, forward, forward.call.ref(), report);
   }
 }

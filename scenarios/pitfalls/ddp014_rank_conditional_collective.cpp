@@ -49,6 +49,20 @@ bool leaves_others_below(const Program& program, const CallRef& site, const Call
   return false;
 }
 
+// broadcast(signal, src=0) where the first rank sends and, in the function around or within, where
+// the others listen for it: the same tensor by its name.
+bool is_answered(const Program& program, const CallRef& call, const CallRef& other) {
+  const Ref tensor = call.positional(0);
+  const auto mine = program.enclosing_function(call.ref());
+  const auto theirs = program.enclosing_function(other.ref());
+  return call.call->api == Api::broadcast && call.module == other.module && mine && theirs &&
+         tensor.kind() == diagnose::Kind::identifier &&
+         tensor.text() == other.positional(0).text() &&
+         (call.module->tree().contains(mine.function->node, theirs.function->node) ||
+          call.module->tree().contains(theirs.function->node, mine.function->node)) &&
+         program.rank_guard(call.ref()) && program.rank_guard(other.ref());
+}
+
 // A matching collective in the other branch, or the barrier pair of "rank 0 first".
 bool is_matched(const Program& program, const CallRef& call) {
   const Ref guard = program.rank_guard(call.ref());
@@ -64,7 +78,8 @@ bool is_matched(const Program& program, const CallRef& call) {
         leaves_others_below(program, call, other))
       return true;
     if (call.call->api != Api::barrier && call.call->api != Api::none &&
-        program.enclosing_function(other.ref()) != program.enclosing_function(call.ref()))
+        program.enclosing_function(other.ref()) != program.enclosing_function(call.ref()) &&
+        !is_answered(program, call, other))
       continue;
     const RankTest mine = program.guarded_by_rank(call.ref());
     const RankTest theirs = program.guarded_by_rank(other.ref());

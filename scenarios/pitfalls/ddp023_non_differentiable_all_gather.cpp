@@ -43,16 +43,30 @@ bool called_without_grad(const Program& program, Ref node, int depth) {
   });
 }
 
+// What is gathered is no part of what the loss differentiates: it was computed under no_grad, here
+// or by whatever calls the helper.
+bool is_computed_without_grad(const Program& program, Ref tensor) {
+  const auto sources = program.sources(tensor);
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           return (source.how == diagnose::Source::How::value ||
+                   source.how == diagnose::Source::How::element) &&
+                  source.ref.kind() == Kind::call && program.under_no_grad(source.ref);
+         });
+}
+
 }  // namespace
 
 void check_non_differentiable_all_gather(const Program& program, Report& report) {
   if (!program.uses(Api::all_gather)) return;
+  const auto ends = [&](Ref call) { return program.under_no_grad(call); };
   for (const CallRef& gather : program.calls(Api::all_gather)) {
     const Ref list = gather.positional(0);
     if (!list || list.kind() != Kind::identifier || gather.call->name == "all_gather_object")
       continue;
     const Ref tensor = gather.argument(1, "tensor");
-    if (tensor && is_fresh(program, tensor)) continue;
+    if (tensor && (is_fresh(program, tensor) || is_computed_without_grad(program, tensor)))
+      continue;
     if (program.under_no_grad(gather.ref()) || called_without_grad(program, gather.ref(), 0) ||
         puts_own_tensor_back(list))
       continue;
@@ -61,7 +75,7 @@ void check_non_differentiable_all_gather(const Program& program, Report& report)
     for (const TrainingLoop& loop : program.training_loops()) {
       bool reaches = false;
       for (const CallRef& backward : loop.backwards)
-        for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward))) {
+        for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward), ends)) {
           const CallRef call = program.as_call(node);
           const bool joins =
               call.call->name == "cat" || call.call->name == "stack" || call.call->name == "concat";

@@ -201,14 +201,33 @@ bool is_mean_over_ranks(const Program& program, const CallRef& clone) {
   return false;
 }
 
+// losses["loss"] = reduce_tensor(losses["loss"]) below the backward pass alone, where the next
+// round has another dictionary.
+bool is_given_below_only(Ref loss, Ref backward) {
+  if (loss.kind() != Kind::subscript) return false;
+  const auto& module = *loss.module;
+  const auto& items = module.item_defs_of(loss.child(diagnose::Field::value).text());
+  bool is_given = false;
+  for (const std::uint32_t index : items) {
+    const diagnose::Def& def = module.defs()[index];
+    if (module.text(def.target) != loss.text() ||
+        module.function_of(def.target) != module.function_of(loss.node))
+      continue;
+    if (def.target < backward.node) return false;
+    is_given = true;
+  }
+  return is_given;
+}
+
 // loss = reduce_tensor(loss), and loss.backward(): autograd knows of the division and not of the
 // sum, and DDP divides once more.
 void check_reduced_loss(const Program& program, Report& report) {
   if (ignores_scale(program)) return;
   for (const TrainingLoop& loop : program.training_loops())
-    for (const CallRef& backward : loop.backwards)
-      for (const Source& source :
-           program.sources(without_scaling(program, facts::loss_of(backward)))) {
+    for (const CallRef& backward : loop.backwards) {
+      const Ref loss = without_scaling(program, facts::loss_of(backward));
+      if (is_given_below_only(loss, backward.ref())) continue;
+      for (const Source& source : program.sources(loss)) {
         const CallRef clone = program.as_call(source.ref);
         if (!clone || !is_mean_over_ranks(program, clone)) continue;
         Finding& finding =
@@ -220,6 +239,7 @@ void check_reduced_loss(const Program& program, Report& report) {
         finding.help = "Go back from the rank's own loss, and reduce a detached copy for the log.";
         return;
       }
+    }
 }
 
 // delta.requires_grad_(), loss.backward(), delta.grad.sign(): an attack wants the gradient of its

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/steps/hours_elapsed.hpp"
 #include "scenarios/pitfalls/steps/warm_steps.hpp"
 
 #include <algorithm>
@@ -468,7 +469,8 @@ void check_benchmark_without_warmup(const Program& program, Report& report) {
         measures_throughput(text) || (function && divides_by_elapsed(program, function));
     const NodeId last = end ? last_step(program, clock, end) : diagnose::kNoNode;
     const std::string_view tail = end ? behind(end, last) : "";
-    if ((!is_benchmark && !measures) || has_warm_steps(text) || leaves_out_first(program, clock) ||
+    if ((!is_benchmark && (!measures || is_told_in_hours(program, clock))) ||
+        has_warm_steps(text) || leaves_out_first(program, clock) ||
         (tail.empty() ? waits_for_gpu(text) : waits_for_last_steps(program, end, last)) ||
         (end && callee_waits(program, clock, end, last)))
       continue;

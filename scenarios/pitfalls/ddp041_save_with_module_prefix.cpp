@@ -31,7 +31,7 @@ namespace {
 bool changes_keys(const Program& program) {
   for (const std::string_view word :
        {"\"module.", "'module.", "\"^module", "'^module", "consume_prefix", "de_parallel", "[7:]",
-        ".split('.')[1:]", ".split(\".\")[1:]"})
+        ".split('.')[1:]", ".split(\".\")[1:]", "startswith('module", "startswith(\"module"})
     if (program.mentions(word)) return true;
   return false;
 }

@@ -1,9 +1,11 @@
 #include "diagnose/model/made_at.hpp"
+#include "diagnose/model/role_names.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/id_counts.hpp"
+#include "scenarios/pitfalls/ranks/launched_with.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 
@@ -145,6 +147,31 @@ bool feeds_training(const Program& program, const CallRef& loader) {
          facts::is_reachable(program, loader.ref()) && !feeds_no_model(program, loader);
 }
 
+// CUDA_VISIBLE_DEVICES=0,1 python train.py --batch-size 16: where the number of GPUs is known from,
+// the option's default is not taken.
+bool is_given_in_line(const Program& program, Ref batch, std::int64_t gpus) {
+  const std::string_view option = diagnose::last_word(batch);
+  const auto gives = [&](const diagnose::LaunchWord& word) {
+    std::string name = word.text.substr(0, word.text.find('='));
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name.starts_with("__") && name.substr(2) == option;
+  };
+  const auto& launches = program.launches();
+  return !option.empty() && std::any_of(launches.begin(), launches.end(), [&](const auto& line) {
+    const auto& words = line.script_arguments;
+    return line.visible_devices() == gpus && std::any_of(words.begin(), words.end(), gives);
+  });
+}
+
+// --batch-size 16 in every line that starts the script, whatever the option's default is.
+bool is_divided_as_launched(const Program& program, Ref batch, std::int64_t gpus) {
+  if (is_given_in_line(program, batch, gpus)) return true;
+  const auto values = facts::values_as_launched(program, batch);
+  return !values.empty() && std::all_of(values.begin(), values.end(), [&](const Value& value) {
+    return value.is_integer() && value.integer % gpus == 0;
+  });
+}
+
 // However many GPUs there are, one sample is for one of them.
 void check_batches_of_one(const Program& program, Report& report) {
   for (const CallRef& loader : program.calls(Api::data_loader)) {
@@ -181,6 +208,7 @@ void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
       const Ref argument = loader.argument(1, "batch_size");
       const Value batch = program.evaluate(argument);
       if (!batch.is_integer() || batch.integer <= 0 || batch.integer % *gpus == 0) continue;
+      if (batch.is_default && is_divided_as_launched(program, argument, *gpus)) continue;
       const auto shards = shards_of(batch.integer, *gpus);
       std::string list;
       for (const std::int64_t shard : shards)

@@ -28,6 +28,13 @@ Ref stepped(const CallRef& step) {
                                                                                   : step.receiver();
 }
 
+// The step of an optimizer, and of no schedule, logger or weights that are restored.
+bool is_of_optimizer(const Program& program, const CallRef& step) {
+  const Ref optimizer = stepped(step);
+  return program.comes_from(optimizer, Api::hvd_optimizer) ||
+         facts::contains(facts::lowered(optimizer.text()), "opt");
+}
+
 // optimizer.synchronize() below the backward pass of every micro-batch: Horovod counts anew.
 bool synchronises_each_pass(const Program& program, const CallRef& step) {
   const auto* loop = facts::training_loop_of(program, step.ref());
@@ -219,7 +226,7 @@ void check_horovod_accumulation_and_clip(const Program& program, Report& report)
     check_passes_of_one_step(program, made, report);
     for (const CallRef& step : program.calls_named("step")) {
       if (!step.receiver() || facts::training_loop_of(program, step.ref()) == nullptr ||
-          facts::contains(step.receiver().text(), "sched"))
+          !is_of_optimizer(program, step))
         continue;
       for (const Guard& guard : program.guards(step.ref())) {
         if (!facts::contains(guard.condition.text(), "%") ||

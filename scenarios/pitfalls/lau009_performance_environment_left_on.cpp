@@ -183,6 +183,17 @@ bool is_explained(Ref assignment) {
                   {"deadlock", "hang", "workaround", "work around", "not support", "crash"});
 }
 
+// CUDA_LAUNCH_BLOCKING=1 beside torch.use_deterministic_algorithms(True), in one function or both
+// at the file's own level: wanted for runs that repeat exactly, as the notes on LSTMs advise.
+bool is_for_determinism(const Program& program, std::string_view name, Ref assignment) {
+  const auto asks = program.calls_named("use_deterministic_algorithms");
+  return name == "CUDA_LAUNCH_BLOCKING" &&
+         std::any_of(asks.begin(), asks.end(), [&](const CallRef& call) {
+           return call.module == assignment.module &&
+                  program.enclosing_function(call.ref()) == program.enclosing_function(assignment);
+         });
+}
+
 // Trainer(detect_anomaly=True), where it trains on several GPUs.
 void check_trainers_that_detect(const Program& program, Report& report) {
   if (program.calls_named("fit").empty() ||
@@ -260,8 +271,8 @@ void check_performance_environment_left_on(const Program& program, Report& repor
       const SlowVariable* variable = value ? slow_variable(name, *value) : nullptr;
       if (variable != nullptr && !(no_nccl && is_of_nccl(name)) &&
           !(is_of_network(name) && facts::is_single_node(program)) && !only_infers(program) &&
-          !is_explained(assignment) && is_set_always(program, assignment) &&
-          facts::is_reachable(program, assignment))
+          !is_explained(assignment) && !is_for_determinism(program, name, assignment) &&
+          is_set_always(program, assignment) && facts::is_reachable(program, assignment))
         explain(
             report.at(assignment, Confidence::likely,
                       name + "=" + *value +

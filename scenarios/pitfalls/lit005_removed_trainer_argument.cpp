@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
 #include "scenarios/pitfalls/frameworks/trainer_signature.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,13 @@ namespace {
 constexpr auto kElsewhere = std::to_array<std::string_view>(
     {"gpus", "num_processes", "tpu_cores", "ipus", "distributed_backend"});
 
+// Trainer.from_argparse_args(Namespace(**config)) in a script above the config takes the names that
+// the signature has, and leaves the others out.
+bool drops_unknown_names(const Program& program) {
+  return program.any_beside(
+      [](std::string_view text) { return facts::contains(text, "Trainer.from_argparse_args("); });
+}
+
 }  // namespace
 
 void check_removed_trainer_argument(const Program& program, Report& report) {
@@ -23,6 +31,7 @@ void check_removed_trainer_argument(const Program& program, Report& report) {
       if (entry == nullptr || entry->removed == trainer::kNever ||
           std::find(kElsewhere.begin(), kElsewhere.end(), argument.name) != kElsewhere.end())
         continue;
+      if (argument.entry != nullptr && drops_unknown_names(program)) continue;
       Finding& finding = trainer::flag(
           report, argument, Confidence::certain,
           "Trainer(" + argument.name + "=...) was removed in Lightning " +

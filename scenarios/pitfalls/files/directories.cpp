@@ -118,9 +118,30 @@ bool asks_whether_it_is_there(const Program& program, Ref make) {
          });
 }
 
+namespace {
+
+// if save_dir: above if not os.path.exists(save_dir): the name alone, or that it is not None.
+bool asks_for_a_name(const diagnose::Guard& guard, Ref directory) {
+  const std::string_view text = guard.condition.text();
+  return guard.holds && directory &&
+         (text == directory.text() || text == std::string(directory.text()) + " is not None");
+}
+
+bool asks_whether_this_is_there(const Program& program, const CallRef& make, Ref directory) {
+  if (asks_whether_it_is_there(program, make.ref())) return true;
+  auto guards = program.guards(make.ref());
+  const auto count = guards.size();
+  std::erase_if(guards,
+                [&](const diagnose::Guard& guard) { return asks_for_a_name(guard, directory); });
+  return guards.size() < count && guards.size() == 1 &&
+         facts::contains(guards.front().condition.text(), "exists(");
+}
+
+}  // namespace
+
 bool is_made_above(const Program& program, const CallRef& make) {
-  if (!asks_whether_it_is_there(program, make.ref())) return false;
   const Ref mine = directory_made(program, make);
+  if (!asks_whether_this_is_there(program, make, mine)) return false;
   const auto parts = parts_of(program, mine);
   const auto makes_it = [&](const CallRef& other) {
     const Ref directory = directory_made(program, other);

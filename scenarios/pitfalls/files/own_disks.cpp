@@ -175,9 +175,12 @@ class OwnParts {
       const diagnose::Kind what = source.ref.kind();
       const bool inside = source.ref.module == part.module &&
                           part.module->tree().contains(part.node, source.ref.node);
-      if (source.how == diagnose::Source::How::value && !inside &&
-          what != diagnose::Kind::class_definition && what != diagnose::Kind::function &&
-          has(source.ref, depth + 1))
+      const bool is_kept =
+          source.how == diagnose::Source::How::value ||
+          (what == diagnose::Kind::attribute &&  // TemporaryDirectory().name
+           source.ref.child(diagnose::Field::object).kind() == diagnose::Kind::call);
+      if (is_kept && !inside && what != diagnose::Kind::class_definition &&
+          what != diagnose::Kind::function && has(source.ref, depth + 1))
         return true;
     }
     return false;

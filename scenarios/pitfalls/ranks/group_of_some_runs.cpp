@@ -340,12 +340,23 @@ class RunsWithout {
       if (spawns.size() == 1 && (*this)(spawns.front().ref(), depth + 1)) return true;
     }
     const auto& sites = program_.call_sites(function);
-    if (sites.empty() && joins_in(function)) return true;
+    if (sites.empty() && may_be_called(function) && joins_in(function)) return true;
     return std::any_of(sites.begin(), sites.end(),
                        [&](const CallRef& site) { return (*this)(site.ref(), depth + 1); });
   }
 
  private:
+  // What mp.spawn alone starts is called by nobody else; work = train_net is called by that name.
+  bool may_be_called(const FunctionRef& function) const {
+    if (!program_.is_spawned(function)) return true;
+    const auto places = program_.handed_on(function);
+    return std::any_of(places.begin(), places.end(), [](Ref place) {
+      const auto& tree = place.module->tree();
+      const NodeId around = tree[place.node].parent;
+      return around != kNoNode && tree[around].kind == Kind::assignment;
+    });
+  }
+
   // The function that nothing here calls joins the group itself, by a helper perhaps: whoever calls
   // it does.
   bool joins_in(const FunctionRef& function) const {

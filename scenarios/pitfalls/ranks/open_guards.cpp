@@ -54,11 +54,21 @@ bool shares_name(Ref disjunct, const std::vector<std::string_view>& names) {
   });
 }
 
+// rank == 0 or args.distributed: all ranks come by where there are several.
+bool is_flag_of_several(const Program& program, Ref disjunct) {
+  return (disjunct.kind() == Kind::identifier || disjunct.kind() == Kind::attribute) &&
+         program.is_distributed_flag(disjunct) && program.rank_test(disjunct) == RankTest::none;
+}
+
 bool lets_in(const Program& program, const Guard& guard,
              const std::vector<std::string_view>& asked) {
   if (!guard.holds) return false;
   std::vector<Ref> disjuncts;
   add_disjuncts(guard.condition, disjuncts);
+  if (disjuncts.size() > 1 && std::any_of(disjuncts.begin(), disjuncts.end(), [&](Ref each) {
+        return is_flag_of_several(program, each);
+      }))
+    return true;
   return disjuncts.size() > 1 && std::any_of(disjuncts.begin(), disjuncts.end(), [&](Ref each) {
            // `not several_gpus or rank == 0` lets all in where there is one rank.
            return each.kind() != Kind::not_expression && !program.is_distributed_flag(each) &&

@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/frameworks/trainer_hooks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/notebook_ranks.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
 #include "scenarios/pitfalls/ranks/wrapped_ranks.hpp"
 #include "scenarios/pitfalls/reach/command_lines.hpp"
@@ -204,6 +205,7 @@ Certainty reach(const Program& program, Ref node, int depth, Switches switches) 
   if (is_kept_in_lambda(node)) return Certainty::perhaps;
   const FunctionRef function = program.enclosing_function(node);
   if (!function || is_entry(program, function)) return Certainty::certain;
+  if (is_replaced_below(function)) return Certainty::no;
   if (depth > kFollowedCalls) return Certainty::perhaps;
   if (program.is_spawned(function)) return certainty_of_start(program, depth);
   const ClassRef owner = program.enclosing_class(node);
@@ -439,7 +441,8 @@ bool is_started_alone(const Program& program) {
 Certainty certainty_of_reach(const Program& program, Ref node) { return reach(program, node, 0); }
 
 Certainty certainty_of_ranks(const Program& program) {
-  if (spawns_one(program)) return Certainty::no;
+  if (spawns_one(program) || is_notebook_of_one_process(program) || claims_one_process(program))
+    return Certainty::no;
   const auto& launches = program.launches();
   if (std::any_of(launches.begin(), launches.end(), starts_several)) return Certainty::certain;
   const auto horovod = program.calls(Api::hvd_init);

@@ -38,6 +38,9 @@ bool is_written_for_one(const Program& program, const CallRef& init);
 // nothing about several is certain.
 bool is_one_by_setting(const Program& program);
 
+// assert args.num_gpus == 1 at the script's own level: whatever else it can do, it runs as one.
+bool claims_one_process(const Program& program);
+
 // The launch line starts several processes, on one node or more.
 bool starts_several(const diagnose::LaunchLine& launch);
 

@@ -1,6 +1,8 @@
 // Lines that only a run of one process comes by: the branch without the option that joins the
 // group, or what an assertion of one process guards.
+#include "diagnose/model/role_names.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -164,6 +166,13 @@ bool asserts_one_process(const Program& program, Ref node) {
   return false;
 }
 
+bool counts_gpus_by_name(std::string_view name) {
+  for (const std::string_view each : {"num_gpus", "n_gpus", "n_gpu", "ngpus", "num_gpu", "nproc",
+                                      "num_processes", "nprocs_per_node"})
+    if (name == each) return true;
+  return false;
+}
+
 // writes = True below such an assertion, and `if writes:` around the node.
 bool is_set_in_one_process(const Program& program, Ref flag) {
   if (flag.kind() != Kind::identifier) return false;
@@ -229,6 +238,26 @@ bool is_in_another_mode(const Program& program, Ref node) {
 }
 
 }  // namespace
+
+bool claims_one_process(const Program& program) {
+  const diagnose::Module& root = program.root();
+  const auto& tree = root.tree();
+  const auto& claims = root.nodes_of(Kind::assert_statement);
+  return std::any_of(claims.begin(), claims.end(), [&](NodeId node) {
+    const Ref claim{&root, tree[node].first_child};
+    if (claim.kind() != Kind::comparison || tree[claim.node].op != diagnose::Op::equal ||
+        tree.child_count(claim.node) != 2 || program.enclosing_function(claim))
+      return false;
+    const auto guards = program.guards(claim);
+    const Ref left = claim.with(tree.child_at(claim.node, 0));
+    return claim.with(tree.child_at(claim.node, 1)).text() == "1" &&
+           std::all_of(guards.begin(), guards.end(),
+                       [](const diagnose::Guard& guard) {
+                         return contains(guard.condition.text(), "__name__");
+                       }) &&
+           (program.is_world_size(left) || counts_gpus_by_name(diagnose::last_word(left)));
+  });
+}
 
 bool only_without_distribution(const Program& program, Ref node) {
   if (asserts_one_process(program, node) || is_in_another_mode(program, node)) return true;

@@ -38,4 +38,17 @@ bool is_overridden_everywhere(const Program& program, FunctionRef method, ClassR
   }) && !is_called_by_derived(program, method, owner);
 }
 
+bool is_replaced_below(FunctionRef function) {
+  const auto& module = *function.module;
+  const auto& tree = module.tree();
+  const auto block = tree[function.function->node].parent;
+  // A decorator may keep the function elsewhere: @property, @overload, @app.route(...).
+  if (block == diagnose::kNoNode || tree[block].kind == diagnose::Kind::decorated) return false;
+  const auto& all = module.functions();
+  return std::any_of(all.begin(), all.end(), [&](const diagnose::Function& other) {
+    return other.node > function.function->node && other.name == function.function->name &&
+           tree[other.node].parent == block;
+  });
+}
+
 }  // namespace bench::pitfalls::facts

@@ -1,4 +1,5 @@
-// Methods that no object runs, because its class has one of its own by the same name.
+// Methods that no object runs, because its class has one of its own by the same name; functions
+// that a later one of the same name replaces.
 #pragma once
 
 #include "scenarios/pitfalls/rule.hpp"
@@ -9,5 +10,8 @@ namespace bench::pitfalls::facts {
 // have another method of the name, and none of them calls this one by super().
 bool is_overridden_everywhere(const Program& program, diagnose::FunctionRef method,
                               diagnose::ClassRef owner);
+
+// A second `def` of the name in the same block, below: what the name means when it is called.
+bool is_replaced_below(diagnose::FunctionRef function);
 
 }  // namespace bench::pitfalls::facts
