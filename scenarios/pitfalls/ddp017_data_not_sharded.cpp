@@ -116,6 +116,17 @@ bool makes_loaders_anew(const Program& program) {
 
 namespace {
 
+// DataLoader(Sentences(root), batch_size=8) of a class that is not at hand: whoever trains on
+// samples by their index asks for a shuffle. An IterableDataset takes none, and may split itself.
+bool may_be_iterable(const Program& program, const CallRef& loader) {
+  if (loader.argument(2, "shuffle") || loader.has_splat()) return false;
+  const Ref dataset = loader.argument(0, "dataset");
+  const CallRef made = dataset ? program.made_by(dataset) : CallRef{};
+  if (!made || program.class_of_call(made) || program.callee(made)) return false;
+  const std::string path = made.module->qualified(made.call->function);
+  return !path.empty() && !path.starts_with("torch") && !path.starts_with("datasets.");
+}
+
 constexpr std::string_view kNotSharded =
     "the training loader has no DistributedSampler: every rank trains on all the data, N times the "
     "work for one epoch";
@@ -324,6 +335,10 @@ void check_data_not_sharded(const Program& program, Report& report) {
           iterable ? "Take every world_size-th item from rank on, and split among workers too."
                    : "Pass sampler=DistributedSampler(dataset), drop shuffle=True, and call "
                      "set_epoch in each epoch.";
+      if (!iterable && may_be_iterable(program, loader))
+        tell_as_note(finding,
+                     "a data set that is not at hand, and is not shuffled, may split "
+                     "itself");
     }
 }
 

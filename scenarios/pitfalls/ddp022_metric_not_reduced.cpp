@@ -17,6 +17,7 @@
 #include "scenarios/pitfalls/metrics/summed_mean.hpp"
 #include "scenarios/pitfalls/metrics/training_reductions.hpp"
 #include "scenarios/pitfalls/metrics/unsummed_mean.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
