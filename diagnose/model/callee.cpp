@@ -68,7 +68,7 @@ bool makes_chosen(const Program& program, const CallRef& call, Api api) {
   const Ref maker{call.module, call.call->function};
   if (call.call->api != Api::none || maker.kind() != Kind::identifier) return false;
   const auto classes = program.sources(maker);
-  return std::any_of(classes.begin(), classes.end(), [&](const Source& source) {
+  return !classes.empty() && std::all_of(classes.begin(), classes.end(), [&](const Source& source) {
     return source.ref.module->api(source.ref.node) == api;
   });
 }

@@ -172,7 +172,10 @@ bool is_cut_below(const Program& program, const CallRef& gather) {
         !tree.text(node).ends_with("]") || program.enclosing_function(cut) != function)
       continue;
     const Ref slice = cut.child(diagnose::Field::subscript);
-    if (!slice || !slice.text().starts_with(":") || slice.text().starts_with(":-")) continue;
+    // [:, 1] picks a column.
+    if (!slice || !slice.text().starts_with(":") || slice.text().starts_with(":-") ||
+        slice.text() == ":" || slice.text().starts_with(":,"))
+      continue;
     const std::string name(program.assigned_name(gather.ref()));
     const auto appends = program.calls_named("append");
     if (std::any_of(appends.begin(), appends.end(), [&](const CallRef& append) {
@@ -240,7 +243,9 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
       continue;  // a unit test
     // Losses are averaged, for which a repeated sample hardly matters; predictions are counted, and
     // so is a loss that stands once for each sample.
-    if (!value || (!program.is_evaluation(gather.ref()) && !goes_to_metric(program, gather)) ||
+    if (!value ||
+        (facts::contains(facts::lowered(value.text()), "loss") && !is_of_samples(program, value)) ||
+        (!program.is_evaluation(gather.ref()) && !goes_to_metric(program, gather)) ||
         facts::training_loop_of(program, gather.ref()) != nullptr || is_sum(program, value))
       continue;
     // gather(samples)[:n] keeps as many as were asked for.

@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/laboratory/trial_prices.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/steps/parameter_switches.hpp"
 #include "scenarios/pitfalls/wrappers/changed_wrap.hpp"
@@ -26,6 +27,16 @@ using diagnose::Wrapper;
 
 namespace {
 
+// A backward pass stands between the change and the second wrap, in the same file.
+bool trains_between(const Program& program, Ref change, const Wrap& wrap) {
+  const auto backwards = program.calls_named("backward");
+  return std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+    return backward.module == change.module && backward.call->node > change.node &&
+           backward.call->node < wrap.call.call->node &&
+           program.enclosing_function(backward.ref()) == program.enclosing_function(change);
+  });
+}
+
 // student = DDP(student.module.model), below the change in the same function: the second wrapper
 // sees what has changed.
 bool is_wrapped_again(const Program& program, Ref object, Ref change, const Wrap& first) {
@@ -34,6 +45,7 @@ bool is_wrapped_again(const Program& program, Ref object, Ref change, const Wrap
   return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
     return &wrap != &first && wrap.kind == first.kind && wrap.call.module == change.module &&
            wrap.call.call->node > change.node && base_of(wrap.module).text() == base.text() &&
+           !trains_between(program, change, wrap) &&
            program.enclosing_function(wrap.call.ref()) == program.enclosing_function(change);
   });
 }
@@ -174,7 +186,9 @@ bool is_made_by_project(const Program& program, Ref model) {
 
 // p.requires_grad = True for good, of a model that a file out of sight makes and in a program that
 // freezes nothing: the line has a point only where the constructor has frozen the parameter.
-bool unfreezes_what_is_unseen(const Program& program, const Wrap& wrap, Ref value) {
+bool unfreezes_what_is_unseen(const Program& program, const Wrap& wrap, Ref change, Ref value) {
+  // All of the model made trainable changes nothing as a rule.
+  if (program.guards(change).empty()) return false;
   if (!program.is_literal_true(value) || !is_made_by_project(program, wrap.module)) return false;
   const auto changes = changed_parameters(program);
   return std::all_of(changes.begin(), changes.end(), [&](const ParameterChange& change) {
@@ -188,7 +202,7 @@ bool unfreezes_what_is_unseen(const Program& program, const Wrap& wrap, Ref valu
 bool bears_freezing(const Program& program, const Wrap& wrap, Ref change, Ref value) {
   if (!program.is_literal_true(wrap.call.keyword("find_unused_parameters"))) return false;
   if (program.is_literal_false(value)) return true;
-  if (unfreezes_what_is_unseen(program, wrap, value)) return false;
+  if (unfreezes_what_is_unseen(program, wrap, change, value)) return false;
   for (const Module* module : program.modules())
     for (const std::uint32_t index : module->defs_of("requires_grad", true))
       if (program.runs_before({module, module->defs()[index].target}, wrap.call.ref()))
@@ -300,26 +314,41 @@ bool is_wrapped_anew_below(const Program& program, const Wrap& wrap, Ref change)
     return other.kind == Wrapper::ddp && other.module && other.call.module == change.module &&
            other.call.call->node > change.node &&
            program.enclosing_function(other.call.ref()) == program.enclosing_function(change) &&
-           other.module.text() == wrap.module.text();
+           !trains_between(program, change, other) && other.module.text() == wrap.module.text();
   });
 }
 
 // All steps of training that are in sight are over, and no loop comes back to one.
 bool trains_no_more(const Program& program, Ref change) {
   if (program.training_loops().empty() || trains_after(program, change)) return false;
+  // finetune(model, loader) of a file that is not there.
+  const diagnose::Module& file = *change.module;
+  if (std::any_of(file.calls().begin(), file.calls().end(), [&](const diagnose::Call& made) {
+        const CallRef call{&file, &made};
+        return made.node > change.node && made.api == diagnose::Api::none && !call.receiver() &&
+               call.positional(0) && says_any(made.name, {"train", "fit", "tune"}) &&
+               !program.callee(call);
+      }))
+    return false;
   const auto loops = program.loops_around(change);
   return std::none_of(loops.begin(), loops.end(), [&](Ref loop) {
     return program.subtree_calls(loop, [](CallRef call) { return call.call->name == "backward"; });
   });
 }
 
+// The function wraps a model once more below, by whatever name: `bare = model.module` and
+// DDP(bare).
+bool is_followed_by_wrap(const Program& program, const Wrap& first, Ref change) {
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+    return &wrap != &first && wrap.kind == first.kind && wrap.call.module == change.module &&
+           wrap.call.call->node > change.node &&
+           program.enclosing_function(wrap.call.ref()) == program.enclosing_function(change);
+  });
+}
+
 constexpr const char* kReplaced =
     "a layer is replaced after the model was wrapped: DDP waits for gradients of the old one";
-
-// PyTorch's conversion keeps the parameters, Apex's makes new ones.
-constexpr const char* kConverted =
-    "layers become SyncBatchNorm after the model was wrapped: PyTorch asks for it before the wrap, "
-    "which prepares such layers, and older versions raise an error";
 
 constexpr const char* kDrawn =
     "weights are drawn at random after the model was wrapped: DDP copies parameters between ranks "
@@ -328,15 +357,14 @@ constexpr const char* kDrawn =
 void check_late_layers(const Program& program, Report& report) {
   const auto tell = [&](const CallRef& call, Ref model, const char* message) {
     const Wrap* wrap = changed_wrap(program, model, call.ref(), OfApex::too);
-    if (wrap == nullptr || !is_trained(program, *wrap) || is_in_batches(program, call.ref()))
+    if (wrap == nullptr || !is_trained(program, *wrap) || is_in_batches(program, call.ref()) ||
+        is_followed_by_wrap(program, *wrap, call.ref()) || trains_no_more(program, call.ref()))
       return;
     Finding& finding = in_no_trial(report.at(call.ref(), Confidence::likely, message));
     finding.help = "Change the model before wrapping.";
-    if (message == kConverted) finding.severity = Severity::warning;
   };
   for (const LateLayers& late : calls_that_replace_layers(program))
-    tell(late.call, late.model,
-         late.call.call->name == "convert_sync_batchnorm" ? kConverted : kReplaced);
+    tell(late.call, late.model, kReplaced);
   for (const LateDraw& draw : draws_on_every_rank(program)) tell(draw.call, draw.model, kDrawn);
 }
 

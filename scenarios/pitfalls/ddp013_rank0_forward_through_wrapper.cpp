@@ -197,14 +197,16 @@ bool is_named_after_buffers(const Program& program, Ref model) {
   });
 }
 
-// Transformer(...) and MLP(...) of a file that is not there: many normalise each sample alone, and
-// keep their positions as parameters.
-bool is_named_without_buffers(const Program& program, const Wrap& wrap) {
+// Net(in_channels=3) of a file that is not there: a network of convolutions, which are normalised
+// over the batch as a rule.
+bool is_convolutional(const Program& program, const Wrap& wrap) {
   const auto sources = program.module_sources(wrap.module);
-  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-    const CallRef call = program.as_call(source.ref);
-    return call && says_any(call.call->name, {"former", "vit", "gpt", "mlp", "lm", "nerf"});
-  });
+  return wrap.classes.empty() &&
+         std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           const CallRef call = program.as_call(source.ref);
+           return call && (call.keyword("in_channels") || call.keyword("input_channels") ||
+                           call.keyword("n_channels") || call.keyword("img_channels"));
+         });
 }
 
 bool is_named_after_buffers(const Program& program, const Wrap& wrap) {
@@ -306,14 +308,33 @@ bool passes_back(const Program& program, const diagnose::ForwardCall& forward) {
   });
 }
 
+// train_one_epoch(model, loader) of a file that is not there, and model.train().
+bool may_train_elsewhere(const Program& program, const Wrap& wrap) {
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      if (made.api != diagnose::Api::none || !says_any(made.name, {"train", "fit", "tune"}))
+        continue;
+      const CallRef call{module, &made};
+      if (call.receiver() && program.wrap_of(call.receiver()) == &wrap) return true;
+      if (program.callee(call)) continue;
+      const auto given = facts::arguments_of(call);
+      if (std::any_of(given.begin(), given.end(),
+                      [&](Ref each) { return program.wrap_of(each) == &wrap; }))
+        return true;
+    }
+  return false;
+}
+
 // Every pass of the wrapper is without gradients, as of an encoder that is not trained, and all
 // ranks make one: DDP broadcasts its buffers at the first of them and at no other.
 bool never_has_gradients(const Program& program, const diagnose::ForwardCall& forward) {
+  if (may_train_elsewhere(program, *forward.wrap)) return false;
   bool all_ranks = false;
   for (const auto& other : program.forward_calls()) {
     if (other.wrap != forward.wrap) continue;
     if (!program.under_no_grad(other.call.ref())) return false;
-    all_ranks = all_ranks || program.guarded_by_rank(other.call.ref()) == RankTest::none;
+    all_ranks = all_ranks || (program.guarded_by_rank(other.call.ref()) == RankTest::none &&
+                              program.runs_before(other.call.ref(), forward.call.ref()));
   }
   return all_ranks;
 }
@@ -337,10 +358,9 @@ Finding& report_forward(const Program& program, const diagnose::ForwardCall& for
       where, buffers ? Confidence::certain : Confidence::likely,
       "one rank alone calls the DDP model: a forward broadcasts the buffers, and the other ranks "
       "do not take part");
-  // A model whose layers are here, without BatchNorm, has no buffers as a rule, and broadcasts
-  // nothing. One that is not here has them as a rule: norms, or tables of positions and masks.
-  const bool is_elsewhere = wrap.classes.empty() && !is_named_without_buffers(program, wrap);
-  if (!likely_buffers) finding.severity = is_elsewhere ? Severity::warning : Severity::info;
+  // A model without BatchNorm has no buffers as a rule, and broadcasts nothing.
+  if (!likely_buffers)
+    finding.severity = is_convolutional(program, wrap) ? Severity::warning : Severity::info;
   finding.help = "Evaluate with model.module, or on every rank.";
   return finding;
 }
@@ -355,7 +375,10 @@ bool traces(std::string_view name) {
 // validate(model, loader) of a file that is not at hand: by its name it runs the model.
 bool evaluates_out_of_sight(const Program& program, const CallRef& call) {
   const std::string_view name = call.call->name;
-  if (traces(name)) return !program.callee(call);
+  // summary(net) alone lists layers and runs nothing.
+  if (traces(name))
+    return !program.callee(call) && (call.positional(1) || call.keyword("input_size") ||
+                                     call.keyword("input_data") || call.keyword("inputs"));
   return call.call->api == Api::none &&
          says_any(name, {"eval", "valid", "test", "infer", "sample", "generate", "predict"}) &&
          !says_any(name, {"save", "log", "plot", "load", "print", "make", "build", "create"}) &&

@@ -325,7 +325,7 @@ void check_turns_of_sampler(const Program& program, Report& report) {
 // batches = order.tensor_split(count) after count = turns * world_size: as many for each rank.
 bool is_cut_into_whole_turns(const Program& program, Ref list) {
   const CallRef cut = program.made_by(list);
-  if (!cut || !holds_any(cut.call->name, {"split", "chunk"})) return false;
+  if (!cut || !holds_any(cut.call->name, {"tensor_split", "array_split", "chunk"})) return false;
   const auto whole = [&](Ref count) {
     const auto sources = program.sources(count);
     return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {

@@ -182,12 +182,11 @@ void find_loads_without_barrier(const Program& program, Report& report) {
 }
 
 // if download: self.fetch() of a data set, which is told where it is made. An option that is off
-// unless a run asks for it, `if args.extra:`, is another matter.
+// unless a run asks for it, `if args.prepare:`, may be a run of its own.
 bool is_asked_for(const Program& program, Ref node) {
   return program.under(node, [&](Ref condition, bool holds) {
-    const diagnose::Value value = program.evaluate(condition);
     return holds && (facts::contains(condition.text(), "download") ||
-                     (value.is_false() && !value.is_default));
+                     program.evaluate(condition).is_false());
   });
 }
 
@@ -198,7 +197,7 @@ void find_fetches(const Program& program, Report& report) {
   for (const auto& [call, path] : fetches_of(program)) {
     const Ref node = call.ref();
     if (is_asked_for(program, node) || (path && program.comes_from_rank(path)) ||
-        !all_ranks_do_at_once(program, node))
+        (path && is_drawn_by_each(program, path)) || !all_ranks_do_at_once(program, node))
       continue;
     report
         .at(node, Confidence::likely,

@@ -104,9 +104,9 @@ void add_given_to_grouping(const Program& program, Ref parameters, std::vector<R
   if (!call || !says_any(call.call->name, {"param", "group", "weight_decay"}) ||
       call.call->name.ends_with("parameters"))
     return;
-  for (const Ref given : facts::arguments_of(call))
-    if (given.kind() == Kind::identifier || given.kind() == Kind::attribute)
-      models.push_back(given);
+  const Ref given = call.positional(0);
+  if (given && (given.kind() == Kind::identifier || given.kind() == Kind::attribute))
+    models.push_back(given);
 }
 
 // The models whose parameters these are: model.parameters(), groups over named_parameters(), and

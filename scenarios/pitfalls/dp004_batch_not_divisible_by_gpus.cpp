@@ -156,10 +156,23 @@ bool is_given_in_line(const Program& program, Ref batch, std::int64_t gpus) {
     std::replace(name.begin(), name.end(), '-', '_');
     return name.starts_with("__") && name.substr(2) == option;
   };
+  const auto divides = [&](const std::vector<diagnose::LaunchWord>& words, std::size_t at) {
+    const std::string& word = words[at].text;
+    const std::size_t equals = word.find('=');
+    const std::string value = equals != std::string::npos ? word.substr(equals + 1)
+                              : at + 1 < words.size()     ? words[at + 1].text
+                                                          : std::string();
+    const bool is_number = !value.empty() && value.size() < 9 &&
+                           std::all_of(value.begin(), value.end(),
+                                       [](unsigned char c) { return std::isdigit(c) != 0; });
+    return !is_number || std::stoll(value) % gpus == 0;
+  };
   const auto& launches = program.launches();
   return !option.empty() && std::any_of(launches.begin(), launches.end(), [&](const auto& line) {
     const auto& words = line.script_arguments;
-    return line.visible_devices() == gpus && std::any_of(words.begin(), words.end(), gives);
+    const auto given = std::find_if(words.begin(), words.end(), gives);
+    return line.visible_devices() == gpus && given != words.end() &&
+           divides(words, static_cast<std::size_t>(given - words.begin()));
   });
 }
 

@@ -166,8 +166,12 @@ bool is_meant_as_tuple(const Program& program, Ref arguments) {
   if (!is_name || !stands_in_parentheses(arguments)) return false;
   if (program.is_world_size(arguments)) return true;
   const std::string name = facts::lowered(arguments.text());
-  return facts::contains(name, "gpu") || facts::contains(name, "world") ||
-         facts::contains(name, "nproc") || facts::contains(name, "device");
+  const std::string_view last = std::string_view(name).substr(name.rfind('.') + 1);
+  static constexpr std::string_view kCounts[] = {
+      "num_gpus",  "n_gpus", "n_gpu",       "ngpus",     "num_gpu",
+      "gpu_count", "nprocs", "num_devices", "n_devices", "num_processes"};
+  return std::find(std::begin(kCounts), std::end(kCounts), last) != std::end(kCounts) ||
+         last.starts_with("ngpus_per") || last == "world_size" || last == "worldsize";
 }
 
 // args=(world_size): the parentheses make no tuple, and mp.spawn spreads args behind the rank.

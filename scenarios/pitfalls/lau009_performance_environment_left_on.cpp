@@ -190,6 +190,7 @@ bool is_for_determinism(const Program& program, std::string_view name, Ref assig
   return name == "CUDA_LAUNCH_BLOCKING" &&
          std::any_of(asks.begin(), asks.end(), [&](const CallRef& call) {
            return call.module == assignment.module &&
+                  !program.is_literal_false(call.positional(0)) &&
                   program.enclosing_function(call.ref()) == program.enclosing_function(assignment);
          });
 }
@@ -272,15 +273,17 @@ void check_performance_environment_left_on(const Program& program, Report& repor
       if (variable != nullptr && !(no_nccl && is_of_nccl(name)) &&
           !(is_of_network(name) && facts::is_single_node(program)) && !only_infers(program) &&
           !is_explained(assignment) && !is_for_determinism(program, name, assignment) &&
-          is_set_always(program, assignment) && facts::is_reachable(program, assignment))
-        explain(
-            report.at(assignment, Confidence::likely,
-                      name + "=" + *value +
-                          (comes_too_late(program, name, assignment)
-                               ? " is left on: PyTorch, imported above, has read it already, and "
-                                 "only what is started below sees it"
-                               : " slows training down")),
-            *variable);
+          is_set_always(program, assignment) && facts::is_reachable(program, assignment)) {
+        const bool is_late = comes_too_late(program, name, assignment);
+        Finding& finding = report.at(
+            assignment, Confidence::likely,
+            name + "=" + *value +
+                (is_late ? " is left on: PyTorch, imported above, has read it already, and only "
+                           "what is started below sees it"
+                         : " slows training down"));
+        explain(finding, *variable);
+        if (is_late) finding.severity = Severity::info;
+      }
     }
   check_defaults(program, report);
   check_trainers_that_detect(program, report);

@@ -18,8 +18,13 @@ constexpr auto kElsewhere = std::to_array<std::string_view>(
 // Trainer.from_argparse_args(Namespace(**config)) in a script above the config takes the names that
 // the signature has, and leaves the others out.
 bool drops_unknown_names(const Program& program) {
-  return program.any_beside(
-      [](std::string_view text) { return facts::contains(text, "Trainer.from_argparse_args("); });
+  return program.any_beside([](std::string_view text) {
+    const std::size_t at = text.find("Trainer.from_argparse_args(");
+    if (at == std::string_view::npos || facts::contains(text, "LightningCLI(")) return false;
+    const std::size_t line = text.rfind('\n', at);
+    const std::size_t begin = line == std::string_view::npos ? 0 : line + 1;
+    return !facts::contains(text.substr(begin, at - begin), "#");
+  });
 }
 
 }  // namespace

@@ -112,8 +112,8 @@ void check_implicit_devices_or_strategy(const Program& program, Report& report) 
     const auto* count = gpus;
     if (!is_many(gpus) && (is_on_gpus(use) || !use.find("accelerator")))
       count = use.find("devices");
-    if (is_many(count) && !strategy && (!use.find("accelerator") || is_on_gpus(use)) &&
-        !use.find("distributed_backend")) {
+    if (is_many(count) && !strategy && !use.find("plugins") &&
+        (!use.find("accelerator") || is_on_gpus(use)) && !use.find("distributed_backend")) {
       Finding& finding = trainer::flag(
           report, *count, Confidence::likely,
           // The package `lightning` came with Lightning 2.

@@ -31,13 +31,26 @@ void add_zipped(const Program& program, Ref batches, std::vector<CallRef>& out) 
   }
 }
 
+// if step % 500 == 0: show(next(fixed)), on one rank or without gradients: nothing is trained on
+// it.
+bool only_looks(const Program& program, const CallRef& drawn, Ref batches) {
+  if (program.is_evaluation(drawn.ref()) || program.under_no_grad(drawn.ref()) ||
+      program.guarded_by_rank(drawn.ref()) != diagnose::RankTest::none)
+    return true;
+  const auto guards = program.guards(drawn.ref());
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    return guard.condition.module == batches.module &&
+           batches.module->tree().contains(batches.node, guard.condition.node);
+  });
+}
+
 // batch = next(it) in the loop, where it trains on what it draws.
 void add_drawn(const Program& program, Ref batches, std::vector<CallRef>& out) {
   for (const std::string_view name : {"next", "__next__"})
     for (const CallRef& call : program.calls_named(name)) {
       if (call.module != batches.module ||
           !batches.module->tree().contains(batches.node, call.call->node) ||
-          program.is_evaluation(call.ref()))
+          only_looks(program, call, batches))
         continue;
       const Ref it = call.receiver() ? call.receiver() : call.positional(0);
       if (it) add_once(loaders_of(program, it), out);

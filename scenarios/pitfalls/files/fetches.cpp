@@ -30,13 +30,24 @@ constexpr Fetcher kFetchers[] = {
 constexpr std::string_view kPrograms[] = {"wget", "curl",  "gdown", "kaggle", "aria2c",
                                           "axel", "unzip", "tar",   "7z",     "unrar"};
 
+// tar -tf data.tar, tar czf data.tar runs, unzip -l data.zip, ["tar", "-tf", ...]
+bool lists_or_packs(std::string_view command) {
+  return holds_any(command, {"tar -t", "tar t", "tar c", "tar -c", "\"-t", "\"-c", "'-t", "'-c",
+                             "unzip -l", "\"-l\"", "'-l'", "-Z1"});
+}
+
 // os.system("wget -O data.zip https://..."), subprocess.run(["curl", ...])
 bool runs_fetcher(const CallRef& call) {
   const std::string path = call.module->qualified(call.call->function);
   if (path != "os.system" && !path.starts_with("subprocess.")) return false;
   const std::string_view command = call.positional(0).text();
   if (holds_any(command, {"git clone"})) return true;
-  const std::size_t begin = command.find_first_not_of("[fr'\" ");
+  if (lists_or_packs(command)) return false;
+  std::size_t begin = command.find_first_not_of("[ ");
+  if (begin != std::string_view::npos && (command[begin] == 'f' || command[begin] == 'r') &&
+      begin + 1 < command.size() && (command[begin + 1] == '"' || command[begin + 1] == '\''))
+    ++begin;
+  begin = begin == std::string_view::npos ? begin : command.find_first_not_of("'\" ", begin);
   if (begin == std::string_view::npos) return false;
   const std::string_view program = command.substr(begin);
   const std::string_view name = program.substr(0, program.find_first_of(" '\","));

@@ -72,8 +72,10 @@ bool is_made_for_each_phase(const Program& program, const CallRef& loader) {
       !program.innermost_loop(loader.ref()))
     return false;
   const auto samplers = program.sources(loader.keyword("sampler"));
-  return std::none_of(samplers.begin(), samplers.end(),
-                      [](const Source& source) { return source.ref.kind() == Kind::none_literal; });
+  return std::all_of(samplers.begin(), samplers.end(), [&](const Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    return made && made.call->api == diagnose::Api::distributed_sampler;
+  });
 }
 
 }  // namespace

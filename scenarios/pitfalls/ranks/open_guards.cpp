@@ -56,6 +56,9 @@ bool shares_name(Ref disjunct, const std::vector<std::string_view>& names) {
 
 // rank == 0 or args.distributed: all ranks come by where there are several.
 bool is_flag_of_several(const Program& program, Ref disjunct) {
+  const std::string_view name = diagnose::last_word(disjunct);
+  for (const std::string_view denial : {"no_", "not_", "non_", "disable"})
+    if (name.starts_with(denial)) return false;
   return (disjunct.kind() == Kind::identifier || disjunct.kind() == Kind::attribute) &&
          program.is_distributed_flag(disjunct) && program.rank_test(disjunct) == RankTest::none;
 }

@@ -43,10 +43,19 @@ bool offers_methods_of(const Program& program, diagnose::ClassRef cls) {
   });
 }
 
+// The command, or what it calls, makes a process group or wraps a model: export() beside train() is
+// a tool of one process.
+bool joins_a_group(const Program& program, diagnose::FunctionRef function) {
+  return program.subtree_calls({function.module, function.function->body}, [](const CallRef& call) {
+    return call.call->api == diagnose::Api::init_process_group ||
+           call.call->api == diagnose::Api::ddp;
+  });
+}
+
 }  // namespace
 
 bool is_typed_by_name(const Program& program, diagnose::FunctionRef function) {
-  if (function.module != &program.root()) return false;
+  if (function.module != &program.root() || !joins_a_group(program, function)) return false;
   if (const auto owner = program.enclosing_class({function.module, function.function->body}))
     return function.function->owner_class == owner.cls->node && offers_methods_of(program, owner);
   // A function inside of another one is no name of the file.

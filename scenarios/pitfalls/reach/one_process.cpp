@@ -255,7 +255,9 @@ bool claims_one_process(const Program& program) {
                        [](const diagnose::Guard& guard) {
                          return contains(guard.condition.text(), "__name__");
                        }) &&
-           (program.is_world_size(left) || counts_gpus_by_name(diagnose::last_word(left)));
+           // n_gpu of Hugging Face's scripts counts the GPUs of one process.
+           (program.is_world_size(left) || (counts_gpus_by_name(diagnose::last_word(left)) &&
+                                            diagnose::last_word(left) != "n_gpu"));
   });
 }
 

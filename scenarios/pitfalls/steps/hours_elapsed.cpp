@@ -15,7 +15,9 @@ using diagnose::Op;
 namespace {
 
 bool is_of_minutes(std::string_view divisor) {
-  return divisor.starts_with("60") || divisor.starts_with("3600") || divisor.starts_with("(60");
+  static constexpr std::string_view kHours[] = {"3600",    "3600.",     "3600.0",    "(60*60)",
+                                                "60 * 60", "(60 * 60)", "60.0 * 60", "60*60"};
+  return std::find(std::begin(kHours), std::end(kHours), divisor) != std::end(kHours);
 }
 
 // The difference goes into a division by 3600, or into timedelta(...).

@@ -56,6 +56,11 @@ bool is_number_of_samples(const Program& program, const Shape& shape, Ref other)
 // image.shape[2:] != label.shape[2:]: two things of the batch, or two lengths of one.
 bool compares_two(const Batch& batch, const Shape& left, const Shape& right) {
   if (!batch.gives(left.of) || !batch.gives(right.of)) return false;
+  // xs.size(0) != xt.size(0): as many samples on one rank as on the others.
+  const auto is_of_samples = [&](const Shape& shape) {
+    return shape.length && batch.program.integer(shape.length).value_or(1) == 0;
+  };
+  if (is_of_samples(left) || is_of_samples(right)) return false;
   return left.of.text() != right.of.text() ||
          (left.length && right.length && left.length.text() != right.length.text());
 }
@@ -79,10 +84,12 @@ bool is_of_kinds(const Program& program, Ref value) {
   return call && call.call->name == "unique";
 }
 
-// Of which a sample has as many as there are things in it; its input stands once for each sample.
+// Of which a sample has as many as there are things in it. Labels and targets that stand beside the
+// images are as many as those; picked out of the batch they may be of things, too.
 bool names_annotations(Ref value) {
-  return says_any(value.text(), {"box", "label", "target", "mask", "annot", "gt", "instance",
-                                 "object", "keypoint"});
+  if (says_any(value.text(), {"box", "annot", "instance", "object", "keypoint"})) return true;
+  return value.kind() != Kind::identifier && !facts::contains(value.text(), "len") &&
+         says_any(value.text(), {"label", "target", "mask", "gt"});
 }
 
 // len(boxes) == 0, len(torch.unique(labels)) < 2
@@ -100,6 +107,9 @@ bool asks_for_few(const Batch& batch, Op op, Ref count, Ref bound) {
 // if batch is None: continue, where a loader drops samples that it could not read.
 bool skips_nothing_given(const Batch& batch, Ref left, Ref right, Ref condition) {
   if (right.kind() != Kind::none_literal || left.kind() != Kind::identifier) return false;
+  const Ref loop = batch.program.innermost_loop(condition);
+  if (!loop || !says_any(loop.child(Field::right).text(), {"loader", "batches", "dataset"}))
+    return false;
   const auto sources = batch.program.sources(left);
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::loop_item) return false;
   const auto& tree = condition.module->tree();

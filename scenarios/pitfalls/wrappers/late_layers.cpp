@@ -27,8 +27,8 @@ bool is_pruning(const CallRef& call) {
 // Functions that take the model, and methods of it.
 Ref given_other_layers(const CallRef& call) {
   const std::string_view name = call.call->name;
-  if (call.call->api == Api::convert_sync_batch_norm || name == "convert_sync_batchnorm" ||
-      name == "convert_syncbn_model" || name == "get_peft_model" || is_pruning(call))
+  // PyTorch's convert_sync_batchnorm() keeps the parameters, Apex's function makes new ones.
+  if (name == "convert_syncbn_model" || name == "get_peft_model" || is_pruning(call))
     return call.positional(0) ? call.positional(0) : call.keyword("module");
   if (name == "resize_token_embeddings" || name == "add_adapter") return call.receiver();
   return {};
@@ -105,12 +105,31 @@ std::vector<LateLayers> calls_that_replace_layers(const Program& program) {
   return out;
 }
 
+namespace {
+
+// self(torch.zeros(1, 8)) and self.forward(...) in the class: it fills its layers itself.
+bool fills_itself(const ClassRef& cls) {
+  const auto calls = facts::calls_in({cls.module, cls.cls->body});
+  return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    const std::string_view function = call.module->text(call.call->function);
+    return function == "self" || function == "self.forward";
+  });
+}
+
+// nn.Linear(width, 10) if width is not None else nn.LazyLinear(10)
+bool is_one_of_two(const CallRef& layer) {
+  return layer.module->tree().ancestor(layer.call->node, Kind::conditional) != diagnose::kNoNode;
+}
+
+}  // namespace
+
 CallRef uninitialised_layer(const Program& program, const Wrap& wrap) {
   const auto classes = facts::wrapped_classes(program, wrap);
   for (const ClassRef& cls : classes)
     for (const CallRef& call : facts::calls_in({cls.module, cls.cls->body}))
       if (waits_for_a_batch(program, call)) {
-        return is_filled_above(program, wrap) ? CallRef{} : call;
+        const bool is_filled = fills_itself(cls) || is_filled_above(program, wrap);
+        return is_filled || is_one_of_two(call) ? CallRef{} : call;
       }
   return {};
 }

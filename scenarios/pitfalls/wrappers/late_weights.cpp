@@ -19,7 +19,8 @@ namespace {
 bool draws_alike(const Program& program) {
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
-      const bool seeds = made.api == Api::manual_seed || says_any(made.name, {"seed"});
+      const bool seeds = made.api == Api::manual_seed ||
+                         says_any(made.name, {"seed", "determinis", "reproduc", "fix_random"});
       if (seeds && made.name != "initial_seed" && !facts::contains(module->text(made.node), "rank"))
         return true;
     }
@@ -44,8 +45,14 @@ std::string_view last_part(std::string_view name) { return name.substr(name.rfin
 
 // init_weights(model), weights_init_kaiming(model): a function that is given what it draws for.
 bool names_a_draw(std::string_view function) {
-  return says_any(function, {"init"}) && says_any(function, {"weight", "param"}) &&
-         !says_any(function, {"load", "pretrain"});
+  static constexpr std::string_view kNames[] = {
+      "init_weights",       "init_weight",        "weights_init",          "weight_init",
+      "initialize_weights", "initialise_weights", "initialize_parameters", "init_parameters",
+      "init_params",        "reset_parameters",   "init_model_weights"};
+  std::string name = facts::lowered(function);
+  for (const std::string_view kind : {"_kaiming", "_xavier", "_normal", "_orthogonal"})
+    if (name.ends_with(kind)) name.resize(name.size() - kind.size());
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
 bool is_random_init(const CallRef& call) {
@@ -65,16 +72,30 @@ Ref drawn_by(const Program& program, const CallRef& call) {
     const std::string_view what = applies ? last_part(call.positional(0).text()) : call.call->name;
     return sets_constants(program, what) ? Ref{} : call.receiver();
   }
-  if (!call.receiver() && call.call->api == Api::none && names_a_draw(call.call->name))
+  if (!call.receiver() && call.call->api == Api::none && !call.positional(1) &&
+      names_a_draw(call.call->name))
     return sets_constants(program, call.call->name) ? Ref{} : call.positional(0);
   return {};
 }
 
-// model.load_state_dict(...) below, whatever the options are, makes up for it.
-bool is_restored_below(const Program& program, const CallRef& draw) {
-  const auto loads = program.calls_named("load_state_dict");
-  return std::any_of(loads.begin(), loads.end(), [&](const CallRef& load) {
-    return program.guards(load.ref()).empty() && program.runs_before(draw.ref(), load.ref());
+// model.load_state_dict(...) below, whatever the options are, makes up for it; so does what makes
+// the ranks alike, and load_checkpoint(model, path) of a file out of sight.
+bool is_restored_below(const Program& program, const CallRef& draw, Ref drawn) {
+  const auto is_below = [&](const CallRef& call) {
+    return program.guards(call.ref()).empty() && program.runs_before(draw.ref(), call.ref());
+  };
+  const auto& broadcasts = program.calls(Api::broadcast);
+  if (std::any_of(broadcasts.begin(), broadcasts.end(),
+                  [&](const CallRef& call) { return program.runs_before(draw.ref(), call.ref()); }))
+    return true;
+  const std::string_view model = drawn.text().substr(0, drawn.text().find('.'));
+  const diagnose::Module& file = *draw.module;
+  return std::any_of(file.calls().begin(), file.calls().end(), [&](const diagnose::Call& made) {
+    const CallRef call{&file, &made};
+    if (made.name == "load_state_dict") return is_below(call);
+    const std::string_view first = call.positional(0).text();
+    return says_any(made.name, {"load", "restore", "resume", "broadcast", "sync_"}) &&
+           first.substr(0, first.find('.')) == model && is_below(call);
   });
 }
 
@@ -96,7 +117,7 @@ std::vector<LateDraw> draws_on_every_rank(const Program& program) {
       const CallRef call{module, &made};
       const Ref drawn = drawn_by(program, call);
       if (drawn && program.guarded_by_rank(call.ref()) == RankTest::none &&
-          facts::is_reachable(program, call.ref()) && !is_restored_below(program, call))
+          facts::is_reachable(program, call.ref()) && !is_restored_below(program, call, drawn))
         out.push_back({call, drawn});
     }
   return out;

@@ -94,7 +94,10 @@ namespace {
 // former means: all ranks use the first one up to there.
 bool leaves_the_first_gpu(const Program& program, const CallRef& optimizer,
                           const std::vector<ModelMove>& moves) {
-  if (program.uses(Api::set_device) || program.uses(Api::device_context)) return false;
+  // utils.init_distributed_mode(args) of another file sets the device.
+  if (program.uses(Api::set_device) || program.uses(Api::device_context) ||
+      !program.uses(Api::init_process_group))
+    return false;
   bool came = false;
   bool leaves = false;
   for (const ModelMove& move : moves) {
@@ -113,8 +116,12 @@ bool leaves_the_first_gpu(const Program& program, const CallRef& optimizer,
 bool is_moved_before(const Program& program, Ref model, const CallRef& optimizer,
                      const std::vector<ModelMove>& moves) {
   if (leaves_the_first_gpu(program, optimizer, moves)) return false;
-  if (std::any_of(moves.begin(), moves.end(),
-                  [&](const ModelMove& move) { return move.at.call->node < optimizer.call->node; }))
+  if (std::any_of(moves.begin(), moves.end(), [&](const ModelMove& move) {
+        return move.at.call->node < optimizer.call->node ||
+               (program.enclosing_function(move.at.ref()) !=
+                    program.enclosing_function(optimizer.ref()) &&
+                program.runs_before(move.at.ref(), optimizer.ref()));
+      }))
     return true;
   const auto sources = program.sources(model);
   return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {

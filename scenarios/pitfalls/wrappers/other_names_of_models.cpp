@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/wrappers/other_names_of_models.hpp"
 
 #include "diagnose/model/made_at.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
 
@@ -19,9 +20,21 @@ Ref value_given(Ref target, Ref value, int element) {
   return value.with(target.module->tree().child_at(value.node, static_cast<std::size_t>(element)));
 }
 
+// Trainer(model) may be given it on its device, and DDP(model.to(gpu)) is: the attribute's own
+// moves say nothing of that.
+bool may_be_placed(const Program& program, Ref model) {
+  if (facts::is_parameter(program, model)) return true;
+  const auto sources = program.sources(model);
+  return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+    const std::string_view text = source.ref.text();
+    return facts::contains(text, ".to(") || facts::contains(text, ".cuda(");
+  });
+}
+
 // self.model of self.model = model in the same function.
 void add_attributes_of(const Program& program, Ref model, std::vector<Ref>& models) {
   const auto inside = program.enclosing_function(model);
+  if (may_be_placed(program, model)) return;
   for (const diagnose::Def& def : model.module->defs()) {
     if (!def.is_attribute || def.kind != diagnose::DefKind::assign ||
         def.value == diagnose::kNoNode)
