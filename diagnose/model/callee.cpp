@@ -68,9 +68,13 @@ bool makes_chosen(const Program& program, const CallRef& call, Api api) {
   const Ref maker{call.module, call.call->function};
   if (call.call->api != Api::none || maker.kind() != Kind::identifier) return false;
   const auto classes = program.sources(maker);
-  return !classes.empty() && std::all_of(classes.begin(), classes.end(), [&](const Source& source) {
+  const auto is_it = [&](const Source& source) {
     return source.ref.module->api(source.ref.node) == api;
-  });
+  };
+  // A loader of another file in one of the branches may deal its batches out by itself.
+  if (api == Api::data_loader)
+    return !classes.empty() && std::all_of(classes.begin(), classes.end(), is_it);
+  return std::any_of(classes.begin(), classes.end(), is_it);
 }
 
 CallRef Program::as_call(Ref node) const {

@@ -397,8 +397,9 @@ bool is_of_another_library(const Program& program, Ref object) {
   const auto& sites = program.call_sites(function);
   if (std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
         const auto given = facts::arguments_of(site);
-        return std::any_of(given.begin(), given.end(),
-                           [&](Ref each) { return program.wrap_of(each) != nullptr; });
+        return std::any_of(given.begin(), given.end(), [&](Ref each) {
+          return !facts::is_parameter(program, each) && program.wrap_of(each) != nullptr;
+        });
       }))
     return false;
   return std::any_of(words.begin(), words.end(), [](std::string_view word) {

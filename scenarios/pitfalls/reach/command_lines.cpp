@@ -43,12 +43,12 @@ bool offers_methods_of(const Program& program, diagnose::ClassRef cls) {
   });
 }
 
-// The command, or what it calls, makes a process group or wraps a model: export() beside train() is
-// a tool of one process.
+// The command, or what it calls, makes a process group, wraps a model or prepares one: export()
+// beside train() is a tool of one process.
 bool joins_a_group(const Program& program, diagnose::FunctionRef function) {
   return program.subtree_calls({function.module, function.function->body}, [](const CallRef& call) {
     return call.call->api == diagnose::Api::init_process_group ||
-           call.call->api == diagnose::Api::ddp;
+           call.call->api == diagnose::Api::ddp || call.call->name == "prepare";
   });
 }
 
