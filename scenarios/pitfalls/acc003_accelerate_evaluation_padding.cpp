@@ -262,7 +262,8 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
         "gather keeps the samples that were repeated to make the last batches equal: they "
         "count twice in the metric");
     if (!counts_something(module.text(module.function_of(gather.call->node))) &&
-        !is_averaged(program, gather) && !is_averaged_at_once(program, gather))
+        !is_averaged(program, gather) &&
+        !(is_averaged_at_once(program, gather) && is_of_samples(program, value)))
       tell_as_note(finding);
     finding.help = "Use accelerator.gather_for_metrics.";
   }

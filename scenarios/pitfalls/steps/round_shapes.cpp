@@ -53,14 +53,14 @@ bool is_number_of_samples(const Program& program, const Shape& shape, Ref other)
   return program.integer(shape.length).value_or(1) == 0 || says_any(other.text(), {"batch", "bs"});
 }
 
+// xs.size(0), as many on one rank as on the others
+bool is_of_samples(const Program& program, const Shape& shape) {
+  return shape.length && program.integer(shape.length).value_or(1) == 0;
+}
+
 // image.shape[2:] != label.shape[2:]: two things of the batch, or two lengths of one.
 bool compares_two(const Batch& batch, const Shape& left, const Shape& right) {
   if (!batch.gives(left.of) || !batch.gives(right.of)) return false;
-  // xs.size(0) != xt.size(0): as many samples on one rank as on the others.
-  const auto is_of_samples = [&](const Shape& shape) {
-    return shape.length && batch.program.integer(shape.length).value_or(1) == 0;
-  };
-  if (is_of_samples(left) || is_of_samples(right)) return false;
   return left.of.text() != right.of.text() ||
          (left.length && right.length && left.length.text() != right.length.text());
 }
@@ -131,6 +131,7 @@ bool asks_in(const Batch& batch, Ref part) {
   if (asks_for_few(batch, op, left, right)) return true;
   const Shape first = shape_in(batch.program, left);
   const Shape second = shape_in(batch.program, right);
+  if (is_of_samples(batch.program, first) || is_of_samples(batch.program, second)) return false;
   return compares_two(batch, first, second) || is_of_own_length(batch, first, right) ||
          is_of_own_length(batch, second, left);
 }
