@@ -13,9 +13,6 @@ namespace {
 constexpr std::size_t kMaxBeside = 32;  // files looked through beside a script
 constexpr int kMaxParents = 3;          // directories above the script tried for absolute imports
 
-// Where projects keep the packages that their scripts import, beside the scripts or above them.
-constexpr auto kSourceDirectories = std::to_array<std::string_view>({"lib/", "src/"});
-
 // Packages that are never files of the user's own, sorted.
 // clang-format off
 constexpr auto kExternal = std::to_array<std::string_view>({
@@ -62,18 +59,6 @@ bool links_out_of(const std::string& path, const std::string& top) {
   return end != root.end();
 }
 
-std::vector<std::string> directories_above(const std::string& file, const std::string& top) {
-  std::vector<std::string> out;
-  std::string directory = directory_of(file);
-  while (static_cast<int>(out.size()) <= kMaxParents &&
-         inside(directory.empty() ? "./" : directory, top)) {
-    out.push_back(directory);
-    if (directory.empty()) break;
-    directory = parent_of(directory);
-  }
-  return out;
-}
-
 std::vector<std::string> import_candidates(const std::string& importer, const std::string& script,
                                            const std::string& import, const std::string& top) {
   std::vector<std::string> out;
@@ -100,9 +85,18 @@ std::vector<std::string> import_candidates(const std::string& importer, const st
     if (above.empty()) break;
     above = parent_of(above);
   }
-  // tools/train.py puts ../lib on its path; src/ is on it where the package is installed.
-  for (const std::string& directory : directories_above(script, top))
-    for (const std::string_view holds : kSourceDirectories) add(directory + std::string(holds));
+  return out;
+}
+
+std::vector<std::string> directories_above(const std::string& file, const std::string& top) {
+  std::vector<std::string> out;
+  std::string directory = directory_of(file);
+  while (static_cast<int>(out.size()) <= kMaxParents &&
+         inside(directory.empty() ? "./" : directory, top)) {
+    out.push_back(directory);
+    if (directory.empty()) break;
+    directory = parent_of(directory);
+  }
   return out;
 }
 

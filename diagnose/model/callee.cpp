@@ -56,26 +56,11 @@ bool makes_kind_of(const Program& program, CallRef call, Api api) {
   const bool is_asked = api == Api::distributed_sampler || api == Api::data_loader;
   if (!is_asked || call.call->api != Api::none) return false;
   const ClassRef cls = program.class_of_call(call);
-  if (!cls)
-    return makes_chosen(program, call, api) ||
-           (api == Api::data_loader && looks_like_loader(call) && !program.callee(call));
+  if (!cls) return api == Api::data_loader && looks_like_loader(call) && !program.callee(call);
   return program.derives_from(cls, api);
 }
 
 }  // namespace
-
-bool makes_chosen(const Program& program, const CallRef& call, Api api) {
-  const Ref maker{call.module, call.call->function};
-  if (call.call->api != Api::none || maker.kind() != Kind::identifier) return false;
-  const auto classes = program.sources(maker);
-  const auto is_it = [&](const Source& source) {
-    return source.ref.module->api(source.ref.node) == api;
-  };
-  // A loader of another file in one of the branches may deal its batches out by itself.
-  if (api == Api::data_loader)
-    return !classes.empty() && std::all_of(classes.begin(), classes.end(), is_it);
-  return std::any_of(classes.begin(), classes.end(), is_it);
-}
 
 CallRef Program::as_call(Ref node) const {
   if (!node || node.kind() != Kind::call) return {};

@@ -150,35 +150,19 @@ const std::vector<ForwardCall>& Program::forward_calls() const {
   return *forward_calls_;
 }
 
-// The loader that a generator of the program is given, or an object of it that can be iterated:
-// LogProgress(logger, loader, updates=5).
-Ref Program::loader_passed_on(const CallRef& call) const {
-  const ClassRef cls = class_of_call(call);
-  const FunctionRef function = cls ? FunctionRef{} : callee(call);
-  const std::string_view body = cls        ? cls.module->text(cls.cls->body)
-                                : function ? function.module->text(function.function->body)
-                                           : std::string_view{};
-  const bool passes =
-      cls ? static_cast<bool>(method(cls, "__iter__")) : contains_word(body, "yield");
-  // What asks for the rank deals the batches out.
-  if (!passes || body.find("rank") != std::string_view::npos ||
-      body.find("world") != std::string_view::npos)
-    return {};
-  for (const Ref given : {call.positional(0), call.positional(1), call.keyword("iterable"),
-                          call.keyword("loader"), call.keyword("dataloader")})
-    if (given && comes_from(given, Api::data_loader)) return given;
-  return {};
-}
-
 // tqdm(loader) for a name it has: bar = tqdm(loader), with tqdm(loader) as bar, it = iter(loader);
 // also endless(loader), a generator of the program.
 Ref Program::items_behind(Ref name) const {
   if (!stands_for_object(name)) return {};
   for (const Source& source : sources(name)) {
     const CallRef call = source.how == Source::How::value ? as_call(source.ref) : CallRef{};
-    if (!call || call.call->api != Api::none || call.call->name == "list") continue;
-    if (passes_items(call.call->name) && call.positional(0)) return call.positional(0);
-    if (const Ref loader = loader_passed_on(call)) return loader;
+    const Ref first = call ? call.positional(0) : Ref{};
+    if (!first || call.call->api != Api::none || call.call->name == "list") continue;
+    const FunctionRef function = callee(call);
+    const bool generates =
+        function && contains_word(function.module->text(function.function->body), "yield");
+    if (passes_items(call.call->name) || (generates && comes_from(first, Api::data_loader)))
+      return first;
   }
   return {};
 }
@@ -199,10 +183,8 @@ Ref Program::strip_iterable(Ref iterable) const {
     if (call.call->api == Api::data_loader) break;
     const Ref first = call.positional(0);
     if (!first) break;
-    const bool passes = passes_items(call.call->name) || comes_from(first, Api::data_loader);
-    const Ref items = passes ? first : loader_passed_on(call);
-    if (!items) break;
-    iterable = items;
+    if (!passes_items(call.call->name) && !comes_from(first, Api::data_loader)) break;
+    iterable = first;
   }
   return iterable;
 }

@@ -298,7 +298,6 @@ class Program {
   void index_derived() const;
   void find_wraps();
   void find_training_loops();
-  Ref loader_passed_on(const CallRef& call) const;
   Ref items_behind(Ref name) const;
   Ref drawn_in(Ref loop) const;
   Ref rounds_of_generator(Ref loop) const;
@@ -356,9 +355,6 @@ class Program {
   bool has_ddp_ = false;
   bool has_data_parallel_ = false;
 };
-
-// klass(data, sampler=sampler) with klass=DataLoader among the parameters, or chosen above.
-bool makes_chosen(const Program& program, const CallRef& call, Api api);
 
 // self.work for `work` in it, where handed_on() names a method by its last part; else the place.
 Ref whole_value(Ref place);

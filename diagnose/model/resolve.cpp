@@ -51,7 +51,7 @@ Ref unwrapped(Ref conditional) {
 void Resolver::follow(Ref at, int element, int depth) {
   if (!at || out.size() >= kMaxSources) return;
   if (depth > kMaxDepth) return;
-  if (!seen_.insert({at, element, asked_key(), choosing_.call}).second) {
+  if (!seen_.insert({at, element, choosing_.call}).second) {
     ++met_again_;
     return;
   }
@@ -81,8 +81,8 @@ void Resolver::follow(Ref at, int element, int depth) {
     case Kind::list:
       if (element < 0) break;
       if (is_of_another_arity(at)) return;
-      return follow_inner(at.with(tree.child_at(at.node, static_cast<std::size_t>(element))),
-                          depth + 1);
+      return follow(at.with(tree.child_at(at.node, static_cast<std::size_t>(element))), -1,
+                    depth + 1);
     default:
       break;
   }
@@ -108,55 +108,6 @@ std::size_t arity_of(const Module& module, const Def& def) {
 
 }  // namespace
 
-// What is asked for next in the tuple that has been found, or all of it.
-void Resolver::follow_inner(Ref at, int depth) {
-  if (inner_.empty()) return follow(at, -1, depth);
-  const Asked asked = inner_.back();
-  inner_.pop_back();
-  const std::size_t outer = std::exchange(arity_, asked.arity);
-  follow(at, asked.element, depth);
-  arity_ = outer;
-  inner_.push_back(asked);
-}
-
-// Tells apart what is asked for inside of the same element.
-int Resolver::asked_key() const {
-  constexpr int kMostThings = 64;
-  int key = 0;
-  for (const Asked& asked : inner_) key = key * kMostThings + asked.element + 1;
-  return key;
-}
-
-namespace {
-
-// Where the value has it: {1, 0} for rows in loaders, (rows, columns) = load(). What a literal on
-// the right has been matched with already is left out.
-std::vector<int> place_in_value(const Module& module, const Def& def) {
-  std::vector<int> path = place_of(module, def.target);
-  const SyntaxTree& tree = module.tree();
-  for (NodeId at = tree[def.value].parent;
-       path.size() > 1 && (tree[at].kind == Kind::tuple || tree[at].kind == Kind::list);
-       at = tree[at].parent)
-    path.erase(path.begin());
-  return path;
-}
-
-}  // namespace
-
-// a, (b, c) = value: what is asked for in b is asked for when b has been found in the value.
-void Resolver::follow_unpacked(const Module& module, const Def& def, int element, int depth) {
-  constexpr std::size_t kMostInner = 4;
-  if (inner_.size() > kMostInner) return emit({&module, def.value}, def.element);
-  const std::vector<int> path = place_in_value(module, def);
-  const std::vector<Asked> before = inner_;
-  if (element >= 0) inner_.push_back({element, arity_});
-  for (std::size_t i = path.size(); i > 1; --i) inner_.push_back({path[i - 1], 0});
-  const std::size_t outer = std::exchange(arity_, path.size() > 1 ? 0 : arity_of(module, def));
-  follow({&module, def.value}, path.empty() ? def.element : path.front(), depth + 1);
-  arity_ = outer;
-  inner_ = before;
-}
-
 void Resolver::emit(Ref at, int element, Source::How how) {
   if (out.size() >= kMaxSources) return;
   out.push_back({at, element >= 0 ? Source::How::element : how, element});
@@ -167,7 +118,12 @@ void Resolver::follow_def(const Module& module, const Def& def, int element, int
   switch (def.kind) {
     case DefKind::assign:
       if (is_of_another_choice(target)) return;
-      if (def.element >= 0) return follow_unpacked(module, def, element, depth);
+      if (def.element >= 0) {  // what is unpacked on the way has no say in what is unpacked here
+        const std::size_t outer = std::exchange(arity_, arity_of(module, def));
+        follow({&module, def.value}, def.element, depth + 1);
+        arity_ = outer;
+        return;
+      }
       return follow({&module, def.value}, element, depth + 1);
     case DefKind::context:
       return follow({&module, def.value}, element, depth + 1);
@@ -357,19 +313,16 @@ void Resolver::follow_spawned(const Function& function, std::size_t index, int e
 namespace {
 
 // Apex gives back the models and optimizers that it is given, in the same order:
-// model, optimizer = amp.initialize(model, optimizer); only the models where it gets no others.
+// model, optimizer = amp.initialize(model, optimizer), and lists of them in the same way.
 Ref given_to_amp(const CallRef& call, int element) {
   if (call.call->name != "initialize" ||
       call.module->qualified(call.call->function) != "apex.amp.initialize")
     return {};
   const Ref models = call.argument(0, "models");
-  const Ref optimizers = call.argument(1, "optimizers");
-  if (optimizers || element < 0) return element > 0 ? optimizers : models;
-  const NodeId item =
-      models.kind() == Kind::list
-          ? models.module->tree().child_at(models.node, static_cast<std::size_t>(element))
-          : kNoNode;
-  return item == kNoNode ? models : models.with(item);
+  const auto index = static_cast<std::size_t>(std::max(element, 0));
+  if (models.kind() != Kind::list) return index == 0 ? models : call.argument(1, "optimizers");
+  const NodeId item = models.module->tree().child_at(models.node, index);
+  return item == kNoNode ? Ref{} : models.with(item);
 }
 
 bool hands_word_over(const CallRef& call) {
@@ -440,7 +393,7 @@ void Resolver::follow_call(Ref at, int element, int depth) {
       return follow(call.receiver(), element, depth + 1);
     if (call.call->api == Api::convert_sync_batch_norm || call.call->api == Api::torch_compile)
       return follow(call.positional(0), element, depth + 1);
-    if (const Ref same = given_to_amp(call, element)) return follow_inner(same, depth + 1);
+    if (const Ref same = given_to_amp(call, element)) return follow(same, -1, depth + 1);
   }
   if (call.call->name == "get" && call.positional(0) && call.receiver() &&
       at.module->qualified(call.call->function).empty()) {  // parts.get("model")
@@ -452,7 +405,7 @@ void Resolver::follow_call(Ref at, int element, int depth) {
   if (!function && is_prepare(call.call->name) &&  // accelerator.prepare(a, b)
       (call.call->name == "prepare" || program_.is_accelerator(call.receiver()))) {
     const Ref same = prepared_by(call, element < 0 ? 0 : static_cast<std::size_t>(element));
-    if (same) return follow_inner(same, depth + 1);
+    if (same) return follow(same, -1, depth + 1);
   }
   if (!function || function.function->name == "__init__") return emit(at, element);
   const std::size_t before = progress();

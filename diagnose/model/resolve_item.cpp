@@ -41,38 +41,17 @@ void Resolver::follow_subscript(Ref at, int element, int depth) {
   const std::size_t before = progress();
   if (follow_stored_at(at, element, depth)) return;
   if (is_broadcast_above(at.child(Field::value))) return emit(at, element, Source::How::unknown);
-  if (follow_place_in_tuple(at, element, depth)) return;
   const auto key = at.module->tree().string_value(at.child(Field::subscript).node);
   follow_item(at.child(Field::value), key, depth);
   if (progress() == before) follow_numbered(at, element, depth);
   if (progress() == before) emit(at, element);
 }
 
-// load()[0] where load() gives a tuple and nothing else: that thing of it.
-bool Resolver::follow_place_in_tuple(Ref at, int element, int depth) {
-  const Ref number = at.child(Field::subscript);
-  const auto index =
-      number.kind() == Kind::integer ? program_.integer(number) : std::optional<std::int64_t>{};
-  if (!index || *index < 0 || depth > kMaxDepth) return false;
-  const auto place = static_cast<std::size_t>(*index);
-  const auto tuples = program_.sources(at.child(Field::value));
-  const bool known = std::all_of(tuples.begin(), tuples.end(), [&](const Source& source) {
-    return source.how == Source::How::value && source.ref.kind() == Kind::tuple &&
-           source.ref.module->tree().child_count(source.ref.node) > place &&
-           source.ref.text().find('*') == std::string_view::npos;
-  });
-  if (tuples.empty() || !known) return false;
-  for (const Source& source : tuples)
-    follow(source.ref.with(source.ref.module->tree().child_at(source.ref.node, place)), element,
-           depth + 1);
-  return true;
-}
-
 // parts[0] after parts = build(), and of build()[0]: the function says which of the things that it
 // gives back it is, and so does what is known to give back several.
 void Resolver::follow_numbered(Ref at, int element, int depth) {
   const Ref number = at.child(Field::subscript);
-  if (depth > kMaxDepth || number.kind() != Kind::integer) return;
+  if (element >= 0 || depth > kMaxDepth || number.kind() != Kind::integer) return;
   const auto index = program_.integer(number);
   if (!index || *index < 0 || *index > kMaxNumber) return;
   for (const Source& source : program_.sources(at.child(Field::value))) {
@@ -80,11 +59,9 @@ void Resolver::follow_numbered(Ref at, int element, int depth) {
     if (source.how != Source::How::value || !made ||
         (made.call->api != Api::deepspeed && !program_.callee(made)))
       continue;
-    if (element >= 0) inner_.push_back({element, arity_});
     const std::size_t outer = std::exchange(arity_, 0);
     follow(source.ref, static_cast<int>(*index), depth + 1);
     arity_ = outer;
-    if (element >= 0) inner_.pop_back();
   }
 }
 
@@ -127,14 +104,11 @@ bool Resolver::follow_stored_at(Ref at, int element, int depth) {
 
 void Resolver::follow_item(Ref container, const Key& key, int depth) {
   if (depth > kMaxDepth) return;
-  // The item is told as a whole.
-  const std::vector<Asked> inner = std::exchange(inner_, {});
   for (const Source& source : program_.sources(container)) {
     if (collects_keywords(program_, source)) follow_collected(source.ref, key, depth);
     if (source.how == Source::How::value) follow_items_of(source.ref, key, depth);
   }
   follow_stored_here(container, key, depth);
-  inner_ = inner;
 }
 
 // heads[name] = DDP(head) in the very function, whoever made the container.

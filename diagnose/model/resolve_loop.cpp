@@ -6,6 +6,9 @@
 #include <algorithm>
 
 namespace bench::diagnose {
+namespace {
+
+// for i, (name, model) in ...: {1, 1} for model; empty for a name that takes the whole item.
 std::vector<int> place_of(const Module& module, NodeId target) {
   const SyntaxTree& tree = module.tree();
   std::vector<int> path;
@@ -19,8 +22,6 @@ std::vector<int> place_of(const Module& module, NodeId target) {
   }
   return path;
 }
-
-namespace {
 
 // Gives the items of its first argument as they are.
 bool gives_the_same(std::string_view name) {

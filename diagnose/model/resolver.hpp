@@ -32,8 +32,6 @@ class Resolver {
 
   void emit(Ref at, int element, Source::How how = Source::How::value);
   void follow_def(const Module& module, const Def& def, int element, int depth);
-  void follow_unpacked(const Module& module, const Def& def, int element, int depth);
-  void follow_inner(Ref at, int depth);
   void follow_name(Ref at, int element, int depth);
   bool follow_scope(Ref at, NodeId scope, const std::vector<std::uint32_t>& indices, int element,
                     int depth, bool same_scope);
@@ -57,7 +55,6 @@ class Resolver {
   using Key = std::optional<std::string>;  // nothing where it is no literal
 
   void follow_subscript(Ref at, int element, int depth);
-  bool follow_place_in_tuple(Ref at, int element, int depth);
   void follow_numbered(Ref at, int element, int depth);
   bool is_broadcast_above(Ref container) const;
   bool follow_stored_at(Ref at, int element, int depth);
@@ -87,26 +84,13 @@ class Resolver {
 
   const Program& program_;
   bool through_module_;
-  // A thing that is asked for in a tuple: its number, and how many things the one who asks expects.
-  struct Asked {
-    int element = -1;
-    std::size_t arity = 0;
-  };
-  int asked_key() const;
-
   std::size_t arity_ = 0;  // of the unpacking that asks for the element; 0 where it may be any
-  // What is asked for in the element when that is found, innermost last: train of
-  // loaders, sizes = load(); train, test = loaders.
-  std::vector<Asked> inner_;
   // The innermost call on the way that hands a word over, and what it runs: make("small").
   CallRef choosing_;
   FunctionRef chosen_in_;
-  std::set<std::tuple<Ref, int, int, const Call*>> seen_;
+  std::set<std::tuple<Ref, int, const Call*>> seen_;
   std::size_t met_again_ = 0;
   std::set<std::pair<Ref, std::string>> collected_;  // **kwargs and the key looked for
 };
-
-// for i, (name, model) in ...: {1, 1} for model; empty for a name that takes the whole item.
-std::vector<int> place_of(const Module& module, NodeId target);
 
 }  // namespace bench::diagnose

@@ -10,6 +10,7 @@
 #include "scenarios/pitfalls/wrappers/frozen.hpp"
 #include "scenarios/pitfalls/wrappers/late_layers.hpp"
 #include "scenarios/pitfalls/wrappers/late_weights.hpp"
+#include "scenarios/pitfalls/wrappers/wrapped_again.hpp"
 
 #include <algorithm>
 
@@ -26,29 +27,6 @@ using diagnose::Wrap;
 using diagnose::Wrapper;
 
 namespace {
-
-// A backward pass stands between the change and the second wrap, in the same file.
-bool trains_between(const Program& program, Ref change, const Wrap& wrap) {
-  const auto backwards = program.calls_named("backward");
-  return std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
-    return backward.module == change.module && backward.call->node > change.node &&
-           backward.call->node < wrap.call.call->node &&
-           program.enclosing_function(backward.ref()) == program.enclosing_function(change);
-  });
-}
-
-// student = DDP(student.module.model), below the change in the same function: the second wrapper
-// sees what has changed.
-bool is_wrapped_again(const Program& program, Ref object, Ref change, const Wrap& first) {
-  const auto& wraps = program.wraps();
-  const Ref base = base_of(object);
-  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
-    return &wrap != &first && wrap.kind == first.kind && wrap.call.module == change.module &&
-           wrap.call.call->node > change.node && base_of(wrap.module).text() == base.text() &&
-           !trains_between(program, change, wrap) &&
-           program.enclosing_function(wrap.call.ref()) == program.enclosing_function(change);
-  });
-}
 
 // nn.Linear(...), perhaps moved to its device at once.
 bool is_layer(const Program& program, Ref value) {
@@ -307,17 +285,6 @@ bool is_static_graph(const Program& program, const Wrap& wrap) {
          !program.calls_named("_set_static_graph").empty();
 }
 
-// The model is wrapped anew below, in the same function: that wrapper sees what has changed.
-bool is_wrapped_anew_below(const Program& program, const Wrap& wrap, Ref change) {
-  const auto& wraps = program.wraps();
-  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& other) {
-    return other.kind == Wrapper::ddp && other.module && other.call.module == change.module &&
-           other.call.call->node > change.node &&
-           program.enclosing_function(other.call.ref()) == program.enclosing_function(change) &&
-           !trains_between(program, change, other) && other.module.text() == wrap.module.text();
-  });
-}
-
 // All steps of training that are in sight are over, and no loop comes back to one.
 bool trains_no_more(const Program& program, Ref change) {
   if (program.training_loops().empty() || trains_after(program, change)) return false;
@@ -336,17 +303,6 @@ bool trains_no_more(const Program& program, Ref change) {
   });
 }
 
-// The function wraps a model once more below, by whatever name: `bare = model.module` and
-// DDP(bare).
-bool is_followed_by_wrap(const Program& program, const Wrap& first, Ref change) {
-  const auto& wraps = program.wraps();
-  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
-    return &wrap != &first && wrap.kind == first.kind && wrap.call.module == change.module &&
-           wrap.call.call->node > change.node &&
-           program.enclosing_function(wrap.call.ref()) == program.enclosing_function(change);
-  });
-}
-
 constexpr const char* kReplaced =
     "a layer is replaced after the model was wrapped: DDP waits for gradients of the old one";
 
@@ -358,6 +314,7 @@ void check_late_layers(const Program& program, Report& report) {
   const auto tell = [&](const CallRef& call, Ref model, const char* message) {
     const Wrap* wrap = changed_wrap(program, model, call.ref(), OfApex::too);
     if (wrap == nullptr || !is_trained(program, *wrap) || is_in_batches(program, call.ref()) ||
+        is_taken_out_above(program, model, call) ||
         is_followed_by_wrap(program, *wrap, call.ref()) || trains_no_more(program, call.ref()))
       return;
     Finding& finding = in_no_trial(report.at(call.ref(), Confidence::likely, message));

@@ -8,6 +8,7 @@
 #include "scenarios/pitfalls/reach/certainty.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/wrappers/mode_of_object.hpp"
+#include "scenarios/pitfalls/wrappers/other_libraries.hpp"
 #include "scenarios/pitfalls/wrappers/wrapped_above.hpp"
 #include "scenarios/pitfalls/wrappers/wrapper_names.hpp"
 #include "scenarios/pitfalls/wrappers/wrapping_callers.hpp"
@@ -384,31 +385,6 @@ bool is_name_or_kept(Ref object) {
   return object.kind() == Kind::identifier ||
          (object.kind() == Kind::attribute &&
           object.child(Field::object).kind() == Kind::identifier);
-}
-
-// def run_tflite(model, x): what it is handed is a model of another library, by the function's
-// name.
-bool is_of_another_library(const Program& program, Ref object) {
-  const auto function = program.enclosing_function(object);
-  if (!function || !facts::is_parameter(program, object)) return false;
-  const auto words = words_of_name(function.function->name);
-  // export_onnx(model) is given PyTorch's model.
-  if (says_any(function.function->name, {"export", "convert", "save", "to_"})) return false;
-  const auto& sites = program.call_sites(function);
-  if (std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-        const auto given = facts::arguments_of(site);
-        return std::any_of(given.begin(), given.end(), [&](Ref each) {
-          return !facts::is_parameter(program, each) && program.wrap_of(each) != nullptr;
-        });
-      }))
-    return false;
-  return std::any_of(words.begin(), words.end(), [](std::string_view word) {
-    for (const std::string_view library :
-         {"tf", "tflite", "tensorflow", "keras", "onnx", "onnxruntime", "ort", "trt", "tensorrt",
-          "openvino", "coreml", "jax", "flax"})
-      if (word == library) return true;
-    return false;
-  });
 }
 
 // self.net.enable_checkpointing() in __init__, above self.net = accelerator.prepare(self.net).

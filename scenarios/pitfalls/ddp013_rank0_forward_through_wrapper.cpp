@@ -8,6 +8,7 @@
 #include "scenarios/pitfalls/program/variables.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/wrappers/handed_to_training.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -306,23 +307,6 @@ bool passes_back(const Program& program, const diagnose::ForwardCall& forward) {
       return each.call.call == forward.call.call;
     });
   });
-}
-
-// train_one_epoch(model, loader) of a file that is not there, and model.train().
-bool may_train_elsewhere(const Program& program, const Wrap& wrap) {
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      if (made.api != diagnose::Api::none || !says_any(made.name, {"train", "fit", "tune"}))
-        continue;
-      const CallRef call{module, &made};
-      if (call.receiver() && program.wrap_of(call.receiver()) == &wrap) return true;
-      if (program.callee(call)) continue;
-      const auto given = facts::arguments_of(call);
-      if (std::any_of(given.begin(), given.end(),
-                      [&](Ref each) { return program.wrap_of(each) == &wrap; }))
-        return true;
-    }
-  return false;
 }
 
 // Every pass of the wrapper is without gradients, as of an encoder that is not trained, and all

@@ -66,7 +66,7 @@ std::vector<CallRef> loaders_of(const Program& program, Ref iterable) {
     }
     const CallRef call = program.as_call(source.ref);
     if (call && (call.call->api == Api::data_loader || is_named_loader(program, call) ||
-                 is_derived_loader(program, call) || diagnose::makes_chosen(program, call, Api::data_loader)))
+                 is_derived_loader(program, call)))
       out.push_back(call);
   }
   return out;
@@ -78,7 +78,11 @@ namespace {
 CallRef made_by_chosen_class(const Program& program, Ref sampler) {
   for (const Source& source : program.sources(sampler)) {
     const CallRef call = program.as_call(source.ref);
-    if (call && diagnose::makes_chosen(program, call, Api::distributed_sampler)) return call;
+    if (!call || call.call->api != Api::none) continue;
+    const Ref maker{call.module, call.call->function};
+    if (maker.kind() != Kind::identifier) continue;
+    for (const Source& cls : program.sources(maker))
+      if (cls.ref.module->api(cls.ref.node) == Api::distributed_sampler) return call;
   }
   return {};
 }

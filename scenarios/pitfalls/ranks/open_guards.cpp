@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/ranks/open_guards.hpp"
 
+#include "diagnose/model/role_names.hpp"
+
 #include <algorithm>
 #include <string_view>
 #include <vector>

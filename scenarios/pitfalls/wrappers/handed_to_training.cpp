@@ -137,4 +137,20 @@ bool is_loss_given_bare(const Program& program, const CallRef& call, const Wrap&
   return false;
 }
 
+bool may_train_elsewhere(const Program& program, const diagnose::Wrap& wrap) {
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      if (made.api != diagnose::Api::none || !says_any(made.name, {"train", "fit", "tune"}))
+        continue;
+      const CallRef call{module, &made};
+      if (call.receiver() && program.wrap_of(call.receiver()) == &wrap) return true;
+      if (program.callee(call)) continue;
+      const auto given = facts::arguments_of(call);
+      if (std::any_of(given.begin(), given.end(),
+                      [&](Ref each) { return program.wrap_of(each) == &wrap; }))
+        return true;
+    }
+  return false;
+}
+
 }  // namespace bench::pitfalls

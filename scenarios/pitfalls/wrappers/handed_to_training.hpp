@@ -17,4 +17,8 @@ Ref handed_to_training(const Program& program, const CallRef& call);
 // a library runs the forward pass of what it is given.
 bool is_loss_given_bare(const Program& program, const CallRef& call, const diagnose::Wrap& wrap);
 
+// train_one_epoch(model, loader) of a file that is not there, and model.train(): the wrapper may be
+// trained where nothing of it is seen.
+bool may_train_elsewhere(const Program& program, const diagnose::Wrap& wrap);
+
 }  // namespace bench::pitfalls
