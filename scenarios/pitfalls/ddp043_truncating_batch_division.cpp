@@ -185,6 +185,21 @@ bool is_zero_on_two_ranks(const Program& program, Ref batch, Ref division) {
 
 }  // namespace
 
+namespace {
+
+// print(f"Batch of each device: {batch_size // devices}"): nothing is made of it.
+bool is_only_printed(const Program& program, Ref division) {
+  const auto& tree = division.module->tree();
+  for (NodeId at = tree.ancestor(division.node, Kind::call); at != diagnose::kNoNode;
+       at = tree.ancestor(at, Kind::call)) {
+    const CallRef call = program.as_call(division.with(at));
+    if (call && (call.call->name == "print" || call.call->name == "info")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void check_truncating_batch_division(const Program& program, Report& report) {
   if (!program.imports("torch") && program.imports("tensorflow")) return;
   const auto divided_by_ranks = [&](Ref divisor) {
@@ -223,7 +238,7 @@ void check_truncating_batch_division(const Program& program, Report& report) {
       const Ref left = at.child(Field::left);
       const Ref right = at.child(Field::right);
       if ((op != Op::floor_divide && op != Op::divide) || !is_batch(left.text()) ||
-          !divided_by_ranks(right) || is_batch(right.text()))
+          !divided_by_ranks(right) || is_batch(right.text()) || is_only_printed(program, at))
         continue;  // total // (batch of one rank * ranks) counts steps
       if (left.kind() != Kind::identifier && left.kind() != Kind::attribute &&
           left.kind() != Kind::subscript)

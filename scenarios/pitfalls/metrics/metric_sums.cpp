@@ -264,6 +264,12 @@ bool keeps_a_batch(const Program& program, Ref loop, const Assigned& addition) {
          variables_in(targets).contains(std::string(kept.text()));
 }
 
+// global_step += 1 in an evaluation: how many rounds there were, on every rank alike.
+bool counts_rounds(std::string_view name) {
+  return name.ends_with("step") || name.ends_with("steps") || name.ends_with("iter") ||
+         name.ends_with("iters") || name.ends_with("iteration") || name.ends_with("iterations");
+}
+
 }  // namespace
 
 MetricSum first_sum(const Program& program, Ref loop) {
@@ -284,7 +290,9 @@ MetricSum first_sum(const Program& program, Ref loop) {
   for (const Assigned& each : sums)
     if (!written.contains(each.name) && is_written_one_by_one(loop, each.name))
       written.insert(each.name);
-  std::erase_if(sums, [&](const Assigned& each) { return written.contains(each.name); });
+  std::erase_if(sums, [&](const Assigned& each) {
+    return written.contains(each.name) || counts_rounds(each.name);
+  });
   std::stable_sort(sums.begin(), sums.end(),
                    [](const Assigned& a, const Assigned& b) { return a.target < b.target; });
   const auto first = [&](const auto& accepts) {
