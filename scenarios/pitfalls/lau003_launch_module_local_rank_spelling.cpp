@@ -71,6 +71,10 @@ bool is_overwritten(const Program& program) {
   return false;
 }
 
+// add_argument("--local_rank", required=True): the parser exits before anything is overwritten, under
+// torchrun, which passes no option, as under the old launcher, which spells it with a dash.
+bool is_demanded(const CallRef& option) { return option.keyword("required").text() == "True"; }
+
 // A comment shows how the script is started; the parser exits before anything is overwritten.
 bool says_launch_module(const Program& program) {
   return facts::speaks_of(program, "torch.distributed.launch -") &&
@@ -237,8 +241,8 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
   const bool old_launcher = started->old_launcher;
   if (old_launcher)
     check_missing_rank_option(program, "torch.distributed.launch passes --local-rank", report);
-  const bool starts_without_launcher =
-      is_overwritten(program) || spawns_its_ranks(program) || starts_its_ranks(program);
+  const bool starts_its_own = spawns_its_ranks(program) || starts_its_ranks(program);
+  const bool overwritten = is_overwritten(program);
   if (program.calls_named("parse_known_args").empty())
     check_absl_flags(program, old_launcher, report);
   for (const CallRef& option : program.calls_named("add_argument")) {
@@ -256,13 +260,19 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     if (dash_is_accepted(program, option) || !facts::is_reachable(program, option.ref())) continue;
     // A default from the environment is meant for torchrun, or for launch --use_env.
     const bool reads_environment = comes_from_variable(program, option.keyword("default"));
+    const bool demanded = overwritten && is_demanded(option);
+    const bool does_without = starts_its_own || (overwritten && !demanded);
     if (!old_launcher &&
-        (reads_environment || (starts_without_launcher && !says_launch_module(program)) ||
+        (reads_environment || (does_without && !says_launch_module(program)) ||
          (!facts::is_distributed(program) && !has_ranks_of_a_framework(program))))
       continue;
-    Finding& finding = report.at(spelt, old_launcher ? Confidence::certain : Confidence::likely,
-                                 "torch.distributed.launch passes --local-rank with a dash since "
-                                 "PyTorch 2.0: this parser exits with unrecognized arguments");
+    Finding& finding = report.at(
+        spelt, old_launcher ? Confidence::certain : Confidence::likely,
+        demanded && !old_launcher
+            ? "the parser demands --local_rank, which torchrun does not pass and "
+              "torch.distributed.launch spells with a dash since PyTorch 2.0: every rank exits"
+            : "torch.distributed.launch passes --local-rank with a dash since PyTorch 2.0: this "
+              "parser exits with unrecognized arguments");
     if (!old_launcher) finding.severity = Severity::warning;
     // A comment says how the script is started.
     const bool says_torchrun = !old_launcher && facts::speaks_of(program, "torchrun --");
