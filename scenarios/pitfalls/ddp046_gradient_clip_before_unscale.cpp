@@ -48,9 +48,35 @@ std::vector<CallRef> clips_of(const Program& program) {
   return out;
 }
 
+// with amp.scale_loss(loss, optimizer) as scaled: scaled.backward(); clip_grad_norm_(...): apex divides
+// the gradients by the scale where it leaves the context (apex/amp/handle.py).
+void check_apex_contexts(const Program& program, Report& report) {
+  const auto scales = [&](Ref item) {
+    const CallRef context = program.as_call(item);
+    return context && context.call->name == "scale_loss";
+  };
+  if (program.calls_named("scale_loss").empty()) return;
+  for (const CallRef& clip : program.calls(Api::clip_grad)) {
+    const Ref context = program.enclosing_with(clip.ref(), scales);
+    if (!context) continue;
+    const auto backwards = program.calls_named("backward");
+    const bool above = std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+      return backward.module == clip.module && backward.call->node < clip.call->node &&
+             program.enclosing_with(backward.ref(), scales) == context;
+    });
+    if (!above) continue;
+    Finding& finding = report.at(
+        clip.ref(), Confidence::certain,
+        "gradients are clipped inside of scale_loss, which divides them by the loss scale where it "
+        "ends: the threshold is thousands of times too small");
+    finding.help = "Clip behind the with statement.";
+  }
+}
+
 }  // namespace
 
 void check_gradient_clip_before_unscale(const Program& program, Report& report) {
+  check_apex_contexts(program, report);
   if (program.calls_named("scale").empty()) return;
   for (const CallRef& clip : clips_of(program)) {
     const FunctionRef function = program.enclosing_function(clip.ref());
