@@ -399,6 +399,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
   }
   check_unprepared_model(program, report);
   check_accumulation(program, made, report);
+  check_untold_accumulation(program, made, report);
   check_divided_twice(program, report);
   check_accumulate_around_loop(program, report);
   for (const CallRef& clip : program.calls(Api::clip_grad))

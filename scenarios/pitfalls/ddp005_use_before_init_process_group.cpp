@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/frameworks/lightning_dp.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/group_of_some_runs.hpp"
+#include "scenarios/pitfalls/ranks/spawned_code.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -477,6 +478,14 @@ void check_use_before_init_process_group(const Program& program, Report& report)
                 "the default process group twice!\"")
             .help = "Initialise it once; guard with dist.is_initialized().";
   check_spawned_without_group(program, report);
+  for (const CallRef& leave : leaves_of_parent(program)) {
+    Finding& finding =
+        report.at(leave.ref(), Confidence::likely,
+                  "the process that starts the ranks has joined no group that it could leave: "
+                  "AssertionError \"Process group cannot be None\"");
+    finding.severity = Severity::warning;
+    finding.help = "Leave the group at the end of the function that mp.spawn starts.";
+  }
 }
 
 }  // namespace bench::pitfalls

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/env_rendezvous.hpp"
+#include "scenarios/pitfalls/ranks/spawned_code.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
 
 #include <algorithm>
@@ -16,18 +17,6 @@ using diagnose::Module;
 using diagnose::Source;
 
 namespace {
-
-// A function that mp.spawn starts runs the node.
-bool runs_in_spawned(const Program& program, Ref node) {
-  const auto here = program.enclosing_function(node);
-  const auto& functions = program.functions();
-  return here && std::any_of(functions.begin(), functions.end(), [&](const auto& worker) {
-           if (!program.is_spawned(worker)) return false;
-           const auto reached = program.reached({worker.module, worker.function->body});
-           return here == worker ||
-                  std::find(reached.begin(), reached.end(), here) != reached.end();
-         });
-}
 
 // The ranks of mp.spawn join by the environment alone, whatever they are asked for.
 bool joins_by_environment(const Program& program, const CallRef& init) {
@@ -224,10 +213,24 @@ void check_worker_of_notebook(const Program& program, const CallRef& spawn, Repo
       .help = "Put the function into a file that the notebook imports, or run a script.";
 }
 
+// mp.spawn(work, ...) below the main guard, where work() reads what the guard alone gives a value.
+void check_names_of_parent(const Program& program, Report& report) {
+  for (const Ref read : names_of_parent_alone(program)) {
+    const std::string name(read.text());
+    const bool always = program.guards(read).empty();
+    Finding& finding = report.at(
+        read, always ? Confidence::certain : Confidence::likely,
+        "only the main guard gives '" + name +
+            "' a value, and the spawned processes do not run what stands below it: NameError");
+    finding.help = "Hand it to the function in args=(...), or give it a value above the guard.";
+  }
+}
+
 }  // namespace
 
 void check_spawn_misuse(const Program& program, Report& report) {
   if (program.uses(Api::spawn)) check_spawned_without_address(program, report);
+  check_names_of_parent(program, report);
   for (const CallRef& spawn : program.calls(Api::spawn)) {
     if (facts::is_switched_off(program, spawn.ref())) continue;
     // def run(worker): mp.spawn(worker, ...) that nothing calls any more.

@@ -198,6 +198,57 @@ void check_accumulate_around_loop(const Program& program, Report& report) {
 
 namespace {
 
+// args.gradient_accumulation_steps of the program's own settings is read, for the number of steps,
+// the schedule or a message.
+bool reads_steps_of_settings(const Program& program) {
+  if (!program.mentions(".gradient_accumulation_steps")) return false;
+  for (const Module* module : program.modules())
+    for (NodeId node = 0; node < module->tree().size(); ++node) {
+      const Ref read{module, node};
+      if (read.kind() == Kind::attribute && !is_number_of_accelerator(read) &&
+          read.child(Field::attribute).text() == "gradient_accumulation_steps" &&
+          !program.is_accelerator(read.child(Field::object)))
+        return true;
+    }
+  return false;
+}
+
+// accelerate launch --gradient_accumulation_steps 4, or a line of its config, tells the Accelerator
+// by the environment.
+bool may_be_told_at_launch(const Program& program) {
+  const auto& launches = program.launches();
+  return program.mentions("ACCELERATE_GRADIENT_ACCUMULATION_STEPS") ||
+         std::any_of(launches.begin(), launches.end(), [](const diagnose::LaunchLine& launch) {
+           return launch.flags.contains("gradient_accumulation_steps") ||
+                  launch.flags.contains("gradient-accumulation-steps") ||
+                  launch.flags.contains("config_file");
+         });
+}
+
+}  // namespace
+
+void check_untold_accumulation(const Program& program, const CallRef& made, Report& report) {
+  const auto accumulates = program.calls_named("accumulate");
+  if (program.calls(Api::accelerator).size() != 1 || made.has_splat() ||
+      made.keyword("gradient_accumulation_steps") || made.keyword("gradient_accumulation_plugin") ||
+      made.keyword("deepspeed_plugin") || is_run_by_another_engine(program) ||
+      is_set_elsewhere(program) || !reads_steps_of_settings(program) ||
+      may_be_told_at_launch(program) ||
+      std::none_of(accumulates.begin(), accumulates.end(), [&](const CallRef& accumulate) {
+        return is_of_accelerator(program, accumulate) &&
+               facts::is_reachable(program, accumulate.ref());
+      }))
+    return;
+  Finding& finding =
+      report.at(made.ref(), Confidence::likely,
+                "the Accelerator is not told gradient_accumulation_steps: accumulate() counts to 1, "
+                "and every batch makes an optimizer step whatever the setting says");
+  finding.severity = Severity::warning;
+  finding.help = "Pass it: Accelerator(gradient_accumulation_steps=args.gradient_accumulation_steps).";
+}
+
+namespace {
+
 // Steps under a test of its own: if (i + 1) % config.accumulation == 0.
 bool steps_by_hand(const Program& program) {
   const auto steps = program.calls_named("step");

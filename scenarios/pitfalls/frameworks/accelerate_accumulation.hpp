@@ -16,4 +16,8 @@ void check_accumulate_around_loop(const Program& program, Report& report);
 // sync_gradients is true in every step. `made` is that call.
 void check_accumulation(const Program& program, const CallRef& made, Report& report);
 
+// Accelerator() without a number, where accumulate() is called and a setting
+// args.gradient_accumulation_steps is read for everything else. `made` is that call.
+void check_untold_accumulation(const Program& program, const CallRef& made, Report& report);
+
 }  // namespace bench::pitfalls

@@ -171,7 +171,8 @@ std::string Doubts::about(const Rule& rule, Ref where) {
     return "nothing here shows that several processes run it";
   if (certainty_of_reach(program_, where) != Certainty::certain)
     return "no call that can be followed leads here";
-  if (only_in_parent(program_, where)) return "only the process that starts the ranks comes by";
+  // A group that the parent asks for or leaves is missing there as well.
+  if (rule.id != "DDP005" && only_in_parent(program_, where)) return "only the process that starts the ranks comes by";
   if (is_listed(kOfEveryRank, rule.id) && some_caller_tests_rank(program_, where))
     return "one of its callers tests the rank";
   if (rule.id == "DDP039" && is_left_to_callers(program_, where))
