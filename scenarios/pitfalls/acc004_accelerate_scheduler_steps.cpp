@@ -231,12 +231,68 @@ bool counts_prepared_batches(const Program& program, const CallRef& prepare,
          !reckons_with_processes(program, scheduler);
 }
 
+// scheduler is an argument of something that may prepare it, or step it otherwise, out of sight.
+bool is_handed_on(const CallRef& scheduler, std::string_view name) {
+  const diagnose::Module& module = *scheduler.module;
+  for (const diagnose::Call& call : module.calls()) {
+    if (call.name == "register_for_checkpointing" || call.name == "print") continue;
+    for (const diagnose::Argument& argument : module.arguments(call.node))
+      if (module.text(argument.value) == name) return true;
+  }
+  return false;
+}
+
+bool may_prepare_out_of_sight(const Program& program) {
+  const auto prepares = program.calls_named("prepare");
+  return program.mentions("prepare_scheduler") ||
+         std::any_of(prepares.begin(), prepares.end(),
+                     [](const CallRef& prepare) { return prepare.has_splat(); });
+}
+
+// The schedule counts the batches of the loader as it was made; each process takes its part of them
+// and steps a scheduler of its own, which nothing prepares.
+void check_unprepared_schedulers(const Program& program, Report& report) {
+  if (may_prepare_out_of_sight(program)) return;
+  for (const CallRef& scheduler : program.calls(Api::scheduler)) {
+    const std::string_view name = program.assigned_name(scheduler.ref());
+    if (name.empty() || never_changes(scheduler) || is_handed_on(scheduler, name) ||
+        reckons_with_processes(program, scheduler))
+      continue;
+    const CallRef step = step_of(program, scheduler, name, [&](const CallRef& each) {
+      return !is_step_of_epoch(program, each) && !program.loops_around(each.ref()).empty() &&
+             program.guards(each.ref()).empty();
+    });
+    if (!step) continue;
+    for (const CallRef& prepare : program.calls_named("prepare")) {
+      const auto given = given_to(program, prepare);
+      const auto is_counted = [&](Ref loader) {
+        return counts_above(program, prepare, scheduler,
+                            "len(" + std::string(loader.text()) + ")");
+      };
+      if (prepare.module != scheduler.module ||
+          program.enclosing_function(prepare.ref()) !=
+              program.enclosing_function(scheduler.ref()) ||
+          facts::exclusive(prepare.ref(), scheduler.ref()) ||
+          std::none_of(given.begin(), given.end(), is_counted))
+        continue;
+      Finding& finding =
+          report.at(scheduler.ref(), Confidence::likely,
+                    "the schedule counts the batches of all processes and is not prepared: each "
+                    "process takes its part of the steps, and the schedule never ends");
+      finding.severity = Severity::warning;
+      finding.help = "Pass the scheduler to prepare(), or count the batches below it.";
+      break;
+    }
+  }
+}
+
 }  // namespace
 
 void check_accelerate_scheduler_steps(const Program& program, Report& report) {
   if (!program.uses(Api::accelerator) || is_told_to_step_once(program)) return;
   check_schedulers_of_epochs(program, report);
   check_schedulers_of_steps(program, report);
+  check_unprepared_schedulers(program, report);
   const auto prepares = program.calls_named("prepare");
   for (const auto& [scheduler, name] : named_schedulers(program)) {
     bool after = false;

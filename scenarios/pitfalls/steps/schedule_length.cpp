@@ -144,15 +144,39 @@ bool mentions_processes_elsewhere(const Program& program) {
 
 }  // namespace
 
-bool counts_between(const Program& program, const CallRef& prepare, const CallRef& scheduler,
-                    std::string_view length) {
+namespace {
+
+// len(loader) in what the scheduler is given, on the way to it, too.
+std::vector<Ref> counts_of(const Program& program, const CallRef& scheduler,
+                           std::string_view length) {
   LengthTrail trail(program, scheduler.ref());
   for (const Ref given : lengths_given_to(scheduler)) trail.counts_processes_in(given);
-  const auto& lengths = trail.lengths();
+  std::vector<Ref> out;
+  for (const Ref each : trail.lengths())
+    if (each.text() == length) out.push_back(each);
+  return out;
+}
+
+}  // namespace
+
+bool counts_between(const Program& program, const CallRef& prepare, const CallRef& scheduler,
+                    std::string_view length) {
+  const auto lengths = counts_of(program, scheduler, length);
   return std::any_of(lengths.begin(), lengths.end(), [&](Ref each) {
-    return each.text() == length && each.module == prepare.module &&
-           each.node > prepare.call->node && each.node < scheduler.call->node;
+    return each.module == prepare.module && each.node > prepare.call->node &&
+           each.node < scheduler.call->node;
   });
+}
+
+bool counts_above(const Program& program, const CallRef& prepare, const CallRef& scheduler,
+                  std::string_view length) {
+  const auto lengths = counts_of(program, scheduler, length);
+  return !counts_between(program, prepare, scheduler, length) &&
+         std::any_of(lengths.begin(), lengths.end(), [&](Ref each) {
+           return each.module == prepare.module && each.node < prepare.call->node &&
+                  program.enclosing_function(each) == program.enclosing_function(prepare.ref()) &&
+                  each.node < scheduler.module->tree()[scheduler.call->node].last;
+         });
 }
 
 bool reckons_with_processes(const Program& program, const CallRef& scheduler) {

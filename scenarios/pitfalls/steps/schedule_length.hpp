@@ -16,4 +16,9 @@ bool reckons_with_processes(const Program& program, const CallRef& scheduler);
 bool counts_between(const Program& program, const CallRef& prepare, const CallRef& scheduler,
                     std::string_view length);
 
+// The same above prepare(), where the loader still has the batches of all processes, and nowhere
+// between prepare() and the scheduler.
+bool counts_above(const Program& program, const CallRef& prepare, const CallRef& scheduler,
+                  std::string_view length);
+
 }  // namespace bench::pitfalls
