@@ -284,7 +284,8 @@ bool Program::before_ranks(Ref node, int depth) const {
 
 namespace {
 
-// def main_only(function): ... if rank == 0: return function(*args): a decorator of this program.
+// def main_only(function): ... if rank == 0: return function(*args), or below if rank != 0: return:
+// a decorator of this program.
 bool guards_on_rank(const Program& program, FunctionRef decorator) {
   if (!decorator || decorator.function->parameters.empty()) return false;
   const std::string_view wrapped = decorator.function->parameters.front().name;
@@ -293,7 +294,9 @@ bool guards_on_rank(const Program& program, FunctionRef decorator) {
         !call.module->tree().contains(decorator.function->node, call.call->node))
       continue;
     for (const Guard& guard : program.guards(call.ref()))
-      if (guard.holds && program.rank_test(guard.condition) == RankTest::main_only) return true;
+      if (program.rank_test(guard.condition) ==
+          (guard.holds ? RankTest::main_only : RankTest::not_main))
+        return true;
   }
   return false;
 }

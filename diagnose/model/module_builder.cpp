@@ -3,6 +3,9 @@
 #include "diagnose/model/module.hpp"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
 
 namespace bench::diagnose {
 namespace {
@@ -77,8 +80,24 @@ class ModuleBuilder {
       case Kind::if_statement:
         note_main_guard(id);
         break;
+      case Kind::other:
+        note_global(id);
+        break;
       default:
         break;
+    }
+  }
+
+  // global rank, device: what the function assigns to these names is the file's.
+  void note_global(NodeId statement) {
+    std::string_view text = tree_.text(statement);
+    constexpr std::string_view kWord = "global ";
+    if (!text.starts_with(kWord)) return;
+    text.remove_prefix(kWord.size());
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find_first_of(", \t\r\n\\;"), text.size());
+      if (end > 0) globals_.insert({scopes_.back(), text.substr(0, end)});
+      text.remove_prefix(std::min(end + 1, text.size()));
     }
   }
 
@@ -297,7 +316,8 @@ class ModuleBuilder {
     std::stable_sort(module_.defs_.begin(), module_.defs_.end(),
                      [](const Def& a, const Def& b) { return a.target < b.target; });
     for (std::uint32_t i = 0; i < module_.defs_.size(); ++i) {
-      const Def& def = module_.defs_[i];
+      Def& def = module_.defs_[i];
+      if (globals_.contains({def.scope, def.name}) && def.kind != DefKind::parameter) def.scope = 0;
       (def.is_attribute ? module_.attributes_ : module_.names_)[def.name].push_back(i);
       if (tree_[def.target].kind == Kind::subscript)
         module_.items_[tree_.text(tree_.child(def.target, Field::value))].push_back(i);
@@ -309,6 +329,7 @@ class ModuleBuilder {
   Module& module_;
   const SyntaxTree& tree_;
   std::vector<NodeId> scopes_;
+  std::set<std::pair<NodeId, std::string_view>> globals_;  // the function, a name
 };
 
 Module::Module(std::string path, std::string dotted_name, std::string source,

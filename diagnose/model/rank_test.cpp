@@ -94,6 +94,32 @@ bool is_written_out(const Program& program, Ref name) {
          program.enclosing_function(value) == function && program.guards(value).empty();
 }
 
+// A number in every run, and no None that says that the job is not distributed: what the process
+// group says, or mp.spawn.
+bool is_surely_a_rank(const Program& program, Ref name) {
+  if (program.is_spawn_rank(name)) return true;
+  const auto sources = program.sources(name);
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+           if (source.how != Source::How::value) return false;
+           const CallRef asked = program.as_call(source.ref);
+           if (!asked) return program.environment_name(source.ref) == "RANK";
+           const Api api = asked.call->api;
+           return (api == Api::get_rank && !asked.argument(0, "group")) || api == Api::hvd_rank ||
+                  api == Api::hvd_local_rank ||
+                  (asked.call->name == "int" && program.is_rank(source.ref) &&
+                   !program.environment_name(source.ref).empty());
+         });
+}
+
+// rank == world_size - 1
+bool is_last_rank(const Program& program, Ref number) {
+  return number.kind() == Kind::binary &&
+         number.module->tree()[number.node].op == Op::subtract &&
+         program.is_world_size(number.child(Field::left)) &&
+         program.integer(number.child(Field::right)) == 1;
+}
+
 // should_log = step % interval == 0 or step == last: what it compares is in sight, to the last
 // operand.
 bool is_all_comparisons(const Program& program, Ref at, int depth = 0) {
@@ -228,6 +254,8 @@ RankTest Program::comparison_rank_test(Ref at) const {
     return op == Op::in ? RankTest::main_only : RankTest::not_main;
   }
   if (!value.is_integer()) {
+    if (is_last_rank(*this, right) && (op == Op::equal || op == Op::not_equal))
+      return op == Op::equal ? RankTest::main_only : RankTest::not_main;
     // rank == args.master_rank and the like
     const std::string name = lowered(last_word(right));
     const bool main = name.find("main") != std::string::npos ||
@@ -306,7 +334,8 @@ RankTest Program::rank_test(Ref at, int depth) const {
     }
     case Kind::call: {
       const CallRef call = as_call(at);
-      if (call.call->name == "getattr" || call.call->name == "bool") return RankTest::none;
+      if (call.call->name == "getattr") return RankTest::none;
+      if (call.call->name == "bool") return rank_test(call.positional(0), depth + 1);
       if (is_main_name(call.call->name) && !is_told_by_value(*this, at, call.call->name))
         return RankTest::main_only;
       break;
@@ -315,6 +344,9 @@ RankTest Program::rank_test(Ref at, int depth) const {
     case Kind::attribute:
       if (at.kind() == Kind::identifier ? is_function(*this, at) : is_method(*this, at))
         return RankTest::none;
+      if (is_surely_a_rank(*this, at)) return RankTest::not_main;  // if rank: return
+      [[fallthrough]];
+    case Kind::subscript:
       if (is_main_name(last_word(at)) && is_imported_function(*this, at)) return RankTest::none;
       if (is_main_name(last_word(at)) && !is_told_by_value(*this, at, last_word(at)))
         return RankTest::main_only;

@@ -43,6 +43,21 @@ unsigned role_of_option(const CallRef& option) {
   return first;
 }
 
+// Of the index in torch.device("cuda", local_rank) and torch.device(f"cuda:{local_rank}").
+template <class RolesOf>
+unsigned roles_of_index(const CallRef& device, const RolesOf& roles_of) {
+  if (const Ref index = device.argument(1, "index")) return roles_of(index);
+  const Ref text = device.positional(0);
+  if (text.kind() != Kind::string) return 0;
+  const SyntaxTree& tree = device.module->tree();
+  for (NodeId at = text.node; at < tree[text.node].last; ++at)
+    if (tree[at].kind == Kind::identifier || tree[at].kind == Kind::attribute ||
+        tree[at].kind == Kind::subscript)
+      if (const unsigned found = roles_of(text.with(at)) & (kRank | kLocalRank); found != 0)
+        return found;
+  return 0;
+}
+
 }  // namespace
 
 std::string Program::environment_name(Ref at) const {
@@ -102,6 +117,11 @@ unsigned Program::source_roles(const Source& source, int depth) const {
     if (op == Op::multiply && ((left | right) & kDeviceCount) != 0) return kWorldSize;
     return 0;
   }
+  // device.index, after device = torch.device("cuda", local_rank)
+  if (at.kind() == Kind::attribute && at.child(Field::attribute).text() == "index")
+    for (const Source& made : sources(at.child(Field::object)))
+      if (const CallRef device = as_call(made.ref); device && device.call->api == Api::torch_device)
+        return roles_of_index(device, [&](Ref number) { return roles(number, depth + 1); });
   return role_of_name(last_word(at));
 }
 

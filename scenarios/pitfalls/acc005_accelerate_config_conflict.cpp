@@ -74,13 +74,29 @@ bool is_trained(const Program& program, const CallRef& load) {
                      [&](const auto& wrap) { return leads_to_load(wrap.module); });
 }
 
-// "auto", or {"": "auto"} for the whole model.
+// "auto" and its kin, or {"": "auto"} for the whole model.
 bool spreads(const Program& program, Ref map) {
-  if (program.string(map).value_or("") == "auto") return true;
+  const std::string name = program.string(map).value_or("");
+  for (const char* each : {"auto", "balanced", "balanced_low_0", "sequential"})
+    if (name == each) return true;
   const std::string_view text = map.text();
   return map.kind() == diagnose::Kind::dictionary &&
          map.module->tree().child_count(map.node) == 1 &&
          (facts::contains(text, "\"auto\"") || facts::contains(text, "'auto'"));
+}
+
+// {"": 0} and {"": "cuda:0"}: the whole model on one GPU, the same one in every process.
+bool fixes_one_gpu(const Program& program, Ref map) {
+  const Ref written = program.written(map);
+  const auto& tree = written.module->tree();
+  if (written.kind() != diagnose::Kind::dictionary || tree.child_count(written.node) != 1)
+    return false;
+  const Ref item = written.with(tree[written.node].first_child);
+  const Ref place = item.child(diagnose::Field::value);
+  return item.kind() == diagnose::Kind::pair &&
+         tree.string_value(item.child(diagnose::Field::key).node).value_or("?").empty() &&
+         (place.kind() == diagnose::Kind::integer ||
+          tree.string_value(place.node).value_or("").starts_with("cuda:"));
 }
 
 // AutoModelForCausalLM.from_pretrained(...), and no other model in the program: the one it trains.
@@ -121,16 +137,22 @@ void check_accelerate_config_conflict(const Program& program, Report& report) {
   for (const CallRef& load : program.calls_named("from_pretrained")) {
     const Ref map = load.keyword("device_map");
     // device_map = {"": local_rank} if ddp: what a name holds may be decided further down.
-    if (!map || !spreads(program, map) || program.sources(map).size() != 1) continue;
+    if (!map || program.sources(map).size() != 1) continue;
+    const bool is_spread = spreads(program, map);
+    if (!is_spread && !fixes_one_gpu(program, map)) continue;
     // A pipeline of diffusers draws pictures; it has no weights of its own to train.
     if (facts::contains(load.receiver().text(), "Pipeline")) continue;
     if (!runs_in_several_processes(program) ||
         !(is_trained(program, load) || is_only_model(program, load)))
       continue;
+    const std::string word = is_spread ? program.string(map).value_or("auto") : "";
     report
         .at(map, Confidence::likely,
-            "device_map=\"auto\" spreads one model over all GPUs: it cannot be trained in a "
-            "distributed mode (ValueError)")
+            is_spread ? "device_map=\"" + word +
+                            "\" spreads one model over all GPUs: it cannot be trained in a "
+                            "distributed mode (ValueError)"
+                      : "every process loads the model onto the same GPU, and not onto its own: "
+                        "out of memory, or a ValueError for a quantized model")
         .help = "Use device_map={\"\": accelerator.local_process_index}.";
   }
 }

@@ -371,6 +371,9 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
   for (const Wrap& wrap : program.wraps())
     if (wrap.kind == Wrapper::ddp && !is_made_by_all_above(program, wrap))
       flag(wrap.call, "building DistributedDataParallel (a collective)");
+  for (const CallRef& call : program.calls(Api::new_group))
+    if (!call.has_splat() && !call.keyword("use_local_synchronization"))
+      flag(call, "making a group, which every rank has to take part in,");
   for (const CallRef& call : gathers_of_shards(program))
     flag(call, std::string(call.call->name) + "() of a sharded model, which gathers its shards,");
   for (const EngineMeeting& meeting : meetings_of_engines(program))

@@ -275,12 +275,20 @@ bool steps_before(const WayOut& way, Ref decision) {
          });
 }
 
+// not torch.isfinite(total), after total = clip_grad_norm_(net.parameters(), 1.0)
+bool asks_for_norm(const Program& program, Ref decision) {
+  const auto behind = facts::calls_behind(program, decision);
+  return std::any_of(behind.begin(), behind.end(), [&](Ref each) {
+    return facts::contains(program.as_call(each).call->name, "grad_norm");
+  });
+}
+
 // Why ranks may decide apart; empty where nothing says so.
 std::string_view reason(const Program& program, Ref decision, const WayOut& way) {
   const std::string_view text = decision.text();
   if (steps_before(way, decision)) return {};
   // Norms of gradients are taken after the reduction, alike on all ranks.
-  if (facts::contains(facts::lowered(text), "norm")) return {};
+  if (facts::contains(facts::lowered(text), "norm") || asks_for_norm(program, decision)) return {};
   std::string_view why;
   if (depends_on_local_data(text)) why = "on a loss that only this rank sees";
   if (program.guarded_by_rank(way.statement) != RankTest::none) return why;

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/data/node_shares.hpp"
 #include "scenarios/pitfalls/data/rest_of_division.hpp"
+#include "scenarios/pitfalls/data/stream_turns.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/laboratory/trial_prices.hpp"
 #include "scenarios/pitfalls/metrics/metric_sums.hpp"
@@ -163,19 +164,6 @@ bool is_for_validation(Ref slice) {
   for (const std::string_view text : {slice.child(Field::value).text(), name})
     if (says_any(text, {"val_", "_val", "valid", "eval", "test_", "_test"})) return true;
   return false;
-}
-
-// index % world_size != rank, and == rank.
-bool asks_for_turn(const Program& program, Ref condition) {
-  const auto& tree = condition.module->tree();
-  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
-  const Ref left = condition.with(tree.child_at(condition.node, 0));
-  const Ref right = condition.with(tree.child_at(condition.node, 1));
-  const bool compares = tree[condition.node].op == diagnose::Op::not_equal ||
-                        tree[condition.node].op == diagnose::Op::equal;
-  return compares && left.kind() == Kind::binary && tree[left.node].op == diagnose::Op::modulo &&
-         program.is_world_size(left.child(Field::right)) &&
-         (program.is_rank(right) || program.is_local_rank(right));
 }
 
 // The statements that a rank whose turn it is not leaves out train: below the test, or in it.
@@ -382,6 +370,17 @@ void check_shares_of_nodes(const Program& program, Report& report) {
         .help = "Give every rank the same number of steps, or train under `with model.join():`.";
 }
 
+// if i % world_size != rank: continue in __iter__ of a data set that the training goes over.
+void check_turns_of_streams(const Program& program, Report& report) {
+  for (const Ref turn : turns_of_streams(program))
+    as_in_trial(report.at(turn, Confidence::likely,
+                          "the stream is dealt out in turn: ranks get one item more or less, and "
+                          "the last collective of the epoch waits for a rank that is done"),
+                "peer-stays")
+        .help =
+        "Stop all ranks at the smallest share, or train under `with model.join():`.";
+}
+
 }  // namespace
 
 void check_uneven_batches_per_rank(const Program& program, Report& report) {
@@ -394,6 +393,7 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
   check_turns_of_subset(program, report);
   check_shards_by_node(program, report);
   check_shares_of_nodes(program, report);
+  check_turns_of_streams(program, report);
   for (const Module* module : program.modules())
     for (const NodeId node : module->nodes_of(Kind::subscript)) {
       const Ref subscript{module, node};

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/laboratory/trial_prices.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/own_ranks.hpp"
 
 #include <algorithm>
 #include <set>
@@ -45,6 +46,15 @@ bool seeds_python(const Program& program) {
         return true;
     }
   return false;
+}
+
+// Any call or setting that speaks of a seed: seed_everything(7), workers=True, "seed: 7".
+bool seeds_somehow(const Program& program) {
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& call : module->calls())
+      if (facts::contains(facts::lowered(call.name), "seed")) return true;
+  return program.mentions("PL_GLOBAL_SEED") || program.mentions("seed_everything") ||
+         !program.calls_named("LightningCLI").empty();
 }
 
 // The split by hand serves what ranks share out: its function stands with a DistributedSampler, or
@@ -124,10 +134,11 @@ bool differs_between_ranks(const Program& program, const CallRef& seed) {
 void check_rank_seeding(const Program& program, Report& report) {
   const bool prepared = accelerate_wraps(program);
   const bool by_horovod = program.uses(Api::hvd_init);
-  if (!prepared && !by_horovod &&
+  const bool by_trainer = has_lightning_ranks(program) || has_trainer_ranks(program);
+  if (!prepared && !by_horovod && !by_trainer &&
       (!facts::is_distributed(program) || program.framework_distributes()))
     return;
-  bool common = false;
+  bool common = by_trainer && seeds_somehow(program);
   bool differs = false;
   for (const Api api : {Api::manual_seed})
     for (const CallRef& seed : program.calls(api))
@@ -143,7 +154,7 @@ void check_rank_seeding(const Program& program, Report& report) {
     if ((given && !of_rank) || program.is_literal_false(split.keyword("shuffle")) ||
         (seeded && !differs && !of_rank) ||
         program.guarded_by_rank(split.ref()) != RankTest::none ||
-        (prepared && facts::rank_goes_first(program, split.ref())))
+        ((prepared || by_trainer) && facts::rank_goes_first(program, split.ref())))
       return;
     const std::string whose = common ? " for NumPy, which draws it" : "";
     Finding& finding = report.at(

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/frameworks/horovod_alone.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/device_binding.hpp"
 #include "scenarios/pitfalls/ranks/own_gpu.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 
@@ -53,7 +54,7 @@ bool is_module(const Program& program, std::string_view name) {
 // model.cuda() above set_device(hvd.local_rank()): a context and the model on GPU 0 in every rank.
 void check_late_binding(const Program& program, Report& report) {
   const auto bindings = program.calls(Api::set_device);
-  if (bindings.empty() || program.uses(Api::device_context) || may_see_own_gpu(program)) return;
+  if (bindings.empty() || enters_device(program) || may_see_own_gpu(program)) return;
   for (const CallRef& placed : placed_on_current(program)) {
     const std::string_view receiver = placed.receiver().text();
     if (!is_module(program, receiver) && !is_module(program, program.assigned_name(placed.ref())))
@@ -77,7 +78,7 @@ void check_late_binding(const Program& program, Report& report) {
 
 void check_horovod_device_or_sampler(const Program& program, Report& report) {
   if (!program.uses(Api::hvd_init)) return;
-  if (!program.uses(Api::set_device) && !program.uses(Api::device_context) &&
+  if (!program.uses(Api::set_device) && !enters_device(program) &&
       !program.mentions("set_device") && !may_see_own_gpu(program)) {
     if (places_on_current(program)) {
       Finding& finding = report.at(program.calls(Api::hvd_init).front().ref(), Confidence::likely,

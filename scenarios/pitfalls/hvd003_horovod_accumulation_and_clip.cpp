@@ -170,6 +170,21 @@ void check_passes_of_one_step(const Program& program, const CallRef& made, Repor
       }
 }
 
+// for part in parts: loss.backward(), and one step() below that loop.
+bool passes_often_for_one_step(const Program& program, const CallRef& step) {
+  const Ref around = program.innermost_loop(step.ref());
+  for (const CallRef& backward : program.calls_named("backward")) {
+    const Ref inner = program.innermost_loop(backward.ref());
+    if (!around || !inner || inner == around || backward.module != step.module ||
+        backward.call->node > step.call->node ||
+        program.enclosing_function(backward.ref()) != program.enclosing_function(step.ref()) ||
+        program.innermost_loop(inner) != around || !facts::is_reachable(program, step.ref()))
+      continue;
+    if (runs_wherever(program, step.ref(), inner)) return true;
+  }
+  return false;
+}
+
 // optimizer.synchronize() above the node, or above every call of the helper that it stands in.
 bool is_synchronised_above(const Program& program, Ref node, int depth = 0) {
   const auto function = program.enclosing_function(node);
@@ -205,6 +220,14 @@ bool stands_between_passes_and_step(const Program& program, const CallRef& clip)
          });
 }
 
+void tell_accumulation(const CallRef& made, Report& report) {
+  report
+      .at(made.ref(), Confidence::likely,
+          "gradients are accumulated but backward_passes_per_step is not set: "
+          "AssertionError, gradients were computed more than once before step()")
+      .help = "Pass backward_passes_per_step=N.";
+}
+
 }  // namespace
 
 void check_horovod_accumulation_and_clip(const Program& program, Report& report) {
@@ -225,6 +248,11 @@ void check_horovod_accumulation_and_clip(const Program& program, Report& report)
     if (made.keyword("backward_passes_per_step") || made.has_splat()) continue;
     check_passes_of_one_step(program, made, report);
     for (const CallRef& step : program.calls_named("step")) {
+      if (step.receiver() && program.origin(stepped(step), Api::hvd_optimizer).call == made.call &&
+          passes_often_for_one_step(program, step)) {
+        tell_accumulation(made, report);
+        return;
+      }
       if (!step.receiver() || facts::training_loop_of(program, step.ref()) == nullptr ||
           !is_of_optimizer(program, step))
         continue;
@@ -232,11 +260,7 @@ void check_horovod_accumulation_and_clip(const Program& program, Report& report)
         if (!facts::contains(guard.condition.text(), "%") ||
             guards_backward(program, step, guard) || synchronises_each_pass(program, step))
           continue;
-        report
-            .at(made.ref(), Confidence::likely,
-                "gradients are accumulated but backward_passes_per_step is not set: "
-                "AssertionError, gradients were computed more than once before step()")
-            .help = "Pass backward_passes_per_step=N.";
+        tell_accumulation(made, report);
         return;
       }
     }

@@ -36,6 +36,12 @@ constexpr auto kSlowVariables = std::to_array<SlowVariable>({
     {"NCCL_DEBUG", "TRACE", "NCCL logs every call"},
 });
 
+std::string capitalised(std::string_view text) {
+  std::string out(text);
+  out[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(out[0])));
+  return out;
+}
+
 const SlowVariable* slow_variable(std::string_view name, std::string_view value) {
   for (const SlowVariable& each : kSlowVariables)
     if (each.name == name && each.value == value) return &each;
@@ -212,6 +218,32 @@ void check_trainers_that_detect(const Program& program, Report& report) {
   }
 }
 
+// os.environ.update({"TORCH_DISTRIBUTED_DEBUG": "DETAIL"})
+void check_updates(const Program& program, bool no_nccl, Report& report) {
+  for (const CallRef& call : program.calls_named("update")) {
+    const Ref items = call.positional(0);
+    if (!call.receiver() || !call.receiver().text().ends_with("environ") || !items ||
+        items.kind() != Kind::dictionary || only_infers(program) ||
+        !is_set_always(program, call.ref()) || !facts::is_reachable(program, call.ref()))
+      continue;
+    const auto& tree = items.module->tree();
+    for (NodeId at = tree[items.node].first_child; at != diagnose::kNoNode;
+         at = tree[at].next_sibling) {
+      if (tree[at].kind != Kind::pair) continue;
+      const Ref pair = items.with(at);
+      const auto name = program.string(pair.child(Field::key));
+      const auto value = program.string(pair.child(Field::value));
+      const SlowVariable* variable = name && value ? slow_variable(*name, *value) : nullptr;
+      if (variable == nullptr || (no_nccl && is_of_nccl(*name)) ||
+          (is_of_network(*name) && facts::is_single_node(program)) || is_explained(pair) ||
+          comes_too_late(program, *name, pair))
+        continue;
+      report.at(pair, Confidence::likely, *name + "=" + *value + " slows training down").help =
+          capitalised(variable->effect) + ": remove it after debugging.";
+    }
+  }
+}
+
 // os.environ.setdefault("TORCH_DISTRIBUTED_DEBUG", "DETAIL"); a default that switches a part of
 // NCCL off is a workaround for those who need no other.
 void check_defaults(const Program& program, Report& report) {
@@ -224,10 +256,8 @@ void check_defaults(const Program& program, Report& report) {
         only_infers(program) || is_explained(call.ref()) || !is_set_always(program, call.ref()) ||
         !facts::is_reachable(program, call.ref()))
       continue;
-    std::string help = std::string(variable->effect) + ": remove it after debugging.";
-    help[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(help[0])));
     report.at(call.ref(), Confidence::likely, *name + "=" + *value + " slows training down").help =
-        std::move(help);
+        capitalised(variable->effect) + ": remove it after debugging.";
   }
 }
 
@@ -235,8 +265,7 @@ void check_defaults(const Program& program, Report& report) {
 
 void check_performance_environment_left_on(const Program& program, Report& report) {
   const auto explain = [](Finding& finding, const SlowVariable& variable) {
-    finding.help = std::string(variable.effect) + ": remove it after debugging.";
-    finding.help[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(finding.help[0])));
+    finding.help = capitalised(variable.effect) + ": remove it after debugging.";
   };
   // Whoever names the network to use has left InfiniBand out on purpose.
   const auto on_purpose = [](const LaunchLine& launch, std::string_view name) {
@@ -285,6 +314,7 @@ void check_performance_environment_left_on(const Program& program, Report& repor
         if (is_late) finding.severity = Severity::info;
       }
     }
+  check_updates(program, no_nccl, report);
   check_defaults(program, report);
   check_trainers_that_detect(program, report);
   for (const CallRef& call : program.calls(Api::detect_anomaly)) {

@@ -14,10 +14,12 @@ using diagnose::Value;
 
 namespace {
 
-// 4, -1 or [0, 1], as it is written.
-bool is_many(const trainer::Argument* count) {
+// 4, -1 or [0, 1], as it is written; torch.cuda.device_count() asks for all of them, as -1 does.
+bool is_many(const Program& program, const trainer::Argument* count) {
   return count != nullptr &&
-         ((count->value.is_integer() && (count->value.integer > 1 || count->value.integer == -1)) ||
+         ((count->node && program.as_call(count->node) &&
+           program.as_call(count->node).call->api == diagnose::Api::device_count) ||
+          (count->value.is_integer() && (count->value.integer > 1 || count->value.integer == -1)) ||
           (count->value.is_string() && facts::contains(count->value.string, ",") &&
            !count->value.string.ends_with(",")) ||
           (count->value.type == Value::Type::list && count->value.items.size() > 1));
@@ -110,9 +112,9 @@ void check_implicit_devices_or_strategy(const Program& program, Report& report) 
     if (!use.call || use.has_more || use.find("fast_dev_run")) continue;
     const auto* gpus = use.find("gpus");
     const auto* count = gpus;
-    if (!is_many(gpus) && (is_on_gpus(use) || !use.find("accelerator")))
+    if (!is_many(program, gpus) && (is_on_gpus(use) || !use.find("accelerator")))
       count = use.find("devices");
-    if (is_many(count) && !strategy && !use.find("plugins") &&
+    if (is_many(program, count) && !strategy && !use.find("plugins") &&
         (!use.find("accelerator") || is_on_gpus(use)) && !use.find("distributed_backend")) {
       Finding& finding = trainer::flag(
           report, *count, Confidence::likely,

@@ -11,15 +11,14 @@ namespace bench::pitfalls {
 using diagnose::Kind;
 using diagnose::NodeId;
 
-namespace {
-
-// if step >= max_steps: break, or a number of steps that all ranks are given.
 bool stops_at_a_step(const Program& program, Ref loop) {
   if (loop.kind() != Kind::for_statement) return true;
   const Ref given = loop.child(diagnose::Field::right);
   if (says_any(given.text(), {"islice", "range(", "max_steps", "steps_per_epoch"})) return true;
   return facts::has_break(program, loop);
 }
+
+namespace {
 
 // The number of samples that the ranks share out is known to divide, or has no end: data.take(n),
 // data.repeat(None), cycle(data).
@@ -32,11 +31,23 @@ bool is_equalized(const Program& program, const std::vector<Ref>& behind_data) {
          });
 }
 
+// data.shard(num_shards=world_size, index=rank) of a data set of Hugging Face
+bool deals_to_ranks(const Program& program, const CallRef& shard) {
+  const Ref count = shard.argument(0, "num_shards");
+  const Ref index = shard.argument(1, "index");
+  return shard.receiver() && program.imports("datasets") && count && index &&
+         program.is_world_size(count) && (program.is_rank(index) || program.is_local_rank(index)) &&
+         !program.is_evaluation(shard.ref());
+}
+
 }  // namespace
 
 std::vector<CallRef> shares_read_to_end(const Program& program) {
   std::vector<CallRef> out;
-  const auto splits = program.calls_named("split_dataset_by_node");
+  const auto by_node = program.calls_named("split_dataset_by_node");
+  std::vector<CallRef> splits(by_node.begin(), by_node.end());
+  for (const CallRef& shard : program.calls_named("shard"))
+    if (deals_to_ranks(program, shard)) splits.push_back(shard);
   if (splits.empty()) return out;
   for (const diagnose::TrainingLoop& loop : program.training_loops()) {
     if (stops_at_a_step(program, loop.batches)) continue;

@@ -220,9 +220,13 @@ bool makes_cpu_tensor(const Program& program, Ref value) {
   const CallRef made = program.made_by(value);
   if (!made || made.has_splat() || made.keyword("device")) return false;
   const std::string name = made.module->qualified(made.call->function);
-  if (name == "torch.zeros" || name == "torch.ones" || name == "torch.empty")
+  if (name == "torch.zeros" || name == "torch.ones" || name == "torch.empty" ||
+      name == "torch.full" || name == "torch.from_numpy")
     return static_cast<bool>(made.positional(0));
-  if (name != "torch.tensor" && name != "torch.Tensor" && name != "torch.FloatTensor") return false;
+  if (name != "torch.tensor" && name != "torch.Tensor" && name != "torch.FloatTensor" &&
+      name != "torch.as_tensor" && name != "torch.LongTensor" && name != "torch.IntTensor" &&
+      name != "torch.DoubleTensor")
+    return false;
   const Ref data = made.positional(0);
   return data.kind() == Kind::list || is_number(program, data);
 }

@@ -23,10 +23,19 @@ bool names_several(const Program& program, Ref devices) {
 
 }  // namespace
 
+bool enters_device(const Program& program) {
+  const auto contexts = program.calls(Api::device_context);
+  return std::any_of(contexts.begin(), contexts.end(), [](const CallRef& made) {
+    const auto& tree = made.module->tree();
+    return tree[tree[made.call->node].parent].kind != Kind::expression_statement;
+  });
+}
+
 bool binds_device(const Program& program) {
-  if (program.uses(Api::set_device) || program.uses(Api::device_context)) return true;
-  for (const std::string_view word : {"set_device", "virtual-local-rank", "torch.cuda.device("})
+  if (program.uses(Api::set_device) || enters_device(program)) return true;
+  for (const std::string_view word : {"set_device", "virtual-local-rank"})
     if (program.mentions(word)) return true;
+  if (!program.uses(Api::device_context) && program.mentions("torch.cuda.device(")) return true;
   std::vector<Ref> visible = visible_devices(program);
   // What the script sets itself takes the place of what the files do that it imports above.
   const auto is_of_script = [&](Ref devices) {

@@ -7,6 +7,10 @@
 
 namespace bench::pitfalls {
 
+// with torch.cuda.device(rank): ...; as a statement by itself the call makes an object and changes
+// nothing.
+bool enters_device(const Program& program);
+
 // torch.cuda.set_device and its kin, a device for the process group, or GPUs shown to each process
 // by itself.
 bool binds_device(const Program& program);

@@ -203,6 +203,20 @@ bool asks_whether_any(Ref condition) {
   return condition.kind() == Kind::comparison && condition.text().starts_with("len(");
 }
 
+// batch is None, of a loader whose collate_fn may have dropped all samples of it.
+bool is_dropped_batch(const Program& program, Ref condition, Ref round) {
+  const auto& tree = condition.module->tree();
+  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2 ||
+      tree[condition.node].op != diagnose::Op::is || round.kind() != Kind::for_statement ||
+      tree[tree.child_at(condition.node, 1)].kind != Kind::none_literal ||
+      !is_of_batch(program, condition.with(tree.child_at(condition.node, 0)), round))
+    return false;
+  const auto loaders = loaders_of(program, round.child(Field::right));
+  return std::any_of(loaders.begin(), loaders.end(), [](const CallRef& loader) {
+    return static_cast<bool>(loader.keyword("collate_fn"));
+  });
+}
+
 bool is_builtin_of_numbers(std::string_view name) {
   for (const std::string_view each : {"float", "int", "len", "sum", "min", "max", "mean", "item",
                                       "round", "abs", "average", "array", "range", "enumerate"})
@@ -287,7 +301,8 @@ bool goes_over_all_data(const Program& program, const CallRef& evaluation) {
 // accuracy after accuracy = validate(model, loader), or one of several things that it gives back.
 bool is_found_by_evaluation(const Program& program, Ref figure) {
   if (figure.kind() != Kind::identifier ||
-      !says_any(figure.text(), {"loss", "acc", "score", "metric", "f1", "ppl"}))
+      !says_any(figure.text(), {"loss", "acc", "score", "metric", "f1", "ppl", "val", "iou", "auc",
+                                "bleu", "dice", "psnr", "err", "top1", "prec", "perplex"}))
     return false;
   for (const std::uint32_t index : figure.module->defs_of(figure.text(), false)) {
     const diagnose::Def& def = figure.module->defs()[index];
@@ -434,7 +449,8 @@ bool reads_own_batch(const Program& program, Ref condition, Ref round) {
   if (compares_loss(program, condition) || compares_sum_of_losses(program, condition, round))
     return true;
   if (asks_whether_any(condition) && is_of_filtered_batch(program, condition, round)) return true;
-  if (counts_selection(program, condition, round) || asks_what_is_left(program, condition, round) ||
+  if (is_dropped_batch(program, condition, round) ||
+      counts_selection(program, condition, round) || asks_what_is_left(program, condition, round) ||
       asks_for_shape(program, condition, round))
     return true;
   const auto calls = facts::calls_in(condition);

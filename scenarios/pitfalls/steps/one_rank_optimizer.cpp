@@ -62,9 +62,17 @@ bool is_used_afterwards(const Program& program, Ref change) {
   });
 }
 
+// Under a test of the rank, here or around every call of the helper that it stands in.
 bool is_of_main_rank(const Program& program, Ref node) {
-  return program.rank_guard(node) && program.guarded_by_rank(node) == RankTest::main_only &&
-         !facts::only_without_distribution(program, node);
+  if (program.guarded_by_rank(node) != RankTest::main_only ||
+      facts::only_without_distribution(program, node))
+    return false;
+  if (program.rank_guard(node)) return true;
+  const auto helper = program.enclosing_function(node);
+  const auto sites = helper ? program.call_sites(helper) : std::vector<CallRef>{};
+  return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return static_cast<bool>(program.rank_guard(site.ref()));
+  });
 }
 
 // What a function out of sight gives beside other things is known by its name.
