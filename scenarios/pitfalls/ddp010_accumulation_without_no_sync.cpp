@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/ranks/launched_with.hpp"
 #include "scenarios/pitfalls/reach/as_configured.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/steps/step_guards.hpp"
 #include "scenarios/pitfalls/wrappers/bare_training.hpp"
 
 #include <algorithm>
@@ -423,7 +424,7 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
     }
     if (loop == nullptr || (prepared && !is_routed(program, *loop))) continue;
     if (!prepared && trains_bare_model(program, *loop, here)) continue;
-    for (const Guard& guard : program.guards(step.ref())) {
+    for (const Guard& guard : guards_of_step(program, *loop, step)) {
       const Ref passes = passes_to_a_step(program, *loop, guard);
       if (!passes) continue;
       Finding& finding = report.at(guard.condition, Confidence::likely,

@@ -4,7 +4,9 @@
 #include "scenarios/pitfalls/data/fixed_epoch.hpp"
 #include "scenarios/pitfalls/data/left_out_sampler.hpp"
 #include "scenarios/pitfalls/data/loader_epochs.hpp"
+#include "scenarios/pitfalls/data/loader_restarts.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/data/second_loaders.hpp"
 #include "scenarios/pitfalls/frameworks/engine_runs.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/laboratory/paired_loss.hpp"
@@ -14,14 +16,12 @@
 #include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace bench::pitfalls {
 
 using diagnose::Api;
 using diagnose::Field;
 using diagnose::Kind;
-using diagnose::kNoNode;
 using diagnose::NodeId;
 
 namespace {
@@ -184,27 +184,6 @@ constexpr std::string_view kRestart =
     "no set_epoch call on the DistributedSampler before the loader starts again: every pass visits "
     "the samples in the same order";
 
-// What is done where an iterator has ended tells nothing to a sampler: no helper is called, which
-// might do that.
-bool only_restarts(const diagnose::Module& module, NodeId handler) {
-  static constexpr auto kHarmless = std::to_array<std::string_view>(
-      {"iter", "next", "print", "len", "str", "info", "debug", "warning", "format", "to", "cuda"});
-  return std::all_of(module.calls().begin(), module.calls().end(), [&](const diagnose::Call& call) {
-    return !module.tree().contains(handler, call.node) ||
-           std::find(kHarmless.begin(), kHarmless.end(), call.name) != kHarmless.end();
-  });
-}
-
-// The iterator is made anew where it has come to its end.
-bool is_restart(const Program& program, const CallRef& starts) {
-  const auto& tree = starts.module->tree();
-  const NodeId handler = tree.ancestor(starts.call->node, Kind::except_clause);
-  if (handler == kNoNode || !starts.positional(0)) return false;
-  const auto name = program.assigned_name(starts.ref());
-  return !name.empty() && facts::contains(tree.text(tree[handler].parent), "next(") &&
-         only_restarts(*starts.module, handler);
-}
-
 // for epoch in range(n), or from 0: the first pass has the number that a sampler begins with.
 bool begins_at_zero(const Program& program, Ref epochs) {
   if (epochs.kind() != Kind::for_statement) return false;
@@ -348,7 +327,7 @@ void check_restarts(const Program& program, const std::vector<Ref>& told, Report
   if (program.framework_distributes() || program.calls_named("backward").empty()) return;
   for (const CallRef& starts : program.calls_named("iter")) {
     const Ref node = starts.ref();
-    if (!is_restart(program, starts) || program.is_evaluation(node) ||
+    if (!starts_again(program, starts) || program.is_evaluation(node) ||
         !facts::is_reachable(program, node))
       continue;
     for (const CallRef& loader : loaders_of(program, starts.positional(0))) {
@@ -427,7 +406,7 @@ void check_missing_set_epoch(const Program& program, Report& report) {
   std::vector<Ref> told;
   for (const diagnose::TrainingLoop& loop : program.training_loops()) {
     if (!loop.epochs || !loop.iterable || !begins_again(program, loop)) continue;
-    for (const CallRef& loader : loaders_of(program, loop.iterable)) {
+    for (const CallRef& loader : loaders_passed_over(program, loop)) {
       const CallRef sampler = reordered_sampler(program, loader);
       if (!sampler || sets_epoch(program, sampler, &loop) ||
           reads_other_data_each_epoch(program, loop, sampler) ||

@@ -78,6 +78,24 @@ bool is_true_beside_sampler(const Program& program, Ref shuffle, const CallRef& 
          });
 }
 
+// DataLoader(data, batch_size=8, batch_sampler=batches): the batches have their size by then.
+void check_batch_samplers(const Program& program, const CallRef& loader, Report& report) {
+  const Ref batches = loader.argument(4, "batch_sampler");
+  const CallRef made = batches ? program.made_by(batches) : CallRef{};
+  if (!made || loader.has_splat()) return;
+  const Ref size = loader.argument(1, "batch_size");
+  const bool is_one = size && program.integer(size) == 1;
+  for (const Ref given : {is_one ? Ref{} : size, loader.argument(3, "sampler")}) {
+    if (!given || program.written(given).kind() == Kind::none_literal) continue;
+    report
+        .at(given, Confidence::certain,
+            "batch_sampler together with what it decides itself: ValueError \"batch_sampler option "
+            "is mutually exclusive with batch_size, shuffle, sampler, and drop_last\"")
+        .help = "Give the size and the sampler to the BatchSampler alone.";
+    return;
+  }
+}
+
 }  // namespace
 
 void check_sampler_argument_conflict(const Program& program, Report& report) {
@@ -85,6 +103,7 @@ void check_sampler_argument_conflict(const Program& program, Report& report) {
   for (const CallRef& loader : program.calls(Api::data_loader)) {
     const Ref shuffle = loader.argument(2, "shuffle");
     const Ref sampler = loader.argument(3, "sampler");
+    check_batch_samplers(program, loader, report);
     if (shuffle && sampler && sampler.kind() != Kind::none_literal &&
         is_true_beside_sampler(program, shuffle, sampler_of(program, loader)))
       report

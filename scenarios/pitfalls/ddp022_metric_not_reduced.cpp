@@ -208,28 +208,17 @@ bool tells_of_process(const Program& program, Ref loop) {
   return false;
 }
 
-// run_epoch(model, val_loader, train=False) of a function that trains in one phase alone.
-bool is_run_for_evaluation(const Program& program, Ref loop) {
-  const FunctionRef function = program.enclosing_function(loop);
-  if (!function || !trains_in_one_phase(program, loop)) return false;
-  const auto& sites = program.call_sites(function);
-  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-    const auto given = facts::arguments_of(site);
-    return std::any_of(given.begin(), given.end(), [&](Ref loader) {
-      return says_any(loader.text(), {"val", "test", "eval", "dev"}) &&
-             !says_any(loader.text(), {"train"}) && preparation_of_loader(program, loader);
-    });
-  });
-}
-
 // An evaluation over a loader that Accelerate has prepared, or that Hugging Face's Trainer makes
 // for evaluations.
 bool goes_over_prepared_part(const Program& program, Ref loop) {
-  const Ref iterable = loop.child(Field::right);
+  const Ref iterable = goes_over(program, loop);
   if (facts::is_loader_of_trainer(program, iterable))
     return !trains_in_loop(program, loop) && !tells_of_process(program, loop) &&
            (passes_without_grad(program, loop) || program.is_evaluation(loop));
-  if (is_run_for_evaluation(program, loop)) return true;
+  if (is_run_for_evaluation(program, loop, [&](Ref batches) {
+        return static_cast<bool>(preparation_of_loader(program, batches));
+      }))
+    return true;
   return is_loop_of_evaluation(program, loop) &&
          (program.is_evaluation(loop) || passes_without_grad(program, loop)) &&
          preparation_of_loader(program, program.strip_iterable(iterable));
@@ -307,13 +296,13 @@ bool reduced_for_others(const Program& program, FunctionRef evaluation, const Ca
   const Module& module = *evaluation.module;
   return std::any_of(module.loops().begin(), module.loops().end(), [&](NodeId node) {
     const Ref loop{&module, node};
-    if (loop.kind() != Kind::for_statement || program.enclosing_function(loop) != evaluation ||
+    if (!goes_over(program, loop) || program.enclosing_function(loop) != evaluation ||
         program.guarded_by_rank(loop) == diagnose::RankTest::main_only ||
         trains_in_loop(program, loop) || hands_batches_on(loop) || !first_sum(program, loop) ||
         goes_through_files(program, loop) ||
         !(is_reduced(program, loop, reductions) || all_ranks_call(program, evaluation)))
       return false;
-    const auto loaders = loaders_of(program, loop.child(Field::right));
+    const auto loaders = loaders_of(program, goes_over(program, loop));
     return std::any_of(loaders.begin(), loaders.end(),
                        [&](const CallRef& each) { return each.ref() == loader.ref(); });
   });
@@ -371,7 +360,7 @@ bool tells_share(const Program& program, Ref loop, const CallRef& loader,
 
 // The loop goes over something that no DataLoader of the program is known to be.
 bool goes_over_unseen_loader(const Program& program, Ref loop) {
-  const Ref iterable = program.strip_iterable(loop.child(Field::right));
+  const Ref iterable = program.strip_iterable(goes_over(program, loop));
   if (!iterable) return false;
   const auto sources = program.sources(iterable);
   return sources.size() > loaders_of(program, iterable).size() || sources.empty();
@@ -397,8 +386,9 @@ void check_beside_reduced(const Program& program, Ref loop,
 bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, const MetricSum& sum,
                    const std::vector<Reduction>& reductions, Report& report) {
   if (trains_in_loop(program, loop)) return tells_share(program, loop, loader, reductions, report);
-  const bool says_so =
-      is_evaluation_loader(program, loader) || evaluates_in_one_phase(program, loop, loader);
+  const bool says_so = is_evaluation_loader(program, loader) ||
+                       evaluates_in_one_phase(program, loop, loader) ||
+                       is_run_over_shard(program, loop, loader);
   if (says_so) check_forgotten_meters(program, loop, reductions, report);
   if ((!says_so && !is_evaluation_loop(program, loop) && !stands_in_evaluation(program, loop)) ||
       goes_through_files(program, loop) || one_rank_may_see_all(program, loop, loader) ||
@@ -448,7 +438,8 @@ void check_metric_not_reduced(const Program& program, Report& report) {
         check_handed_loader(program, {module, &call}, reductions, report);
     for (const NodeId node : module->loops()) {
       const Ref loop{module, node};
-      if (loop.kind() != Kind::for_statement || hands_batches_on(loop)) continue;
+      const Ref over = goes_over(program, loop);
+      if (!over || hands_batches_on(loop)) continue;
       if (reductions.empty()) check_unsummed_mean(program, loop, report);
       if (by_hand && !prepared) {
         check_summed_mean(program, loop, report);
@@ -464,10 +455,10 @@ void check_metric_not_reduced(const Program& program, Report& report) {
         sum = figure_of_last_batch(program, loop);
       if (!sum) continue;
       check_unseen_loader(program, loop, sum, reductions, report);
-      for (const CallRef& loader : loaders_of(program, loop.child(Field::right)))
+      for (const CallRef& loader : loaders_of(program, over))
         if (const CallRef sampler = sampler_of(program, loader);
             sampler && !is_sampler_left_out(program, loop, sampler) &&
-            !is_left_out_on_every_trail(program, loop, loader, sampler) &&
+            !is_left_out_on_every_trail(program, over, loader, sampler) &&
             tells_sharded(program, loop, loader, sum, reductions, report))
           break;
     }

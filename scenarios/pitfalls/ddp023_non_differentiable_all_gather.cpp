@@ -55,6 +55,12 @@ bool is_computed_without_grad(const Program& program, Ref tensor) {
          });
 }
 
+// out = torch.empty(...), which the gather fills: the loss leads back to where it was made.
+bool is_made_for(const Program& program, Ref out, const CallRef& call) {
+  const CallRef made = program.made_by(out);
+  return made && made.ref() == call.ref();
+}
+
 }  // namespace
 
 void check_non_differentiable_all_gather(const Program& program, Report& report) {
@@ -64,7 +70,10 @@ void check_non_differentiable_all_gather(const Program& program, Report& report)
     const Ref list = gather.positional(0);
     if (!list || list.kind() != Kind::identifier || gather.call->name == "all_gather_object")
       continue;
-    const Ref tensor = gather.argument(1, "tensor");
+    // all_gather_into_tensor(out, x): what the loss is made of is the tensor itself.
+    const bool into_one = facts::contains(gather.call->name, "into_tensor");
+    const Ref tensor = gather.argument(
+        1, into_one ? std::string_view("input_tensor") : std::string_view("tensor"));
     if (tensor && (is_fresh(program, tensor) || is_computed_without_grad(program, tensor)))
       continue;
     if (program.under_no_grad(gather.ref()) || called_without_grad(program, gather.ref(), 0) ||
@@ -79,7 +88,8 @@ void check_non_differentiable_all_gather(const Program& program, Report& report)
           const CallRef call = program.as_call(node);
           const bool joins =
               call.call->name == "cat" || call.call->name == "stack" || call.call->name == "concat";
-          reaches = reaches || (joins && program.same_variable(call.positional(0), list));
+          reaches = reaches || (joins && program.same_variable(call.positional(0), list)) ||
+                    (into_one && is_made_for(program, list, call));
         }
       if (!reaches) continue;
       report

@@ -111,7 +111,11 @@ bool counts_processes(const Program& program, Ref value) {
     std::size_t changes = 0;
     for (const std::uint32_t index : module.defs_of(name.text(), is_field)) {
       const auto& def = module.defs()[index];
-      if (module.text(def.target) != each.text()) continue;
+      // The same name in another function is another variable.
+      if (module.text(def.target) != each.text() ||
+          (!is_field && module.scope_of(def.target) != module.scope_of(id) &&
+           module.scope_of(def.target) != 0))
+        continue;
       if (def.kind == diagnose::DefKind::assign) ++changes;
       if (def.kind == diagnose::DefKind::augmented) return true;
     }

@@ -6,9 +6,11 @@
 #include "scenarios/pitfalls/files/unwaited_reads.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/paths.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 
@@ -55,9 +57,13 @@ bool is_dataset(const Program& program, const CallRef& call) {
   if (std::any_of(sources.begin(), sources.end(),
                   [](const diagnose::Source& source) { return is_of_torchvision(source.ref); }))
     return true;
+  const CallRef chosen = program.as_call(callee);  // getattr(torchvision.datasets, name)(...)
+  if (chosen && chosen.call->name == "getattr" && chosen.positional(0))
+    return facts::contains(chosen.module->qualified(chosen.positional(0).node), "datasets");
   const std::string_view name = call.call->name;
   return !program.callee(call) && !name.empty() &&
-         std::isupper(static_cast<unsigned char>(name.front())) != 0;
+         (std::isupper(static_cast<unsigned char>(name.front())) != 0 ||
+          says_any(name, {"dataset"}));
 }
 
 // The first rank has fetched the same data set before, so that the others find it.
@@ -127,14 +133,27 @@ bool all_ranks_do_at_once(const Program& program, Ref node) {
          !facts::only_without_distribution(program, node);
 }
 
+// download=True, or that of a caller: make_data(root, download=True) for download=download.
+Ref wish_to_download(const Program& program, const CallRef& load) {
+  const Ref download = load.keyword("download");
+  if (!download || program.written(download).kind() == Kind::true_literal) return download;
+  if (!facts::is_parameter(program, download)) return {};
+  const auto maker = program.enclosing_function(load.ref());
+  for (const CallRef& site : program.call_sites(maker)) {
+    const Ref given = facts::argument_for(site, maker, download.text());
+    if (given && given.kind() == Kind::true_literal && all_ranks_do_at_once(program, site.ref()))
+      return given;
+  }
+  return {};
+}
+
 void find_downloads(const Program& program, Report& report) {
   if (is_process_a_node(program)) return;
   for (const diagnose::Module* module : program.modules())
     for (const auto& each : module->calls()) {
       const CallRef load{module, &each};
-      const Ref download = load.keyword("download");
-      if (program.written(download).kind() != Kind::true_literal || !is_dataset(program, load))
-        continue;
+      const Ref download = wish_to_download(program, load);
+      if (!download || !is_dataset(program, load)) continue;
       if (program.comes_from_rank(load.argument(0, "root")) ||
           first_rank_downloads(program, load) || is_fetched_above(program, load) ||
           !all_ranks_do_at_once(program, load.ref()))
@@ -170,9 +189,9 @@ void find_downloads_of_one_rank(const Program& program, Report& report) {
 }
 
 void find_loads_without_barrier(const Program& program, Report& report) {
-  for (const CallRef& read : unwaited_reads(program))
+  for (const auto& [place, read] : unwaited_reads(program))
     report
-        .at(read.ref(), Confidence::likely,
+        .at(place.ref(), Confidence::likely,
             read.call->api == Api::torch_load
                 ? "the file that rank 0 saves is loaded by all ranks without a barrier: they may "
                   "read half of it"
@@ -262,11 +281,12 @@ void find_caches(const Program& program, Report& report) {
 
 template <typename Accepts>
 void find_directories(const Program& program, const Accepts& accepts, Report& report) {
-  for (const std::string_view name : {"mkdir", "makedirs"})
+  for (const std::string_view name : {"mkdir", "makedirs", "copytree"})
     for (const CallRef& make : program.calls_named(name)) {
       const Ref directory = directory_made(program, make);
       if (!directory || !accepts(program, make.ref())) continue;
-      const Ref exist_ok = make.argument(2, "exist_ok");
+      const bool copies = name == "copytree";
+      const Ref exist_ok = copies ? make.keyword("dirs_exist_ok") : make.argument(2, "exist_ok");
       if ((exist_ok && !program.is_literal_false(exist_ok)) ||
           program.guarded_by_rank(make.ref()) != RankTest::none)
         continue;
@@ -289,7 +309,8 @@ void find_directories(const Program& program, const Accepts& accepts, Report& re
           report.at(make.ref(), side_mode ? Confidence::check : Confidence::likely,
                     "every rank makes the directory: the second one raises FileExistsError");
       if (side_mode) finding.severity = Severity::info;
-      finding.help = "Pass exist_ok=True (os.makedirs, Path.mkdir), or make it on rank 0.";
+      finding.help = copies ? "Pass dirs_exist_ok=True, or better copy on rank 0 alone."
+                            : "Pass exist_ok=True (os.makedirs, Path.mkdir), or make it on rank 0.";
       if ((name == "makedirs" || directory == make.receiver()) && !exist_ok)
         add_argument(make, "exist_ok=True", "Allow an existing directory", finding);
     }

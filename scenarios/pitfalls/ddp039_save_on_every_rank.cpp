@@ -46,8 +46,43 @@ std::vector<CallRef> torch_saves_of(const Program& program) {
   return {program.calls(Api::torch_save).begin(), program.calls(Api::torch_save).end()};
 }
 
-// torch.save(state, path), scripted.save(path), after scripted = torch.jit.script(model), and
-// ddp.module.save_pretrained(path).
+struct Exporter {
+  std::string_view name;
+  std::size_t index;  // of the path among the arguments
+  std::string_view keyword;
+};
+
+// What writes a model to a file that it is given, beside torch.save.
+constexpr Exporter kExporters[] = {
+    {"torch.jit.save", 1, "f"},
+    {"torch.onnx.export", 2, "f"},
+    {"safetensors.torch.save_file", 1, "filename"},
+    {"safetensors.torch.save_model", 1, "filename"},
+};
+
+const Exporter* exporter(const CallRef& call) {
+  const std::string name = call.module->qualified(call.call->function);
+  const auto* const found = std::find_if(std::begin(kExporters), std::end(kExporters),
+                                         [&](const Exporter& each) { return each.name == name; });
+  return found == std::end(kExporters) ? nullptr : found;
+}
+
+// pickle.dump(model.state_dict(), file)
+bool pickles_a_state(const CallRef& call) {
+  return call.call->name == "dump" &&
+         call.module->qualified(call.call->function) == "pickle.dump" &&
+         facts::contains(call.positional(0).text(), "state_dict()");
+}
+
+Ref path_of(const CallRef& save) {
+  if (save.call->api == Api::torch_save) return save.argument(1, "f");
+  if (save.call->name == "dump") return save.positional(1);
+  const Exporter* const known = exporter(save);
+  return known != nullptr ? save.argument(known->index, known->keyword) : save.argument(0, "f");
+}
+
+// torch.save(state, path), scripted.save(path), after scripted = torch.jit.script(model),
+// ddp.module.save_pretrained(path), and what exports a model.
 std::vector<CallRef> saves_of(const Program& program) {
   std::vector<CallRef> out = torch_saves_of(program);
   for (const CallRef& call : program.calls_named("save_pretrained"))
@@ -60,12 +95,16 @@ std::vector<CallRef> saves_of(const Program& program) {
       if (name == "torch.jit.script" || name == "torch.jit.trace") out.push_back(call);
     }
   }
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls())
+      if (const CallRef call{module, &made};
+          made.api == Api::none && (exporter(call) != nullptr || pickles_a_state(call)))
+        out.push_back(call);
   return out;
 }
 
 bool is_file_of_its_own(const Program& program, const CallRef& save) {
-  const Ref path =
-      save.call->api == Api::torch_save ? save.argument(1, "f") : save.argument(0, "f");
+  const Ref path = path_of(save);
   if (!path) return true;
   if (program.comes_from_rank(path) || is_drawn_by_each(program, path)) return true;
   const std::string text = facts::lowered(path.text());

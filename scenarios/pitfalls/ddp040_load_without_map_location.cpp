@@ -242,6 +242,18 @@ bool is_of_tensorrt(const Program& program, const CallRef& load) {
   return made && made.call->name.find("TRT") != std::string_view::npos;
 }
 
+// map_location=None is as good as none.
+bool has_map_location(const Program& program, const CallRef& load) {
+  const Ref given = load.argument(1, "map_location");
+  return given && program.written(given).kind() != diagnose::Kind::none_literal;
+}
+
+// map_location="cuda:0" in every rank, each of which has a GPU of its own for its model.
+bool maps_to_one_gpu(const Program& program, const CallRef& load) {
+  return facts::cuda_index(program, load.argument(1, "map_location")).value_or(-1) >= 0 &&
+         !program.mentions("CUDA_VISIBLE_DEVICES");
+}
+
 }  // namespace
 
 void check_load_without_map_location(const Program& program, Report& report) {
@@ -254,7 +266,8 @@ void check_load_without_map_location(const Program& program, Report& report) {
   if (!prepared && !has_ranks_of_its_own(program)) return;
   if (!prepared && !works_on_gpus(program)) return;
   for (const CallRef& load : loads) {
-    if (load.argument(1, "map_location") || load.has_splat()) continue;
+    const bool is_mapped = has_map_location(program, load);
+    if (load.has_splat() || (is_mapped && (prepared || !maps_to_one_gpu(program, load)))) continue;
     const std::string words = words_around(program, load);
     if (!is_checkpoint(program, load, words) || holds_no_tensors(program, load)) continue;
     if (program.guarded_by_rank(load.ref()) != RankTest::none ||
@@ -273,9 +286,12 @@ void check_load_without_map_location(const Program& program, Report& report) {
       continue;
     Finding& finding = report.at(
         load.ref(), Confidence::likely,
-        "torch.load restores tensors to the GPU they were saved from: all ranks fill GPU 0");
-    if (!surely) tell_as_note(finding);
+        is_mapped ? "map_location puts the tensors of every rank on one GPU"
+                  : "torch.load restores tensors to the GPU they were saved from: all ranks fill "
+                    "GPU 0");
+    if (!surely && !is_mapped) tell_as_note(finding);
     finding.help = "Pass map_location=\"cpu\", or f\"cuda:{local_rank}\".";
+    if (load.argument(1, "map_location")) continue;
     add_argument(load, "map_location=\"cpu\"", "Load to the CPU", finding);
   }
 }

@@ -187,8 +187,7 @@ bool is_zero_on_two_ranks(const Program& program, Ref batch, Ref division) {
 
 namespace {
 
-// print(f"Batch of each device: {batch_size // devices}"): nothing is made of it.
-bool is_only_printed(const Program& program, Ref division) {
+bool stands_in_print(const Program& program, Ref division) {
   const auto& tree = division.module->tree();
   for (NodeId at = tree.ancestor(division.node, Kind::call); at != diagnose::kNoNode;
        at = tree.ancestor(at, Kind::call)) {
@@ -196,6 +195,26 @@ bool is_only_printed(const Program& program, Ref division) {
     if (call && (call.call->name == "print" || call.call->name == "info")) return true;
   }
   return false;
+}
+
+// print(f"Batch of each device: {batch_size // devices}"), or of a name that it has and that is
+// used nowhere else: nothing is made of it.
+bool is_only_printed(const Program& program, Ref division) {
+  if (stands_in_print(program, division)) return true;
+  const auto& tree = division.module->tree();
+  const NodeId statement = tree[division.node].parent;
+  const NodeId name = tree.child(statement, Field::left);
+  if (tree[statement].kind != Kind::assignment || name == kNoNode ||
+      tree[name].kind != Kind::identifier)
+    return false;
+  bool is_printed = false;
+  for (NodeId at = statement + 1; at < tree.size(); ++at) {
+    if (at == name || tree[at].kind != Kind::identifier || tree.text(at) != tree.text(name))
+      continue;
+    if (!stands_in_print(program, division.with(at))) return false;
+    is_printed = true;
+  }
+  return is_printed;
 }
 
 }  // namespace

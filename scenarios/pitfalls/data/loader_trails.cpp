@@ -141,10 +141,10 @@ std::vector<CallTrail> trails_to(const Program& program, Ref iterable, const Cal
   return std::move(walk.found);
 }
 
-bool is_left_out_on_every_trail(const Program& program, Ref loop, const CallRef& loader,
+bool is_left_out_on_every_trail(const Program& program, Ref iterable, const CallRef& loader,
                                 const CallRef& sampler) {
   if (!program.enclosing_function(sampler.ref())) return false;
-  const auto trails = trails_to(program, loop.child(Field::right), loader);
+  const auto trails = trails_to(program, iterable, loader);
   return !trails.empty() && std::all_of(trails.begin(), trails.end(), [&](const CallTrail& trail) {
     return is_left_out(program, trail, sampler);
   });

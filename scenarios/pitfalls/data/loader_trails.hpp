@@ -14,9 +14,9 @@ using CallTrail = std::vector<CallRef>;
 // The trails on which the iterable of a loop is this loader; empty where none can be followed.
 std::vector<CallTrail> trails_to(const Program& program, Ref iterable, const CallRef& loader);
 
-// Every trail on which the loop goes over the loader passes constants with which the sampler is not
-// made: `if distributed and training: sampler = ...` for make(training=False).
-bool is_left_out_on_every_trail(const Program& program, Ref loop, const CallRef& loader,
+// Every trail from what a loop goes over to the loader passes constants with which the sampler is
+// not made: `if distributed and training: sampler = ...` for make(training=False).
+bool is_left_out_on_every_trail(const Program& program, Ref iterable, const CallRef& loader,
                                 const CallRef& sampler);
 
 }  // namespace bench::pitfalls

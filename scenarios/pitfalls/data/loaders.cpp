@@ -74,6 +74,40 @@ std::vector<CallRef> loaders_of(const Program& program, Ref iterable) {
 
 namespace {
 
+// batches itself, or loader after batches = Prefetcher(loader).
+Ref loader_behind(const Program& program, Ref batches) {
+  if (!loaders_of(program, batches).empty()) return batches;
+  const CallRef made = program.made_by(batches);
+  if (!made || !(program.class_of_call(made) || says_any(made.call->name, {"prefetch"}))) return {};
+  const Ref loader = made.positional(0);
+  return loader && !loaders_of(program, loader).empty() ? loader : Ref{};
+}
+
+// batch = next(batches), batch = batches.next() in rounds of the loop itself.
+Ref drawn_in(const Program& program, Ref loop) {
+  for (const std::string_view name : {"next", "__next__"})
+    for (const CallRef& call : program.calls_named(name)) {
+      if (call.module != loop.module || !loop.module->tree().contains(loop.node, call.call->node) ||
+          program.innermost_loop(call.ref()) != loop)
+        continue;
+      const Ref batches = call.receiver() ? call.receiver() : call.positional(0);
+      if (const Ref loader = batches ? loader_behind(program, batches) : Ref{}) return loader;
+    }
+  return {};
+}
+
+}  // namespace
+
+Ref goes_over(const Program& program, Ref loop) {
+  const Ref right = loop.child(Field::right);
+  const CallRef range = right ? program.as_call(program.strip_iterable(right)) : CallRef{};
+  if (right && !(range && range.call->name == "range")) return right;
+  const Ref drawn = drawn_in(program, loop);
+  return drawn ? drawn : right;
+}
+
+namespace {
+
 // make(dataset) after make = DistributedSampler if distributed else RandomSampler.
 CallRef made_by_chosen_class(const Program& program, Ref sampler) {
   for (const Source& source : program.sources(sampler)) {
@@ -279,8 +313,8 @@ bool is_asked_for_evaluation(const Program& program, Ref iterable) {
 }  // namespace
 
 bool is_evaluation_loop(const Program& program, Ref loop) {
-  if (loop.kind() != Kind::for_statement) return false;
-  const Ref iterable = program.strip_iterable(loop.child(Field::right));
+  const Ref over = goes_over(program, loop);
+  const Ref iterable = over ? program.strip_iterable(over) : Ref{};
   return iterable &&
          (says_evaluation(iterable.text()) || is_asked_for_evaluation(program, iterable));
 }

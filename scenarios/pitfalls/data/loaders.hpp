@@ -12,6 +12,10 @@ namespace bench::pitfalls {
 // DataLoader(...) calls that an iterable comes from.
 std::vector<CallRef> loaders_of(const Program& program, Ref iterable);
 
+// What a loop takes its batches from: loader of `for batch in loader`, batches of a while loop or a
+// counted one that draws with next(batches) or batches.next(). Empty where it draws nothing.
+Ref goes_over(const Program& program, Ref loop);
+
 // DistributedSampler(...) behind the loader's sampler or batch_sampler argument; empty when none.
 CallRef sampler_of(const Program& program, const CallRef& loader);
 

@@ -59,12 +59,16 @@ void add_drawn(const Program& program, Ref batches, std::vector<CallRef>& out) {
 
 }  // namespace
 
-std::vector<CallRef> loaders_of_training(const Program& program, const TrainingLoop& loop) {
+std::vector<CallRef> loaders_passed_over(const Program& program, const TrainingLoop& loop) {
   std::vector<CallRef> out;
   add_once(loaders_of(program, loop.iterable), out);
-  if (!loop.batches) return out;
-  add_zipped(program, loop.batches, out);
-  add_drawn(program, loop.batches, out);
+  if (loop.batches) add_zipped(program, loop.batches, out);
+  return out;
+}
+
+std::vector<CallRef> loaders_of_training(const Program& program, const TrainingLoop& loop) {
+  std::vector<CallRef> out = loaders_passed_over(program, loop);
+  if (loop.batches) add_drawn(program, loop.batches, out);
   return out;
 }
 

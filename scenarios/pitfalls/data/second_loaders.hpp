@@ -8,6 +8,11 @@
 
 namespace bench::pitfalls {
 
+// Those that a pass of the loop goes over from their beginning: what it iterates, and what zip()
+// puts beside it.
+std::vector<CallRef> loaders_passed_over(const Program& program,
+                                         const diagnose::TrainingLoop& loop);
+
 // All loaders that the batches of the loop come from, each once.
 std::vector<CallRef> loaders_of_training(const Program& program,
                                          const diagnose::TrainingLoop& loop);

@@ -15,7 +15,8 @@ using diagnose::Kind;
 using diagnose::Source;
 
 bool shows_sampler(const Program& program, Ref loop) {
-  const Ref iterable = program.strip_iterable(loop.child(Field::right));
+  const Ref right = loop.child(Field::right);
+  const Ref iterable = right ? program.strip_iterable(right) : Ref{};
   if (!iterable || !loaders_of(program, iterable).empty()) return false;
   const std::string sampler = std::string(iterable.text()) + ".sampler";
   const auto calls = program.calls_named("set_epoch");
@@ -48,7 +49,8 @@ bool is_given_rank_and_size(const Program& program, const CallRef& maker) {
 }  // namespace
 
 bool is_asked_to_shard(const Program& program, Ref loop) {
-  const Ref iterable = program.strip_iterable(loop.child(Field::right));
+  const Ref right = loop.child(Field::right);
+  const Ref iterable = right ? program.strip_iterable(right) : Ref{};
   if (!iterable) return false;
   const auto sources = program.sources(iterable);
   const auto asks = [&](const diagnose::Source& source) {
@@ -102,8 +104,9 @@ bool draws_a_part(const Program& program, Ref sampler) {
 }  // namespace
 
 bool goes_over_dealt_data(const Program& program, Ref loop) {
-  const Ref iterable = program.strip_iterable(loop.child(Field::right));
-  if (!iterable || loop.kind() != Kind::for_statement) return false;
+  const Ref over = goes_over(program, loop);
+  const Ref iterable = over ? program.strip_iterable(over) : Ref{};
+  if (!iterable) return false;
   const auto loaders = loaders_of(program, iterable);
   return !loaders.empty() &&
          std::all_of(loaders.begin(), loaders.end(), [&](const CallRef& loader) {

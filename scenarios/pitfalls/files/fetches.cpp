@@ -64,6 +64,19 @@ bool unpacks(const Program& program, const CallRef& call) {
   });
 }
 
+// file.write(answer.content) after answer = requests.get(url): the path that the file was opened
+// with, as in `with open(path, "wb") as file`.
+Ref path_of_answer(const Program& program, const CallRef& call) {
+  if (call.call->name != "write" || !call.receiver() || !program.mentions("requests")) return {};
+  const Ref answer = call.positional(0);
+  Ref got =
+      answer.kind() == diagnose::Kind::attribute ? answer.child(diagnose::Field::object) : answer;
+  const CallRef fetched = program.made_by(got);
+  if (!fetched || fetched.module->qualified(fetched.call->function) != "requests.get") return {};
+  const CallRef opened = program.made_by(call.receiver());
+  return opened && opened.call->name == "open" ? opened.positional(0) : Ref{};
+}
+
 }  // namespace
 
 std::vector<Fetch> fetches_of(const Program& program) {
@@ -78,6 +91,8 @@ std::vector<Fetch> fetches_of(const Program& program) {
         out.push_back({call, call.argument(known->index, known->keyword)});
       else if (runs_fetcher(call))
         out.push_back({call, call.positional(0)});
+      else if (const Ref answered = path_of_answer(program, call))
+        out.push_back({call, answered});
       else if (unpacks(program, call))
         out.push_back({call, call.argument(0, "path")});
     }

@@ -37,20 +37,44 @@ bool asks_for_the_file(const Program& program, Ref node) {
   });
 }
 
+// Nothing keeps the other ranks from removing it at the same time.
+bool all_ranks_remove(const Program& program, Ref node) {
+  return node.module->tree().ancestor(node.node, Kind::try_statement) == diagnose::kNoNode &&
+         program.guarded_by_rank(node) == RankTest::none &&
+         !facts::rank_goes_first(program, node) && !facts::only_before_ranks(program, node) &&
+         !facts::only_without_distribution(program, node) && !facts::in_dataset(program, node) &&
+         facts::is_reachable(program, node);
+}
+
+// shutil.rmtree(out), also where each rank asks first whether it is there: all of them find it.
+void check_removals_of_trees(const Program& program, Report& report) {
+  for (const CallRef& removal : program.calls_named("rmtree")) {
+    const Ref node = removal.ref();
+    const Ref path = removal.argument(0, "path");
+    if (removal.module->qualified(removal.call->function) != "shutil.rmtree" || !path ||
+        removal.argument(1, "ignore_errors") || program.comes_from_rank(path) ||
+        is_drawn_by_each(program, path) || facts::contains(facts::lowered(path.text()), "rank") ||
+        !all_ranks_remove(program, node))
+      continue;
+    report
+        .at(node, Confidence::likely,
+            "every rank removes the directory: they take files away from each other, and what one "
+            "has made anew the next one removes")
+        .help = "Remove it on rank 0, and let the others wait at a barrier.";
+  }
+}
+
 }  // namespace
 
 void check_shared_removals(const Program& program, Report& report) {
+  check_removals_of_trees(program, report);
   for (const char* name : {"remove", "unlink"})
     for (const CallRef& removal : program.calls_named(name)) {
       const std::string function = removal.module->qualified(removal.call->function);
       if (function != "os.remove" && function != "os.unlink") continue;
       const Ref node = removal.ref();
       if (!is_one_path(program, removal.positional(0)) || asks_for_the_file(program, node) ||
-          removal.module->tree().ancestor(node.node, Kind::try_statement) != diagnose::kNoNode ||
-          program.guarded_by_rank(node) != RankTest::none ||
-          facts::rank_goes_first(program, node) || facts::only_before_ranks(program, node) ||
-          facts::only_without_distribution(program, node) || facts::in_dataset(program, node) ||
-          !facts::is_reachable(program, node))
+          !all_ranks_remove(program, node))
         continue;
       report
           .at(node, Confidence::likely,

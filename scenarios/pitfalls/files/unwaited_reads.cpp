@@ -1,10 +1,13 @@
 #include "scenarios/pitfalls/files/unwaited_reads.hpp"
 
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/path_form.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
+#include <string>
 
 namespace bench::pitfalls {
 
@@ -68,62 +71,120 @@ bool makes_wait(const CallRef& call) {
                                     "gather", "sleep", "process_first", "prepare"});
 }
 
+bool meets_others(const Program& program, const CallRef& call) {
+  return program.guarded_by_rank(call.ref()) != RankTest::main_only &&
+         (makes_wait(call) || program.subtree_calls(call.ref(), makes_wait));
+}
+
 bool waits_between(const Program& program, const CallRef& write, const CallRef& read) {
   const auto& calls = write.module->calls();
   return std::any_of(calls.begin(), calls.end(), [&](const diagnose::Call& made) {
-    const CallRef call{write.module, &made};
     return made.node > write.call->node && made.node < read.call->node &&
-           program.guarded_by_rank(call.ref()) != RankTest::main_only &&
-           (makes_wait(call) || program.subtree_calls(call.ref(), makes_wait));
+           meets_others(program, {write.module, &made});
   });
 }
 
-// path, after path = os.path.join(directory, "last.pt"), is that call.
-Ref path_behind(const Program& program, Ref path) {
-  if (path.kind() != Kind::identifier) return path;
-  const auto sources = program.sources(path);
-  return sources.size() == 1 && sources.front().how == diagnose::Source::How::value &&
-                 sources.front().ref.module == path.module
-             ? sources.front().ref
-             : path;
+// A file is written or read, here or by what a call of the place runs.
+struct FileUse {
+  CallRef call;      // torch.save(...)
+  CallRef place;     // that call, or the one of the function that it stands in
+  std::string form;  // of the path
+};
+
+// The path as the caller of the function spells it, whose parameters are marked in the form.
+std::string given_by(const Program& program, std::string form, const CallRef& site,
+                     diagnose::FunctionRef function) {
+  for (const diagnose::Parameter& each : function.function->parameters) {
+    const std::string mark = "<" + std::string(each.name) + ">";
+    const auto at = form.find(mark);
+    if (at == std::string::npos) continue;
+    Ref given = facts::argument_for(site, function, each.name);
+    if (!given) given = Ref{function.module, each.default_value};
+    if (given) form.replace(at, mark.size(), path_form(program, given));
+  }
+  return form;
 }
 
-// The same name, or the same text of os.path.join(...), which draws nothing anew.
-bool is_same_path(const Program& program, Ref written, Ref read) {
-  if (!written || !read) return false;
-  if (written.text() == read.text() && written.kind() != Kind::call) return true;
-  const Ref a = path_behind(program, written);
-  const Ref b = path_behind(program, read);
-  const CallRef joined = program.as_call(a);
-  return joined && a.text() == b.text() &&
-         joined.module->qualified(joined.call->function) == "os.path.join";
+// In the function of the use there is nothing before (or behind) it that makes the ranks wait.
+bool is_alone_in_its_function(const Program& program, const CallRef& use, bool before) {
+  const diagnose::FunctionRef function = program.enclosing_function(use.ref());
+  const auto calls = facts::calls_in({function.module, function.function->body});
+  return std::none_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    const bool is_there =
+        before ? call.call->node < use.call->node : call.call->node > use.call->node;
+    return is_there && meets_others(program, call);
+  });
+}
+
+// The use itself, and the calls of the function that it stands in.
+void add_uses(const Program& program, const CallRef& call, Ref path, bool reads,
+              std::vector<FileUse>& out) {
+  constexpr std::size_t kMostSites = 8;
+  const std::string form = path_form(program, path);
+  out.push_back({call, call, form});
+  const diagnose::FunctionRef function = program.enclosing_function(call.ref());
+  if (!function || !is_alone_in_its_function(program, call, reads)) return;
+  const auto& sites = program.call_sites(function);
+  for (std::size_t i = 0; i < std::min(sites.size(), kMostSites); ++i)
+    out.push_back({call, sites[i], given_by(program, form, sites[i], function)});
+}
+
+bool is_one_file(const Program& program, const FileUse& write, const FileUse& read) {
+  if (!write.form.empty() && write.form == read.form) return true;
+  const Ref a = written_path(program, write.call);
+  const Ref b = read_path(program, read.call);
+  return write.place.call == write.call.call && read.place.call == read.call.call &&
+         a.kind() != Kind::call && a.text() == b.text();
+}
+
+bool is_written_by_one(const Program& program, const FileUse& write) {
+  return (program.rank_guard(write.call.ref()) &&
+          program.guarded_by_rank(write.call.ref()) == RankTest::main_only) ||
+         (program.rank_guard(write.place.ref()) &&
+          program.guarded_by_rank(write.place.ref()) == RankTest::main_only);
+}
+
+bool may_come_too_early(const Program& program, const FileUse& write, const FileUse& read) {
+  return read.place.module == write.place.module &&
+         read.place.call->node > write.place.call->node && is_one_file(program, write, read) &&
+         program.guarded_by_rank(read.call.ref()) == RankTest::none &&
+         program.guarded_by_rank(read.place.ref()) == RankTest::none &&
+         program.enclosing_function(read.place.ref()) ==
+             program.enclosing_function(write.place.ref()) &&
+         only_runs_before(program, write.place.ref(), read.place.ref()) &&
+         !facts::exclusive(write.place.ref(), read.place.ref()) &&
+         !waits_between(program, write.place, read.place) &&
+         !facts::only_without_distribution(program, read.place.ref()) &&
+         !facts::only_without_distribution(program, read.call.ref()) &&
+         facts::is_reachable(program, read.place.ref());
 }
 
 }  // namespace
 
-std::vector<CallRef> unwaited_reads(const Program& program) {
-  std::vector<CallRef> out;
+std::vector<UnwaitedRead> unwaited_reads(const Program& program) {
+  std::vector<FileUse> writes;
+  std::vector<FileUse> reads;
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
-      const CallRef write{module, &made};
-      const Ref written = written_path(program, write);
-      if (!written || program.guarded_by_rank(write.ref()) != RankTest::main_only ||
-          !program.rank_guard(write.ref()) || program.comes_from_rank(written))
-        continue;
-      for (const diagnose::Call& later : module->calls()) {
-        const CallRef read{module, &later};
-        if (later.node < made.node || !is_same_path(program, written, read_path(program, read)) ||
-            program.guarded_by_rank(read.ref()) != RankTest::none ||
-            program.enclosing_function(read.ref()) != program.enclosing_function(write.ref()) ||
-            !only_runs_before(program, write.ref(), read.ref()) ||
-            facts::exclusive(write.ref(), read.ref()) || waits_between(program, write, read) ||
-            facts::only_without_distribution(program, read.ref()) ||
-            !facts::is_reachable(program, read.ref()))
-          continue;
-        out.push_back(read);
-        break;
-      }
+      const CallRef call{module, &made};
+      if (const Ref written = written_path(program, call);
+          written && program.guarded_by_rank(call.ref()) == RankTest::main_only &&
+          !program.comes_from_rank(written))
+        add_uses(program, call, written, false, writes);
+      if (const Ref read = read_path(program, call)) add_uses(program, call, read, true, reads);
     }
+  std::vector<UnwaitedRead> out;
+  for (const FileUse& write : writes) {
+    if (!is_written_by_one(program, write)) continue;
+    const auto read = std::find_if(reads.begin(), reads.end(), [&](const FileUse& each) {
+      return may_come_too_early(program, write, each);
+    });
+    if (read == reads.end()) continue;
+    const bool is_told = std::any_of(out.begin(), out.end(), [&](const UnwaitedRead& each) {
+      return each.place.call == read->place.call;
+    });
+    if (!is_told) out.push_back({read->place, read->call});
+  }
   return out;
 }
 

@@ -8,7 +8,13 @@
 
 namespace bench::pitfalls {
 
-// load_from_disk(path) below `if rank == 0: data.save_to_disk(path)` in one function.
-std::vector<CallRef> unwaited_reads(const Program& program);
+struct UnwaitedRead {
+  CallRef place;  // in the function that writes above
+  CallRef read;   // that call, or the one in the helper that it calls
+};
+
+// load_from_disk(path) below `if rank == 0: data.save_to_disk(path)` in one function, each of which
+// may stand in a helper that the function calls.
+std::vector<UnwaitedRead> unwaited_reads(const Program& program);
 
 }  // namespace bench::pitfalls

@@ -24,12 +24,13 @@ using diagnose::RankTest;
 namespace {
 
 bool reads_share(const Program& program, Ref loop) {
-  const auto loaders = loaders_of(program, loop.child(Field::right));
+  const Ref over = goes_over(program, loop);
+  const auto loaders = loaders_of(program, over);
   return !loaders.empty() &&
          std::all_of(loaders.begin(), loaders.end(), [&](const CallRef& loader) {
            const CallRef sampler = sampler_of(program, loader);
            return sampler && is_evaluation_loader(program, loader) &&
-                  !is_left_out_on_every_trail(program, loop, loader, sampler);
+                  !is_left_out_on_every_trail(program, over, loader, sampler);
          });
 }
 
@@ -38,7 +39,7 @@ bool evaluates_own_part(const Program& program, FunctionRef function) {
   const Module& module = *function.module;
   return std::any_of(module.loops().begin(), module.loops().end(), [&](NodeId node) {
     const Ref loop{&module, node};
-    return loop.kind() == Kind::for_statement && program.enclosing_function(loop) == function &&
+    return program.enclosing_function(loop) == function && goes_over(program, loop) &&
            first_sum(program, loop) && reads_share(program, loop);
   });
 }

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/data/loader_trails.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/frameworks/engine_runs.hpp"
+#include "scenarios/pitfalls/metrics/phase_loops.hpp"
 #include "scenarios/pitfalls/metrics/reductions.hpp"
 #include "scenarios/pitfalls/metrics/torchmetrics.hpp"
 #include "scenarios/pitfalls/metrics/training_reductions.hpp"
@@ -107,10 +108,12 @@ bool is_stored_by_key(const MetricSum& sum) {
 }
 
 // Forward passes whose results are added up, on every rank, with a reduction that serves them.
-MetricSum reduced_sum(const Program& program, Ref loop, const std::vector<Reduction>& reductions) {
+MetricSum reduced_sum(const Program& program, Ref loop, const CallRef& loader,
+                      const std::vector<Reduction>& reductions) {
   const diagnose::FunctionRef function = program.enclosing_function(loop);
   if (!function || program.guarded_by_rank(loop) == diagnose::RankTest::main_only ||
-      !program.is_evaluation(loop) || keeps_each_once(loop))
+      keeps_each_once(loop) ||
+      !(program.is_evaluation(loop) || is_run_over_shard(program, loop, loader)))
     return {};
   if (program.mentions("torchmetrics")) return torchmetric_in(program, loop);
   std::vector<Reduction> others = reductions;
@@ -131,18 +134,18 @@ bool is_training_data(const Program& program, Ref loop, const CallRef& loader,
          (drawn && says_any(drawn.text(), {"train"})) || is_sampled_for_training(program, loader) ||
          is_sampler_of_training(program, loader, sampler) ||
          is_sampler_left_out(program, loop, sampler) ||
-         is_left_out_on_every_trail(program, loop, loader, sampler);
+         is_left_out_on_every_trail(program, goes_over(program, loop), loader, sampler);
 }
 
 // The metrics of one loop, whatever its loaders are called: that it evaluates is seen.
 void add_metrics(const Program& program, Ref loop, const std::vector<Reduction>& reductions,
                  std::vector<PaddedMetric>& out) {
-  for (const CallRef& loader : loaders_of(program, loop.child(Field::right))) {
+  for (const CallRef& loader : loaders_of(program, goes_over(program, loop))) {
     const CallRef sampler = sampler_of(program, loader);
     if (!sampler || divides_as_a_rule(program, loader.argument(0, "dataset")) ||
         is_training_data(program, loop, loader, sampler))
       continue;
-    const MetricSum sum = reduced_sum(program, loop, reductions);
+    const MetricSum sum = reduced_sum(program, loop, loader, reductions);
     if (!sum) return;
     out.push_back({sampler, sum});
   }
@@ -162,7 +165,7 @@ std::vector<PaddedMetric> padded_metrics(const Program& program) {
   if (reductions.empty() && !program.mentions("torchmetrics")) return out;
   for (const Module* module : program.modules())
     for (const NodeId node : module->loops())
-      if (const Ref loop{module, node}; loop.kind() == Kind::for_statement)
+      if (const Ref loop{module, node}; goes_over(program, loop))
         add_metrics(program, loop, reductions, out);
   return out;
 }

@@ -1,5 +1,8 @@
 #include "scenarios/pitfalls/metrics/phase_loops.hpp"
 
+#include "scenarios/pitfalls/data/loader_trails.hpp"
+#include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
@@ -18,7 +21,7 @@ namespace {
 bool is_for_training(const Program& program, const CallRef& backward, Ref within) {
   const auto guards = program.guards(backward.ref());
   return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
-    return guard.holds && facts::contains(guard.condition.text(), "train") &&
+    return guard.holds && holds_any(guard.condition.text(), {"train", "optim"}) &&
            within.module == guard.condition.module &&
            within.module->tree().contains(within.node, guard.condition.node);
   });
@@ -79,6 +82,30 @@ bool is_made_for_each_phase(const Program& program, const CallRef& loader) {
 }
 
 }  // namespace
+
+bool is_run_for_evaluation(const Program& program, Ref loop,
+                           const std::function<bool(Ref batches)>& accepts) {
+  const FunctionRef function = program.enclosing_function(loop);
+  if (!function || !trains_in_one_phase(program, loop)) return false;
+  const auto& sites = program.call_sites(function);
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    const auto given = facts::arguments_of(site);
+    return std::any_of(given.begin(), given.end(), [&](Ref batches) {
+      return says_any(batches.text(), {"val", "test", "eval", "dev"}) &&
+             !says_any(batches.text(), {"train"}) && accepts(batches);
+    });
+  });
+}
+
+bool is_run_over_shard(const Program& program, Ref loop, const CallRef& loader) {
+  const CallRef sampler = sampler_of(program, loader);
+  return is_run_for_evaluation(program, loop, [&](Ref batches) {
+    const auto loaders = loaders_of(program, batches);
+    return std::any_of(loaders.begin(), loaders.end(),
+                       [&](const CallRef& each) { return each.ref() == loader.ref(); }) &&
+           !is_left_out_on_every_trail(program, batches, loader, sampler);
+  });
+}
 
 bool evaluates_in_one_phase(const Program& program, Ref loop, const CallRef& loader) {
   const Ref batches = program.strip_iterable(loop.child(Field::right));

@@ -108,12 +108,33 @@ bool enters(const Program& program, FunctionRef from, FunctionRef to) {
 
 namespace {
 
+// meter.all_reduce() of any object: it may be that of the class, which dist.all_reduce() is not.
+bool may_be_called(const Program& program, FunctionRef method) {
+  if (method.function->name.starts_with("__")) return true;
+  const auto calls = program.calls_named(method.function->name);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    const FunctionRef callee = program.callee(call);
+    return call.call->api == Api::none && call.receiver() &&
+           (!callee || callee.function->owner_class != diagnose::kNoNode);
+  });
+}
+
+// A decorator may keep the function for later: @register; torch.no_grad() does not.
+bool may_be_registered(FunctionRef helper) {
+  const auto& tree = helper.module->tree();
+  const NodeId around = tree[helper.function->node].parent;
+  if (around == diagnose::kNoNode || tree[around].kind != Kind::decorated) return false;
+  for (NodeId at = tree[around].first_child; at != diagnose::kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::decorator &&
+        !holds_any(tree.text(at), {"no_grad", "inference_mode", "staticmethod", "classmethod"}))
+      return true;
+  return false;
+}
+
 // A helper that the file defines, as scripts copy it, and nothing calls or hands on.
 bool is_never_called(const Program& program, FunctionRef helper) {
-  const auto& tree = helper.module->tree();
-  const NodeId parent = tree[helper.function->node].parent;
-  return helper.function->owner_class == diagnose::kNoNode && program.handed_on(helper).empty() &&
-         !(parent != diagnose::kNoNode && tree[parent].kind == diagnose::Kind::decorated);
+  if (may_be_registered(helper) || !program.handed_on(helper).empty()) return false;
+  return helper.function->owner_class == diagnose::kNoNode || !may_be_called(program, helper);
 }
 
 // loss of the training step, in a method that makes the backward pass: what the object holds is
@@ -361,7 +382,7 @@ bool may_reduce(const Program& program, Ref loop, const std::string& sum,
   }
   const VariableNames reduced = reduced_in(program, function, reductions);
   const std::vector<Assigned> assigned = assignments_in({function.module, function.function->body});
-  VariableNames made{sum};
+  VariableNames made = with_wholes({sum});  // totals[0] of all_reduce(totals)
   for (bool grown = true; grown;) {
     grown = false;
     for (const Assigned& each : assigned)

@@ -70,6 +70,8 @@ bool is_path(const Program& program, Ref expression) {
 
 Ref directory_made(const Program& program, const CallRef& make) {
   const std::string_view name = make.call->name;
+  if (name == "copytree" && make.module->qualified(make.call->function) == "shutil.copytree")
+    return make.argument(1, "dst");
   if (name != "mkdir" && name != "makedirs") return {};
   if (make.module->qualified(make.call->function).starts_with("os."))
     return make.argument(0, name == "mkdir" ? "path" : "name");

@@ -1,0 +1,16 @@
+// The conditions under which a training loop steps its optimizer.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <vector>
+
+namespace bench::pitfalls {
+
+// Those around the step itself, and those around update(optimizer), the only call in the loop of a
+// helper that steps.
+std::vector<diagnose::Guard> guards_of_step(const Program& program,
+                                            const diagnose::TrainingLoop& loop,
+                                            const CallRef& step);
+
+}  // namespace bench::pitfalls
