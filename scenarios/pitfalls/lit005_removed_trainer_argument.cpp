@@ -37,6 +37,8 @@ void check_removed_trainer_argument(const Program& program, Report& report) {
           std::find(kElsewhere.begin(), kElsewhere.end(), argument.name) != kElsewhere.end())
         continue;
       if (argument.entry != nullptr && drops_unknown_names(program)) continue;
+      // use_amp in a file of settings may be any trainer's.
+      if (argument.entry != nullptr && entry->since == 0) continue;
       Finding& finding = trainer::flag(
           report, argument, Confidence::certain,
           "Trainer(" + argument.name + "=...) was removed in Lightning " +

@@ -7,6 +7,7 @@
 namespace bench::pitfalls::trainer {
 namespace {
 
+constexpr int kZero = 0;  // before the first version that the others count from
 constexpr int kFirst = 100;
 
 constexpr SignatureEntry kSignature[] = {
@@ -43,6 +44,25 @@ constexpr SignatureEntry kSignature[] = {
     {"multiple_trainloader_mode", 102, 200, "CombinedLoader(...)"},
     {"truncated_bptt_steps", kFirst, 105, "a loop of your own"},
     {"reload_dataloaders_every_epoch", kFirst, 106, "reload_dataloaders_every_n_epochs"},
+    // Arguments of 0.7 that went before or with 1.0.
+    {"early_stop_callback", kZero, kFirst, "callbacks=[EarlyStopping(...)]"},
+    {"log_save_interval", kZero, kFirst, "an argument of the logger"},
+    {"row_log_interval", kZero, kFirst, "log_every_n_steps"},
+    {"add_row_log_interval", kZero, kFirst, "log_every_n_steps"},
+    {"overfit_pct", kZero, kFirst, "overfit_batches"},
+    {"train_percent_check", kZero, kFirst, "limit_train_batches"},
+    {"val_percent_check", kZero, kFirst, "limit_val_batches"},
+    {"test_percent_check", kZero, kFirst, "limit_test_batches"},
+    {"show_progress_bar", kZero, kFirst, "enable_progress_bar"},
+    {"use_amp", kZero, kFirst, "precision=\"16-mixed\""},
+    {"print_nan_grads", kZero, kFirst, "detect_anomaly=True"},
+    {"num_tpu_cores", kZero, kFirst, "accelerator=\"tpu\", devices=..."},
+    {"nb_gpu_nodes", kZero, kFirst, "num_nodes"},
+    {"nb_sanity_val_steps", kZero, kFirst, "num_sanity_val_steps"},
+    {"max_nb_epochs", kZero, kFirst, "max_epochs"},
+    {"min_nb_epochs", kZero, kFirst, "min_epochs"},
+    {"default_save_path", kZero, kFirst, "default_root_dir"},
+    {"gradient_clip", kZero, kFirst, "gradient_clip_val"},
     {"strategy", 105, kNever, {}},
     {"devices", 104, kNever, {}},
     {"use_distributed_sampler", 200, kNever, {}},
