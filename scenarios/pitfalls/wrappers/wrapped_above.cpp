@@ -34,9 +34,21 @@ bool is_another_option(Ref condition, const std::vector<Guard>& around) {
   return true;
 }
 
+// The receiver of model.to(device), model.cuda(), model.train(), which give the model back.
+Ref moved(const Program& program, Ref value) {
+  const CallRef call = program.as_call(value);
+  if (!call || !call.receiver() || !program.qualified(call.ref().child(Field::function)).empty())
+    return {};
+  for (const std::string_view name : {"to", "cuda", "train", "eval", "half", "float"})
+    if (call.call->name == name) return call.receiver();
+  return {};
+}
+
 // The wrapper is made in the value, or by the function of the program that the value calls.
 bool makes(const Program& program, Ref value, const Wrap& wrap) {
   const Ref made = wrap.call.ref();
+  // parallel(net).cuda()
+  if (const Ref below = moved(program, value); below && below.kind() == Kind::call) value = below;
   if (!value) return false;
   if (value.module == made.module && value.module->tree().contains(value.node, made.node))
     return true;
@@ -46,16 +58,6 @@ bool makes(const Program& program, Ref value, const Wrap& wrap) {
          (helper == program.enclosing_function(made) ||
           diagnose::made_at(program, wrap.call).ref() == value ||
           helper == program.enclosing_function(diagnose::made_at(program, wrap.call).ref()));
-}
-
-// The receiver of model.to(device), model.cuda(), model.train(), which give the model back.
-Ref moved(const Program& program, Ref value) {
-  const CallRef call = program.as_call(value);
-  if (!call || !call.receiver() || !program.qualified(call.ref().child(Field::function)).empty())
-    return {};
-  for (const std::string_view name : {"to", "cuda", "train", "eval", "half", "float"})
-    if (call.call->name == name) return call.receiver();
-  return {};
 }
 
 }  // namespace
