@@ -99,10 +99,10 @@ void Resolver::follow_updates(ClassRef cls, std::string_view name, Ref use, int 
   for (const std::uint32_t index : module.defs_of(name, true)) {
     const Def& def = module.defs()[index];
     if (def.kind != DefKind::assign || def.element >= 0 || def.value == kNoNode ||
-        !module.tree().contains(cls.cls->node, def.target) ||
-        module.text(def.target) != attribute || module[def.value].kind != Kind::call ||
-        !holds(module.text(def.value), attribute))
+        !module.tree().contains(cls.cls->node, def.target) || module.text(def.target) != attribute)
       continue;
+    const CallRef made = program_.made_by({&module, def.value});  // also behind a name
+    if (!made || made.module != &module || !holds(made.ref().text(), attribute)) continue;
     const bool is_here =
         use.module == &module && module.function_of(use.node) == module.function_of(def.target);
     if (!is_here) follow_def(module, def, element, depth);

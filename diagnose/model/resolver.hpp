@@ -1,7 +1,7 @@
 // One walk from an expression to where its value comes from, as Program::sources() makes it. Names
-// and parameters are followed in resolve.cpp, attributes in resolve_attribute.cpp and resolve_by_name.cpp, items of
-// containers in resolve_item.cpp, names that a loop gives in resolve_loop.cpp. The walk is bounded
-// in depth and width, so cycles and hostile code cost little.
+// and parameters are followed in resolve.cpp, attributes in resolve_attribute.cpp and
+// resolve_by_name.cpp, items of containers in resolve_item.cpp, names that a loop gives in
+// resolve_loop.cpp. The walk is bounded in depth and width, so cycles and hostile code cost little.
 #pragma once
 
 #include "diagnose/model/program.hpp"

@@ -29,8 +29,7 @@ using diagnose::Wrapper;
 
 namespace {
 
-// ddp for ddp.module(x) and ddp.module.encode(x); empty when the call does not go round the
-// wrapper.
+// ddp for ddp.module(x) and ddp.module.encode(x); empty when the call does not go round it.
 // A class that hands its states on (self.module.module.state_dict()) runs no forward pass.
 Ref bypassed(const CallRef& call) {
   const std::string_view name = call.call->name;

@@ -219,7 +219,8 @@ Ref unscaled(const Program& program, Ref loss) {
     const bool is_divided = at.kind() == Kind::binary && (*at.module)[at.node].op == Op::divide;
     if (call && (call.call->name == "scale" || call.call->name == "scale_loss"))
       loss = call.positional(0);
-    else if (is_divided && diagnose::stands_for_object(at.child(Field::left)))
+    else if (is_divided && (diagnose::stands_for_object(at.child(Field::left)) ||
+                            at.child(Field::left).kind() == Kind::call))
       loss = at.child(Field::left);
     else
       break;

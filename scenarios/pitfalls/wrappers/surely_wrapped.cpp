@@ -73,16 +73,32 @@ bool is_for_each_item(Ref target, Ref wrapping) {
          over == "range(len(" + container + "))" || over == "list(" + container + ")";
 }
 
+// self.model for self.model = DDP(net), and for net = DDP(net) with self.model = net below it.
+Ref kept_in(Ref wrapping) {
+  const auto& module = *wrapping.module;
+  const auto& tree = module.tree();
+  const auto statement = tree[wrapping.node].parent;
+  if (statement == diagnose::kNoNode || tree[statement].kind != diagnose::Kind::assignment)
+    return {};
+  const Ref target = wrapping.with(tree.child(statement, diagnose::Field::left));
+  if (target.kind() != diagnose::Kind::identifier) return target;
+  for (const diagnose::Def& def : module.defs())
+    if (def.is_attribute && def.value != diagnose::kNoNode && def.target > wrapping.node &&
+        module.text(def.value) == target.text() &&
+        module.function_of(def.target) == module.function_of(wrapping.node))
+      return wrapping.with(def.target);
+  return {};
+}
+
 // self.model = DDP(self.model) under no condition, in what each object runs when it is made, or
 // where it is made: no run goes without. Of a name of one function the model says so itself.
 bool wraps_in_every_run(const Program& program, const Wrap& wrap) {
-  const Ref wrapping = wrap.call.ref();
-  const auto& tree = wrapping.module->tree();
-  const auto statement = tree[wrapping.node].parent;
-  if (statement == diagnose::kNoNode || tree[statement].kind != diagnose::Kind::assignment ||
-      wrap.call.module->under_main_guard(wrapping.node))
+  const Ref wrapping = diagnose::made_at(program, wrap.call).ref();
+  const Ref target = kept_in(wrapping);
+  if (!target || !program.guards(target).empty() ||
+      !diagnose::guards_where_made(program, wrap.call).empty() ||
+      wrapping.module->under_main_guard(wrapping.node))
     return false;
-  const Ref target = wrapping.with(tree.child(statement, diagnose::Field::left));
   const bool is_item = target.kind() == diagnose::Kind::subscript;
   if ((!is_item || !is_for_each_item(target, wrapping)) &&
       target.kind() != diagnose::Kind::attribute)

@@ -62,8 +62,11 @@ bool makes(const Program& program, Ref value, const Wrap& wrap) {
 
 }  // namespace
 
-bool is_wrapped_above(const Program& program, Ref use, Ref object) {
-  if (!diagnose::stands_for_object(object)) return false;
+namespace {
+
+bool is_wrapped_by_names(const Program& program, Ref use, Ref object, int depth) {
+  constexpr int kMostNames = 3;  // that the model has in turn
+  if (depth > kMostNames || !diagnose::stands_for_object(object)) return false;
   const Wrap* wrap = program.wrap_of(object);
   if (wrap == nullptr) return false;
   // The else that does not wrap says nothing here.
@@ -80,6 +83,11 @@ bool is_wrapped_above(const Program& program, Ref use, Ref object) {
       break;
     def = last_value_above(use.with(def->target), counts);
   }
+  // model = net.cuda() below `if several: net = DataParallel(net)`.
+  const Ref renamed = def != nullptr ? moved(program, use.with(def->value)) : Ref{};
+  if (renamed && renamed.kind() == Kind::identifier && renamed.text() != object.text() &&
+      program.guards(use.with(def->target)).empty())
+    return is_wrapped_by_names(program, use, renamed, depth + 1);
   if (def == nullptr || !makes(program, use.with(def->value), *wrap) ||
       facts::exclusive(use, use.with(def->target)))
     return false;
@@ -91,6 +99,12 @@ bool is_wrapped_above(const Program& program, Ref use, Ref object) {
            is_another_option(guard.condition, around) ||
            std::find(around.begin(), around.end(), guard) != around.end();
   });
+}
+
+}  // namespace
+
+bool is_wrapped_above(const Program& program, Ref use, Ref object) {
+  return is_wrapped_by_names(program, use, object, 0);
 }
 
 namespace {
