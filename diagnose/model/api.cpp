@@ -21,6 +21,8 @@ constexpr Entry kExact[] = {
     {"torch.nn.parallel.DataParallel", Api::data_parallel},
     {"torch.nn.parallel.data_parallel.DataParallel", Api::data_parallel},
     {"torch.nn.parallel.data_parallel", Api::data_parallel_function},
+    {"torch_geometric.nn.DataParallel", Api::data_parallel},
+    {"torch_geometric.nn.data_parallel.DataParallel", Api::data_parallel},
     {"apex.parallel.DistributedDataParallel", Api::apex_ddp},
     {"torch.distributed.fsdp.FullyShardedDataParallel", Api::fsdp},
     {"torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel", Api::fsdp},
@@ -221,6 +223,17 @@ bool is_loss_name(std::string_view name) {
   return name.starts_with("torch.nn.") && last.ends_with("Loss");
 }
 
+// Kin of torch's DataParallel that projects copy into files of their own: with synchronised batch
+// norm, shares of unequal sizes, outputs left on their GPUs.
+bool is_copied_data_parallel(std::string_view name) {
+  static constexpr std::array<std::string_view, 4> kNames = {
+      "DataParallelWithCallback", "BalancedDataParallel", "DataParallelModel",
+      "UserScatteredDataParallel"};
+  const std::size_t dot = name.rfind('.');
+  return dot != std::string_view::npos &&
+         std::find(kNames.begin(), kNames.end(), name.substr(dot + 1)) != kNames.end();
+}
+
 const std::unordered_map<std::string_view, Api>& exact_names() {
   static const auto table = [] {
     std::unordered_map<std::string_view, Api> made;
@@ -247,6 +260,7 @@ Api api_of(std::string_view name) {
       name.starts_with("lightning_fabric."))
     return lightning_api(name);
   if (is_loss_name(name)) return Api::loss;
+  if (is_copied_data_parallel(name)) return Api::data_parallel;
   return Api::none;
 }
 

@@ -65,7 +65,9 @@ bool makes_kind_of(const Program& program, CallRef call, Api api) {
 CallRef Program::as_call(Ref node) const {
   if (!node || node.kind() != Kind::call) return {};
   const Call* call = node.module->call_at(node.node);
-  return call == nullptr ? CallRef{} : CallRef{node.module, call};
+  if (call == nullptr) return {};
+  const auto known = kinds_.empty() ? kinds_.end() : kinds_.find(call);
+  return {node.module, known == kinds_.end() ? call : known->second};
 }
 
 const Module* Program::import_target(const Module& from, std::string_view path) const {

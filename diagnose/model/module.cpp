@@ -142,6 +142,7 @@ std::string Module::qualified(NodeId expression, int depth) const {
     base += text(tree_.child(expression, Field::attribute));
     return base;
   }
+  if (node.kind == Kind::call) return named_attribute(expression, depth);
   if (node.kind != Kind::identifier) return {};
   const std::string_view name = text(expression);
   if (const auto path = import_path(name); !path.empty()) return std::string(path);
@@ -159,10 +160,20 @@ std::string Module::qualified(NodeId expression, int depth) const {
   const Def& def = defs_[defs.front()];
   if (def.kind != DefKind::assign || def.element >= 0 || def.value == kNoNode) return {};
   if (tree_[def.value].kind == Kind::call) {  // make = partial(f, ...): what f is
-    if (!is_partial(*this, def.value)) return {};
+    if (!is_partial(*this, def.value)) return named_attribute(def.value, depth + 1);
     return qualified(own_positional(*this, def.value, 0), depth + 1);
   }
   return qualified(def.value, depth + 1);
+}
+
+// torch.nn.DataParallel for getattr(torch.nn, "DataParallel").
+std::string Module::named_attribute(NodeId call, int depth) const {
+  if (text(tree_.child(call, Field::function)) != "getattr") return {};
+  const NodeId object = own_positional(*this, call, 0);
+  const NodeId name = own_positional(*this, call, 1);
+  const auto written = name == kNoNode ? std::nullopt : tree_.string_value(name);
+  const std::string base = written ? qualified(object, depth + 1) : std::string{};
+  return base.empty() ? base : base + "." + *written;
 }
 
 Api Module::api(NodeId expression) const {

@@ -40,12 +40,16 @@ struct Def {
   NodeId scope = 0;           // enclosing function, class, lambda or the module
 };
 
+struct HandedToBase;
+
 struct Call {
   NodeId node = kNoNode;
   NodeId function = kNoNode;  // expression that is called
   std::string_view name;      // last component: backward in loss.backward()
   Api api = Api::none;
   NodeId scope = 0;
+  // Of a class that derives from the library's: how that gets its arguments (kinds.hpp).
+  std::shared_ptr<const HandedToBase> handed;
 };
 
 // One argument of a call, or one item of a dictionary that goes into it behind **.
@@ -145,6 +149,7 @@ class Module {
  private:
   friend class ModuleBuilder;
   std::string qualified(NodeId expression, int depth) const;
+  std::string named_attribute(NodeId call, int depth) const;
   NodeId in_place(NodeId call, std::size_t index) const;
   NodeId keyword(NodeId call, std::string_view name, int depth) const;
 

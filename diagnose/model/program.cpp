@@ -1,6 +1,8 @@
 #include "diagnose/model/program.hpp"
 
 #include "diagnose/model/accelerate.hpp"
+#include "diagnose/model/kinds.hpp"
+#include "diagnose/model/library_parameters.hpp"
 
 #include <algorithm>
 
@@ -51,6 +53,25 @@ bool is_taken_over(const Program& program) {
 
 }  // namespace
 
+Ref CallRef::argument(std::size_t index, std::string_view name) const {
+  if (call->handed) return argument_of_base(*this, index, name);
+  return {module, module->argument(call->node, index, name)};
+}
+
+Ref CallRef::positional(std::size_t index) const {
+  if (call->handed) return argument_of_base(*this, index, library_parameter(*module, *call, index));
+  return {module, module->positional(call->node, index)};
+}
+
+Ref CallRef::keyword(std::string_view name) const {
+  if (call->handed) return argument_of_base(*this, std::string::npos, name);
+  return {module, module->keyword(call->node, name)};
+}
+
+bool CallRef::has_splat() const {
+  return call->handed ? base_has_splat(*this) : module->has_splat(call->node);
+}
+
 Ref CallRef::receiver() const {
   if (call == nullptr || call->function == kNoNode) return {};
   if ((*module)[call->function].kind != Kind::attribute) return {};
@@ -59,6 +80,7 @@ Ref CallRef::receiver() const {
 
 Program::Program(ProgramInput input) : input_(std::move(input)) {
   index_calls();
+  index_kinds();
   index_accelerators();
   index_prepares();
   index_trainers();
@@ -113,7 +135,10 @@ void Program::find_wraps() {
     Wrap wrap;
     wrap.call = call;
     wrap.kind = kind;
-    wrap.module = call.argument(0, "module");
+    // BalancedDataParallel(first_share, model)
+    const bool is_second = call.call->name == "BalancedDataParallel" && !call.call->handed;
+    wrap.module = is_second ? call.positional(1) : call.argument(0, "module");
+    wrap.own = class_of_call(call);
     for (const Source& source : module_sources(wrap.module)) {
       const ClassRef cls = class_of_call(as_call(source.ref));
       if (cls && std::find(wrap.classes.begin(), wrap.classes.end(), cls) == wrap.classes.end())

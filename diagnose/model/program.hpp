@@ -12,8 +12,10 @@
 #include "diagnose/model/name_tables.hpp"
 
 #include <array>
+#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -31,14 +33,11 @@ struct CallRef {
 
   Ref ref() const { return {module, call->node}; }
   explicit operator bool() const { return call != nullptr; }
-  Ref argument(std::size_t index, std::string_view name) const {
-    return {module, module->argument(call->node, index, name)};
-  }
-  Ref positional(std::size_t index) const {
-    return {module, module->positional(call->node, index)};
-  }
-  Ref keyword(std::string_view name) const { return {module, module->keyword(call->node, name)}; }
-  bool has_splat() const { return module->has_splat(call->node); }
+  // Of a class that derives from the library's: what the library's is given in the end.
+  Ref argument(std::size_t index, std::string_view name) const;
+  Ref positional(std::size_t index) const;
+  Ref keyword(std::string_view name) const;
+  bool has_splat() const;
   // The object of a method call: loss in loss.backward().
   Ref receiver() const;
 };
@@ -112,6 +111,7 @@ struct Wrap {
   Wrapper kind = Wrapper::ddp;
   Ref module;                     // the wrapped expression
   std::vector<ClassRef> classes;  // classes of this program that it wraps
+  ClassRef own;                   // of this program, where it derives from the wrapper
 };
 
 // A call of a wrapped model: model(x) after model = DDP(model). Where an option chooses between the
@@ -292,6 +292,9 @@ class Program {
   };
 
   void index_calls();
+  void index_kinds();  // kinds.cpp
+  void add_kind(const CallRef& made, const std::vector<Api>& kinds,
+                std::shared_ptr<const HandedToBase> handed);
   void index_accelerators();
   void index_prepares();
   void index_trainers();
@@ -329,6 +332,8 @@ class Program {
   ProgramInput input_;
   std::array<std::vector<CallRef>, 128> by_api_;
   std::unordered_map<std::string_view, std::vector<CallRef>> by_name_;
+  std::deque<Call> made_by_other_names_;
+  std::unordered_map<const Call*, const Call*> kinds_;  // the same call as one of the library's
   std::vector<FunctionRef> functions_;
   std::unordered_map<std::string_view, std::vector<FunctionRef>> functions_by_name_;
   std::vector<Wrap> wraps_;

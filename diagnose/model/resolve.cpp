@@ -77,6 +77,11 @@ void Resolver::follow(Ref at, int element, int depth) {
       return follow_call(at, element, depth);
     case Kind::subscript:
       return follow_subscript(at, element, depth);
+    case Kind::comprehension: {  // net, ema = (DDP(each) for each in models)
+      const Ref body = at.child(Field::body);
+      if (element < 0 || !body || body.kind() == Kind::pair) break;
+      return follow(body, -1, depth + 1);
+    }
     case Kind::tuple:
     case Kind::list:
       if (element < 0) break;
@@ -395,7 +400,9 @@ void Resolver::follow_call(Ref at, int element, int depth) {
       return follow(call.positional(0), element, depth + 1);
     if (const Ref same = given_to_amp(call, element)) return follow(same, -1, depth + 1);
   }
-  if (call.call->name == "get" && call.positional(0) && call.receiver() &&
+  if (follow_read_by_name(call, element, depth)) return;
+  const bool takes_item = call.call->name == "get" || call.call->name == "pop";
+  if (takes_item && call.positional(0) && call.receiver() &&
       at.module->qualified(call.call->function).empty()) {  // parts.get("model")
     const std::size_t before = out.size();
     follow_item(call.receiver(), at.module->tree().string_value(call.positional(0).node), depth);

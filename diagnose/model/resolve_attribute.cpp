@@ -118,9 +118,25 @@ void Resolver::follow_class_attribute(ClassRef owner, std::string_view name, Ref
                                       int depth) {
   follow_given_from_outside(owner, name, element, depth);
   const std::size_t before = out.size();
+  bool found = false;
   for (const ClassRef& cls : program_.lineage(owner)) {
+    if (found) {
+      follow_updates(cls, name, use, element, depth);
+      continue;
+    }
     follow_own_attribute(cls, name, use, element, depth);
-    if (tells_more_than_none(before)) return;
+    follow_set_by_name(cls, name, element, depth);
+    found = tells_more_than_none(before);
+  }
+  if (found) {
+    const FunctionRef user = program_.enclosing_function(use);
+    for (const ClassRef& derived : program_.derived_in_use(owner)) {
+      // A method that the derived class has of its own does not run in its objects.
+      const bool is_replaced =
+          user && derived.module->method(*derived.cls, user.function->name) != nullptr;
+      if (!is_replaced) follow_updates(derived, name, use, element, depth);
+    }
+    return;
   }
   for (const ClassRef& derived : program_.derived_in_use(owner))
     follow_own_attribute(derived, name, use, element, depth);

@@ -1,7 +1,7 @@
 // One walk from an expression to where its value comes from, as Program::sources() makes it. Names
-// and parameters are followed in resolve.cpp, attributes in resolve_attribute.cpp, items of
-// containers in resolve_item.cpp, names that a loop gives in resolve_loop.cpp. The walk is bounded
-// in depth and width, so cycles and hostile code cost little.
+// and parameters are followed in resolve.cpp, attributes in resolve_attribute.cpp and
+// resolve_by_name.cpp, items of containers in resolve_item.cpp, names that a loop gives in
+// resolve_loop.cpp. The walk is bounded in depth and width, so cycles and hostile code cost little.
 #pragma once
 
 #include "diagnose/model/program.hpp"
@@ -46,6 +46,9 @@ class Resolver {
                               int depth);
   void follow_given_from_outside(ClassRef owner, std::string_view name, int element, int depth);
   void follow_own_attribute(ClassRef owner, std::string_view name, Ref use, int element, int depth);
+  void follow_set_by_name(ClassRef owner, std::string_view name, int element, int depth);
+  bool follow_read_by_name(const CallRef& call, int element, int depth);
+  void follow_updates(ClassRef cls, std::string_view name, Ref use, int element, int depth);
   void follow_field(ClassRef owner, std::string_view name, int element, int depth);
   void follow_getter(ClassRef owner, std::string_view name, int element, int depth);
   bool follow_named(Ref object, std::string_view name, Ref use, int element, int depth);

@@ -293,9 +293,10 @@ const Wrap* Program::wrap_of(Ref expression) const {
 const Wrap* Program::wrap_of(Ref expression, Wrapper kind) const {
   for (const Source& source : module_sources(expression)) {
     if (source.how == Source::How::loop_item) continue;
-    const Wrap* wrap = wrap_made_by(source.ref);
-    if (wrap != nullptr && wrap->kind == kind && !is_left_bare(*this, expression, *wrap))
-      return wrap;
+    for (const Wrap& wrap : wraps_)
+      if (wrap.kind == kind && wrap.call.ref() == source.ref &&
+          !is_left_bare(*this, expression, wrap))
+        return &wrap;
   }
   return nullptr;
 }

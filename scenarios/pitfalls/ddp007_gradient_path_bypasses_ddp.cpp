@@ -6,12 +6,14 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/steps/stored_gradients.hpp"
+#include "scenarios/pitfalls/wrappers/bare_calls.hpp"
 #include "scenarios/pitfalls/wrappers/bypass.hpp"
 #include "scenarios/pitfalls/wrappers/frozen.hpp"
 #include "scenarios/pitfalls/wrappers/handed_to_training.hpp"
 #include "scenarios/pitfalls/wrappers/hook_bypass.hpp"
 #include "scenarios/pitfalls/wrappers/lost_wrapper.hpp"
 #include "scenarios/pitfalls/wrappers/never_wrapped.hpp"
+#include "scenarios/pitfalls/wrappers/own_wrappers.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -27,8 +29,7 @@ using diagnose::Wrapper;
 
 namespace {
 
-// ddp for ddp.module(x) and ddp.module.encode(x); empty when the call does not go round the
-// wrapper.
+// ddp for ddp.module(x) and ddp.module.encode(x); empty when the call does not go round it.
 // A class that hands its states on (self.module.module.state_dict()) runs no forward pass.
 Ref bypassed(const CallRef& call) {
   const std::string_view name = call.call->name;
@@ -338,6 +339,9 @@ std::string_view runs_bare(const Program& program, const CallRef& call, bool han
         never_trains_through(program, wrap))
       how = "the loss is given the model that was wrapped";
     if (wrap.kind != Wrapper::ddp || !wrap.module) continue;
+    if (!hands_on && runs_inside_of(program, call, wrap) &&
+        program.runs_before(wrap.call.ref(), call.ref()) && never_trains_through(program, wrap))
+      how = "the forward pass uses the model that was wrapped, or a part of it";
     const bool is_same =
         program.same_variable(function, wrap.module) ||
         (function.kind() != Kind::identifier && program.leads_to(function, wrap.module));
@@ -412,7 +416,8 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
           never_meet(program, node, backward.ref()))
         continue;
       std::string_view how;
-      const Ref object = bypassed(call);
+      Ref object = bypassed(call);
+      if (!object) object = handed_on_by(program, call);
       const Wrap* wrapped = object ? program.wrap_of(object, Wrapper::ddp) : nullptr;
       // self.module(x) of a class that holds the wrapper under that name.
       const bool is_wrapper = object.text() == "self" &&

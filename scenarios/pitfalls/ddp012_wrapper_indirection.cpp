@@ -9,6 +9,7 @@
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/wrappers/mode_of_object.hpp"
 #include "scenarios/pitfalls/wrappers/other_libraries.hpp"
+#include "scenarios/pitfalls/wrappers/own_wrappers.hpp"
 #include "scenarios/pitfalls/wrappers/wrapped_above.hpp"
 #include "scenarios/pitfalls/wrappers/wrapper_names.hpp"
 #include "scenarios/pitfalls/wrappers/wrapping_callers.hpp"
@@ -433,7 +434,11 @@ void check_wrapper_indirection(const Program& program, Report& report) {
     check_models_of_hooks(program, is_wrapper_api, report);
     return;
   }
-  check_questions_to_wrapper(program, is_wrapper_api, report);
+  // What a class of the program that derives from the wrapper adds to it.
+  const auto is_its_own = [&](std::string_view name) {
+    return is_wrapper_api(name) || has_wrapper_with(program, name);
+  };
+  check_questions_to_wrapper(program, is_its_own, report);
   check_names_of_parameters(program, report);
   KnownWrappers known;
   const auto& wraps = program.wraps();
@@ -448,7 +453,7 @@ void check_wrapper_indirection(const Program& program, Report& report) {
   const auto holds_wrapper_surely = [&](Ref use, Ref object) {
     return facts::is_surely_wrapped(program, object) || is_wrapped_above(program, use, object);
   };
-  check_stores_on_wrapper(program, is_wrapper_api, holds_wrapper, report);
+  check_stores_on_wrapper(program, is_its_own, holds_wrapper, report);
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
     for (NodeId id = 0; id < tree.size(); ++id) {
@@ -466,7 +471,8 @@ void check_wrapper_indirection(const Program& program, Report& report) {
             known.in_function_of(program, object))) ||
           is_stored(program, object, attribute.text()))
         continue;
-      if (is_attempt({module, id}, attribute.text()) || is_tested(program, {module, id}) ||
+      if (has_wrapper_with(program, attribute.text()) ||
+          is_attempt({module, id}, attribute.text()) || is_tested(program, {module, id}) ||
           is_there_then(program, {module, id}, attribute.text()) ||
           stands_above(program, {module, id}, object) ||
           facts::only_without_distribution(program, {module, id}) ||

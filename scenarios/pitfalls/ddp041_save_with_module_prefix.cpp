@@ -15,6 +15,7 @@
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/wrappers/bare_states.hpp"
 #include "scenarios/pitfalls/wrappers/other_kind_asked.hpp"
+#include "scenarios/pitfalls/wrappers/own_wrappers.hpp"
 
 #include <algorithm>
 
@@ -415,6 +416,9 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
       if (state.call->name != "state_dict" || !state.receiver() ||
           (is_loaded && !is_saved_whole(program, save, state)))
         continue;
+      // def state_dict(self): return self.module.state_dict() of the program's own wrapper.
+      const Wrap* wrap = program.wrap_of(state.receiver());
+      if (wrap != nullptr && defines(program, *wrap, "state_dict")) continue;
       // Where only some runs wrap, the keys are not even the same in all of them.
       const bool always = facts::is_surely_wrapped(program, state.receiver()) ||
                           is_copy_of_wrapper(program, state.receiver());

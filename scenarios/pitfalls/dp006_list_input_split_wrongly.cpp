@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/laboratory/call_shapes.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
+#include "scenarios/pitfalls/wrappers/own_wrappers.hpp"
 
 #include <algorithm>
 
@@ -152,7 +153,8 @@ bool moves_tensors(const Program& program, Ref argument) {
 
 void check_list_input_split_wrongly(const Program& program, Report& report) {
   for (const auto& forward : program.forward_calls()) {
-    if (forward.wrap->kind != Wrapper::data_parallel) continue;
+    if (forward.wrap->kind != Wrapper::data_parallel || cuts_batches_itself(program, *forward.wrap))
+      continue;
     for (const Ref argument : facts::arguments_of(forward.call)) {
       const bool listed = is_of_listed_items(program, argument);
       if (!listed && !is_list_of_items(program, argument)) continue;

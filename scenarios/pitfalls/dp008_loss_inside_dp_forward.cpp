@@ -14,6 +14,7 @@ using diagnose::Field;
 using diagnose::FunctionRef;
 using diagnose::Kind;
 using diagnose::NodeId;
+using diagnose::Op;
 using diagnose::Source;
 using diagnose::Wrap;
 using diagnose::Wrapper;
@@ -203,11 +204,35 @@ bool is_averaged_where_wrapped(const Program& program, const CallRef& backward, 
   return averaged && averaged.text() == loss.text();
 }
 
+// loss for scaler.scale(loss), for (loss / steps), and for what amp.scale_loss(loss, optimizer)
+// gives the name of a with statement: they leave as many values as there are.
+Ref unscaled(const Program& program, Ref loss) {
+  constexpr int kSteps = 3;
+  for (int step = 0; loss && step < kSteps; ++step) {
+    Ref at = loss;
+    if (at.kind() == Kind::identifier) {
+      const auto sources = program.sources(at);
+      if (sources.size() == 1 && sources.front().how == Source::How::value)
+        at = sources.front().ref;
+    }
+    const CallRef call = program.as_call(at);
+    const bool is_divided = at.kind() == Kind::binary && (*at.module)[at.node].op == Op::divide;
+    if (call && (call.call->name == "scale" || call.call->name == "scale_loss"))
+      loss = call.positional(0);
+    else if (is_divided && (diagnose::stands_for_object(at.child(Field::left)) ||
+                            at.child(Field::left).kind() == Kind::call))
+      loss = at.child(Field::left);
+    else
+      break;
+  }
+  return loss;
+}
+
 }  // namespace
 
 void check_loss_inside_dp_forward(const Program& program, Report& report) {
   for (const CallRef& backward : program.calls_named("backward")) {
-    Ref loss = backward.receiver();
+    Ref loss = unscaled(program, backward.receiver());
     if (!loss) continue;
     if (program.has_data_parallel()) check_added_outputs(program, backward, report);
     const CallRef direct = program.as_call(loss);

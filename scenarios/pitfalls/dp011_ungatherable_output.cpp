@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/wrappers/own_wrappers.hpp"
 
 #include <algorithm>
 
@@ -103,7 +104,7 @@ bool is_fallback(Ref value) {
 
 void check_ungatherable_output(const Program& program, Report& report) {
   for (const Wrap& wrap : program.wraps()) {
-    if (wrap.kind != Wrapper::data_parallel) continue;
+    if (wrap.kind != Wrapper::data_parallel || gathers_itself(program, wrap)) continue;
     for (const ClassRef& cls : wrap.classes) {
       const FunctionRef forward = program.method(cls, "forward");
       if (!forward) continue;

@@ -1,6 +1,7 @@
 #include "bench/core/units.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/wrappers/own_wrappers.hpp"
 
 #include <algorithm>
 
@@ -14,6 +15,10 @@ void check_primary_gpu_imbalance(const Program& program, Report& report) {
   for (const CallRef& loss : program.calls_named("backward")) {
     const Ref value = loss.receiver();
     if (!value || program.wraps().empty()) continue;
+    const auto& wraps = program.wraps();
+    if (std::any_of(wraps.begin(), wraps.end(),
+                    [&](const auto& wrap) { return gathers_itself(program, wrap); }))
+      return;
     for (const Source& source : program.sources(value)) {
       const CallRef call = program.as_call(source.ref);
       if (!call) continue;

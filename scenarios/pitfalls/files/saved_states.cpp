@@ -59,6 +59,26 @@ void add_all(const Program& program, Ref expression, int depth, std::vector<Call
         add_all(program, source.ref, depth + 1, out);
 }
 
+// state["model"] = net.state_dict() and state.update(model=...) where the dictionary was made,
+// under the name it has there.
+void add_stored_where_made(const Program& program, Ref made, std::vector<CallRef>& out) {
+  const std::string_view name = program.assigned_name(made);
+  if (name.empty()) return;
+  const auto& module = *made.module;
+  const auto is_beside = [&](diagnose::NodeId node) {
+    return module.function_of(node) == module.function_of(made.node);
+  };
+  for (const std::uint32_t index : module.item_defs_of(name)) {
+    const diagnose::Def& def = module.defs()[index];
+    if (def.value != diagnose::kNoNode && is_beside(def.target))
+      add_all(program, made.with(def.value), 1, out);
+  }
+  for (const CallRef& update : program.calls_named("update"))
+    if (update.module == made.module && update.receiver().text() == name &&
+        is_beside(update.call->node))
+      for (const Ref given : facts::arguments_of(update)) add_all(program, given, 1, out);
+}
+
 }  // namespace
 
 std::vector<CallRef> calls_that_save(const Program& program) {
@@ -79,7 +99,10 @@ std::vector<CallRef> calls_saved(const Program& program, const CallRef& save) {
     add_all(program, saved, 0, out);
     for (const Ref item : facts::items_stored_in(saved)) add_all(program, item, 1, out);
     for (const diagnose::Source& source : program.sources(saved))
-      if (source.ref != saved) add_all(program, source.ref, 0, out);
+      if (source.ref != saved) {
+        add_all(program, source.ref, 0, out);
+        add_stored_where_made(program, source.ref, out);
+      }
     if (save.call->api == Api::torch_save) break;
   }
   return out;

@@ -60,6 +60,57 @@ bool is_taken_for_wrapper(const Program& program, const Wrap& wrap) {
   return false;
 }
 
+// nets[name] = DDP(nets[name]) in `for name in nets`: no item is left out.
+bool is_for_each_item(Ref target, Ref wrapping) {
+  const auto& tree = wrapping.module->tree();
+  const auto loop = tree.ancestor(wrapping.node, diagnose::Kind::for_statement);
+  if (loop == diagnose::kNoNode) return false;
+  const std::string container(target.child(diagnose::Field::value).text());
+  std::string over(tree.text(tree.child(loop, diagnose::Field::right)));
+  for (const std::string_view end : {".items()", ".keys()"})
+    if (over.ends_with(end)) over.resize(over.size() - end.size());
+  return over == container || over == "enumerate(" + container + ")" ||
+         over == "range(len(" + container + "))" || over == "list(" + container + ")";
+}
+
+// self.model for self.model = DDP(net), and for net = DDP(net) with self.model = net below it.
+Ref kept_in(Ref wrapping) {
+  const auto& module = *wrapping.module;
+  const auto& tree = module.tree();
+  const auto statement = tree[wrapping.node].parent;
+  if (statement == diagnose::kNoNode || tree[statement].kind != diagnose::Kind::assignment)
+    return {};
+  const Ref target = wrapping.with(tree.child(statement, diagnose::Field::left));
+  if (target.kind() != diagnose::Kind::identifier) return target;
+  for (const diagnose::Def& def : module.defs())
+    if (def.is_attribute && def.value != diagnose::kNoNode && def.target > wrapping.node &&
+        module.text(def.value) == target.text() &&
+        module.function_of(def.target) == module.function_of(wrapping.node))
+      return wrapping.with(def.target);
+  return {};
+}
+
+// self.model = DDP(self.model) under no condition, in what each object runs when it is made, or
+// where it is made: no run goes without. Of a name of one function the model says so itself.
+bool wraps_in_every_run(const Program& program, const Wrap& wrap) {
+  const Ref wrapping = diagnose::made_at(program, wrap.call).ref();
+  const Ref target = kept_in(wrapping);
+  if (!target || !program.guards(target).empty() ||
+      !diagnose::guards_where_made(program, wrap.call).empty() ||
+      wrapping.module->under_main_guard(wrapping.node))
+    return false;
+  const bool is_item = target.kind() == diagnose::Kind::subscript;
+  if ((!is_item || !is_for_each_item(target, wrapping)) &&
+      target.kind() != diagnose::Kind::attribute)
+    return false;
+  const auto places = diagnose::places_of(program, wrapping);
+  if (std::any_of(places.begin(), places.end(),
+                  [&](Ref place) { return !program.guards(place).empty(); }))
+    return false;
+  const auto last = program.enclosing_function(places.back());
+  return !last || last.function->name == "__init__" || last.function->name == "main" || is_item;
+}
+
 }  // namespace
 
 bool is_given_to_one_of_several(const Program& program, Ref object, const Wrap& wrap) {
@@ -83,8 +134,9 @@ bool is_surely_wrapped(const Program& program, Ref object) {
   for (const Source& source : sources)
     if (const Wrap* wrap = program.wrap_made_by(source.ref)) wrapper = wrap;
   if (wrapper == nullptr || is_given_to_one_of_several(program, object, *wrapper)) return false;
-  const bool always =
-      wraps_wherever_cuda_is(program, *wrapper) || is_taken_for_wrapper(program, *wrapper);
+  const bool always = wraps_wherever_cuda_is(program, *wrapper) ||
+                      is_taken_for_wrapper(program, *wrapper) ||
+                      wraps_in_every_run(program, *wrapper);
   const auto inner = always ? program.module_sources(wrapper->module) : std::vector<Source>{};
   return std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     // for name, model in models.items(): told beside the items it gives, which are the rest.

@@ -34,9 +34,21 @@ bool is_another_option(Ref condition, const std::vector<Guard>& around) {
   return true;
 }
 
+// The receiver of model.to(device), model.cuda(), model.train(), which give the model back.
+Ref moved(const Program& program, Ref value) {
+  const CallRef call = program.as_call(value);
+  if (!call || !call.receiver() || !program.qualified(call.ref().child(Field::function)).empty())
+    return {};
+  for (const std::string_view name : {"to", "cuda", "train", "eval", "half", "float"})
+    if (call.call->name == name) return call.receiver();
+  return {};
+}
+
 // The wrapper is made in the value, or by the function of the program that the value calls.
 bool makes(const Program& program, Ref value, const Wrap& wrap) {
   const Ref made = wrap.call.ref();
+  // parallel(net).cuda()
+  if (const Ref below = moved(program, value); below && below.kind() == Kind::call) value = below;
   if (!value) return false;
   if (value.module == made.module && value.module->tree().contains(value.node, made.node))
     return true;
@@ -48,20 +60,13 @@ bool makes(const Program& program, Ref value, const Wrap& wrap) {
           helper == program.enclosing_function(diagnose::made_at(program, wrap.call).ref()));
 }
 
-// The receiver of model.to(device), model.cuda(), model.train(), which give the model back.
-Ref moved(const Program& program, Ref value) {
-  const CallRef call = program.as_call(value);
-  if (!call || !call.receiver() || !program.qualified(call.ref().child(Field::function)).empty())
-    return {};
-  for (const std::string_view name : {"to", "cuda", "train", "eval", "half", "float"})
-    if (call.call->name == name) return call.receiver();
-  return {};
-}
-
 }  // namespace
 
-bool is_wrapped_above(const Program& program, Ref use, Ref object) {
-  if (!diagnose::stands_for_object(object)) return false;
+namespace {
+
+bool is_wrapped_by_names(const Program& program, Ref use, Ref object, int depth) {
+  constexpr int kMostNames = 3;  // that the model has in turn
+  if (depth > kMostNames || !diagnose::stands_for_object(object)) return false;
   const Wrap* wrap = program.wrap_of(object);
   if (wrap == nullptr) return false;
   // The else that does not wrap says nothing here.
@@ -78,6 +83,11 @@ bool is_wrapped_above(const Program& program, Ref use, Ref object) {
       break;
     def = last_value_above(use.with(def->target), counts);
   }
+  // model = net.cuda() below `if several: net = DataParallel(net)`.
+  const Ref renamed = def != nullptr ? moved(program, use.with(def->value)) : Ref{};
+  if (renamed && renamed.kind() == Kind::identifier && renamed.text() != object.text() &&
+      program.guards(use.with(def->target)).empty())
+    return is_wrapped_by_names(program, use, renamed, depth + 1);
   if (def == nullptr || !makes(program, use.with(def->value), *wrap) ||
       facts::exclusive(use, use.with(def->target)))
     return false;
@@ -89,6 +99,12 @@ bool is_wrapped_above(const Program& program, Ref use, Ref object) {
            is_another_option(guard.condition, around) ||
            std::find(around.begin(), around.end(), guard) != around.end();
   });
+}
+
+}  // namespace
+
+bool is_wrapped_above(const Program& program, Ref use, Ref object) {
+  return is_wrapped_by_names(program, use, object, 0);
 }
 
 namespace {
