@@ -81,7 +81,7 @@ bool waits_between(const Program& program, const CallRef& write, const CallRef& 
 // path, after path = os.path.join(directory, "last.pt"), is that call.
 Ref path_behind(const Program& program, Ref path) {
   if (path.kind() != Kind::identifier) return path;
-  const auto sources = program.sources(path);
+  const auto& sources = program.sources(path);
   return sources.size() == 1 && sources.front().how == diagnose::Source::How::value &&
                  sources.front().ref.module == path.module
              ? sources.front().ref
