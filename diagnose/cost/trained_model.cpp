@@ -52,7 +52,7 @@ class Models {
   explicit Models(const Program& program) : program_(program) {}
 
   void add(Ref expression) {
-    const auto sources = program_.module_sources(expression);
+    const auto& sources = program_.module_sources(expression);
     bool known = !sources.empty();
     for (const Source& source : sources) {
       if (program_.wrap_made_by(source.ref) != nullptr) continue;  // counts by what it wraps

@@ -59,32 +59,53 @@ bool links_out_of(const std::string& path, const std::string& top) {
   return end != root.end();
 }
 
-std::vector<std::string> import_candidates(const std::string& importer, const std::string& script,
-                                           const std::string& import, const std::string& top) {
+namespace {
+
+// a/b.py and a/b/__init__.py below the directory for a.b, a/__init__.py for what is left of ".".
+void add_files(const std::string& directory, std::string_view import, const std::string& top,
+               std::vector<std::string>& out) {
+  if (!inside(directory.empty() ? "./" : directory, top) && !directory.empty()) return;
+  std::string stem = directory + std::string(import);
+  std::replace(stem.begin() + static_cast<std::ptrdiff_t>(directory.size()), stem.end(), '.', '/');
+  if (!import.empty()) out.push_back(stem + ".py");
+  out.push_back(stem + (import.empty() ? "__init__.py" : "/__init__.py"));
+}
+
+}  // namespace
+
+bool is_external_import(std::string_view import) {
+  return is_external(import.substr(0, import.find('.')));
+}
+
+std::vector<std::string> candidates_beside(const std::string& importer, std::string_view import,
+                                           const std::string& top) {
   std::vector<std::string> out;
   const std::size_t dots = std::min(import.find_first_not_of('.'), import.size());
-  std::string relative = import.substr(dots);
-  if (dots == 0 && is_external(relative.substr(0, relative.find('.')))) return out;
-  std::replace(relative.begin(), relative.end(), '.', '/');
-  const auto add = [&](const std::string& base) {
-    if (!inside(base.empty() ? "./" : base, top) && !base.empty()) return;
-    const std::string stem = relative.empty() ? base : base + relative;
-    if (!relative.empty()) out.push_back(stem + ".py");
-    out.push_back(stem + (relative.empty() ? "__init__.py" : "/__init__.py"));
-  };
   std::string base = directory_of(importer);
-  if (dots > 0) {
-    for (std::size_t up = 1; up < dots; ++up) base = parent_of(base);
-    add(base);
-    return out;
-  }
-  add(base);
+  for (std::size_t up = 1; up < dots; ++up) base = parent_of(base);
+  add_files(base, import.substr(dots), top, out);
+  return out;
+}
+
+std::vector<std::string> candidates_above(const std::string& script, std::string_view import,
+                                          const std::string& top) {
+  std::vector<std::string> out;
+  if (import.starts_with('.')) return out;
   std::string above = directory_of(script);
   for (int up = 0; up <= kMaxParents; ++up) {
-    if (above != base || up > 0) add(above);
+    add_files(above, import, top, out);
     if (above.empty()) break;
     above = parent_of(above);
   }
+  return out;
+}
+
+std::vector<std::string> import_candidates(const std::string& importer, const std::string& script,
+                                           const std::string& import, const std::string& top) {
+  if (is_external_import(import)) return {};
+  std::vector<std::string> out = candidates_beside(importer, import, top);
+  for (std::string& path : candidates_above(script, import, top))
+    if (std::find(out.begin(), out.end(), path) == out.end()) out.push_back(std::move(path));
   return out;
 }
 

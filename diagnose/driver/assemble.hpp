@@ -49,7 +49,17 @@ bool any_script_in(const std::string& directory, const std::string& but, const s
 AssembledProgram assemble(const std::string& script, const ProgramContext& context,
                           ModuleCache& cache);
 
-// The files an import of `importer` may mean, most likely first; none for well-known packages.
+// The import is of a package that is never the user's own.
+bool is_external_import(std::string_view import);
+
+// The files that an import may mean to a file of the importer's directory, and, where it is no
+// relative one, to whatever the script runs.
+std::vector<std::string> candidates_beside(const std::string& importer, std::string_view import,
+                                           const std::string& top);
+std::vector<std::string> candidates_above(const std::string& script, std::string_view import,
+                                          const std::string& top);
+
+// Both, most likely first; none for well-known packages.
 std::vector<std::string> import_candidates(const std::string& importer, const std::string& script,
                                            const std::string& import, const std::string& top);
 

@@ -15,6 +15,7 @@
 #include "diagnose/driver/unread.hpp"
 #include "diagnose/launch/launch_documents.hpp"
 #include "diagnose/model/shown_commands.hpp"
+#include "scenarios/pitfalls/frameworks/config_words.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
 #include "scenarios/pitfalls/registry.hpp"
 
@@ -322,7 +323,7 @@ class Session {
 
   std::vector<Finding> run_config(const SourceFile& file) {
     const auto text = read(file, [](std::string_view) { return true; });
-    if (!text) return {};
+    if (!text || !pitfalls::may_configure_ranks(*text)) return {};
     auto entries =
         file.type == FileType::toml ? read_toml(file.path, *text) : read_yaml(file.path, *text);
     if (entries.empty()) return {};

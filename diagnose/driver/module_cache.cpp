@@ -59,12 +59,40 @@ bool ModuleCache::leads_out(const std::string& path, const std::string& top) {
   return leading_out_[top].emplace(path, out).first->second;
 }
 
-// The first of the files that the import may mean.
+// The first of the files that the import may mean. Files of one directory import the same names,
+// and so do the files of a script's program.
 std::string ModuleCache::target_of(const Module& module, const std::string& script,
                                    const std::string& import, const std::string& top) {
-  for (std::string& path : import_candidates(module.path(), script, import, top))
-    if (!leads_out(path, top) && load(path) != nullptr) return std::move(path);
-  return {};
+  if (is_external_import(import)) return {};
+  std::string found = first_of(beside_, directory_of(module.path()) + '\n' + top, import, top,
+                               [&] { return candidates_beside(module.path(), import, top); });
+  if (!found.empty()) return found;
+  return first_of(above_, directory_of(script) + '\n' + top, import, top,
+                  [&] { return candidates_above(script, import, top); });
+}
+
+std::string ModuleCache::first_of(FoundImports& known, const std::string& place,
+                                  const std::string& import, const std::string& top,
+                                  const std::function<std::vector<std::string>()>& candidates) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto& here = known[place];
+    if (const auto found = here.find(import); found != here.end()) return found->second;
+  }
+  std::string first;
+  for (std::string& path : candidates())
+    if (!leads_out(path, top) && load(path) != nullptr) {
+      first = std::move(path);
+      break;
+    }
+  const std::lock_guard lock(mutex_);
+  if (++found_count_ > kMaxTargets) {
+    beside_.clear();
+    above_.clear();
+    found_count_ = 0;
+  }
+  known[place].emplace(import, first);
+  return first;
 }
 
 ModuleCache::Targets ModuleCache::targets_of(const Module& module, const std::string& script,

@@ -4,6 +4,7 @@
 
 #include "diagnose/config/newest_versions.hpp"
 #include "diagnose/driver/source_text.hpp"
+#include "diagnose/model/by_text.hpp"
 #include "diagnose/model/module.hpp"
 
 #include <chrono>
@@ -48,6 +49,11 @@ class ModuleCache {
   NewestVersions installed_by(const std::string& notebook) const;
   std::string target_of(const Module& module, const std::string& script, const std::string& import,
                         const std::string& top);
+  // By a directory and its top, and by the import.
+  using FoundImports = std::unordered_map<std::string, ByText<std::string>>;
+  std::string first_of(FoundImports& known, const std::string& place, const std::string& import,
+                       const std::string& top,
+                       const std::function<std::vector<std::string>()>& candidates);
 
   // Source bytes kept after parsing; trees are about ten times as large.
   static constexpr std::size_t kMaxBytes = 24U << 20;
@@ -63,6 +69,9 @@ class ModuleCache {
   std::map<std::string, std::unordered_map<std::string, bool>> leading_out_;  // by top and path
   std::unordered_map<std::string, Targets> targets_;  // by module, directory of the script and top
   std::size_t target_count_ = 0;
+  FoundImports beside_;  // in the importer's own directory, or where a relative import leads to
+  FoundImports above_;   // in the script's directory and those above it
+  std::size_t found_count_ = 0;
   std::size_t bytes_ = 0;
 };
 

@@ -22,7 +22,7 @@ bool is_numbered(std::string_view text) {
 bool is_first_gpu(const Program& program, Ref device) {
   if (device.kind() == Kind::integer) return true;
   if (device.kind() == Kind::identifier) {
-    const auto sources = program.sources(device);
+    const auto& sources = program.sources(device);
     return sources.size() == 1 && sources.front().how == Source::How::value &&
            sources.front().ref.kind() == Kind::integer;
   }

@@ -145,7 +145,7 @@ class Rewriter {
   bool is_on_rank(const CallRef& place) const {
     const Ref device = place.argument(0, "device");
     if (!device) return place.call->name == "cuda";
-    const auto sources = program_.sources(device);
+    const auto& sources = program_.sources(device);
     return !sources.empty() &&
            std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
              return std::any_of(devices_.begin(), devices_.end(),

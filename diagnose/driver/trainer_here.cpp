@@ -42,7 +42,7 @@ class Reader {
       return read(node.with(tree.child_at(node.node, *holds ? 0 : 2)), depth + 1);
     }
     if (const CallRef call = program_.as_call(node)) return of_call(call);
-    const auto sources = program_.sources(node);
+    const auto& sources = program_.sources(node);
     if (const Ref choice = one_choice(sources); choice && choice != node)
       return read(choice, depth + 1);
     if (sources.size() != 1 || sources.front().how != Source::How::value ||
@@ -77,7 +77,7 @@ class Reader {
       return call.call->name == "is_available" && contains(condition.text(), "cuda")
                  ? std::optional(has_gpus())
                  : std::nullopt;
-    const auto sources = program_.sources(condition);
+    const auto& sources = program_.sources(condition);
     if (sources.size() != 1 || sources.front().ref == condition) return std::nullopt;
     return asks_for_gpus(sources.front().ref, depth + 1);
   }

@@ -133,7 +133,7 @@ void Program::index_prepares() {
     for (const CallRef& call : calls_named(name))
       if (is_accelerator(call.receiver())) found.push_back(call);
   if (found.empty()) return;
-  std::vector<CallRef>& all = by_name_["prepare"];
+  std::vector<CallRef>& all = calls_by_name("prepare");
   all.insert(all.end(), found.begin(), found.end());
   const auto place = [&](const CallRef& call) {
     return std::find(modules().begin(), modules().end(), call.module) - modules().begin();

@@ -9,11 +9,9 @@ constexpr int kMaxDepth = 8;  // dictionaries and partial calls within each othe
 
 // make = partial(f, ...) for a call make(...), when the name has that one meaning.
 NodeId bound_call(const Module& module, NodeId call) {
+  if (!module.imports_partial()) return kNoNode;
   const NodeId function = module.tree().child(call, Field::function);
   if (function == kNoNode || module[function].kind != Kind::identifier) return kNoNode;
-  if (module.import_path("partial") != "functools.partial" &&
-      module.import_path("functools") != "functools")
-    return kNoNode;
   const auto& defs = module.defs_of(module.text(function), false);
   if (defs.size() != 1) return kNoNode;
   const Def& def = module.defs()[defs.front()];
@@ -61,7 +59,8 @@ NodeId own_positional(const Module& module, NodeId call, std::size_t index) {
 
 bool is_partial(const Module& module, NodeId call) {
   const std::string_view function = module.text(module.tree().child(call, Field::function));
-  if (function != "partial" && function != "functools.partial") return false;
+  if (!module.imports_partial() || (function != "partial" && function != "functools.partial"))
+    return false;
   return function == "partial" ? module.import_path(function) == "functools.partial"
                                : module.import_path("functools") == "functools";
 }

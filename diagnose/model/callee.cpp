@@ -131,8 +131,17 @@ FunctionRef Program::unless_property(FunctionRef function) const {
   return function && is_property(function) ? FunctionRef{} : function;
 }
 
+// Remembered where no value is being looked for: meanwhile less may be known of it.
 FunctionRef Program::callee(CallRef call) const {
   if (!call || call.call->function == kNoNode) return {};
+  if (resolving_ > 0) return find_callee(call);
+  if (const auto known = callees_.find(call.call); known != callees_.end()) return known->second;
+  const FunctionRef found = find_callee(call);
+  callees_.emplace(call.call, found);
+  return found;
+}
+
+FunctionRef Program::find_callee(CallRef call) const {
   const Ref function{call.module, call.call->function};
   const bool named = functions_by_name_.contains(call.call->name);
   if (function.kind() == Kind::attribute) {

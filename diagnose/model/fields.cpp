@@ -11,7 +11,7 @@ constexpr std::string_view kMakers[] = {"SimpleNamespace", "Namespace", "namedtu
                                         "EasyDict",        "edict",     "AttrDict",
                                         "Munch",           "DotMap",    "Box"};
 
-bool has_in_class(const Module& module, std::string_view name) {
+bool has_in_class(const Module& module, const HashedName& name) {
   const auto& defs = module.defs_of(name, false);
   return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
     const NodeId scope = module.defs()[index].scope;
@@ -34,12 +34,18 @@ bool makes_carrier(std::string_view name) {
          std::find(std::begin(kMakers), std::end(kMakers), name) != std::end(kMakers);
 }
 
+bool Program::is_field(std::string_view name) const {
+  if (const auto known = fields_.find(name); known != fields_.end()) return known->second;
+  return fields_.emplace(name, finds_field(name)).first->second;
+}
+
 // By trainer.net = net,
 // a field of a class, a keyword of SimpleNamespace(...).
-bool Program::is_field(std::string_view name) const {
+bool Program::finds_field(std::string_view name) const {
   if (!attribute_defs(name).empty()) return true;
+  const HashedName hashed(name);
   for (const Module* module : modules())
-    if (has_in_class(*module, name)) return true;
+    if (has_in_class(*module, hashed)) return true;
   for (const std::string_view maker : kMakers)
     for (const CallRef& call : calls_named(maker))
       if (maker == "namedtuple" || call.keyword(name)) return true;

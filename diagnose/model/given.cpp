@@ -12,7 +12,7 @@ bool is_definition(DefKind kind) {
 }
 
 // x = value in the body of a class.
-bool is_set_in_class(const Module& module, std::string_view name) {
+bool is_set_in_class(const Module& module, const HashedName& name) {
   const auto& defs = module.defs_of(name, false);
   return std::any_of(defs.begin(), defs.end(), [&](const std::uint32_t index) {
     const Def& def = module.defs()[index];
@@ -54,8 +54,9 @@ bool Program::finds_attribute_given(std::string_view name) const {
     if (std::any_of(named->second.begin(), named->second.end(),
                     [&](FunctionRef function) { return is_property(function); }))
       return true;
+  const HashedName hashed(name);
   return std::any_of(modules().begin(), modules().end(),
-                     [&](const Module* module) { return is_set_in_class(*module, name); }) ||
+                     [&](const Module* module) { return is_set_in_class(*module, hashed); }) ||
          is_made_with(*this, name);
 }
 

@@ -7,14 +7,16 @@
 namespace bench::diagnose {
 namespace {
 
-// The identifier stands for the value of its name: no call of it, no definition, no import.
+// The identifier stands for the value of its name: no call of it, no definition.
 bool is_value(const SyntaxTree& tree, NodeId id) {
   const NodeId at = tree[id].field == Field::attribute ? tree[id].parent : id;
   const Field field = tree[at].field;
-  if (field == Field::function || field == Field::name || field == Field::left ||
-      field == Field::object)
-    return false;
-  return tree.ancestor(at, Kind::import_from) == kNoNode;
+  return field != Field::function && field != Field::name && field != Field::left &&
+         field != Field::object;
+}
+
+bool is_imported(const SyntaxTree& tree, NodeId id) {
+  return tree.ancestor(id, Kind::import_from) != kNoNode;
 }
 
 // A parameter or a variable of a function around the place has the name: def log(save=None): the
@@ -68,9 +70,9 @@ void Program::index_values() const {
   for (const Module* module : modules()) {
     const SyntaxTree& tree = module->tree();
     for (NodeId id = 0; id < tree.size(); ++id) {
-      if (tree[id].kind != Kind::identifier) continue;
+      if (tree[id].kind != Kind::identifier || !is_value(tree, id)) continue;
       const auto known = functions_by_name_.find(tree.text(id));
-      if (known != functions_by_name_.end() && is_value(tree, id))
+      if (known != functions_by_name_.end() && !is_imported(tree, id))
         values_[known->first].push_back({module, id});
     }
   }

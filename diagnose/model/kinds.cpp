@@ -265,9 +265,12 @@ void Program::index_kinds() {
       }
     }
   if (kinds_.empty() == !known_before) return;
-  // What has been found of values does not know of them yet.
+  // What has been found of values and calls does not know of them yet.
   resolved_.clear();
   call_sites_.clear();
+  callees_.clear();
+  fields_.clear();
+  tested_.clear();
 }
 
 }  // namespace bench::diagnose

@@ -58,6 +58,7 @@ NodeId given_back(const Module& module, NodeId call) {
 
 // options["lr"] = value, above the name in the same function.
 NodeId stored_above(const Module& module, NodeId name, std::string_view key) {
+  if (module.item_defs_of(module.text(name)).empty()) return kNoNode;
   for (const std::string_view quote : {"\"", "'"}) {
     const std::string item = std::string(module.text(name)) + "[" + std::string(quote) +
                              std::string(key) + std::string(quote) + "]";

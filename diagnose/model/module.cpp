@@ -10,7 +10,6 @@ namespace {
 
 constexpr int kAliasDepth = 6;
 
-const std::vector<std::uint32_t> kNoDefs;
 const std::vector<NodeId> kNoNodes;
 
 // Names distinctive enough to be recognised where nothing in the file says what they are: after
@@ -80,21 +79,10 @@ bool is_chosen_optimizer(const Module& module, NodeId expression, bool behind_na
 
 }  // namespace
 
-const std::vector<std::uint32_t>& Module::item_defs_of(std::string_view container) const {
-  const auto found = items_.find(container);
-  return found == items_.end() ? kNoDefs : found->second;
-}
-
 const Call* Module::call_at(NodeId node) const {
   const auto at = std::lower_bound(calls_.begin(), calls_.end(), node,
                                    [](const Call& call, NodeId id) { return call.node < id; });
   return at != calls_.end() && at->node == node ? &*at : nullptr;
-}
-
-const std::vector<std::uint32_t>& Module::defs_of(std::string_view name, bool attribute) const {
-  const auto& table = attribute ? attributes_ : names_;
-  const auto found = table.find(name);
-  return found == table.end() ? kNoDefs : found->second;
 }
 
 const Function* Module::function_at(NodeId node) const {
@@ -110,8 +98,8 @@ const Class* Module::class_at(NodeId node) const {
 }
 
 const Function* Module::method(const Class& owner, std::string_view name) const {
-  for (const auto& function : functions_)
-    if (function.owner_class == owner.node && function.name == name) return &function;
+  for (const std::uint32_t index : functions_by_name_.of(name))
+    if (functions_[index].owner_class == owner.node) return &functions_[index];
   return nullptr;
 }
 

@@ -6,11 +6,13 @@
 #include "diagnose/model/api.hpp"
 #include "diagnose/model/listed_kind.hpp"
 #include "diagnose/model/mentions.hpp"
+#include "diagnose/model/name_index.hpp"
 #include "diagnose/syntax/tree.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -100,11 +102,22 @@ class Module {
   const Call* call_at(NodeId node) const;
   const std::vector<Def>& defs() const { return defs_; }
   // Indices into defs() of one name, in source order; attributes and plain names are kept apart.
-  const std::vector<std::uint32_t>& defs_of(std::string_view name, bool attribute) const;
+  std::span<const std::uint32_t> defs_of(const HashedName& name, bool attribute) const {
+    return (attribute ? attributes_ : names_).of(name);
+  }
   // It stands for functions or classes of the file or for a builtin: no value is given to it.
   bool is_only_defined(std::string_view name) const;
   // Of container[...] = value, by the container's text.
-  const std::vector<std::uint32_t>& item_defs_of(std::string_view container) const;
+  std::span<const std::uint32_t> item_defs_of(std::string_view container) const {
+    return items_.of(container);
+  }
+  // Indices into calls() by the name that is called, and by the name that an imported function has
+  // in its own file: fit(...) after `from loop import train as fit` is a call of train.
+  std::span<const std::uint32_t> calls_of(const HashedName& name) const {
+    return calls_by_name_.of(name);
+  }
+  // Those of functions that the library is known by.
+  const std::vector<std::uint32_t>& api_calls() const { return api_calls_; }
   const std::vector<Function>& functions() const { return functions_; }
   const std::vector<Class>& classes() const { return classes_; }
   const Function* function_at(NodeId node) const;
@@ -117,6 +130,7 @@ class Module {
   const std::vector<std::string>& imports() const { return imports_; }
   bool has_star_imports() const { return !star_imports_.empty(); }
   bool imports_top_level(std::string_view package) const;
+  bool imports_partial() const { return imports_partial_; }  // of functools, or functools itself
   // Dotted name behind an identifier at module level: "nn" -> "torch.nn". Empty when not imported.
   std::string_view import_path(std::string_view name) const;
   // Dotted name of an expression made of names and attributes, through imports and simple aliases.
@@ -162,12 +176,16 @@ class Module {
   std::vector<Class> classes_;
   std::vector<NodeId> loops_;
   std::unordered_map<std::uint8_t, std::vector<NodeId>> listed_;
-  std::unordered_map<std::string_view, std::vector<std::uint32_t>> names_;
-  std::unordered_map<std::string_view, std::vector<std::uint32_t>> attributes_;
-  std::unordered_map<std::string_view, std::vector<std::uint32_t>> items_;
+  NameIndex names_;
+  NameIndex attributes_;
+  NameIndex items_;
+  NameIndex calls_by_name_;
+  NameIndex functions_by_name_;
+  std::vector<std::uint32_t> api_calls_;
   std::unordered_map<std::string_view, std::string> import_paths_;
   std::vector<std::string> imports_;
   std::vector<std::string> star_imports_;
+  bool imports_partial_ = false;
   std::vector<NodeId> main_guards_;
   mutable Mentions mentions_;
 };

@@ -312,18 +312,37 @@ class ModuleBuilder {
   }
 
   void index() {
+    module_.imports_partial_ = module_.import_path("partial") == "functools.partial" ||
+                               module_.import_path("functools") == "functools";
     // In source order, so that those of a subtree lie together.
     std::stable_sort(module_.defs_.begin(), module_.defs_.end(),
                      [](const Def& a, const Def& b) { return a.target < b.target; });
     for (std::uint32_t i = 0; i < module_.defs_.size(); ++i) {
       Def& def = module_.defs_[i];
       if (globals_.contains({def.scope, def.name}) && def.kind != DefKind::parameter) def.scope = 0;
-      (def.is_attribute ? module_.attributes_ : module_.names_)[def.name].push_back(i);
+      (def.is_attribute ? module_.attributes_ : module_.names_).add(def.name, i);
       if (tree_[def.target].kind == Kind::subscript)
-        module_.items_[tree_.text(tree_.child(def.target, Field::value))].push_back(i);
+        module_.items_.add(tree_.text(tree_.child(def.target, Field::value)), i);
     }
-    for (Call& call : module_.calls_)
+    for (NameIndex* each : {&module_.attributes_, &module_.names_, &module_.items_}) each->finish();
+    for (std::uint32_t i = 0; i < module_.functions_.size(); ++i)
+      module_.functions_by_name_.add(module_.functions_[i].name, i);
+    module_.functions_by_name_.finish();
+    index_calls();
+  }
+
+  void index_calls() {
+    for (std::uint32_t i = 0; i < module_.calls_.size(); ++i) {
+      Call& call = module_.calls_[i];
       if (call.function != kNoNode) call.api = module_.api(call.function);
+      if (call.api != Api::none) module_.api_calls_.push_back(i);
+      module_.calls_by_name_.add(call.name, i);
+      if (tree_[call.function].kind != Kind::identifier) continue;
+      const std::string_view path = module_.import_path(call.name);
+      const std::string_view own = path.substr(path.rfind('.') + 1);
+      if (!own.empty() && own != call.name) module_.calls_by_name_.add(own, i);
+    }
+    module_.calls_by_name_.finish();
   }
 
   Module& module_;

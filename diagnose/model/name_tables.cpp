@@ -8,8 +8,9 @@ const std::vector<AttributeDef>& NameTables::attribute_defs(
     const std::vector<const Module*>& modules, std::string_view name) {
   if (const auto known = attributes_.find(name); known != attributes_.end()) return known->second;
   std::vector<AttributeDef> found;
+  const HashedName hashed(name);
   for (const Module* module : modules)
-    for (const std::uint32_t index : module->defs_of(name, true)) {
+    for (const std::uint32_t index : module->defs_of(hashed, true)) {
       const Def& def = module->defs()[index];
       const NodeId object = module->tree().child(def.target, Field::object);
       found.push_back({module, &def, module->text(object)});

@@ -9,8 +9,6 @@
 namespace bench::diagnose {
 namespace {
 
-const std::vector<CallRef> kNoCalls;
-
 // Calls that hand on the items of their first argument.
 bool passes_items(std::string_view name) {
   static constexpr std::string_view kNames[] = {
@@ -22,8 +20,6 @@ bool passes_items(std::string_view name) {
 bool contains_word(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
-
-std::string_view last_name(std::string_view dotted) { return dotted.substr(dotted.rfind('.') + 1); }
 
 // A framework starts the ranks and wraps the model. Some are also used for their parts: layers of
 // mmcv and metrics of ignite say nothing about a script that joins its group and wraps its model
@@ -90,6 +86,11 @@ Program::Program(ProgramInput input) : input_(std::move(input)) {
   find_training_loops();
 }
 
+// What stands under `if __name__ == "__main__"` does not run when the file is imported.
+bool Program::may_run(const Module& module, const Call& call) const {
+  return &module == &root() || !module.under_main_guard(call.node);
+}
+
 void Program::index_calls() {
   for (const Module* module : modules()) {
     for (const Function& function : module->functions()) {
@@ -98,16 +99,9 @@ void Program::index_calls() {
       functions_by_name_[function.name].push_back(functions_.back());
     }
     for (const Class& cls : module->classes()) functions_by_name_[cls.name];
-    for (const Call& call : module->calls()) {
-      // What stands under `if __name__ == "__main__"` does not run when the file is imported.
-      if (module != &root() && module->under_main_guard(call.node)) continue;
-      by_name_[call.name].push_back({module, &call});
-      // fit(...) after `from loop import train as fit` is a call of train.
-      if ((*module)[call.function].kind == Kind::identifier)
-        if (const std::string_view own = last_name(module->import_path(call.name));
-            !own.empty() && own != call.name)
-          by_name_[own].push_back({module, &call});
-      if (call.api != Api::none)
+    for (const std::uint32_t index : module->api_calls()) {
+      const Call& call = module->calls()[index];
+      if (may_run(*module, call))
         by_api_[static_cast<std::size_t>(call.api)].push_back({module, &call});
     }
   }
@@ -117,15 +111,23 @@ std::span<const CallRef> Program::calls(Api api) const {
   return by_api_[static_cast<std::size_t>(api)];
 }
 
-std::span<const CallRef> Program::calls_named(std::string_view name) const {
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? std::span<const CallRef>(kNoCalls)
-                                 : std::span<const CallRef>(found->second);
+std::vector<CallRef>& Program::calls_by_name(std::string_view name) const {
+  if (const auto known = by_name_.find(name); known != by_name_.end()) return known->second;
+  std::vector<CallRef> found;
+  const HashedName hashed(name);
+  for (const Module* module : modules())
+    for (const std::uint32_t index : module->calls_of(hashed))
+      if (const Call& call = module->calls()[index]; may_run(*module, call))
+        found.push_back({module, &call});
+  return by_name_.emplace(name, std::move(found)).first->second;
 }
 
 bool Program::imports(std::string_view package) const {
-  return std::any_of(modules().begin(), modules().end(),
-                     [&](const Module* module) { return module->imports_top_level(package); });
+  if (const auto known = imported_.find(package); known != imported_.end()) return known->second;
+  const bool found = std::any_of(modules().begin(), modules().end(), [&](const Module* module) {
+    return module->imports_top_level(package);
+  });
+  return imported_.emplace(package, found).first->second;
 }
 
 bool Program::mentions(std::string_view word) const { return tables_.mentions(modules(), word); }

@@ -159,7 +159,7 @@ class Program {
 
   // --- tables
   std::span<const CallRef> calls(Api api) const;
-  std::span<const CallRef> calls_named(std::string_view name) const;
+  std::span<const CallRef> calls_named(std::string_view name) const { return calls_by_name(name); }
   bool uses(Api api) const { return !calls(api).empty(); }
   bool imports(std::string_view top_level_package) const;
   // A framework that distributes on its own is imported (Lightning, Accelerate, DeepSpeed ...).
@@ -182,9 +182,12 @@ class Program {
   const std::vector<CallRef>& options_named(std::string_view name) const;
 
   // --- where values come from (resolve.cpp)
-  std::vector<Source> sources(Ref expression) const;
+  // What is found stays as long as the program.
+  const std::vector<Source>& sources(Ref expression) const { return resolve(expression, false); }
   // The same, also through model.to(...), .cuda(), torch.compile(...) and their kin.
-  std::vector<Source> module_sources(Ref expression) const;
+  const std::vector<Source>& module_sources(Ref expression) const {
+    return resolve(expression, true);
+  }
   // The other names that the object has on that way, in the functions that make it or hand it on:
   // net after `return net` for model = build(), net in prepare(net) for what that gives back.
   std::vector<Ref> names_behind(Ref expression) const;
@@ -291,6 +294,7 @@ class Program {
     }
   };
 
+  bool may_run(const Module& module, const Call& call) const;
   void index_calls();
   void index_kinds();  // kinds.cpp
   void add_kind(const CallRef& made, const std::vector<Api>& kinds,
@@ -304,7 +308,9 @@ class Program {
   Ref items_behind(Ref name) const;
   Ref drawn_in(Ref loop) const;
   Ref rounds_of_generator(Ref loop) const;
-  std::vector<Source> resolve(Ref expression, bool through_module) const;
+  const std::vector<Source>& resolve(Ref expression, bool through_module) const;
+  std::vector<CallRef>& calls_by_name(std::string_view name) const;
+  FunctionRef find_callee(CallRef call) const;
   FunctionRef unless_property(FunctionRef function) const;
   const Module* import_target(const Module& from, std::string_view path) const;
   RankTest rank_test(Ref condition, int depth) const;
@@ -328,10 +334,11 @@ class Program {
   bool conjuncts_tell(Ref conjunction) const;
   bool rank_zero_decorated(FunctionRef function) const;
   bool finds_attribute_given(std::string_view name) const;
+  bool finds_field(std::string_view name) const;
 
   ProgramInput input_;
   std::array<std::vector<CallRef>, 128> by_api_;
-  std::unordered_map<std::string_view, std::vector<CallRef>> by_name_;
+  mutable ByText<std::vector<CallRef>> by_name_;  // of the names asked for
   std::deque<Call> made_by_other_names_;
   std::unordered_map<const Call*, const Call*> kinds_;  // the same call as one of the library's
   std::vector<FunctionRef> functions_;
@@ -342,8 +349,12 @@ class Program {
   mutable NameTables tables_;
   mutable std::optional<ByText<std::vector<CallRef>>> options_;
   mutable ByText<bool> given_;  // attributes, by name
+  mutable ByText<bool> fields_;
+  mutable ByText<bool> imported_;  // packages
   mutable std::unordered_map<std::pair<Ref, bool>, std::vector<Source>, QuestionHash> resolved_;
   mutable int resolving_ = 0;
+  mutable std::unordered_map<const Call*, FunctionRef> callees_;
+  mutable std::map<Ref, RankTest> tested_;  // conditions, whatever holds around them
   mutable std::map<Ref, RankTest> presence_;
   mutable int testing_presence_ = 0;
   mutable std::map<std::tuple<const Function*, int, int>, RankTest> callers_tested_;

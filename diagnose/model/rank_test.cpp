@@ -33,7 +33,7 @@ RankTest flip(RankTest test) {
 
 // `if is_main_process:` without the call is true on every rank.
 bool is_function(const Program& program, Ref name) {
-  const auto sources = program.sources(name);
+  const auto& sources = program.sources(name);
   return std::any_of(sources.begin(), sources.end(),
                      [](const Source& source) { return source.ref.kind() == Kind::function; });
 }
@@ -62,7 +62,7 @@ bool is_imported_function(const Program& program, Ref name) {
   const std::string path = name.module->qualified(name.node);
   const std::size_t dot = path.rfind('.');
   if (dot == std::string::npos) return false;
-  const auto sources = program.sources(name);
+  const auto& sources = program.sources(name);
   if (std::any_of(sources.begin(), sources.end(), [](const Source& source) {
         return source.how != Source::How::unknown && source.ref.kind() != Kind::identifier &&
                source.ref.kind() != Kind::attribute;
@@ -135,7 +135,7 @@ bool is_all_comparisons(const Program& program, Ref at, int depth = 0) {
     case Kind::call:
     case Kind::identifier:
     case Kind::attribute: {
-      const auto sources = program.sources(at);
+      const auto& sources = program.sources(at);
       return !sources.empty() &&
              std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
                return source.how == Source::How::value && source.ref != at &&
@@ -307,7 +307,15 @@ RankTest Program::member_test(Ref at, int depth) const {
   return agreed.value_or(RankTest::none);
 }
 
-RankTest Program::rank_test(Ref condition) const { return rank_test(condition, 0); }
+// One condition stands around many lines, and all rules ask. What is found while a value is being
+// looked for, or its presence tested, may know less.
+RankTest Program::rank_test(Ref condition) const {
+  if (resolving_ > 0 || testing_presence_ > 0) return rank_test(condition, 0);
+  if (const auto known = tested_.find(condition); known != tested_.end()) return known->second;
+  const RankTest test = rank_test(condition, 0);
+  tested_.emplace(condition, test);
+  return test;
+}
 
 RankTest Program::rank_test(Ref at, int depth) const {
   if (!at || depth > kDepth) return RankTest::none;

@@ -187,7 +187,7 @@ bool takes_name_over(const Module& module, const Def& def) {
 }  // namespace
 
 // Follows the definitions of one scope that reach `at`; false when the scope has none.
-bool Resolver::follow_scope(Ref at, NodeId scope, const std::vector<std::uint32_t>& indices,
+bool Resolver::follow_scope(Ref at, NodeId scope, std::span<const std::uint32_t> indices,
                             int element, int depth, bool same_scope) {
   const Module& module = *at.module;
   std::vector<const Def*> here;
@@ -427,17 +427,23 @@ void Resolver::follow_call(Ref at, int element, int depth) {
   if (progress() == before) emit(at, element);
 }
 
-std::vector<Source> Program::resolve(Ref expression, bool through_module) const {
-  if (!expression) return {};
-  const auto known = resolved_.find({expression, through_module});
-  if (known != resolved_.end()) return known->second;
-  if (resolving_ >= kNesting) return {};
-  resolved_[{expression, through_module}] = {};  // a cycle finds nothing instead of looping
+const std::vector<Source>& Program::resolve(Ref expression, bool through_module) const {
+  static const std::vector<Source> kNothing;
+  if (!expression) return kNothing;
+  const auto [known, is_new] = resolved_.try_emplace({expression, through_module});
+  if (!is_new) return known->second;  // of a value that is being looked for, nothing yet
+  if (resolving_ >= kNesting) {
+    resolved_.erase(known);
+    return kNothing;
+  }
+  std::vector<Source>& found = known->second;  // stays where it is as others are added
   ++resolving_;
   Resolver resolver(*this, through_module);
   resolver.follow(expression);
   --resolving_;
-  return resolved_[{expression, through_module}] = std::move(resolver.out);
+  found = std::move(resolver.out);
+  found.shrink_to_fit();
+  return found;
 }
 
 std::vector<Ref> Program::names_behind(Ref expression) const {
@@ -447,12 +453,6 @@ std::vector<Ref> Program::names_behind(Ref expression) const {
   resolver.follow(expression);
   --resolving_;
   return std::move(resolver.names);
-}
-
-std::vector<Source> Program::sources(Ref expression) const { return resolve(expression, false); }
-
-std::vector<Source> Program::module_sources(Ref expression) const {
-  return resolve(expression, true);
 }
 
 }  // namespace bench::diagnose

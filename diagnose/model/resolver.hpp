@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -33,7 +34,7 @@ class Resolver {
   void emit(Ref at, int element, Source::How how = Source::How::value);
   void follow_def(const Module& module, const Def& def, int element, int depth);
   void follow_name(Ref at, int element, int depth);
-  bool follow_scope(Ref at, NodeId scope, const std::vector<std::uint32_t>& indices, int element,
+  bool follow_scope(Ref at, NodeId scope, std::span<const std::uint32_t> indices, int element,
                     int depth, bool same_scope);
   bool follow_imported(const Module& from, std::string_view path, int element, int depth);
   bool follow_starred(const Module& from, std::string_view name, int element, int depth);

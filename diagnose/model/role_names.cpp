@@ -1,7 +1,6 @@
 #include "diagnose/model/role_names.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 namespace bench::diagnose {
 namespace {
@@ -54,7 +53,8 @@ constexpr NamedRole kNames[] = {
 
 std::string lowered(std::string_view text) {
   std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return out;
 }
 

@@ -64,9 +64,9 @@ std::string Program::environment_name(Ref at) const {
   for (int depth = 0; at && depth < 3; ++depth) {
     const SyntaxTree& tree = at.module->tree();
     if (at.kind() == Kind::subscript) {
-      const NodeId object = tree.child(at.node, Field::value);
-      if (at.module->api(object) != Api::environ) return {};
-      return tree.string_value(tree.child(at.node, Field::subscript)).value_or("");
+      const auto name = tree.string_value(tree.child(at.node, Field::subscript));
+      if (!name || at.module->api(tree.child(at.node, Field::value)) != Api::environ) return {};
+      return *name;
     }
     const CallRef call = as_call(at);
     if (!call) return {};

@@ -57,7 +57,7 @@ bool is_counted(Ref expression) {
 
 Ref Program::written(Ref expression) const {
   if (!stands_for_object(expression)) return expression;
-  const auto found = sources(expression);
+  const auto& found = sources(expression);
   if (found.size() != 1 || found.front().how != Source::How::value) return expression;
   const Ref value = found.front().ref;
   const bool is_constant =
@@ -69,7 +69,7 @@ CallRef Program::made_by(Ref expression) const {
   if (!expression) return {};
   if (const CallRef call = as_call(expression)) return call;
   if (!stands_for_object(expression)) return {};
-  const auto found = sources(expression);
+  const auto& found = sources(expression);
   return found.size() == 1 && found.front().how == Source::How::value ? as_call(found.front().ref)
                                                                       : CallRef{};
 }

@@ -194,7 +194,7 @@ bool counts_up_in(const Program& program, Ref loop, Ref count) {
 }
 
 bool is_length_of(const Program& program, Ref count, Ref list) {
-  const auto sources = program.sources(count);
+  const auto& sources = program.sources(count);
   const CallRef length = sources.size() == 1 ? program.as_call(sources.front().ref) : CallRef{};
   return length && length.call->name == "len" && program.same_variable(length.positional(0), list);
 }
@@ -202,7 +202,7 @@ bool is_length_of(const Program& program, Ref count, Ref list) {
 // samples[step % len(samples)], also through a name for the index.
 bool goes_round_by_step(const Program& program, Ref loop, Ref item) {
   const Ref list = item.child(diagnose::Field::value);
-  const auto indices = program.sources(item.child(diagnose::Field::subscript));
+  const auto& indices = program.sources(item.child(diagnose::Field::subscript));
   if (!is_variable(list) || indices.size() != 1) return false;
   const Ref index = indices.front().ref;
   return index.kind() == Kind::binary && (*index.module)[index.node].op == diagnose::Op::modulo &&

@@ -21,7 +21,7 @@ bool counts_something(std::string_view function) {
 
 // torch.tensor([correct]) and torch.zeros(1, n): one row of each process, whatever its batch held.
 bool is_one_row(const Program& program, Ref value) {
-  const auto sources = program.sources(value);
+  const auto& sources = program.sources(value);
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef made = program.as_call(source.ref);
@@ -50,7 +50,7 @@ bool is_sum(const Program& program, Ref value) {
     });
   };
   if (is_added_to(value.text())) return true;
-  const auto sources = program.sources(value);
+  const auto& sources = program.sources(value);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     const auto& tree = source.ref.module->tree();
     if (source.ref.module != value.module || source.ref.kind() != diagnose::Kind::binary)

@@ -50,7 +50,7 @@ bool is_moved_below(const Program& program, const CallRef& made) {
   for (const std::string_view method : {"to", "cuda"})
     for (const CallRef& move : program.calls_named(method)) {
       if (!move.receiver()) continue;
-      const auto sources = program.module_sources(move.receiver());
+      const auto& sources = program.module_sources(move.receiver());
       if (std::any_of(sources.begin(), sources.end(),
                       [&](const Source& source) { return source.ref == made.ref(); }))
         return true;
@@ -107,7 +107,7 @@ Origin pretrained_origin(const Program& program, Ref value, int depth = 0) {
 bool is_given_moved(const Program& program, const CallRef& made) {
   const auto given = facts::arguments_of(made);
   return std::any_of(given.begin(), given.end(), [&](Ref argument) {
-    const auto sources = program.sources(argument);
+    const auto& sources = program.sources(argument);
     return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
       const CallRef call = program.as_call(source.ref);
       return is_moved_within(source.ref.text()) || (call && is_moved_below(program, call));
@@ -119,7 +119,7 @@ bool is_given_moved(const Program& program, const CallRef& made) {
 // branch that does not wrap moves the model, so is what a class of another file gives: it does not
 // move itself.
 bool is_built_here(const Program& program, const Wrap& wrap, bool moved_elsewhere) {
-  const auto sources = program.module_sources(wrap.module);
+  const auto& sources = program.module_sources(wrap.module);
   // One of several branches that is left on the CPU is enough, beside those that quantize.
   const bool any_on_cpu = std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
     return pretrained_origin(program, source.ref) == Origin::on_cpu;
@@ -198,7 +198,7 @@ Ref without_identities(const Program& program, Ref value) {
   constexpr int kSteps = 6;
   for (int step = 0; step < kSteps; ++step) {
     if (value.kind() == Kind::identifier) {
-      const auto sources = program.sources(value);
+      const auto& sources = program.sources(value);
       if (sources.size() != 1 || sources.front().how != Source::How::value) break;
       value = sources.front().ref;
       continue;

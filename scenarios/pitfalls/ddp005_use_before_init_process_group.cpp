@@ -27,7 +27,7 @@ bool asks_for_group(const Program& program, Ref condition, int depth = 0) {
     return asks_for_group(program, condition.child(diagnose::Field::left), depth + 1) ||
            asks_for_group(program, condition.child(diagnose::Field::right), depth + 1);
   const auto asks = [](Ref at) { return facts::contains(at.text(), "is_initialized"); };
-  const auto sources = program.sources(condition);
+  const auto& sources = program.sources(condition);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     if (asks(source.ref)) return true;
     // if not dist.is_initialized(): return False, and return True below it

@@ -151,7 +151,7 @@ std::vector<ParameterChange> changed_parameters(const Program& program) {
 bool is_made_by_project(const Program& program, Ref model) {
   constexpr std::string_view kLibraries[] = {"torch",           "timm.",  "transformers.",
                                              "segmentation_mo", "monai.", "diffusers."};
-  const auto sources = program.module_sources(model);
+  const auto& sources = program.module_sources(model);
   return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef made = program.as_call(source.ref);
     if (!made || program.class_of_call(made) || program.callee(made)) return false;

@@ -106,8 +106,8 @@ bool is_one_object(const Program& program, Ref made, const Wrap& wrap) {
 bool is_handed_bare(const Program& program, Ref function, const Wrap& wrap) {
   if (!diagnose::stands_for_object(function) || program.is_wrapped(function, Wrapper::ddp))
     return false;
-  const auto inner = program.module_sources(wrap.module);
-  const auto given = program.module_sources(function);
+  const auto& inner = program.module_sources(wrap.module);
+  const auto& given = program.module_sources(function);
   return !given.empty() && std::all_of(given.begin(), given.end(), [&](const auto& source) {
     return source.how == diagnose::Source::How::value && program.as_call(source.ref) &&
            is_one_object(program, source.ref, wrap) &&
@@ -149,7 +149,7 @@ bool keeps_bare_model(const Program& program, const CallRef& call, const Wrap& w
   Ref object{call.module, call.call->function};
   if (const Ref receiver = call.receiver()) object = receiver;
   if (object.text() == "self" || !wrap.module || program.wrap_of(object) != nullptr) return false;
-  const auto sources = program.sources(object);
+  const auto& sources = program.sources(object);
   const auto names = program.names_behind(object);
   if (sources.size() != 1 || is_given_something(object) ||
       std::any_of(names.begin(), names.end(), is_given_something))

@@ -54,7 +54,7 @@ bool is_reduced_later(const Program& program, const TrainingLoop& loop, const Ca
 // come by the other one loss = a + b.
 std::vector<Ref> values_beside(const Program& program, Ref loss, const CallRef& other) {
   std::vector<Ref> out;
-  const auto sources = program.sources(loss);
+  const auto& sources = program.sources(loss);
   for (const diagnose::Source& source : sources)
     if (source.ref.module == other.module && !never_both(program, source.ref, other.ref()))
       out.push_back(source.ref);

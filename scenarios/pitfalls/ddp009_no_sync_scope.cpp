@@ -27,7 +27,7 @@ std::vector<Ref> chosen_contexts(const Program& program, Ref context) {
   for (const diagnose::Source& source : program.sources(context)) out.push_back(source.ref);
   const CallRef call = program.as_call(context);
   if (!call || call.module->tree()[call.call->function].kind != Kind::identifier) return out;
-  const auto functions = program.sources(context.with(call.call->function));
+  const auto& functions = program.sources(context.with(call.call->function));
   if (functions.size() > 1) out.clear();
   if (functions.size() > 1)
     for (const diagnose::Source& source : functions) out.push_back(source.ref);

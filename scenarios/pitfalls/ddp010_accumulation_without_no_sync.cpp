@@ -59,7 +59,7 @@ bool synchronises_by_hand(const Program& program) {
 // def __init__(self, passes=1) of a class, or def train(passes=1), that only other files call: they
 // may give another number.
 bool is_offered_default(const Program& program, Ref count) {
-  const auto sources = program.sources(count);
+  const auto& sources = program.sources(count);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     const auto& module = *source.ref.module;
     const NodeId node = module.tree().ancestor(source.ref.node, Kind::function);
@@ -106,7 +106,7 @@ bool is_set_by_choice(const Program& program, const diagnose::Source& source) {
 
 // passes = 1, and more of them only in a branch: if batch > limit: passes = batch // limit.
 bool is_one_by_itself(const Program& program, Ref count) {
-  const auto sources = program.sources(count);
+  const auto& sources = program.sources(count);
   if (std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
         return is_set_by_choice(program, source);
       }))

@@ -310,7 +310,7 @@ bool is_wrapped_in_such_runs(const Program& program, Ref object, KnownWrappers& 
     return false;
   return std::all_of(others.begin(), others.end(), [&](const Source& other) {
     return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap* wrap) {
-      const auto inner = program.module_sources(wrap->module);
+      const auto& inner = program.module_sources(wrap->module);
       return std::any_of(inner.begin(), inner.end(),
                          [&](const Source& below) { return below.ref == other.ref; });
     });

@@ -34,7 +34,7 @@ bool is_for_one_process(const Program& program, Ref node) {
 
 // net = model.module if distributed else model, as a statement.
 bool may_be_inner(const Program& program, Ref argument) {
-  const auto sources = program.sources(argument);
+  const auto& sources = program.sources(argument);
   return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
     return source.ref.text().ends_with(".module");
   });
@@ -178,7 +178,7 @@ bool is_seen_without_buffers(const Program& program, const CallRef& made) {
   if (program.uses(Api::batch_norm) || !program.calls_named("register_buffer").empty() ||
       !made.receiver())
     return false;
-  const auto sources = program.sources(made.receiver());
+  const auto& sources = program.sources(made.receiver());
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
            return source.ref.kind() == diagnose::Kind::class_definition;
@@ -187,7 +187,7 @@ bool is_seen_without_buffers(const Program& program, const CallRef& made) {
 
 // Resnet50(...) of a file that is not there, or one of several that an option chooses between.
 bool is_named_after_buffers(const Program& program, Ref model) {
-  const auto sources = program.module_sources(model);
+  const auto& sources = program.module_sources(model);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     const CallRef call = program.as_call(source.ref);
     if (!call || is_seen_without_buffers(program, call)) return false;
@@ -201,7 +201,7 @@ bool is_named_after_buffers(const Program& program, Ref model) {
 // Net(in_channels=3) of a file that is not there: a network of convolutions, which are normalised
 // over the batch as a rule.
 bool is_convolutional(const Program& program, const Wrap& wrap) {
-  const auto sources = program.module_sources(wrap.module);
+  const auto& sources = program.module_sources(wrap.module);
   return wrap.classes.empty() &&
          std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef call = program.as_call(source.ref);

@@ -235,7 +235,7 @@ void check_turns_by_index(const Program& program, Report& report) {
 
 // Its length is made a multiple of the number of ranks: len(data) // world_size * world_size.
 bool is_cut_to_multiple(const Program& program, Ref length) {
-  const auto sources = program.sources(length);
+  const auto& sources = program.sources(length);
   return says_any(length.text(), {"total_size", "num_samples", "//", "%"}) ||
          std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
            return holds_any(source.ref.text(), {"//", "%"});
@@ -315,7 +315,7 @@ bool is_cut_into_whole_turns(const Program& program, Ref list) {
   const CallRef cut = program.made_by(list);
   if (!cut || !holds_any(cut.call->name, {"tensor_split", "array_split", "chunk"})) return false;
   const auto whole = [&](Ref count) {
-    const auto sources = program.sources(count);
+    const auto& sources = program.sources(count);
     return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
       const Ref product = source.ref;
       return product.kind() == Kind::binary &&

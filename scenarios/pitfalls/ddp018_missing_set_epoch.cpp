@@ -349,7 +349,7 @@ bool reads_other_data_each_epoch(const Program& program, const diagnose::Trainin
                                  const CallRef& sampler) {
   const Ref epoch = loop.epochs.child(diagnose::Field::left);
   if (!epoch || epoch.kind() != diagnose::Kind::identifier) return false;
-  const auto made = program.sources(sampler.argument(0, "dataset"));
+  const auto& made = program.sources(sampler.argument(0, "dataset"));
   return std::any_of(made.begin(), made.end(), [&](const diagnose::Source& source) {
     const auto& tree = source.ref.module->tree();
     if (!runs_in(program, loop.epochs, source.ref)) return false;

@@ -43,7 +43,7 @@ bool is_always_true(const Program& program, Ref value, int depth = 0) {
     return is_always_true(program, value.with(tree.child_at(value.node, 0)), depth + 1) &&
            is_always_true(program, value.with(tree.child_at(value.node, 2)), depth + 1);
   if (value.kind() != Kind::identifier) return false;
-  const auto sources = program.sources(value);
+  const auto& sources = program.sources(value);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [](const auto& source) {
     return source.how == diagnose::Source::How::value && source.ref.kind() == Kind::true_literal;
   });
@@ -64,7 +64,7 @@ bool is_true_beside_sampler(const Program& program, Ref shuffle, const CallRef& 
       }))
     return false;
   const auto guards = program.guards(sampler.ref());
-  const auto sources = program.sources(shuffle);
+  const auto& sources = program.sources(shuffle);
   return std::none_of(guards.begin(), guards.end(),
                       [&](const diagnose::Guard& guard) {
                         // the parameters of the helper decide together

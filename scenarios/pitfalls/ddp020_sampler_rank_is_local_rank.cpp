@@ -20,7 +20,7 @@ bool reads_rank(const Program& program) {
 
 // ranks[node][gpu]: a table that counts over all nodes.
 bool is_of_table(const Program& program, Ref rank) {
-  const auto sources = program.sources(rank);
+  const auto& sources = program.sources(rank);
   return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
     return source.ref.kind() == diagnose::Kind::subscript &&
            source.ref.child(diagnose::Field::value).kind() == diagnose::Kind::subscript;
@@ -30,12 +30,12 @@ bool is_of_table(const Program& program, Ref rank) {
 // mesh["dp"].get_local_rank(): where a process stands in one dimension of a DeviceMesh, which may
 // span nodes. LOCAL_RANK is another thing.
 bool is_of_mesh(const Program& program, Ref rank) {
-  const auto sources = program.sources(rank);
+  const auto& sources = program.sources(rank);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     const CallRef call = program.as_call(source.ref);
     if (!call || call.call->name != "get_local_rank" || !call.receiver()) return false;
     if (facts::contains(call.receiver().text(), "mesh")) return true;
-    const auto objects = program.sources(call.receiver());
+    const auto& objects = program.sources(call.receiver());
     return std::any_of(objects.begin(), objects.end(), [](const diagnose::Source& object) {
       return facts::contains(facts::lowered(object.ref.text()), "mesh");
     });

@@ -54,7 +54,7 @@ bool is_below_all(const Program& program, Ref most) {
     return facts::contains(plain, "len(") || facts::contains(plain, "inf") ||
            facts::contains(plain, "maxsize") || facts::contains(plain, "debug");
   };
-  const auto sources = program.sources(most);
+  const auto& sources = program.sources(most);
   return !says(most.text()) &&
          std::none_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            return source.ref.kind() == Kind::none_literal || says(source.ref.text());
@@ -98,7 +98,7 @@ bool is_cut_short(const Program& program, const CallRef& loader) {
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Def& def : module->defs()) {
       if (def.kind != diagnose::DefKind::loop || def.value == diagnose::kNoNode) continue;
-      const auto sources = program.sources(program.strip_iterable({module, def.value}));
+      const auto& sources = program.sources(program.strip_iterable({module, def.value}));
       if (std::none_of(sources.begin(), sources.end(),
                        [&](const diagnose::Source& source) { return source.ref == loader.ref(); }))
         continue;

@@ -64,7 +64,7 @@ bool is_reduced(const Program& program, Ref loop, const std::vector<Reduction>& 
 
 // A helper makes it with and without a sampler, and not for want of ranks.
 bool may_lack_sampler(const Program& program, const CallRef& loader) {
-  const auto samplers = program.sources(loader.keyword("sampler"));
+  const auto& samplers = program.sources(loader.keyword("sampler"));
   return std::any_of(samplers.begin(), samplers.end(), [&](const diagnose::Source& source) {
     return source.ref.kind() == Kind::none_literal &&
            !facts::only_without_distribution(program, source.ref);
@@ -362,7 +362,7 @@ bool tells_share(const Program& program, Ref loop, const CallRef& loader,
 bool goes_over_unseen_loader(const Program& program, Ref loop) {
   const Ref iterable = program.strip_iterable(goes_over(program, loop));
   if (!iterable) return false;
-  const auto sources = program.sources(iterable);
+  const auto& sources = program.sources(iterable);
   return sources.size() > loaders_of(program, iterable).size() || sources.empty();
 }
 

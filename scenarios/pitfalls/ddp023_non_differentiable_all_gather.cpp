@@ -22,7 +22,7 @@ bool puts_own_tensor_back(Ref list) {
 
 // Numbers put into a fresh tensor, as the sizes of what follows: there is no gradient to lose.
 bool is_fresh(const Program& program, Ref tensor) {
-  const auto sources = program.sources(tensor);
+  const auto& sources = program.sources(tensor);
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value) return false;
   const CallRef made = program.as_call(sources.front().ref);
   if (!made || made.call->api != Api::tensor_factory) return false;
@@ -46,7 +46,7 @@ bool called_without_grad(const Program& program, Ref node, int depth) {
 // What is gathered is no part of what the loss differentiates: it was computed under no_grad, here
 // or by whatever calls the helper.
 bool is_computed_without_grad(const Program& program, Ref tensor) {
-  const auto sources = program.sources(tensor);
+  const auto& sources = program.sources(tensor);
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            return (source.how == diagnose::Source::How::value ||

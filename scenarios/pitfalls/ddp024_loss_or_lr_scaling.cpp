@@ -128,7 +128,7 @@ bool counts_processes(const Program& program, Ref value) {
 // The number of steps, or what the names in it hold, and nothing in it counts processes.
 Ref steps_of_one_process(const Program& program, Ref steps) {
   if (counts_processes(program, steps)) return {};
-  const auto sources = program.sources(steps);
+  const auto& sources = program.sources(steps);
   if (std::any_of(sources.begin(), sources.end(),
                   [&](const Source& source) { return counts_processes(program, source.ref); }))
     return {};
@@ -139,7 +139,7 @@ Ref steps_of_one_process(const Program& program, Ref steps) {
     const auto& tree = source.ref.module->tree();
     for (NodeId id = source.ref.node; id < tree[source.ref.node].last; ++id) {
       if (tree[id].kind != Kind::identifier) continue;
-      const auto values = program.sources(source.ref.with(id));
+      const auto& values = program.sources(source.ref.with(id));
       if (values.size() == 1 && values.front().ref.module == source.ref.module &&
           values.front().ref.kind() != Kind::identifier &&
           counts_steps_of_one(program, values.front().ref) &&

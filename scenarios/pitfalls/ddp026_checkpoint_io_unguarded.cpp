@@ -53,7 +53,7 @@ bool is_dataset(const Program& program, const CallRef& call) {
              return is_of_torchvision({cls.module, base});
            });
   }
-  const auto sources = program.sources(callee);
+  const auto& sources = program.sources(callee);
   if (std::any_of(sources.begin(), sources.end(),
                   [](const diagnose::Source& source) { return is_of_torchvision(source.ref); }))
     return true;
@@ -243,7 +243,7 @@ bool is_in_hook(const Program& program, Ref node) {
 
 // num_nodes=int(os.environ["SLURM_NNODES"])
 bool asks_the_cluster(const Program& program, Ref nodes) {
-  const auto sources = program.sources(nodes);
+  const auto& sources = program.sources(nodes);
   return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
     return facts::contains(source.ref.text(), "NODES");
   });

@@ -85,7 +85,7 @@ Place place_of(const Program& program, const std::vector<ClassRef>& wrapped, Ref
 // The argument is a parameter of forward, or that through checkpoints of its kin.
 bool is_raw(const Program& program, Ref argument, const CallRef& checkpoint, int depth) {
   if (argument.kind() != Kind::identifier || depth > 2) return false;
-  const auto sources = program.sources(argument);
+  const auto& sources = program.sources(argument);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& each) {
     if (each.how == Source::How::parameter) return true;
     const CallRef call = program.as_call(each.ref);
@@ -185,7 +185,7 @@ void check_checkpoint(const Program& program, const std::vector<ClassRef>& wrapp
 bool re_enters(const Program& program, const CallRef& arguments) {
   const Ref options = arguments.keyword("gradient_checkpointing_kwargs");
   if (!options) return true;
-  const auto sources = program.sources(options);
+  const auto& sources = program.sources(options);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [](const Source& source) {
     return source.ref.kind() == Kind::dictionary &&
            facts::contains(source.ref.text(), "use_reentrant") &&

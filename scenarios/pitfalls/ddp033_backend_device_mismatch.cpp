@@ -19,7 +19,7 @@ constexpr std::string_view kSlow =
 
 // Where the backend is written: the argument itself, or in another file the value it is given.
 Ref written_backend(const Program& program, Ref backend) {
-  const auto sources = program.sources(backend);
+  const auto& sources = program.sources(backend);
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value) return backend;
   const Ref value = sources.front().ref;
   return value.module != backend.module && value.kind() == diagnose::Kind::string ? value : backend;
@@ -55,7 +55,7 @@ bool trains_on_data(const Program& program) {
   return std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
     if (facts::is_parameter(program, loop.iterable) && says_any(loop.iterable.text(), {"loader"}))
       return true;
-    const auto sources = program.sources(loop.iterable);
+    const auto& sources = program.sources(loop.iterable);
     return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
       const CallRef made = program.as_call(source.ref);
       return made && !program.callee(made) &&
@@ -66,7 +66,7 @@ bool trains_on_data(const Program& program) {
 
 // torch.device(f"cuda:{rank}") where there are GPUs: one for each rank.
 bool is_gpu_of_rank(const Program& program, Ref device) {
-  const auto sources = program.sources(device);
+  const auto& sources = program.sources(device);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     const CallRef made = program.as_call(source.ref);
     const Ref name = made && made.call->api == Api::torch_device ? made.positional(0) : source.ref;

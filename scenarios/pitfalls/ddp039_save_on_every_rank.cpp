@@ -137,7 +137,7 @@ bool is_training_state(const Program& program, const CallRef& save) {
   if (program.derives_from(program.class_of(saved), Api::module_class)) return true;
   for (const Ref item : facts::items_stored_in(saved))
     if (tells(item.text())) return true;
-  const auto sources = program.sources(saved);
+  const auto& sources = program.sources(saved);
   return std::any_of(sources.begin(), sources.end(),
                      [&](const Source& source) { return tells(source.ref.text()); });
 }

@@ -119,7 +119,7 @@ bool is_of_a_wrapper(const Program& program, const CallRef& load) {
 bool is_named_published(const Program& program, Ref path, const std::string& text) {
   if (holds_any(text, {"imagenet", "resnet", "vgg", "clip", "bert", "hub"}))
     return !holds_any(text, {"ckpt", "checkpoint", "resume", "best", "last", "epoch"});
-  const auto sources = program.sources(path);
+  const auto& sources = program.sources(path);
   return std::any_of(sources.begin(), sources.end(), [](const Source& source) {
     return source.ref.kind() == diagnose::Kind::string &&
            holds_any(facts::lowered(source.ref.text()), {"pretrain", "pre_train", "backbone"});

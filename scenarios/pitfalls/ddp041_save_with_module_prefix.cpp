@@ -114,7 +114,7 @@ bool loads_into_wrapper(const Program& program) {
       return true;
     if (says_any(diagnose::last_word(object), {"sched", "optim", "scaler"})) continue;
     // A helper that restores what it is given: objects[key].load_state_dict(...).
-    const auto sources = program.sources(object);
+    const auto& sources = program.sources(object);
     if (object.kind() == diagnose::Kind::identifier && sources.size() == 1 &&
         (sources.front().how == Source::How::loop_item ||
          sources.front().how == Source::How::element))
@@ -218,7 +218,7 @@ bool converts_a_copy(const Program& program, const CallRef& call) {
 
 // ema = copy.deepcopy(ddp_model), made below the wrapper: a wrapper too.
 bool is_copy_of_wrapper(const Program& program, Ref object) {
-  const auto sources = program.sources(object);
+  const auto& sources = program.sources(object);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef copy = program.as_call(source.ref);
     if (!copy || (copy.call->name != "deepcopy" && !converts_a_copy(program, copy))) return false;
@@ -304,7 +304,7 @@ bool takes_prefix_off(const Program& program, Ref state) {
       if (facts::contains(text, form)) return true;
     return false;
   };
-  const auto sources = program.sources(state);
+  const auto& sources = program.sources(state);
   if (std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
         return source.ref.kind() == Kind::comprehension && takes_off(source.ref.text());
       }))

@@ -154,7 +154,7 @@ bool is_for_users_to_set(const Program& program, Ref batch) {
   if (!is_sharded || fits_every_launch(program, batch) ||
       (!program.has_ddp() && is_kept_above_zero(program)))
     return false;
-  const auto sources = program.sources(batch);
+  const auto& sources = program.sources(batch);
   const auto is_option = [](const diagnose::Source& source) {
     return source.how == diagnose::Source::How::argument;
   };

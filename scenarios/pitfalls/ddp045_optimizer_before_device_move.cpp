@@ -271,7 +271,7 @@ Making making_of(const Program& program, const CallRef& optimizer) {
 
 // Net() and resnet50(), not create_model(args), which may have moved it already.
 bool is_built_on_cpu(const Program& program, Ref model) {
-  const auto sources = program.sources(model);
+  const auto& sources = program.sources(model);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef made = program.as_call(source.ref);
     return made && !program.callee(made) && made.call->api != Api::ddp &&

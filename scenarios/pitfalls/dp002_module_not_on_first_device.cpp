@@ -49,7 +49,7 @@ std::vector<CallRef> placements_with(const Program& program, const Wrap& wrap) {
 bool is_written(const Program& program, Ref device) {
   if (device.kind() == diagnose::Kind::string || device.kind() == diagnose::Kind::integer)
     return true;
-  const auto sources = program.sources(device);
+  const auto& sources = program.sources(device);
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value) return false;
   const Ref made = sources.front().ref;
   const CallRef call = program.as_call(made);
@@ -130,7 +130,7 @@ bool comes_after_first(const Program& program, const CallRef& first, const CallR
   // net = model.to(device), after model = DataParallel(model)
   const auto hands_first_on = [&](Ref value) {
     if (!value || facts::contains(value.text(), ".module")) return false;
-    const auto sources = program.module_sources(value);
+    const auto& sources = program.module_sources(value);
     return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
       return diagnose::made_at(program, program.as_call(source.ref)).ref() == first.ref();
     });

@@ -27,7 +27,7 @@ Ref written_device(const Program& program, Ref device) {
   const Kind kind = device.kind();
   if (kind == Kind::string || kind == Kind::integer || kind == Kind::conditional) return device;
   if (kind != Kind::identifier) return {};
-  const auto sources = program.sources(device);
+  const auto& sources = program.sources(device);
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value) return {};
   const Ref value = sources.front().ref;
   return (value.kind() == Kind::string || value.kind() == Kind::integer) &&

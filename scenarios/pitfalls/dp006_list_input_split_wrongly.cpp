@@ -60,7 +60,7 @@ bool makes_items(const Program& program, Ref comprehension) {
 bool is_batch(const Program& program, Ref value, int depth = 0) {
   constexpr int kMoves = 3;  // images = Variable(images.cuda())
   if (!value || depth > kMoves) return false;
-  const auto sources = program.sources(value);
+  const auto& sources = program.sources(value);
   return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef call = program.as_call(source.ref);
     if (call && call.call->name == "next") return true;
@@ -132,7 +132,7 @@ bool lists_each_item(const Program& program, Ref comprehension) {
 }
 
 bool is_of_listed_items(const Program& program, Ref argument) {
-  const auto sources = program.sources(argument);
+  const auto& sources = program.sources(argument);
   return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
     return source.ref.kind() == Kind::comprehension && lists_each_item(program, source.ref);
   });

@@ -74,7 +74,7 @@ bool is_output(const Program& program, Ref value, int depth = 0) {
   if (value.kind() == Kind::subscript)
     return !has_several_indices(value) && is_output(program, value.child(Field::value), depth + 1);
   if (value.kind() != Kind::identifier) return false;
-  const auto sources = program.sources(value);
+  const auto& sources = program.sources(value);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     if (source.ref.kind() == Kind::subscript && source.how == Source::How::value)
       return is_output(program, source.ref, depth + 1);
@@ -151,7 +151,7 @@ Ref container_of(const Program& program, Ref value) {
   constexpr int kSteps = 4;
   for (int step = 0; step < kSteps; ++step) {
     if (value.kind() == Kind::identifier) {
-      const auto sources = program.sources(value);
+      const auto& sources = program.sources(value);
       const Kind kind = sources.size() == 1 ? sources.front().ref.kind() : Kind::other;
       if (kind != Kind::attribute && kind != Kind::subscript) break;
       value = sources.front().ref;
@@ -180,7 +180,7 @@ bool is_gathered(const Program& program, const CallRef& backward) {
   if (!backward.receiver() || backward.positional(0)) return false;
   const Ref outputs = container_of(program, backward.receiver());
   if (!is_output(program, outputs) || is_changed(program, outputs)) return false;
-  const auto sources = program.sources(outputs);
+  const auto& sources = program.sources(outputs);
   const auto& forwards = program.forward_calls();
   return std::all_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
     return std::none_of(sources.begin(), sources.end(),
@@ -240,7 +240,7 @@ void check_loss_inside_dp_forward(const Program& program, Report& report) {
     bool summed = false;
     // loss.sum().backward(), or loss = loss.sum() above it
     for (int depth = 0; depth < 2 && loss; ++depth) {
-      const auto sources = program.sources(loss);
+      const auto& sources = program.sources(loss);
       const CallRef inner = sources.size() == 1 ? program.as_call(sources.front().ref) : CallRef{};
       if (!inner || inner.call->name != "sum" || !inner.receiver() || summed) break;
       summed = true;

@@ -76,7 +76,7 @@ bool may_be_module(const Program& program, Ref object, ClassRef owner) {
   if (const ClassRef known = program.class_of(object))
     return known == owner || program.base_of(known) == owner;
   if (!diagnose::stands_for_object(object)) return false;
-  const auto sources = program.sources(object);
+  const auto& sources = program.sources(object);
   if (std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
         return source.how == diagnose::Source::How::loop_item &&
                (facts::contains(source.ref.text(), "modules(") ||

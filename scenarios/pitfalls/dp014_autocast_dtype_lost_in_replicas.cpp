@@ -45,7 +45,7 @@ void check_autocast_dtype_lost_in_replicas(const Program& program, Report& repor
       const CallRef call = program.origin(item, Api::autocast);  // also context = autocast(...)
       if (!call) return false;
       const Ref dtype = call.keyword("dtype") ? call.keyword("dtype") : call.positional(1);
-      const auto sources = program.sources(dtype);
+      const auto& sources = program.sources(dtype);
       const auto is_bfloat16 = [&](const Source& source) {
         return program.qualified(source.ref) == "torch.bfloat16";
       };

@@ -25,7 +25,7 @@ bool is_setting(const Program& program, Ref value) {
 }
 
 bool comes_from_settings(const Program& program, Ref list) {
-  const auto sources = program.sources(list);
+  const auto& sources = program.sources(list);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     return is_setting(program, source.ref);
   });

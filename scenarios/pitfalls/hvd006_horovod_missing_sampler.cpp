@@ -15,7 +15,7 @@ namespace {
 // DataLoader(DistributedSampler(data), shuffle=True): the sampler stands where the data set
 // belongs.
 bool reads_sampler(const Program& program, Ref dataset) {
-  const auto sources = program.sources(dataset);
+  const auto& sources = program.sources(dataset);
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef made = program.as_call(source.ref);

@@ -33,7 +33,7 @@ bool starts_its_ranks(const Program& program) {
     if (!target || !program.innermost_loop(process.ref()) ||
         !facts::is_reachable(program, process.ref()))
       return false;
-    const auto workers = program.sources(target);
+    const auto& workers = program.sources(target);
     return std::any_of(workers.begin(), workers.end(), [&](const diagnose::Source& worker) {
       return worker.ref.kind() == diagnose::Kind::function &&
              program.subtree_calls(worker.ref, [](const CallRef& call) {
@@ -49,7 +49,7 @@ bool comes_from_variable(const Program& program, Ref value) {
   if (program.environment_name(value) == "LOCAL_RANK" ||
       facts::contains(text_behind(program, value), "LOCAL_RANK"))
     return true;
-  const auto sources = program.sources(value);
+  const auto& sources = program.sources(value);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     const CallRef number = program.as_call(source.ref);
     return program.environment_name(source.ref) == "LOCAL_RANK" ||
@@ -124,7 +124,7 @@ bool is_way_without_launcher(const Program& program, const CallRef& spawn) {
 // for ranks that a launcher starts and tells by the option.
 bool spawns_its_ranks(const Program& program) {
   const auto is_called_as_well = [&](const CallRef& spawn) {
-    const auto workers = program.sources(spawn.argument(0, "fn"));
+    const auto& workers = program.sources(spawn.argument(0, "fn"));
     return std::any_of(workers.begin(), workers.end(), [&](const diagnose::Source& worker) {
       const auto function = program.enclosing_function(worker.ref.child(diagnose::Field::body));
       return worker.ref.kind() == diagnose::Kind::function && function &&
@@ -145,7 +145,7 @@ bool spawns_its_ranks(const Program& program) {
 bool is_told_its_rank(const Program& program) {
   const auto joins = program.calls(diagnose::Api::init_process_group);
   return std::any_of(joins.begin(), joins.end(), [&](const CallRef& join) {
-    const auto sources = program.sources(join.keyword("rank"));
+    const auto& sources = program.sources(join.keyword("rank"));
     return !sources.empty() &&
            std::all_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
              return source.how == diagnose::Source::How::argument;

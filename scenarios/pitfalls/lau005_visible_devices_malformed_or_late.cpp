@@ -36,7 +36,7 @@ bool is_loaded_onto_gpus(const Program& program, const CallRef& load) {
 // model.parallelize({0: [0, 1], 1: [2, 3]}) of Transformers spreads the blocks over the GPUs.
 bool is_spread_over_gpus(const Program& program, const CallRef& call) {
   if (call.call->name != "parallelize" || !call.receiver()) return false;
-  const auto sources = program.module_sources(call.receiver());
+  const auto& sources = program.module_sources(call.receiver());
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef load = program.as_call(source.ref);
@@ -46,7 +46,7 @@ bool is_spread_over_gpus(const Program& program, const CallRef& call) {
 
 // "cuda", torch.device("cuda:1") and the only name of it; a choice may fall on the CPU.
 bool is_gpu(const Program& program, Ref device) {
-  const auto sources = program.sources(device);
+  const auto& sources = program.sources(device);
   if (sources.size() != 1 || !facts::cuda_index(program, device)) return false;
   const Ref made = sources.front().ref;
   const CallRef call = program.as_call(made);
@@ -116,7 +116,7 @@ bool is_for_children(const Program& program, Ref assignment) {
         module->function_of(call.node) != module->function_of(assignment.node) ||
         !names_any(module->qualified(call.function), kStarts))
       return false;
-    const auto commands = program.sources(CallRef{module, &call}.positional(0));
+    const auto& commands = program.sources(CallRef{module, &call}.positional(0));
     return std::any_of(commands.begin(), commands.end(), [&](const diagnose::Source& command) {
       return names_any(command.ref.text(), kPrograms);
     });

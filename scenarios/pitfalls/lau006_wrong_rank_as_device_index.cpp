@@ -28,7 +28,7 @@ bool tells_ranks_apart(const Program& program, Ref rank) {
                !program.is_rank(device);
       }))
     return true;
-  const auto sources = program.sources(rank);
+  const auto& sources = program.sources(rank);
   return facts::contains(facts::lowered(rank.text()), "local_rank") &&
          std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef call = program.as_call(source.ref);
@@ -66,7 +66,7 @@ bool becomes_global_below(const Program& program, Ref rank) {
 
 // rank = 0 in the branch for one process, where the device stands too.
 bool is_number(const Program& program, Ref rank) {
-  const auto sources = program.sources(rank);
+  const auto& sources = program.sources(rank);
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
            return source.how == diagnose::Source::How::value && source.ref.kind() == Kind::integer;
@@ -84,7 +84,7 @@ bool is_task_of_job(const Program& program, Ref index, int depth = 0) {
   if (index.kind() != Kind::identifier && index.kind() != Kind::attribute &&
       index.kind() != Kind::subscript)
     return false;
-  const auto sources = program.sources(index);
+  const auto& sources = program.sources(index);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     if (source.how != diagnose::Source::How::value) return false;
     return program.environment_name(source.ref) == "SLURM_PROCID" ||
@@ -137,7 +137,7 @@ Ref global_rank_in(const Program& program, Ref device, int depth = 0) {
       if (global_rank_in(program, call.positional(index), depth + 1)) return device;
     return {};
   }
-  const auto sources = program.sources(device);
+  const auto& sources = program.sources(device);
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value ||
       sources.front().ref == device)
     return {};
@@ -211,7 +211,7 @@ Severity severity_of(const Program& program, Ref where) {
 // {"cuda:0": f"cuda:{rank}"}, or the device itself.
 Ref global_rank_in_map(const Program& program, Ref map) {
   if (map && map.kind() == Kind::identifier)
-    if (const auto sources = program.sources(map);
+    if (const auto& sources = program.sources(map);
         sources.size() == 1 && sources.front().ref.kind() == Kind::dictionary)
       map = sources.front().ref;
   if (!map || map.kind() != Kind::dictionary) return global_rank_in(program, map);

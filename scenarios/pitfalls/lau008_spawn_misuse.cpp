@@ -118,7 +118,7 @@ void check_spawn_in_rank(const Program& program, const CallRef& spawn, Report& r
 // The tuple behind args=args, where that name has one value only.
 Ref listed_arguments(const Program& program, Ref arguments) {
   if (arguments.kind() != Kind::identifier) return arguments;
-  const auto sources = program.sources(arguments);
+  const auto& sources = program.sources(arguments);
   return sources.size() == 1 && sources.front().how == Source::How::value &&
                  sources.front().ref.kind() == Kind::tuple
              ? sources.front().ref
@@ -165,7 +165,7 @@ bool is_meant_as_tuple(const Program& program, Ref arguments) {
 
 // args=(world_size): the parentheses make no tuple, and mp.spawn spreads args behind the rank.
 void check_args_in_parentheses(const Program& program, Ref arguments, Report& report) {
-  const auto sources = program.sources(arguments);
+  const auto& sources = program.sources(arguments);
   const auto is_one = [&](const Source& source) { return is_one_value(program, source); };
   const auto is_several = [](const Source& source) {
     return source.ref.kind() == Kind::tuple || source.ref.kind() == Kind::list;
@@ -201,7 +201,7 @@ void check_worker_of_notebook(const Program& program, const CallRef& spawn, Repo
   if (!program.is_notebook() || spawn.call->name != "spawn" || spawn.module != &program.root() ||
       spawn.keyword("start_method"))
     return;
-  const auto workers = program.sources(spawn.argument(0, "fn"));
+  const auto& workers = program.sources(spawn.argument(0, "fn"));
   if (workers.size() != 1 || workers.front().ref.kind() != Kind::function ||
       workers.front().ref.module != &program.root())
     return;

@@ -33,7 +33,7 @@ bool is_missing_option(const Program& program, Ref value) {
   if (!call || call.call->name != "getattr" || call.positional(2).kind() != diagnose::Kind::integer)
     return false;
   const std::string name = program.string(call.positional(1)).value_or("");
-  const auto of_parser = program.sources(call.positional(0));
+  const auto& of_parser = program.sources(call.positional(0));
   if (name.empty() || of_parser.empty() ||
       !std::all_of(of_parser.begin(), of_parser.end(), [&](const diagnose::Source& source) {
         const CallRef parse = program.as_call(source.ref);
@@ -54,7 +54,7 @@ bool is_missing_option(const Program& program, Ref value) {
 
 bool is_one_for_all(const Program& program, Ref rank) {
   if (program.written(rank).kind() == diagnose::Kind::integer) return true;
-  const auto sources = program.sources(rank);
+  const auto& sources = program.sources(rank);
   return sources.size() == 1 && is_missing_option(program, sources.front().ref);
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 // Whatever the name holds is a loader of PyTorch's own class, or None.
 bool is_plain_loader(const Program& program, Ref object) {
-  const auto sources = program.sources(object);
+  const auto& sources = program.sources(object);
   bool made = false;
   for (const Source& source : sources) {
     if (source.ref.kind() == diagnose::Kind::none_literal) continue;

@@ -139,7 +139,7 @@ CallRef sampler_of(const Program& program, const CallRef& loader) {
 }
 
 bool is_sampled_for_training(const Program& program, const CallRef& loader) {
-  const auto samplers = program.sources(loader.keyword("sampler"));
+  const auto& samplers = program.sources(loader.keyword("sampler"));
   return std::any_of(samplers.begin(), samplers.end(), [&](const Source& source) {
     return source.ref.kind() == Kind::none_literal &&
            program.under(source.ref, [](Ref condition, bool holds) {
@@ -219,7 +219,7 @@ bool draws_from_all(const Program& program, Ref sampler, int depth = 0) {
   const std::string name = made.module->qualified(made.call->function);
   if (!name.starts_with("torch.utils.data.")) return false;
   if (name.ends_with(".BatchSampler")) {
-    const auto sources = program.sources(made.argument(0, "sampler"));
+    const auto& sources = program.sources(made.argument(0, "sampler"));
     return !sources.empty() &&
            std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
              return draws_from_all(program, source.ref, depth + 1);
@@ -234,7 +234,7 @@ bool draws_from_all(const Program& program, Ref sampler, int depth = 0) {
 
 bool has_some_sampler(const Program& program, const CallRef& loader) {
   if (const Ref batches = loader.argument(4, "batch_sampler")) {
-    const auto sources = program.sources(batches);
+    const auto& sources = program.sources(batches);
     return sources.size() != 1 || !draws_from_all(program, sources.front().ref);
   }
   if (loader.has_splat() && !shuffles_by_update(program, loader) &&
@@ -326,7 +326,7 @@ std::optional<std::int64_t> epoch_count(const Program& program, Ref loop) {
   const Ref rounds = range.positional(1) ? range.positional(1) : range.positional(0);
   diagnose::Value stop = program.evaluate(rounds);
   // range(config["epochs"]) of a dictionary that is written out
-  if (const auto sources = program.sources(rounds);
+  if (const auto& sources = program.sources(rounds);
       !stop.known() && rounds.kind() == Kind::subscript && sources.size() == 1 &&
       sources.front().how == Source::How::value)
     stop = program.evaluate(sources.front().ref);

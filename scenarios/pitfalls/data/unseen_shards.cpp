@@ -52,7 +52,7 @@ bool is_asked_to_shard(const Program& program, Ref loop) {
   const Ref right = loop.child(Field::right);
   const Ref iterable = right ? program.strip_iterable(right) : Ref{};
   if (!iterable) return false;
-  const auto sources = program.sources(iterable);
+  const auto& sources = program.sources(iterable);
   const auto asks = [&](const diagnose::Source& source) {
     const CallRef maker = program.as_call(source.ref);
     const bool given = source.how == Source::How::value || source.how == Source::How::element;
@@ -92,7 +92,7 @@ bool is_dealt_out(const Program& program, Ref dataset) {
 // each rank draws a part.
 bool draws_a_part(const Program& program, Ref sampler) {
   if (!sampler) return false;
-  const auto sources = program.sources(sampler);
+  const auto& sources = program.sources(sampler);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef made = program.as_call(source.ref);
     return made && made.call->api == Api::none && made.positional(0) &&

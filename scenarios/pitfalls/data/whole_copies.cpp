@@ -20,7 +20,7 @@ bool is_downloaded_apart(const Program& program, const CallRef& made) {
 
 bool is_whole_copy(const Program& program, Ref dataset) {
   if (!dataset) return false;
-  const auto sources = program.sources(dataset);
+  const auto& sources = program.sources(dataset);
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef made = program.as_call(source.ref);

@@ -27,8 +27,8 @@ namespace {
 constexpr int kPathDepth = 6;
 
 bool share_a_source(const Program& program, Ref a, Ref b) {
-  const auto ours = program.sources(a);
-  const auto theirs = program.sources(b);
+  const auto& ours = program.sources(a);
+  const auto& theirs = program.sources(b);
   return std::any_of(ours.begin(), ours.end(), [&](const Source& source) {
     return std::any_of(theirs.begin(), theirs.end(), [&](const Source& other) {
       return other.ref == source.ref && other.element == source.element;
@@ -38,7 +38,7 @@ bool share_a_source(const Program& program, Ref a, Ref b) {
 
 // What a path is joined of: root, "runs" for join(root, "runs") and root / "runs".
 void add_parts(const Program& program, Ref path, int depth, std::vector<Ref>& out) {
-  const auto sources = program.sources(path);
+  const auto& sources = program.sources(path);
   const bool named = sources.size() == 1 && sources.front().how == Source::How::value;
   const Ref made = named ? sources.front().ref : path;
   const CallRef call = program.as_call(made);
@@ -228,7 +228,7 @@ bool is_same_file(const Program& program, Ref a, Ref b) {
 // file for os.path.dirname(file), os.path.split(file)[0], file.rsplit("/", 1)[0], Path(file).parent
 // and file.replace(name, "").
 Ref file_of(const Program& program, Ref directory) {
-  const auto sources = program.sources(directory);
+  const auto& sources = program.sources(directory);
   if (sources.size() != 1) return {};
   Ref made = sources.front().ref;
   if (sources.front().how == Source::How::element && sources.front().element != 0) return {};

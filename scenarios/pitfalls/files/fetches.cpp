@@ -58,7 +58,7 @@ bool runs_fetcher(const CallRef& call) {
 // archive.extractall(path) of zipfile.ZipFile(...) and tarfile.open(...)
 bool unpacks(const Program& program, const CallRef& call) {
   if (call.call->name != "extractall" || !call.receiver()) return false;
-  const auto sources = program.sources(call.receiver());
+  const auto& sources = program.sources(call.receiver());
   return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
     return holds_any(source.ref.text(), {"ZipFile(", "tarfile.open(", "TarFile("});
   });

@@ -16,7 +16,7 @@ using diagnose::Source;
 namespace {
 
 bool is_dictionary_of_states(const Program& program, Ref value) {
-  const auto sources = program.sources(value);
+  const auto& sources = program.sources(value);
   return std::any_of(sources.begin(), sources.end(), [](const Source& source) {
     return source.ref.kind() == Kind::dictionary &&
            facts::contains(source.ref.text(), "state_dict()");

@@ -25,7 +25,7 @@ bool is_named_by_rank(const Program& program, const CallRef& call) {
   const auto& tree = call.module->tree();
   for (NodeId at = call.call->node; at < tree[call.call->node].last; ++at) {
     if (tree[at].kind != Kind::identifier) continue;
-    const auto sources = program.sources(call.ref().with(at));
+    const auto& sources = program.sources(call.ref().with(at));
     if (std::any_of(sources.begin(), sources.end(),
                     [&](const diagnose::Source& source) { return is_path(source.ref); }))
       return true;

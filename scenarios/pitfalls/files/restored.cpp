@@ -17,7 +17,7 @@ namespace {
 
 // Some wrapper is made of the very object.
 bool is_wrapped_later(const Program& program, Ref object) {
-  const auto own = program.module_sources(object);
+  const auto& own = program.module_sources(object);
   const auto& wraps = program.wraps();
   return std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
     const auto wrapped = wrap.module ? program.module_sources(wrap.module) : std::vector<Source>{};
@@ -94,7 +94,7 @@ bool is_restored(const Program& program, const CallRef& load) {
   const auto holds = [&](Ref value) {
     if (value.module == load.module && value.module->tree().contains(value.node, load.call->node))
       return true;
-    const auto sources = program.sources(value);
+    const auto& sources = program.sources(value);
     return std::any_of(sources.begin(), sources.end(),
                        [&](const Source& source) { return source.ref == load.ref(); });
   };
@@ -153,7 +153,7 @@ bool is_whole_module(const Program& program, const CallRef& load) {
       if (!call.receiver()) continue;
       // A tensor is moved as well.
       if (method == "to" && !says_any(call.receiver().text(), {"model", "net"})) continue;
-      const auto sources = program.sources(call.receiver());
+      const auto& sources = program.sources(call.receiver());
       if (std::any_of(sources.begin(), sources.end(), is_load)) return true;
     }
   return false;
@@ -218,7 +218,7 @@ bool holds_optimizer(const Program& program, const CallRef& save) {
   };
   const Ref saved = save.argument(0, "obj");
   if (!saved || says_so(saved.text())) return static_cast<bool>(saved);
-  const auto sources = program.sources(saved);
+  const auto& sources = program.sources(saved);
   return std::any_of(sources.begin(), sources.end(),
                      [&](const Source& source) { return says_so(source.ref.text()); });
 }

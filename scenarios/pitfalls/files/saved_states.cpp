@@ -113,7 +113,7 @@ namespace {
 // A path as it is written where it gets its value, in one spelling of spaces and quotes; empty
 // where it is not written out.
 std::string spelled(const Program& program, Ref path) {
-  const auto sources = program.sources(path);
+  const auto& sources = program.sources(path);
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value) return {};
   const Ref value = sources.front().ref;
   const diagnose::Kind kind = value.kind();

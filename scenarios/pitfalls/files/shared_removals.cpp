@@ -23,7 +23,7 @@ bool is_one_path(const Program& program, Ref path) {
   // lossfile = "" and later on what a rank has come to: only one value is the same for all.
   if (path.kind() == Kind::identifier && path.module->defs_of(path.text(), false).size() > 1)
     return false;
-  const auto sources = program.sources(path);
+  const auto& sources = program.sources(path);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [](const Source& source) {
     return source.how == Source::How::value &&
            (source.ref.kind() == Kind::string || source.ref.kind() == Kind::binary);

@@ -29,8 +29,8 @@ bool is_same_number(const Program& program, Ref a, Ref b) {
   if (a.text() == b.text() && (a.kind() != Kind::identifier || program.same_variable(a, b) ||
                                says_any(a.text(), {"accum"})))
     return true;
-  const auto mine = program.sources(a);
-  const auto others = program.sources(b);
+  const auto& mine = program.sources(a);
+  const auto& others = program.sources(b);
   if (mine.size() != 1 || others.size() != 1) return false;
   const Ref one = mine.front().ref;
   const Ref other = others.front().ref;
@@ -295,7 +295,7 @@ bool is_parameter_of_command(const Program& program, Ref number) {
                      [&](const auto& each) { return each.name == given.text(); }) &&
          function.module->defs_of(given.text(), false).size() == 1 &&
          std::any_of(commands.begin(), commands.end(), [&](const CallRef& command) {
-           const auto given = program.sources(command.positional(0));
+           const auto& given = program.sources(command.positional(0));
            return std::any_of(given.begin(), given.end(), [&](const Source& source) {
              return source.ref == Ref{function.module, function.function->node};
            });
@@ -305,7 +305,7 @@ bool is_parameter_of_command(const Program& program, Ref number) {
 // args.steps, config["steps"] and config.get("steps", 4): a number that is meant to be set, and
 // that is more than one where nobody has. Also under a name of its own.
 bool is_setting(const Program& program, Ref given) {
-  const auto sources = program.sources(given);
+  const auto& sources = program.sources(given);
   if (given.kind() == Kind::identifier && sources.size() == 1) given = sources.front().ref;
   if (given.kind() == Kind::attribute || given.kind() == Kind::subscript) return true;
   const CallRef got = program.as_call(given);

@@ -28,7 +28,7 @@ bool is_same_place(const Program& program, Ref argument, Ref moved) {
   if (argument.kind() != Kind::identifier ||
       program.enclosing_function(argument) == program.enclosing_function(moved))
     return true;
-  const auto sources = program.module_sources(argument);
+  const auto& sources = program.module_sources(argument);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     return source.ref.module == moved.module &&
            (source.ref == moved || source.ref.module->tree().contains(source.ref.node, moved.node));

@@ -52,8 +52,8 @@ bool is_sharded_in_place(const Program& program, Ref model) {
          std::any_of(shards.begin(), shards.end(), [&](const CallRef& shard) {
            const Ref given = shard.argument(0, "module");
            if (!given || !diagnose::stands_for_object(given)) return false;
-           const auto made = program.sources(given);
-           const auto sources = program.module_sources(model);
+           const auto& made = program.sources(given);
+           const auto& sources = program.module_sources(model);
            return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
              return source.how == Source::How::value && source.ref.kind() == Kind::call &&
                     std::any_of(made.begin(), made.end(),
@@ -126,7 +126,7 @@ void add_meetings_of_fsdp(const Program& program, std::vector<EngineMeeting>& ou
 
 bool is_engine(const Program& program, Ref object) {
   if (!object || !diagnose::stands_for_object(object)) return false;
-  const auto sources = program.sources(object);
+  const auto& sources = program.sources(object);
   const auto is_made = [&](const Source& source) {
     const CallRef made = program.as_call(source.ref);
     return made && made.call->api == Api::deepspeed && source.how == Source::How::element &&
@@ -141,7 +141,7 @@ bool is_engine(const Program& program, Ref object) {
 bool is_sharded(const Program& program, Ref model) {
   if (!model) return false;
   if (!program.may_be_given(model)) return is_sharded_by_name(program, model);
-  const auto sources = program.module_sources(model);
+  const auto& sources = program.module_sources(model);
   const bool wrapped =
       !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
         const CallRef made = program.as_call(source.ref);
@@ -163,7 +163,7 @@ bool may_be_sharded(const Program& program, Ref model) {
         return facts::contains(text, "fsdp") && holds == facts::contains(text, "not ");
       }))
     return false;
-  const auto sources = program.module_sources(model);
+  const auto& sources = program.module_sources(model);
   return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef made = program.as_call(source.ref);
     return made && source.how == Source::How::value && made.call->api == Api::fsdp &&

@@ -35,7 +35,7 @@ std::vector<Ref> models_of_horovod_optimizer(const Program& program, const CallR
 
 bool same_model(const Program& program, Ref a, Ref b) {
   if (program.same_variable(a, b)) return true;
-  const auto of_b = program.module_sources(b);
+  const auto& of_b = program.module_sources(b);
   for (const Source& source : program.module_sources(a))
     if (source.how == Source::How::value && program.as_call(source.ref) &&
         std::any_of(of_b.begin(), of_b.end(), [&](const Source& other) {

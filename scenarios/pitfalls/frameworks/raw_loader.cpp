@@ -60,7 +60,7 @@ bool is_same_value(const std::vector<Source>& some, const std::vector<Source>& o
 
 // Some prepare() may be passed the loader: under that name, as that value, or out of sight.
 bool may_be_prepared(const Program& program, Ref loader) {
-  const auto values = program.sources(loader);
+  const auto& values = program.sources(loader);
   const auto names = program.names_behind(loader);
   for (const char* method : {"prepare", "prepare_data_loader"})
     for (const CallRef& prepare : program.calls_named(method)) {

@@ -63,7 +63,7 @@ bool is_loader_of_loop(const Program& program, Ref loader) {
 
 bool is_loader_of_trainer(const Program& program, Ref iterable) {
   if (is_loader_of_loop(program, program.strip_iterable(iterable))) return true;
-  const auto sources = program.sources(program.strip_iterable(iterable));
+  const auto& sources = program.sources(program.strip_iterable(iterable));
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     const CallRef made = program.as_call(source.ref);
     if (!made || !made.receiver()) return false;

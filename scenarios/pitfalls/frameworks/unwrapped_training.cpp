@@ -265,7 +265,7 @@ bool is_filled_later(Ref object) {
 
 // The object was made of the model that `given` names: flow = Flow(model).
 bool is_made_of(const Program& program, Ref object, Ref given, const CallRef& prepare) {
-  const auto sources = program.sources(object);
+  const auto& sources = program.sources(object);
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value) return false;
   const CallRef made = program.as_call(sources.front().ref);
   return made && made.call->api == diagnose::Api::none && !program.callee(made) &&

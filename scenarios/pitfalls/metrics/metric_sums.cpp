@@ -62,7 +62,7 @@ bool is_size(std::string_view text) {
 bool starts_anew(const Program& program, Ref object, Ref loop, int depth = 0) {
   constexpr int kContainers = 2;  // a meter of a list of a dictionary
   if (object.kind() == Kind::subscript) object = object.child(Field::value);
-  const auto sources = program.sources(object);
+  const auto& sources = program.sources(object);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     // for meter in meters.values(): one of those that the round has found there.
     if (source.how == diagnose::Source::How::loop_item) {

@@ -141,7 +141,7 @@ bool may_be_of_all(const Program& program, const Reducers& reducers, const Assig
 
 bool is_plateau_step(const Program& program, const CallRef& call) {
   if (!call.receiver()) return false;
-  const auto sources = program.sources(call.receiver());
+  const auto& sources = program.sources(call.receiver());
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     const CallRef made = program.as_call(source.ref);
     return made && made.call->name == "ReduceLROnPlateau";
@@ -156,7 +156,7 @@ bool is_early_stop(const Program& program, const CallRef& call) {
       call.call->name != "check")
     return false;
   if (says_any(object.text(), {"early_stop", "earlystop"})) return true;
-  const auto sources = program.sources(object);
+  const auto& sources = program.sources(object);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     const CallRef made = program.as_call(source.ref);
     return made && says_any(made.call->name, {"early_stop", "earlystop"});

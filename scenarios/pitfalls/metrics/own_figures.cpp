@@ -53,7 +53,7 @@ std::string own_figure_in(const Program& program, Ref condition,
   for (NodeId id = condition.node; id < tree[condition.node].last; ++id) {
     const Ref name = condition.with(id);
     if (name.kind() != Kind::identifier || tree[id].field == Field::attribute) continue;
-    const auto sources = program.sources(name);
+    const auto& sources = program.sources(name);
     if (sources.empty()) continue;
     const FunctionRef evaluation = program.enclosing_function(sources.front().ref);
     if (!evaluation || evaluation == program.enclosing_function(condition) ||

@@ -74,7 +74,7 @@ bool is_made_for_each_phase(const Program& program, const CallRef& loader) {
   if (loader.module->tree().ancestor(loader.call->node, Kind::comprehension) == diagnose::kNoNode &&
       !program.innermost_loop(loader.ref()))
     return false;
-  const auto samplers = program.sources(loader.keyword("sampler"));
+  const auto& samplers = program.sources(loader.keyword("sampler"));
   return std::all_of(samplers.begin(), samplers.end(), [&](const Source& source) {
     const CallRef made = program.as_call(source.ref);
     return made && made.call->api == diagnose::Api::distributed_sampler;
@@ -112,7 +112,7 @@ bool evaluates_in_one_phase(const Program& program, Ref loop, const CallRef& loa
   if (batches.kind() != Kind::subscript || !trains_in_one_phase(program, loop) ||
       !is_made_for_each_phase(program, loader))
     return false;
-  const auto phases = program.sources(batches.child(Field::subscript));
+  const auto& phases = program.sources(batches.child(Field::subscript));
   return std::any_of(phases.begin(), phases.end(), [](const Source& source) {
     return source.how == Source::How::loop_item &&
            says_any(source.ref.text(),

@@ -34,7 +34,7 @@ bool asks_others(Ref body) {
 
 template <typename Accepts>
 bool is_alone(const Program& program, Ref object, const Accepts& accepts) {
-  const auto sources = program.sources(object);
+  const auto& sources = program.sources(object);
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef made = program.as_call(source.ref);

@@ -177,7 +177,7 @@ bool serves_within(const Program& program, const Reduction& reduction, FunctionR
   const FunctionRef here = program.enclosing_function(reduction.call);
   if (here == evaluation || enters(program, evaluation, here)) return true;
   if (!here || !reduction.value) return true;
-  const auto sources = program.sources(reduction.value);
+  const auto& sources = program.sources(reduction.value);
   // rt = tensor.clone() in a helper: the value is that of the helper's callers.
   const auto is_given = [&](Ref value) {
     return std::any_of(here.function->parameters.begin(), here.function->parameters.end(),

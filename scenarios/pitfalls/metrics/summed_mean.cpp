@@ -54,7 +54,7 @@ bool counts_batches(const Program& program, Ref divisor, Ref loop) {
   if (!loader || !divisor) return false;
   const std::string length = "len(" + std::string(loader.text()) + ")";
   if (divisor.text() == length) return true;
-  const auto sources = program.sources(divisor);
+  const auto& sources = program.sources(divisor);
   return divisor.kind() == Kind::identifier && sources.size() == 1 &&
          sources.front().ref.text() == length &&
          program.enclosing_function(sources.front().ref) == program.enclosing_function(loop);

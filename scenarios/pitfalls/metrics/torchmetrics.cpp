@@ -6,7 +6,7 @@ namespace bench::pitfalls {
 
 bool is_torchmetric(const Program& program, Ref object) {
   if (!object || !program.imports("torchmetrics")) return false;
-  const auto sources = program.module_sources(object);
+  const auto& sources = program.module_sources(object);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     const CallRef made = program.as_call(source.ref);
     const Ref switched = made ? made.keyword("sync_on_compute") : Ref{};

@@ -36,12 +36,12 @@ bool is_length_of(const Program& program, Ref divisor, Ref loop, Ref data) {
       return measured.child(Field::object).text() ==
              program.strip_iterable(loop.child(Field::right)).text();
     if (measured.module == data.module && program.same_variable(measured, data)) return true;
-    const auto mine = program.sources(measured);
-    const auto others = program.sources(data);
+    const auto& mine = program.sources(measured);
+    const auto& others = program.sources(data);
     return mine.size() == 1 && others.size() == 1 && mine.front().ref == others.front().ref &&
            mine.front().element == others.front().element;
   };
-  const auto sources = program.sources(divisor);
+  const auto& sources = program.sources(divisor);
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef length = program.as_call(source.ref);

@@ -199,12 +199,14 @@ std::vector<Ref> items_stored_in(Ref name) {
 
 std::vector<Ref> settings_of(const Program& program, std::string_view variable) {
   std::vector<Ref> out;
-  for (const diagnose::Module* module : program.modules())
+  for (const diagnose::Module* module : program.modules()) {
+    if (!module->mentions("environ")) continue;  // whatever it is imported as
     for (const NodeId node : module->nodes_of(Kind::assignment)) {
       const Ref assignment{module, node};
       if (program.environment_name(assignment.child(Field::left)) == variable)
         out.push_back(assignment);
     }
+  }
   return out;
 }
 

@@ -17,7 +17,7 @@ bool is_of_deepspeed(const CallRef& call) {
 // The call that makes the parser, where there is one that it can be.
 std::optional<Ref> made_by(const Program& program, Ref parser) {
   if (!parser) return std::nullopt;
-  const auto sources = program.sources(parser);
+  const auto& sources = program.sources(parser);
   const CallRef made = sources.size() == 1 ? program.as_call(sources.front().ref) : CallRef{};
   if (!made) return std::nullopt;
   return is_of_deepspeed(made) ? made_by(program, made.positional(0)) : sources.front().ref;

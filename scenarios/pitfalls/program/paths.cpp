@@ -31,7 +31,7 @@ class Paths {
     constexpr std::size_t kMost = 128;
     if (!at || depth > kPathDepth || seen_.size() > kMost || !seen_.insert(at).second) return false;
     if (is_path_itself(at, depth)) return true;
-    const auto sources = program_.sources(at);
+    const auto& sources = program_.sources(at);
     return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
       if (source.how == Source::How::argument) {  // add_argument("--out", type=Path)
         const Ref type = program_.as_call(source.ref).keyword("type");

@@ -68,7 +68,7 @@ class PathReader {
   }
 
   bool read_source(Ref at, std::string_view name, int depth) {
-    const auto sources = program_.sources(at);
+    const auto& sources = program_.sources(at);
     const bool is_one =
         sources.size() == 1 && !(sources.front().ref == at) &&
         (sources.front().how == Source::How::value || sources.front().how == Source::How::unknown ||

@@ -167,7 +167,7 @@ bool makes_number_of_list(const CallRef& call) {
 // value of `for name, value in metrics.items()`, which callers hand on: torch.tensor() is for
 // numbers, and PyTorch warns where it is given a tensor.
 bool is_item_of_metrics(const Program& program, Ref name) {
-  const auto sources = program.sources(name);
+  const auto& sources = program.sources(name);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef items = program.as_call(source.ref);
     return items && source.how != Source::How::value &&
@@ -261,7 +261,7 @@ bool lies_on_cpu(const Program& program, Ref value, int depth) {
   constexpr int kSteps = 8;
   if (!value || depth > kSteps) return false;
   if (value.kind() == Kind::identifier) {
-    const auto sources = program.sources(value);
+    const auto& sources = program.sources(value);
     return !sources.empty() &&
            std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
              return source.how == Source::How::value && source.ref != value &&
@@ -343,7 +343,7 @@ Ref sent_from_cpu(const Program& program, const CallRef& collective) {
       program.enclosing_with(collective.ref(),
                              [](Ref item) { return facts::contains(item.text(), "device"); }))
     return {};
-  const auto sources = program.sources(sent);
+  const auto& sources = program.sources(sent);
   const bool on_cpu =
       !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
         return source.how == Source::How::value &&

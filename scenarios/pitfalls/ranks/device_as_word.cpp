@@ -32,7 +32,7 @@ Ref compared_with_cpu(const Program& program, const Guard& guard) {
 }
 
 bool names_cpu(const Program& program, Ref name) {
-  const auto sources = program.sources(name);
+  const auto& sources = program.sources(name);
   return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
     return source.how == Source::How::value && source.ref.kind() == Kind::string &&
            program.string(source.ref) == "cpu";

@@ -66,7 +66,7 @@ bool is_on_current_gpu(const Program& program, const CallRef& placement) {
   if (placed_on(program, placement).value_or(0) == -1) return true;
   const Ref device = placement.argument(0, "device");
   if (!device || !placement.receiver() || program.comes_from_rank(device)) return false;
-  const auto sources = program.sources(device);
+  const auto& sources = program.sources(device);
   if (sources.size() != 1) return false;
   const CallRef made = program.as_call(sources.front().ref);
   const Ref choice =

@@ -71,7 +71,7 @@ class Written {
   bool is_written_name(Ref name, int depth) {
     const std::string package = name.module->qualified(name.node);
     if (package == "torch" || package.starts_with("torch.")) return true;
-    const auto sources = program_.sources(name);
+    const auto& sources = program_.sources(name);
     return !sources.empty() &&
            std::all_of(sources.begin(), sources.end(),
                        [&](const Source& source) {

@@ -36,12 +36,12 @@ bool may_be_minus_one(const Program& program, Ref condition) {
   if (facts::contains(condition.text(), "-1") || facts::contains(condition.text(), "- 1"))
     return true;
   if (condition.kind() != Kind::comparison) {  // is_main = rank == 0, and is_main() that returns it
-    const auto tests = program.sources(condition);
+    const auto& tests = program.sources(condition);
     return std::any_of(tests.begin(), tests.end(), [&](const auto& test) {
       return test.ref.kind() == Kind::comparison && may_be_minus_one(program, test.ref);
     });
   }
-  const auto sources = program.sources(condition.child(Field::left));
+  const auto& sources = program.sources(condition.child(Field::left));
   return std::any_of(sources.begin(), sources.end(),
                      [](const auto& source) { return facts::contains(source.ref.text(), "-1"); });
 }
@@ -71,7 +71,7 @@ bool may_be_about_ranks(const Program& program, const Guard& guard) {
   // if n == 1: return value -- the world size by a name of its own.
   if (has_any(text, kAgainstOne) || has_any(text, kWords)) return true;
   // reduce(value, world_size == 1) of def reduce(value, single)
-  const auto sources = program.sources(guard.condition);
+  const auto& sources = program.sources(guard.condition);
   return std::any_of(sources.begin(), sources.end(), [](const auto& source) {
     const std::string given = facts::lowered(source.ref.text());
     return has_any(given, kAgainstOne) || has_any(given, kWords);
@@ -117,7 +117,7 @@ bool compares_with_one(Ref condition) {
 // args.distributed = int(os.environ["WORLD_SIZE"]) > 1
 bool is_made_of_a_count(const Program& program, Ref flag) {
   if (flag.kind() != Kind::identifier && flag.kind() != Kind::attribute) return false;
-  const auto sources = program.sources(flag);
+  const auto& sources = program.sources(flag);
   if (std::any_of(sources.begin(), sources.end(),
                   [](const auto& source) { return compares_with_one(source.ref); }))
     return true;
@@ -154,7 +154,7 @@ bool has_model_for_one(const Program& program, Ref flag) {
 // if args.distributed: of an option that is off by default.
 bool is_flag_off_by_default(const Program& program, Ref condition) {
   if (condition.kind() == Kind::call || !program.is_distributed_flag(condition)) return false;
-  const auto sources = program.sources(condition);
+  const auto& sources = program.sources(condition);
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::argument) return false;
   const CallRef option = program.as_call(sources.front().ref);
   return facts::contains(sources.front().ref.text(), "store_true") ||

@@ -59,7 +59,7 @@ std::optional<Value> in_line(const LaunchLine& launch, const std::vector<std::st
 }  // namespace
 
 std::vector<Value> values_as_launched(const Program& program, Ref expression) {
-  const auto sources = program.sources(expression);
+  const auto& sources = program.sources(expression);
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::argument) return {};
   const auto names = spellings(program, program.as_call(sources.front().ref));
   std::vector<Value> out;

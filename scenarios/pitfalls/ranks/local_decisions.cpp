@@ -56,7 +56,7 @@ bool is_of_truth(Ref value) { return value.kind() == Kind::true_literal || value
 bool is_of_batch(const Program& program, Ref name, Ref round, int depth = 0) {
   constexpr int kSteps = 3;
   if (name.kind() != Kind::identifier || depth > kSteps) return false;
-  const auto sources = program.sources(name);
+  const auto& sources = program.sources(name);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     if (source.how == Source::How::loop_item)
       return source.ref.module == round.module &&
@@ -180,7 +180,7 @@ bool counts_selection(const Program& program, Ref condition, Ref round) {
   for (NodeId id = condition.node; id < tree[condition.node].last; ++id) {
     const Ref name = condition.with(id);
     if (name.kind() != Kind::identifier) continue;
-    const auto sources = program.sources(name);
+    const auto& sources = program.sources(name);
     if (!sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
           const Ref chosen = source.ref;
           if (chosen == name || chosen.module != round.module ||
@@ -267,7 +267,7 @@ namespace {
 // EarlyStopping(patience=5), and a name that such an object was given.
 bool is_early_stopper(const Program& program, Ref object) {
   if (!diagnose::stands_for_object(object)) return false;
-  const auto sources = program.sources(object);
+  const auto& sources = program.sources(object);
   return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef made = program.as_call(source.ref);
     return made && says_any(made.call->name, {"earlystop", "early_stop", "stopper"});
@@ -335,7 +335,7 @@ bool stops_early(const Program& program, Ref condition) {
                {"early_stop", "earlystop", "patience", "should_stop", "no_improve"}))
     return true;
   if (condition.kind() == Kind::identifier) {
-    const auto sources = program.sources(condition);
+    const auto& sources = program.sources(condition);
     return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
       return source.how == Source::How::value && asks_early_stopper(program, source.ref);
     });

@@ -102,14 +102,14 @@ bool starts_on_one_node(const Program& program) {
     // A group of one process, for runs without a launcher, says nothing of the others.
     if (program.written(init.keyword("world_size")).text() == "1") continue;
     // One address of several is that of the runs on one node.
-    const auto methods = program.sources(init.argument(1, "init_method"));
+    const auto& methods = program.sources(init.argument(1, "init_method"));
     if (!methods.empty() && std::all_of(methods.begin(), methods.end(), [&](const Source& source) {
           return (contains(source.ref.text(), "tcp://127.0.0.1") ||
                   contains(source.ref.text(), "tcp://localhost")) &&
                  !(spans && source.how == Source::How::argument);
         }))
       return true;
-    const auto sizes = program.sources(init.keyword("world_size"));
+    const auto& sizes = program.sources(init.keyword("world_size"));
     if (!sizes.empty() && std::all_of(sizes.begin(), sizes.end(), [&](const Source& source) {
           const CallRef call = program.as_call(source.ref);
           return call && call.call->api == Api::device_count;

@@ -14,7 +14,7 @@ std::vector<Ref> visible_devices(const Program& program) {
 }
 
 bool joins_several(const Program& program, Ref devices) {
-  const auto sources = program.sources(devices);
+  const auto& sources = program.sources(devices);
   return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
     const std::string_view text = source.ref.text();
     return text.starts_with("','.join(") || text.starts_with("\",\".join(");

@@ -32,7 +32,7 @@ bool misses_an_output(const Program& program, Ref condition) {
       tree.child_count(condition.node) != 2 ||
       tree[tree.child_at(condition.node, 1)].kind != Kind::none_literal)
     return false;
-  const auto sources = program.sources(condition.with(tree.child_at(condition.node, 0)));
+  const auto& sources = program.sources(condition.with(tree.child_at(condition.node, 0)));
   const auto& forwards = program.forward_calls();
   return sources.size() == 1 &&
          std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {

@@ -11,7 +11,7 @@ using diagnose::Api;
 namespace {
 
 bool is_option(const Program& program, Ref value) {
-  const auto sources = program.sources(value);
+  const auto& sources = program.sources(value);
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
            return source.how == diagnose::Source::How::argument;

@@ -254,7 +254,7 @@ class Configured {
         return std::nullopt;
     }
     if (const SettingPath setting = setting_path(program_, at)) return shipped_for(setting);
-    const auto sources = program_.sources(at);
+    const auto& sources = program_.sources(at);
     if (sources.size() != 1 || sources.front().how != Source::How::value ||
         sources.front().ref == at)
       return std::nullopt;

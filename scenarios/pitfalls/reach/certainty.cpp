@@ -276,7 +276,7 @@ bool is_given_one(const Program& program, Ref size) {
   if (!is_parameter(program, size)) return false;
   const FunctionRef helper = program.enclosing_function(size);
   if (program.call_sites(helper).empty() || !program.handed_on(helper).empty()) return false;
-  const auto sources = program.sources(size);
+  const auto& sources = program.sources(size);
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            return source.how == diagnose::Source::How::value &&
@@ -296,7 +296,7 @@ bool is_group_of_one(const Program& program, const CallRef& init) {
 // hand, is given a function of the program and the numbers that start its ranks.
 bool launches_ranks(const Program& program) {
   for (const CallRef& call : program.calls_named("launch")) {
-    const auto handed = program.sources(call.positional(0));
+    const auto& handed = program.sources(call.positional(0));
     const bool starts = std::any_of(handed.begin(), handed.end(), [](const auto& source) {
       return source.ref.kind() == Kind::function;
     });
@@ -385,7 +385,7 @@ bool pins_one_gpu(const Program& program) {
 
 // nprocs=torch.cuda.device_count(), also by a name.
 bool counts_gpus(const Program& program, Ref count) {
-  const auto sources = program.sources(count);
+  const auto& sources = program.sources(count);
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef call = program.as_call(source.ref);

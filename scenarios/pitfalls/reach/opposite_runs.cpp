@@ -36,8 +36,8 @@ bool is_set_once(Ref name) {
 bool is_same_option(const Program& program, Ref a, Ref b) {
   if (!is_plain_test(a) || !is_plain_test(b)) return false;
   if (is_set_once(a) && program.same_variable(a, b)) return true;
-  const auto ours = program.sources(a);
-  const auto theirs = program.sources(b);
+  const auto& ours = program.sources(a);
+  const auto& theirs = program.sources(b);
   if (ours.size() != 1 || theirs.size() != 1) return false;
   const Source& one = ours.front();
   const Source& other = theirs.front();

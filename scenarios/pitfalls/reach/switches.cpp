@@ -42,7 +42,7 @@ bool is_made_text(const Program& program, Ref value) {
 
 // torch.device("cuda", rank), f"cuda:{rank}", [0, 1]: whatever it is, it is not None.
 bool is_surely_something(const Program& program, Ref given) {
-  const auto sources = program.sources(given);
+  const auto& sources = program.sources(given);
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            if (source.how != diagnose::Source::How::value) return false;

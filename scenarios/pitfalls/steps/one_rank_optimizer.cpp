@@ -99,7 +99,7 @@ bool is_learning_rate(const Program& program, Ref target) {
     return false;
   const Ref group = target.child(Field::value);
   if (facts::contains(group.text(), "param_groups")) return true;
-  const auto sources = program.sources(group);
+  const auto& sources = program.sources(group);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [](const auto& source) {
     return source.how == diagnose::Source::How::loop_item &&
            source.ref.text().ends_with(".param_groups");

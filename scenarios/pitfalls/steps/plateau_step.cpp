@@ -17,7 +17,7 @@ namespace {
 
 bool is_plateau(const Program& program, const CallRef& step) {
   if (!step.receiver()) return false;
-  const auto sources = program.sources(step.receiver());
+  const auto& sources = program.sources(step.receiver());
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef made = program.as_call(source.ref);
@@ -115,7 +115,7 @@ std::vector<CallRef> steps_on_result_of(const Program& program, FunctionRef eval
   for (const CallRef& step : program.calls_named("step")) {
     if (!all_ranks_step(program, step) || program.enclosing_function(step.ref()) == evaluation)
       continue;
-    const auto sources = program.sources(step.positional(0));
+    const auto& sources = program.sources(step.positional(0));
     if (!sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const auto& source) {
           return program.enclosing_function(source.ref) == evaluation;
         }))

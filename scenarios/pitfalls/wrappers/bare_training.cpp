@@ -16,7 +16,7 @@ namespace {
 bool calls_bare_model(const Program& program, const CallRef& call) {
   const Ref model{call.module, call.call->function};
   if (model.kind() != diagnose::Kind::identifier || program.wrap_of(model) != nullptr) return false;
-  const auto sources = program.module_sources(model);
+  const auto& sources = program.module_sources(model);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     return source.how == Source::How::value &&
            program.derives_from(program.class_of_call(program.as_call(source.ref)),
@@ -27,7 +27,7 @@ bool calls_bare_model(const Program& program, const CallRef& call) {
 // inner(x) after inner = ddp.module, or ddp.module(x)
 bool calls_inner_model(const Program& program, const CallRef& call) {
   if (wrapper_gone_round(program, call) != nullptr) return true;
-  const auto sources = program.sources({call.module, call.call->function});
+  const auto& sources = program.sources({call.module, call.call->function});
   return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
     return wrapper_of_inner(program, source.ref) != nullptr;
   });

@@ -115,7 +115,7 @@ bool is_wrapped_in_one_mode(const Program& program, Ref use, Ref object) {
   if (object.kind() != Kind::attribute || object.child(Field::object).text() != "self")
     return false;
   const diagnose::Wrap* wrapper = nullptr;
-  const auto sources = program.module_sources(object);
+  const auto& sources = program.module_sources(object);
   for (const diagnose::Source& source : sources)
     if (const auto* wrap = program.wrap_made_by(source.ref))
       if (is_made_in_a_mode(program, *wrap)) wrapper = wrap;

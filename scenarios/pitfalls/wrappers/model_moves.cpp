@@ -123,7 +123,7 @@ bool is_moved_before(const Program& program, Ref model, const CallRef& optimizer
                 program.runs_before(move.at.ref(), optimizer.ref()));
       }))
     return true;
-  const auto sources = program.sources(model);
+  const auto& sources = program.sources(model);
   return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef placed = program.as_call(source.ref);
     // self.model = self.model.cuda() below: an attribute has the values of all lines.

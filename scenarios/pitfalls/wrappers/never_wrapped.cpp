@@ -93,7 +93,7 @@ bool is_for_own_gpu(const Program& program, const diagnose::Wrap& wrap) {
 
 bool is_plain_model(const Program& program, Ref model, int depth = 0) {
   constexpr int kSteps = 3;
-  const auto sources = program.module_sources(model);
+  const auto& sources = program.module_sources(model);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const auto& source) {
     const CallRef made = program.as_call(source.ref);
     // model, optimizer = amp.initialize(model, optimizer)

@@ -24,7 +24,7 @@ Ref value_given(Ref target, Ref value, int element) {
 // moves say nothing of that.
 bool may_be_placed(const Program& program, Ref model) {
   if (facts::is_parameter(program, model)) return true;
-  const auto sources = program.sources(model);
+  const auto& sources = program.sources(model);
   return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
     const std::string_view text = source.ref.text();
     return facts::contains(text, ".to(") || facts::contains(text, ".cuda(");

@@ -129,7 +129,7 @@ bool is_given_to_one_of_several(const Program& program, Ref object, const Wrap& 
 }
 
 bool is_surely_wrapped(const Program& program, Ref object) {
-  const auto sources = program.module_sources(object);
+  const auto& sources = program.module_sources(object);
   const Wrap* wrapper = nullptr;
   for (const Source& source : sources)
     if (const Wrap* wrap = program.wrap_made_by(source.ref)) wrapper = wrap;
