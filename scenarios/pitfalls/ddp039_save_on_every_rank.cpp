@@ -68,10 +68,10 @@ const Exporter* exporter(const CallRef& call) {
 }
 
 // pickle.dump(model.state_dict(), file)
-bool pickles_a_state(const CallRef& call) {
+bool pickles_a_state(const Program& program, const CallRef& call) {
   return call.call->name == "dump" &&
          call.module->qualified(call.call->function) == "pickle.dump" &&
-         facts::contains(call.positional(0).text(), "state_dict()");
+         facts::contains(text_behind(program, call.positional(0)), "state_dict()");
 }
 
 Ref path_of(const CallRef& save) {
@@ -98,7 +98,7 @@ std::vector<CallRef> saves_of(const Program& program) {
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls())
       if (const CallRef call{module, &made};
-          made.api == Api::none && (exporter(call) != nullptr || pickles_a_state(call)))
+          made.api == Api::none && (exporter(call) != nullptr || pickles_a_state(program, call)))
         out.push_back(call);
   return out;
 }

@@ -197,20 +197,30 @@ bool stands_in_print(const Program& program, Ref division) {
   return false;
 }
 
+// share after share = batch // ranks and after share, steps = batch // ranks, 10.
+NodeId name_given_to(Ref division) {
+  const auto& tree = division.module->tree();
+  const NodeId parent = tree[division.node].parent;
+  for (const diagnose::Def& def : division.module->defs()) {
+    const bool is_item =
+        def.element >= 0 && def.value == parent && tree[parent].kind == Kind::tuple &&
+        tree.child_at(parent, static_cast<std::size_t>(def.element)) == division.node;
+    if (def.kind == diagnose::DefKind::assign && (def.value == division.node || is_item))
+      return tree[def.target].kind == Kind::identifier ? def.target : kNoNode;
+  }
+  return kNoNode;
+}
+
 // print(f"Batch of each device: {batch_size // devices}"), or of a name that it has and that is
 // used nowhere else: nothing is made of it.
 bool is_only_printed(const Program& program, Ref division) {
   if (stands_in_print(program, division)) return true;
   const auto& tree = division.module->tree();
-  const NodeId statement = tree[division.node].parent;
-  const NodeId name = tree.child(statement, Field::left);
-  if (tree[statement].kind != Kind::assignment || name == kNoNode ||
-      tree[name].kind != Kind::identifier)
-    return false;
+  const NodeId name = name_given_to(division);
+  if (name == kNoNode) return false;
   bool is_printed = false;
-  for (NodeId at = statement + 1; at < tree.size(); ++at) {
-    if (at == name || tree[at].kind != Kind::identifier || tree.text(at) != tree.text(name))
-      continue;
+  for (NodeId at = name + 1; at < tree.size(); ++at) {
+    if (tree[at].kind != Kind::identifier || tree.text(at) != tree.text(name)) continue;
     if (!stands_in_print(program, division.with(at))) return false;
     is_printed = true;
   }
