@@ -8,6 +8,7 @@ namespace bench::diagnose {
 namespace {
 
 constexpr int kUnpackDepth = 4;
+constexpr std::string_view kAddArgument = "add_argument";
 
 constexpr bool opens_scope(Kind kind) {
   return kind == Kind::function || kind == Kind::lambda || kind == Kind::class_definition;
@@ -292,6 +293,20 @@ class ModuleBuilder {
       module_.main_guards_.push_back(id);
   }
 
+  // arg("--local_rank") after arg = parser.add_argument: all that the name is given in the file is
+  // that method of some parser.
+  bool adds_argument(const Call& call) const {
+    if (call.function == kNoNode || tree_[call.function].kind != Kind::identifier) return false;
+    const auto given = module_.names_.find(call.name);
+    if (given == module_.names_.end()) return false;
+    return std::all_of(given->second.begin(), given->second.end(), [&](std::uint32_t index) {
+      const Def& def = module_.defs_[index];
+      return def.kind == DefKind::assign && def.element < 0 && def.value != kNoNode &&
+             tree_[def.value].kind == Kind::attribute &&
+             tree_.text(tree_.child(def.value, Field::attribute)) == kAddArgument;
+    });
+  }
+
   void index() {
     // In source order, so that those of a subtree lie together.
     std::stable_sort(module_.defs_.begin(), module_.defs_.end(),
@@ -302,8 +317,10 @@ class ModuleBuilder {
       if (tree_[def.target].kind == Kind::subscript)
         module_.items_[tree_.text(tree_.child(def.target, Field::value))].push_back(i);
     }
-    for (Call& call : module_.calls_)
+    for (Call& call : module_.calls_) {
       if (call.function != kNoNode) call.api = module_.api(call.function);
+      if (adds_argument(call)) call.name = kAddArgument;
+    }
   }
 
   Module& module_;
