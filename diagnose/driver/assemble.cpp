@@ -184,6 +184,7 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
   if (input.launches.empty()) input.launches = own_shown_commands(*root);
   input.gpus = context.gpus;
   input.shipped = context.shipped;
+  input.any_in_project = context.any_in_project;
   input.is_notebook = script.ends_with(".ipynb");
   if (context.list)
     input.any_beside = [script, top = context.top, list = context.list,

@@ -24,6 +24,8 @@ struct AssembledProgram {
   std::unique_ptr<Program> program;  // null when the script cannot be read
 };
 
+using TextTest = std::function<bool(std::string_view text)>;
+
 struct ProgramContext {
   std::string top;  // imports are followed inside this directory only
   std::vector<LaunchLine> launches;
@@ -31,6 +33,7 @@ struct ProgramContext {
   std::optional<int> gpus;
   Lister list;  // of directories, for questions about files beside the script
   ShippedValues shipped;
+  std::function<bool(const std::string& question, const TextTest& accepts)> any_in_project;
 };
 
 // Directories from the file's own up to `top`, nearest first.
@@ -42,7 +45,6 @@ bool links_out_of(const std::string& path, const std::string& top);
 
 // Some Python file in the directory, other than `but`, has a text that is accepted; a bounded
 // number of them is read.
-using TextTest = std::function<bool(std::string_view text)>;
 bool any_script_in(const std::string& directory, const std::string& but, const std::string& top,
                    const Lister& list, const ModuleCache& cache, const TextTest& accepts);
 

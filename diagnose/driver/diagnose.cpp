@@ -10,6 +10,7 @@
 #include "diagnose/driver/package_pages.hpp"
 #include "diagnose/driver/project_configs.hpp"
 #include "diagnose/driver/project_requirements.hpp"
+#include "diagnose/driver/project_scripts.hpp"
 #include "diagnose/driver/source_files.hpp"
 #include "diagnose/driver/task_plan.hpp"
 #include "diagnose/driver/unread.hpp"
@@ -94,7 +95,8 @@ class Session {
         list_(std::move(list)),
         launches_(cache_, list_),
         pages_(cache_, list_),
-        configs_(cache_, list_) {
+        configs_(cache_, list_),
+        scripts_(cache_, list_) {
     if (options.launch) {
       auto launch = parse_launch(*options.launch);
       if (!launch)
@@ -237,7 +239,21 @@ class Session {
     if (!given_launch_) context.launches = launches_.lines_of(file);
     context.newest = versions_of(file, context.launches);
     context.shipped = [this, file](const std::string& key) { return configured(file, key); };
+    context.any_in_project = asker_of(file);
     return context;
+  }
+
+  // Questions about the project of a file. Of a file that was given alone it is what stands beside
+  // it, or all below the mark of a root.
+  std::function<bool(const std::string&, const TextTest&)> asker_of(const SourceFile& file) {
+    return [this, file](const std::string& question, const TextTest& accepts) {
+      std::string root = directory_of(file.path);
+      if (!file.is_named)
+        root = configs_.root_among(directories_above(file.path, file.top), file.top);
+      else if (const auto above = launches_.directories_above_given(file.path); !above.empty())
+        root = above.back();
+      return scripts_.any(root, question, accepts);
+    };
   }
 
   // A script that was given alone may lie below its project's root.
@@ -339,6 +355,7 @@ class Session {
     input.configs = std::move(configs);
     input.newest = with_implied(versions_of(file, input.launches));
     input.gpus = options_.gpus;
+    input.any_in_project = asker_of(file);
     // The scripts that read a config stand in the folders above it.
     input.any_beside = [this, &file](const TextTest& accepts) {
       const auto directories = directories_above(file.path, file.top);
@@ -355,6 +372,7 @@ class Session {
   LaunchTable launches_;
   PackagePages pages_;
   ProjectConfigs configs_;
+  ProjectScripts scripts_;
   std::optional<LaunchLine> given_launch_;
   std::mutex mutex_;
   std::set<std::string> covered_;

@@ -34,6 +34,37 @@ bool takes_keyword(const Function& function, std::string_view name) {
                      [&](const Parameter& parameter) { return parameter.name == name; });
 }
 
+bool gives_keyword(const SyntaxTree& tree, NodeId list, std::string_view name) {
+  for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::keyword_argument && tree.text(tree.child(at, Field::name)) == name)
+      return true;
+  return false;
+}
+
+// The call goes by the name of the function or class itself: what functools.partial() made of it
+// may have other arguments.
+bool is_called_by_name(const CallRef& call, const FunctionRef& function) {
+  const NodeId owner = function.function->owner_class;
+  const Class* cls = owner == kNoNode ? nullptr : function.module->class_at(owner);
+  return call.call->name == function.function->name ||
+         (cls != nullptr && call.call->name == cls->name);
+}
+
+// A parameter without a default is given nothing.
+bool leaves_one_out(const CallRef& call, const FunctionRef& function, NodeId list,
+                    std::size_t positional) {
+  std::size_t place = 0;
+  for (const Parameter& parameter : function.function->parameters) {
+    if (parameter.splat != 0) {
+      positional = 0;  // what follows *args is given by keyword
+      continue;
+    }
+    if (place++ < positional || parameter.default_value != kNoNode) continue;
+    if (!gives_keyword(call.module->tree(), list, parameter.name)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool can_bind(const CallRef& call, const FunctionRef& function) {
@@ -50,6 +81,8 @@ bool can_bind(const CallRef& call, const FunctionRef& function) {
       return false;
     }
   }
+  if (is_called_by_name(call, function) && leaves_one_out(call, function, list, positional))
+    return false;
   return takes_any(*function.function, '*') || positional <= function.function->parameters.size();
 }
 

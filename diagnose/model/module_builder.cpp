@@ -11,6 +11,7 @@ namespace bench::diagnose {
 namespace {
 
 constexpr int kUnpackDepth = 4;
+constexpr std::string_view kAddArgument = "add_argument";
 
 constexpr bool opens_scope(Kind kind) {
   return kind == Kind::function || kind == Kind::lambda || kind == Kind::class_definition;
@@ -311,6 +312,19 @@ class ModuleBuilder {
       module_.main_guards_.push_back(id);
   }
 
+  // arg("--local_rank") after arg = parser.add_argument: all that the name is given in the file is
+  // that method of some parser.
+  bool adds_argument(const Call& call) const {
+    if (call.function == kNoNode || tree_[call.function].kind != Kind::identifier) return false;
+    const auto given = module_.defs_of(call.name, false);
+    return !given.empty() && std::all_of(given.begin(), given.end(), [&](std::uint32_t index) {
+      const Def& def = module_.defs_[index];
+      return def.kind == DefKind::assign && def.element < 0 && def.value != kNoNode &&
+             tree_[def.value].kind == Kind::attribute &&
+             tree_.text(tree_.child(def.value, Field::attribute)) == kAddArgument;
+    });
+  }
+
   void index() {
     module_.imports_partial_ = module_.import_path("partial") == "functools.partial" ||
                                module_.import_path("functools") == "functools";
@@ -335,6 +349,7 @@ class ModuleBuilder {
     for (std::uint32_t i = 0; i < module_.calls_.size(); ++i) {
       Call& call = module_.calls_[i];
       if (call.function != kNoNode) call.api = module_.api(call.function);
+      if (adds_argument(call)) call.name = kAddArgument;
       if (call.api != Api::none) module_.api_calls_.push_back(i);
       module_.calls_by_name_.add(call.name, i);
       if (tree_[call.function].kind != Kind::identifier) continue;

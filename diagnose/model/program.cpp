@@ -70,8 +70,20 @@ bool CallRef::has_splat() const {
 
 Ref CallRef::receiver() const {
   if (call == nullptr || call->function == kNoNode) return {};
-  if ((*module)[call->function].kind != Kind::attribute) return {};
-  return {module, module->tree().child(call->function, Field::object)};
+  NodeId function = call->function;
+  // parser for arg("--lr") after arg = parser.add_argument
+  if ((*module)[function].kind == Kind::identifier && call->name == "add_argument" &&
+      module->text(function) != call->name) {
+    const NodeId here = module->function_of(call->node);
+    NodeId given = kNoNode;
+    for (const std::uint32_t index : module->defs_of(module->text(function), false)) {
+      const Def& def = module->defs()[index];
+      if (given == kNoNode || module->function_of(def.target) == here) given = def.value;
+    }
+    if (given != kNoNode) function = given;
+  }
+  if ((*module)[function].kind != Kind::attribute) return {};
+  return {module, module->tree().child(function, Field::object)};
 }
 
 Program::Program(ProgramInput input) : input_(std::move(input)) {

@@ -132,6 +132,10 @@ struct ProgramInput {
   NewestVersions newest;  // of frameworks, by the project's requirement files
   // Whether another Python file in the script's directory has a text that is accepted.
   std::function<bool(const std::function<bool(std::string_view text)>& accepts)> any_beside;
+  // The same of the whole project; `question` names what the test asks, and has one answer.
+  std::function<bool(const std::string& question,
+                     const std::function<bool(std::string_view text)>& accepts)>
+      any_in_project;
   ShippedValues shipped;
 };
 
@@ -151,6 +155,12 @@ class Program {
   // are read for it: a question for findings, not for every program.
   bool any_beside(const std::function<bool(std::string_view text)>& accepts) const {
     return input_.any_beside && input_.any_beside(accepts);
+  }
+  // Some Python file of the project, this one too, has such a text. It is remembered by the name of
+  // the question, which says all that the test depends on.
+  bool any_in_project(const std::string& question,
+                      const std::function<bool(std::string_view text)>& accepts) const {
+    return input_.any_in_project && input_.any_in_project(question, accepts);
   }
   // What the project's config files and command lines say of a key; a question for findings too.
   std::vector<ShippedValue> shipped(const std::string& key) const {

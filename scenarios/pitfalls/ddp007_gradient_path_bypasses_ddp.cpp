@@ -29,11 +29,9 @@ using diagnose::Wrapper;
 
 namespace {
 
-// ddp for ddp.module(x) and ddp.module.encode(x); empty when the call does not go round it.
-// A class that hands its states on (self.module.module.state_dict()) runs no forward pass.
+// ddp for ddp.module(x) and ddp.module.encode(x); empty when the call does not go round the
+// wrapper.
 Ref bypassed(const CallRef& call) {
-  const std::string_view name = call.call->name;
-  if (name == "state_dict" || name == "load_state_dict" || name == "no_sync") return {};
   Ref function{call.module, call.call->function};
   for (int depth = 0; depth < 3 && function.kind() == Kind::attribute; ++depth) {
     const Ref attribute = function.child(Field::attribute);
@@ -241,8 +239,8 @@ void check_prepared(const Program& program, Report& report) {
     if (!is_of_accelerator(program, backward)) continue;
     for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward))) {
       const CallRef call = program.as_call(node);
-      if (program.under_no_grad(node) || runs_without_grad(program, call) ||
-          program.is_evaluation(node))
+      if (runs_no_forward(program, call) || program.under_no_grad(node) ||
+          runs_without_grad(program, call) || program.is_evaluation(node))
         continue;
       Ref model = prepared_gone_round(program, call);
       const bool from_before = !model;
@@ -305,8 +303,9 @@ void check_without_wrapper(const Program& program, Report& report) {
   if (!program.uses(diagnose::Api::init_process_group) || program.framework_distributes()) return;
   for (const CallRef& backward : backwards_of(program))
     for (const Ref& node : facts::calls_behind(program, facts::loss_of(backward)))
-      if (!program.under_no_grad(node) && !program.is_evaluation(node) &&
-          has_lost_wrapper(program, program.as_call(node)) && steps_after(program, backward))
+      if (!runs_no_forward(program, program.as_call(node)) && !program.under_no_grad(node) &&
+          !program.is_evaluation(node) && has_lost_wrapper(program, program.as_call(node)) &&
+          steps_after(program, backward))
         report_bypass(report, node, kLost);
 }
 
@@ -411,6 +410,7 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
     };
     for (const Ref& node : behind) {
       const CallRef call = program.as_call(node);
+      if (runs_no_forward(program, call)) continue;
       const bool hands_on = hands_on_beside(node);
       if (program.under_no_grad(node) || runs_without_grad(program, call) ||
           never_meet(program, node, backward.ref()))

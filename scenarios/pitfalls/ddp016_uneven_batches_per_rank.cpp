@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/data/node_shares.hpp"
+#include "scenarios/pitfalls/data/parts_of_model.hpp"
 #include "scenarios/pitfalls/data/rest_of_division.hpp"
 #include "scenarios/pitfalls/data/stream_turns.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -412,6 +413,7 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
       // Samplers pad to equal counts before they slice.
       if (is_padded(tree.text(owner)) || program.is_evaluation(subscript)) continue;
       if (is_worked_off(program, subscript) || is_for_validation(subscript) ||
+          shares_out_model(program, subscript) ||
           is_cut_into_whole_turns(program, subscript.child(Field::value)))
         continue;
       as_in_trial(

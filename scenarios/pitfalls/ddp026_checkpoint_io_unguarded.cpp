@@ -124,13 +124,37 @@ bool is_made_by_parent(const Program& program, const CallRef& make) {
          });
 }
 
+// input("Download? [y]/n "), click.confirm("Download?")
+bool is_question(const CallRef& call) {
+  return call && ((call.call->name == "input" && !call.receiver()) || call.call->name == "confirm");
+}
+
+// answer = input("Download? [y]/n "), and the files are fetched where somebody has said yes. No
+// rank waits at a keyboard: mp.spawn and torchrun give it none, or the same one to all.
+bool is_left_to_a_person(const Program& program, Ref node) {
+  return program.under(node, [&](Ref condition, bool) {
+    const auto& tree = condition.module->tree();
+    for (auto at = condition.node; at < tree[condition.node].last; ++at) {
+      const Ref part = condition.with(at);
+      if (is_question(program.as_call(part))) return true;
+      if (part.kind() != Kind::identifier) continue;
+      const auto sources = program.sources(part);
+      if (std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+            return is_question(program.as_call(source.ref));
+          }))
+        return true;
+    }
+    return false;
+  });
+}
+
 // Neither a test of the rank nor a lock, a barrier or the time before there are ranks keeps the
 // others from doing the same at once.
 bool all_ranks_do_at_once(const Program& program, Ref node) {
   return program.guarded_by_rank(node) == RankTest::none && !facts::under_lock(program, node) &&
          !facts::rank_goes_first(program, node) && !facts::only_before_ranks(program, node) &&
          facts::is_reachable(program, node) && !others_wait(program, node) &&
-         !facts::only_without_distribution(program, node);
+         !is_left_to_a_person(program, node) && !facts::only_without_distribution(program, node);
 }
 
 // download=True, or that of a caller: make_data(root, download=True) for download=download.
@@ -299,7 +323,8 @@ void find_directories(const Program& program, const Accepts& accepts, Report& re
           facts::only_before_ranks(program, make.ref()) ||
           facts::only_without_distribution(program, make.ref()) || is_made_above(program, make) ||
           holds_a_file_loaded_below(program, make) || is_made_by_parent(program, make) ||
-          is_behind_a_race(program, make) || is_made_under_a_lock(program, make))
+          is_behind_a_race(program, make) || is_made_under_a_lock(program, make) ||
+          is_left_to_a_person(program, make.ref()))
         continue;
       if (!facts::is_reachable(program, make.ref()) || program.comes_from_rank(directory) ||
           is_drawn_by_each(program, directory))

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/cpu_tensors.hpp"
+#include "scenarios/pitfalls/ranks/gpu_tests.hpp"
 
 #include <algorithm>
 
@@ -96,7 +97,7 @@ void check_accelerates_backend(const Program& program, Report& report) {
 void check_cpu_tensors(const Program& program, Report& report) {
   for (const CallRef& collective : nccl_collectives(program)) {
     const Ref tensor = sent_from_cpu(program, collective);
-    if (!tensor) continue;
+    if (!tensor || only_without_gpus(program, collective.ref())) continue;
     report
         .at(collective.ref(), Confidence::likely,
             "'" + std::string(tensor.text()) +
@@ -207,7 +208,7 @@ void check_backend_device_mismatch(const Program& program, Report& report) {
   });
   const Wrapped wrapped = wrapped_on(program);
   for (const Named& named : backends) {
-    if (!named.backend) continue;
+    if (!named.backend || only_without_gpus(program, named.call.ref())) continue;
     const Value name = program.evaluate(named.backend);
     // An option whose default is gloo is what a run takes that says nothing of it.
     if (!name.is_string() || (name.is_default && name.string != "gloo")) continue;

@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/laboratory/trial_prices.hpp"
 #include "scenarios/pitfalls/metrics/metric_sums.hpp"
+#include "scenarios/pitfalls/metrics/reductions.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -142,6 +143,44 @@ bool is_training_state(const Program& program, const CallRef& save) {
                      [&](const Source& source) { return tells(source.ref.text()); });
 }
 
+// loss, val_loss, mean_acc: what a process computes from its part of the data. Of an evaluation
+// only where its data is shared out as well, as Accelerate does.
+bool names_own_figure(std::string_view name, bool shares_evaluation) {
+  bool figure = false;
+  for (const std::string& word : words_of_name(name)) {
+    for (const char* each : {"val", "valid", "validation", "test", "eval", "best"})
+      if (word == each && !shares_evaluation) return false;
+    for (const char* each : {"loss", "losses", "acc", "accuracy", "score", "ppl", "perplexity",
+                             "psnr", "iou", "auc", "wer", "cer", "bleu", "reward"})
+      figure = figure || word == each;
+  }
+  return figure;
+}
+
+// f"epoch{epoch}_loss{loss:.4f}.pt" in a program that reduces nothing: no two processes have the
+// same figure, so that each of them writes a file of its own.
+bool is_named_by_own_figure(const Program& program, const CallRef& save) {
+  const Ref path =
+      save.call->api == Api::torch_save ? save.argument(1, "f") : save.argument(0, "f");
+  if (!path || !reductions_of(program).empty() || !program.calls_named("compute").empty())
+    return false;
+  const bool shared = accelerate_wraps(program);
+  const auto holds_figure = [&](Ref part) {
+    const auto& tree = part.module->tree();
+    for (auto at = part.node; at < tree[part.node].last; ++at)
+      if (tree[at].kind == diagnose::Kind::identifier && names_own_figure(tree.text(at), shared))
+        return true;
+    return false;
+  };
+  if (holds_figure(path)) return true;
+  const auto sources = program.sources(path);
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    return source.how == Source::How::value && holds_figure(source.ref);
+  });
+}
+
+constexpr const char* kOwnFigure = "its name holds a figure of the process's own part of the data";
+
 // DeepSpeedPlugin(zero_stage=2): every process holds all weights, and up to stage 2 that is so.
 bool may_shard_weights(const Program& program) {
   if (program.mentions("FullyShardedDataParallelPlugin")) return true;
@@ -168,11 +207,12 @@ void check_saves_beside_accelerate(const Program& program, Report& report) {
         facts::rank_goes_first(program, save.ref()) || facts::in_dataset(program, save.ref()) ||
         !facts::is_reachable(program, save.ref()))
       continue;
-    report
-        .at(save.ref(), Confidence::likely,
-            "every process of accelerate launch writes the same file: the last one wins, and a "
-            "reader may find a torn file")
-        .help = "Save with accelerator.save(), or under if accelerator.is_main_process.";
+    Finding& finding = report.at(
+        save.ref(), Confidence::likely,
+        "every process of accelerate launch writes the same file: the last one wins, and a "
+        "reader may find a torn file");
+    finding.help = "Save with accelerator.save(), or under if accelerator.is_main_process.";
+    if (is_named_by_own_figure(program, save)) tell_as_note(finding, kOwnFigure);
   }
 }
 
@@ -431,7 +471,10 @@ void check_save_on_every_rank(const Program& program, Report& report) {
     Finding& finding = report.at(
         save.ref(), Confidence::certain,
         "every rank writes the same file: the last one wins, and a reader may find a torn file");
-    if (!is_training_state(program, save)) tell_as_note(finding);
+    if (is_named_by_own_figure(program, save))
+      tell_as_note(finding, kOwnFigure);
+    else if (!is_training_state(program, save))
+      tell_as_note(finding);
     finding.help = "Save on one rank: if dist.get_rank() == 0.";
     const std::string condition = facts::main_rank_condition(program, save.ref());
     const bool is_safe = finding.severity != Severity::info && !writes_to_open_file(save);

@@ -1,5 +1,6 @@
 #include "diagnose/model/role_names.hpp"
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/files/cpu_copies.hpp"
 #include "scenarios/pitfalls/files/restored.hpp"
 #include "scenarios/pitfalls/files/saved_states.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
@@ -254,6 +255,16 @@ bool maps_to_one_gpu(const Program& program, const CallRef& load) {
          !program.mentions("CUDA_VISIBLE_DEVICES");
 }
 
+// else of `if isinstance(self.model, PreTrainedModel)`, as in the Trainer of Hugging Face, where
+// every model of the program is such a one.
+bool is_for_other_models(const Program& program, const CallRef& load) {
+  return !program.calls_named("from_pretrained").empty() &&
+         program.under(load.ref(), [](Ref condition, bool holds) {
+           return !holds && facts::contains(condition.text(), "isinstance(") &&
+                  facts::contains(condition.text(), "PreTrainedModel");
+         });
+}
+
 }  // namespace
 
 void check_load_without_map_location(const Program& program, Report& report) {
@@ -279,8 +290,12 @@ void check_load_without_map_location(const Program& program, Report& report) {
     if (facts::only_without_distribution(program, load.ref()) ||
         !facts::is_reachable(program, load.ref()))
       continue;
+    // What a framework saves lies where its ranks had it.
+    const bool of_framework = lightning || has_trainer_ranks(program);
     const bool surely = is_of_a_run(program, load, words) && !saves_from_cpu(program) &&
-                        becomes_a_model(program, load, words);
+                        !is_for_other_models(program, load) &&
+                        becomes_a_model(program, load, words) &&
+                        (of_framework || !project_saves_from_cpu(program));
     if (prepared && !(surely && (restores_a_run(program, load) || is_named_checkpoint(words) ||
                                  (lightning && holds_a_lightning_state(load)))))
       continue;

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -73,6 +74,54 @@ std::vector<CallRef> downloads_of(const Program& program) {
   return out;
 }
 
+// "ddp" and its kin, "fsdp", DDPStrategy(): they start the script again for the other ranks. What
+// forks, and an object that is told how to start, may be meant for notebooks.
+std::string starting_script_again(const Program& program, const trainer::Argument& strategy) {
+  if (strategy.value.is_string()) {
+    const std::string& name = strategy.value.string;
+    const bool is_one = name == "ddp" || name == "fsdp" || name == "fsdp_cpu_offload" ||
+                        name.starts_with("ddp_find_unused_parameters_") ||
+                        name.starts_with("deepspeed");
+    return is_one && !strategy.value.is_default ? "strategy=\"" + name + "\"" : std::string();
+  }
+  const CallRef made = strategy.node ? program.made_by(strategy.node) : CallRef{};
+  if (!made || made.has_splat() || made.keyword("start_method") || program.class_of_call(made))
+    return {};
+  for (const char* name : {"DDPStrategy", "FSDPStrategy", "DeepSpeedStrategy"})
+    if (made.call->name == name) return "strategy=" + std::string(name) + "()";
+  return {};
+}
+
+// CIFAR10 and most others look whether their files are there and whole, and then do nothing; these
+// unpack the archive again, or raise.
+bool unpacks_again(const CallRef& load) {
+  for (const char* name :
+       {"VOCDetection", "VOCSegmentation", "SBDataset", "Places365", "Kinetics", "Kinetics400"})
+    if (load.call->name == name) return true;
+  return false;
+}
+
+// Several processes run the script from its first line: of several nodes, or of srun.
+bool starts_together(const Program& program) {
+  if (facts::speaks_of(program, "srun") || facts::speaks_of(program, "SLURM")) return true;
+  const auto uses = trainer::uses(program);
+  return std::any_of(uses.begin(), uses.end(), [](const trainer::Use& use) {
+    const trainer::Argument* nodes = use.find("num_nodes");
+    return nodes != nullptr && !trainer::is_one(nodes);
+  });
+}
+
+// The first process is done with the line before fit() starts the others, which find all files
+// there.
+bool is_done_before_others(const Program& program, const CallRef& load) {
+  const auto cls = program.enclosing_class(load.ref());
+  if (unpacks_again(load) || cls || starts_together(program)) return false;
+  const auto fits = program.calls_named("fit");
+  return std::any_of(fits.begin(), fits.end(), [&](const CallRef& fit) {
+    return only_runs_before(program, load.ref(), fit.ref());
+  });
+}
+
 // What "ddp" repeats once for every rank, as it does the script: prepare_data() is the place that
 // the Trainer keeps to one process of a node.
 void check_downloads_of_script(const Program& program, Report& report) {
@@ -85,11 +134,13 @@ void check_downloads_of_script(const Program& program, Report& report) {
     return;
   for (const CallRef& load : downloads) {
     if (is_kept_to_one(program, load.ref()) || !facts::is_reachable(program, load.ref())) continue;
-    report
-        .at(load.keyword("download"), Confidence::likely,
-            "the Trainer's \"ddp\" runs the script once for every rank: each of them downloads "
-            "and unpacks the same files")
-        .help = "Download in prepare_data(), which one process of a node runs.";
+    Finding& finding = report.at(
+        load.keyword("download"), Confidence::likely,
+        "the Trainer's \"ddp\" runs the script once for every rank: each of them downloads "
+        "and unpacks the same files");
+    finding.help = "Download in prepare_data(), which one process of a node runs.";
+    if (is_done_before_others(program, load))
+      tell_as_note(finding, "fit() starts the others, which find the files there");
   }
 }
 
@@ -99,12 +150,14 @@ void check_implicit_devices_or_strategy(const Program& program, Report& report) 
   check_downloads_of_script(program, report);
   for (const trainer::Use& use : trainer::uses(program)) {
     const auto* strategy = use.find("strategy");
-    if (program.is_notebook() && strategy && strategy->value.is_string() &&
-        strategy->value.string == "ddp") {
-      Finding& finding =
-          trainer::flag(report, *strategy, Confidence::certain,
-                        "strategy=\"ddp\" starts the script again for each rank, which a notebook "
-                        "cannot: MisconfigurationException");
+    const std::string again = program.is_notebook() && strategy != nullptr
+                                  ? starting_script_again(program, *strategy)
+                                  : std::string();
+    if (!again.empty()) {
+      Finding& finding = trainer::flag(report, *strategy, Confidence::certain,
+                                       again +
+                                           " starts the script again for each rank, which a "
+                                           "notebook cannot: MisconfigurationException");
       finding.severity = Severity::error;
       finding.help = "Use strategy=\"ddp_notebook\", or run it as a script.";
       continue;

@@ -19,10 +19,6 @@ bool is_whole_module(const Program& program, const CallRef& load);
 // torch.save(model.module, path) or torch.save(model, path): the program writes whole modules.
 bool pickles_modules(const Program& program);
 
-// torch.save of {key: value.cpu() for key, value in model.state_dict().items()}: what the program
-// writes was on no GPU.
-bool saves_from_cpu(const Program& program);
-
 // checkpoint["model_state"] of a file with that key, which nothing here writes: it is not one of
 // those that the program saves.
 bool is_of_other_files(const Program& program, Ref state);

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
 
+#include "scenarios/pitfalls/frameworks/dropped_keys.hpp"
 #include "scenarios/pitfalls/frameworks/trainer_configs.hpp"
 #include "scenarios/pitfalls/frameworks/trainer_signature.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
@@ -28,7 +29,8 @@ void add_pairs(const Program& program, Ref dictionary, Use& use) {
     if (tree[at].kind != Kind::pair) continue;
     const auto key = tree.string_value(tree.child(at, Field::key));
     const Ref value = dictionary.with(tree.child(at, Field::value));
-    if (key) use.arguments.push_back({*key, program.evaluate(value), value, nullptr});
+    if (key && !drops_key(tree.source(), *key))
+      use.arguments.push_back({*key, program.evaluate(value), value, nullptr});
   }
 }
 
@@ -51,6 +53,9 @@ Use use_of(const Program& program, const CallRef& call) {
   use.call = call;
   for (const diagnose::Argument& given : call.module->arguments(call.call->node)) {
     const Ref value{call.module, given.value};
+    const auto& tree = call.module->tree();
+    const bool is_item = tree[tree[given.value].parent].kind == Kind::pair;
+    if (is_item && drops_key(tree.source(), given.name)) continue;
     if (!given.name.empty() && !is_for_one_version(program, value))
       use.arguments.push_back({given.name, program.evaluate(value), value, nullptr});
   }

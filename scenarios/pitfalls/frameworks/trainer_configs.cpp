@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/frameworks/trainer_configs.hpp"
 
+#include "scenarios/pitfalls/frameworks/dropped_keys.hpp"
+#include "scenarios/pitfalls/frameworks/trainer_signature.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
@@ -45,6 +47,12 @@ std::map<Section, bool> targets(const Program& program) {
   return out;
 }
 
+// Of the arguments that a Lightning has taken away: the program may know.
+bool is_dropped(const Program& program, const std::string& key) {
+  const SignatureEntry* entry = find_signature(key);
+  return entry != nullptr && entry->removed != kNever && project_drops_key(program, key);
+}
+
 }  // namespace
 
 std::vector<Use> uses_in_configs(const Program& program) {
@@ -60,7 +68,7 @@ std::vector<Use> uses_in_configs(const Program& program) {
     Use& use = out[place->second];
     // What `defaults` takes from other files is not seen here.
     use.has_more = use.has_more || entry.key() == "defaults";
-    if (!is_of_hydra(entry.key()))
+    if (!is_of_hydra(entry.key()) && !is_dropped(program, std::string(entry.key())))
       use.arguments.push_back({std::string(entry.key()), entry.value, {}, &entry});
   }
   return out;

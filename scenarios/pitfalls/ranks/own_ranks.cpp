@@ -242,6 +242,7 @@ bool has_trainer_ranks(const Program& program) {
 }
 
 bool fits_in_lightning_ranks(const Program& program, const CallRef& fit) {
+  if (program.is_notebook()) return false;
   const CallRef made = program.made_by(fit.receiver());
   const std::vector<trainer::Use> uses = trainer::uses(program);
   const auto is_meant = [&](const trainer::Use& use) {
@@ -256,6 +257,7 @@ bool fits_in_lightning_ranks(const Program& program, const CallRef& fit) {
 }
 
 bool has_lightning_ranks(const Program& program) {
+  if (program.is_notebook()) return false;
   const std::vector<trainer::Use> uses = trainer::uses(program);
   return std::any_of(uses.begin(), uses.end(), [&](const trainer::Use& use) {
     return starts_several(program, use) || takes_ddp_by_itself(program, use);

@@ -10,7 +10,8 @@ namespace bench::pitfalls {
 bool has_ranks_of_its_own(const Program& program);
 
 // A Lightning Trainer starts several processes that all run the script to its end. Lightning saves
-// and logs for them; what the script does beside it, each of them does.
+// and logs for them; what the script does beside it, each of them does. None does so in a notebook,
+// which is no script to start again: "ddp" raises there, and what forks comes back to one process.
 bool has_lightning_ranks(const Program& program);
 
 // The Trainer of this call of fit() does so, whatever an option may say.

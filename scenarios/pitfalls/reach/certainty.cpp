@@ -169,7 +169,8 @@ Certainty certainty_of_handing_on(const Program& program, FunctionRef function,
   for (const Ref& place : program.handed_on(function)) {
     if (best == Certainty::certain) break;
     if (is_switched_off_in_table(program, function, switches, place) ||
-        is_switched_off_by_other_name(program, function, switches, place))
+        is_switched_off_by_other_name(program, function, switches, place) ||
+        (!program.enclosing_function(place) && is_in_unmade_class(program, place)))
       continue;
     best = std::max(best, reach(program, place, depth + 1));
   }
@@ -221,7 +222,8 @@ Certainty reach(const Program& program, Ref node, int depth, Switches switches) 
   for (const CallRef& site : program.call_sites(function)) {
     Switches outer;
     if (program.enclosing_function(site.ref()) == function ||
-        is_switched_off_by(program, function, switches, site, outer))
+        is_switched_off_by(program, function, switches, site, outer) ||
+        runs_another_method(program, function, site))
       continue;
     best = std::max(best, reach(program, site.ref(), depth + 1, std::move(outer)));
     if (best == Certainty::certain) return best;

@@ -1,4 +1,5 @@
 // Functions of a file that is looked at alone, as a library: what calls them is not at hand.
+#include "diagnose/model/binding.hpp"
 #include "diagnose/model/made_at.hpp"
 #include "diagnose/model/role_names.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
@@ -123,9 +124,26 @@ bool needs_ranks_beside(const Program& program, const Beside& beside) {
 
 }  // namespace
 
+namespace {
+
+// Head(features, classes) of def __init__(self, features, classes, device): all that makes an
+// object of the class raises a TypeError instead, in a script that the class has left behind.
+bool is_made_in_vain(const Program& program, ClassRef cls) {
+  const auto calls = program.calls_named(cls.cls->name);
+  const FunctionRef init = program.method(cls, "__init__");
+  return init && !calls.empty() && program.handed_on(cls).empty() &&
+         program.derived_of(cls).empty() &&
+         std::all_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+           return program.class_of_call(call) == cls && !diagnose::can_bind(call, init);
+         });
+}
+
+}  // namespace
+
 bool is_never_made(const Program& program, Ref node) {
   const ClassRef cls = program.enclosing_class(node);
   if (!cls || is_decorated(cls) || only_offers(program)) return false;
+  if (is_made_in_vain(program, cls)) return true;
   const auto is_made = [&](ClassRef each) {
     return !program.calls_named(each.cls->name).empty() || !program.handed_on(each).empty();
   };

@@ -14,4 +14,13 @@ bool is_overridden_everywhere(const Program& program, diagnose::FunctionRef meth
 // A second `def` of the name in the same block, below: what the name means when it is called.
 bool is_replaced_below(diagnose::FunctionRef function);
 
+// In the body of a class of another file that the program makes no object of: what its tables hold
+// is run by nobody.
+bool is_in_unmade_class(const Program& program, Ref place);
+
+// self.process() in a base runs the method of a derived class in objects of that class alone, and
+// the program makes none: a library has many of its kind.
+bool runs_another_method(const Program& program, diagnose::FunctionRef function,
+                         const CallRef& site);
+
 }  // namespace bench::pitfalls::facts

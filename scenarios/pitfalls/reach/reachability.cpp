@@ -1,10 +1,16 @@
 // Whether the program runs a node at all, and whether it does so before there are ranks.
 #include "scenarios/pitfalls/frameworks/trainer_hooks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
 #include "scenarios/pitfalls/reach/command_lines.hpp"
 #include "scenarios/pitfalls/reach/commented_calls.hpp"
+#include "scenarios/pitfalls/reach/overridden.hpp"
+#include "scenarios/pitfalls/reach/switches.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace bench::pitfalls::facts {
 
@@ -18,6 +24,7 @@ using diagnose::NodeId;
 namespace {
 
 constexpr int kCalls = 5;
+constexpr int kMostWays = 256;  // looked at, of a helper that is called from everywhere
 
 // An object of the class, or of one derived from it, is made in the program.
 bool is_made(const Program& program, ClassRef cls) {
@@ -127,12 +134,24 @@ bool at_every_site(const Program& program, const FunctionRef& function, const Te
   return passed;
 }
 
-bool starts_before_ranks(const Program& program, Ref node, int depth) {
+// A call that leaves a switch off, as make(cache=False) does in the ranks, does not come by.
+bool starts_before_ranks(const Program& program, Ref node, int depth, Switches switches = {}) {
   if (program.before_ranks(node)) return true;
   const FunctionRef function = program.enclosing_function(node);
   if (!function || depth > kCalls || program.runs_in_ranks(function)) return false;
-  return at_every_site(program, function,
-                       [&](Ref site) { return starts_before_ranks(program, site, depth + 1); });
+  for (const Switch& each : switches_around(program, function, node)) switches.push_back(each);
+  bool before = false;
+  for (const CallRef& site : program.call_sites(function)) {
+    Switches outer;
+    if (!is_reachable(program, site.ref()) || is_in_unmade_class(program, site.ref()) ||
+        is_switched_off_by(program, function, switches, site, outer))
+      continue;
+    if (starts_before_ranks(program, site.ref(), depth + 1, std::move(outer))) before = true;
+    // Beside what the parent does, one rank alone does it as well: if rank == 0: make_data().
+    else if (program.guarded_by_rank(site.ref()) != diagnose::RankTest::main_only)
+      return false;
+  }
+  return before;
 }
 
 }  // namespace
@@ -175,10 +194,59 @@ bool runs_in_parent(const Program& program, Ref node, int depth) {
                        [&](Ref site) { return runs_in_parent(program, site, depth + 1); });
 }
 
+// What Process(target=work) starts.
+std::vector<FunctionRef> targets_of_processes(const Program& program) {
+  std::vector<FunctionRef> out;
+  for (const CallRef& process : program.calls_named("Process")) {
+    if (!process.keyword("target")) continue;
+    for (const diagnose::Source& source : program.sources(process.keyword("target")))
+      if (source.ref.kind() == Kind::function)
+        out.push_back({source.ref.module, source.ref.module->function_at(source.ref.node)});
+  }
+  return out;
+}
+
+// Every way to the node leads through one of the functions, or past none of them to the code under
+// the script's own guard.
+enum class Way : std::uint8_t { through, past };
+
+bool all_lead(const Program& program, Ref node, Way way, const std::vector<FunctionRef>& targets,
+              int& left, int depth = 0) {
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function)
+    return way == Way::past && node.module == &program.root() &&
+           node.module->under_main_guard(node.node);
+  if (std::find(targets.begin(), targets.end(), function) != targets.end())
+    return way == Way::through;
+  // What is handed on may be what a process is told to run.
+  if (depth > kCalls || --left < 0 || (way == Way::past && !program.handed_on(function).empty()))
+    return false;
+  return at_every_site(program, function, [&](Ref site) {
+    return all_lead(program, site, way, targets, left, depth + 1);
+  });
+}
+
+// Ranks are processes that Process(target=work) starts, which alone join a group, and the node runs
+// in the one that starts them.
+bool runs_beside_processes(const Program& program, Ref node) {
+  const auto& launches = program.launches();
+  const auto targets = targets_of_processes(program);
+  const auto joins = program.calls(diagnose::Api::init_process_group);
+  int left = kMostWays;
+  return !targets.empty() && !joins.empty() &&
+         std::none_of(launches.begin(), launches.end(), starts_several) &&
+         std::all_of(joins.begin(), joins.end(),
+                     [&](const CallRef& join) {
+                       return all_lead(program, join.ref(), Way::through, targets, left);
+                     }) &&
+         all_lead(program, node, Way::past, targets, left);
+}
+
 }  // namespace
 
 bool only_in_parent(const Program& program, Ref node) {
-  return program.uses(diagnose::Api::spawn) && runs_in_parent(program, node, 0);
+  if (program.uses(diagnose::Api::spawn)) return runs_in_parent(program, node, 0);
+  return runs_beside_processes(program, node);
 }
 
 bool ends_process(Ref statement) {

@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/decided.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
 
@@ -105,6 +106,20 @@ bool leads_past(const Program& program, const diagnose::Guard& guard, std::strin
          decided(program, guard.condition, name, value) == !guard.holds;
 }
 
+namespace {
+
+// cache for self.cache below self.cache = cache in the same function; empty for anything else.
+Ref parameter_kept_in(const Program& program, FunctionRef function, Ref attribute) {
+  if (attribute.kind() != Kind::attribute || attribute.child(Field::object).text() != "self")
+    return {};
+  const diagnose::Def* last = last_value_above(attribute);
+  if (last == nullptr || last->kind != diagnose::DefKind::assign || last->element >= 0) return {};
+  const Ref value = attribute.with(last->value);
+  return program.guards(value).empty() && is_kept_parameter(function, value) ? value : Ref{};
+}
+
+}  // namespace
+
 Switches switches_around(const Program& program, FunctionRef function, Ref node) {
   Switches out;
   for (const diagnose::Guard& guard : program.guards(node)) {
@@ -113,6 +128,8 @@ Switches switches_around(const Program& program, FunctionRef function, Ref node)
       const Ref name = guard.condition.with(id);
       if (tree[id].field != Field::attribute && is_kept_parameter(function, name))
         out.push_back({guard.condition, guard.holds, name.text(), name.text()});
+      else if (const Ref kept = parameter_kept_in(program, function, name))
+        out.push_back({guard.condition, guard.holds, name.text(), kept.text()});
     }
   }
   return out;

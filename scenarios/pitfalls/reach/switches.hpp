@@ -34,7 +34,8 @@ bool leads_past(const Program& program, const diagnose::Guard& guard, std::strin
 // `if self.create:` after `self.create = create` in the constructor.
 bool is_switched_off_in_object(const Program& program, const diagnose::Guard& guard);
 
-// The conditions around the node, within the function, on parameters that it does not set before.
+// The conditions around the node, within the function, on parameters that it does not set before,
+// and on attributes that keep them: if self.cache: below self.cache = cache.
 Switches switches_around(const Program& program, diagnose::FunctionRef function, Ref node);
 
 // Whether the call leaves the switches so that the node is not reached. A parameter of the caller

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/wrappers/mode_of_object.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 namespace bench::pitfalls {
@@ -45,6 +46,53 @@ const Wrap* unwrapped_by_name(const Program& program, Ref value) {
 }
 
 }  // namespace
+
+bool runs_no_forward(const Program& program, const CallRef& call) {
+  static constexpr auto kMethods = std::to_array<std::string_view>({"add_module",
+                                                                    "apply",
+                                                                    "bfloat16",
+                                                                    "buffers",
+                                                                    "children",
+                                                                    "compile",
+                                                                    "cpu",
+                                                                    "cuda",
+                                                                    "double",
+                                                                    "eval",
+                                                                    "float",
+                                                                    "get_buffer",
+                                                                    "get_parameter",
+                                                                    "get_submodule",
+                                                                    "half",
+                                                                    "load_state_dict",
+                                                                    "modules",
+                                                                    "named_buffers",
+                                                                    "named_children",
+                                                                    "named_modules",
+                                                                    "named_parameters",
+                                                                    "no_sync",
+                                                                    "parameters",
+                                                                    "register_buffer",
+                                                                    "register_comm_hook",
+                                                                    "register_forward_hook",
+                                                                    "register_forward_pre_hook",
+                                                                    "register_full_backward_hook",
+                                                                    "register_parameter",
+                                                                    "requires_grad_",
+                                                                    "share_memory",
+                                                                    "state_dict",
+                                                                    "to",
+                                                                    "to_empty",
+                                                                    "type",
+                                                                    "zero_grad"});
+  if (!call.receiver()) return false;
+  const std::string_view name = call.call->name;
+  // train(batch) of a class of its own is a step; train(False) and train(mode) are a mode.
+  if (name == "train") {
+    const Ref mode = call.positional(0);
+    return !mode || program.is_literal_true(mode) || program.is_literal_false(mode);
+  }
+  return std::find(kMethods.begin(), kMethods.end(), name) != kMethods.end();
+}
 
 const Wrap* wrapper_of_inner(const Program& program, Ref value) {
   if (value.kind() != Kind::attribute || value.child(Field::attribute).text() != "module")

@@ -1,0 +1,67 @@
+#include "diagnose/driver/project_scripts.hpp"
+
+#include "diagnose/driver/source_files.hpp"
+
+#include <algorithm>
+#include <deque>
+
+namespace bench::diagnose {
+namespace {
+
+constexpr std::size_t kMaxFiles = 1024;
+constexpr std::size_t kMaxDirectories = 512;
+constexpr std::size_t kMaxBytes = 16U << 20;  // read for one question
+constexpr int kMaxDepth = 8;
+
+}  // namespace
+
+// Nearest to the root first, so that a bound leaves out what lies deep.
+void ProjectScripts::walk(const std::string& root, std::vector<std::string>& out) const {
+  std::deque<std::pair<std::string, int>> pending{{root, 0}};
+  std::size_t directories = 0;
+  while (!pending.empty() && ++directories <= kMaxDirectories) {
+    const auto [directory, depth] = pending.front();
+    pending.pop_front();
+    for (const DirectoryEntry& entry : list_(directory)) {
+      const std::string path = directory + entry.name;
+      if (entry.is_link) continue;
+      if (entry.is_directory) {
+        if (depth < kMaxDepth && !is_skipped_directory(entry.name))
+          pending.emplace_back(path + "/", depth + 1);
+        continue;
+      }
+      if (type_of(path) != FileType::python) continue;
+      if (out.size() >= kMaxFiles) return;
+      out.push_back(path);
+    }
+  }
+}
+
+const std::vector<std::string>& ProjectScripts::files_of(const std::string& root) {
+  auto& known = files_[root];
+  if (!known) {
+    known = std::make_unique<std::vector<std::string>>();
+    walk(root, *known);
+  }
+  return *known;
+}
+
+bool ProjectScripts::any(const std::string& root, const std::string& question,
+                         const std::function<bool(std::string_view text)>& accepts) {
+  const std::lock_guard lock(mutex_);
+  const auto known = answers_.find({root, question});
+  if (known != answers_.end()) return known->second;
+  std::size_t bytes = 0;
+  bool found = false;
+  for (const std::string& file : files_of(root)) {
+    const auto text = cache_.read(file);
+    if (!text) continue;
+    bytes += text->size();
+    if (bytes > kMaxBytes) break;
+    found = accepts(*text);
+    if (found) break;
+  }
+  return answers_[{root, question}] = found;
+}
+
+}  // namespace bench::diagnose
