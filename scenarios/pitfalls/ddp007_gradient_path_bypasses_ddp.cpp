@@ -186,9 +186,8 @@ void check_training_out_of_sight(const Program& program, Report& report) {
         continue;
       report
           .at(call.ref(), Confidence::likely,
-              "the training function is handed the model inside the wrapper, not '" +
-                  std::string(wrapper.text()) +
-                  "': its gradients are never reduced and every rank trains a model of its own")
+              "the training function is handed " + what_is_handed(call, wrapper) +
+                  ": its gradients are never reduced and every rank trains a model of its own")
           .help = "Hand it the DDP object.";
     }
 }

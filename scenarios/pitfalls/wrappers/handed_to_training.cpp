@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/wrappers/bypass.hpp"
+#include "scenarios/pitfalls/wrappers/lost_wrapper.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -66,9 +67,9 @@ bool makes_trainer_out_of_sight(const Program& program, const CallRef& call) {
 
 // ddp stands alone as an argument somewhere, is kept under another name or returned: whatever gets
 // it may train through it.
-bool is_handed_on(Ref wrapper) {
+bool is_handed_on(Ref wrapper, diagnose::NodeId first, diagnose::NodeId last) {
   const auto& tree = wrapper.module->tree();
-  for (diagnose::NodeId at = 0; at < tree.size(); ++at) {
+  for (diagnose::NodeId at = first; at < last; ++at) {
     if (tree[at].kind != wrapper.kind() || tree.text(at) != wrapper.text()) continue;
     const auto parent = tree[at].parent;
     const Field field = tree[at].field;
@@ -98,6 +99,45 @@ bool is_handed_on(Ref wrapper) {
   return false;
 }
 
+// The same of a wrapper that keeps its name, and of one whose name is given the model inside it:
+// from there on the name holds no wrapper.
+bool is_handed_on(const Program& program, Ref wrapper) {
+  const auto& tree = wrapper.module->tree();
+  const diagnose::NodeId end = static_cast<diagnose::NodeId>(tree.size());
+  const Ref line = wrapper.with(tree.ancestor(wrapper.node, Kind::assignment));
+  if (line.node == diagnose::kNoNode || line.child(Field::left).text() != wrapper.text())
+    return is_handed_on(wrapper, 0, end);
+  const Wrap* wrap = program.wrap_of(wrapper, Wrapper::ddp);
+  const Ref made = wrap->call.ref();
+  return is_handed_on(wrapper, made.module == wrapper.module ? tree[made.node].last : 0, line.node);
+}
+
+// Every run that wraps and comes to the use comes by the line too: if distributed: model =
+// model.module; neither one mode of several nor a branch that returns.
+bool comes_by_too(const Program& program, Ref line, Ref wrap, Ref use) {
+  const auto above = program.guards(wrap);
+  const auto around = program.guards(use);
+  const auto line_guards = program.guards(line);
+  return std::all_of(line_guards.begin(), line_guards.end(), [&](const diagnose::Guard& guard) {
+    const auto is_same = [&](const diagnose::Guard& other) {
+      return other.holds == guard.holds && other.condition.text() == guard.condition.text();
+    };
+    return (guard.holds && program.is_distributed_flag(guard.condition)) ||
+           std::any_of(above.begin(), above.end(), is_same) ||
+           std::any_of(around.begin(), around.end(), is_same);
+  });
+}
+
+// The wrapper in `model` above model = model.module, for `model` below it.
+Ref wrapper_lost(const Program& program, Ref value, Ref use) {
+  if (value.kind() != Kind::identifier) return {};
+  const Ref inner = inner_given_to(program, value, use);
+  const Wrap* wrap = inner ? wrapper_of_inner(program, inner) : nullptr;
+  return wrap != nullptr && comes_by_too(program, inner, wrap->call.ref(), use)
+             ? inner.child(Field::object)
+             : Ref{};
+}
+
 }  // namespace
 
 Ref handed_to_training(const Program& program, const CallRef& call) {
@@ -108,12 +148,22 @@ Ref handed_to_training(const Program& program, const CallRef& call) {
   for (const Ref value : facts::arguments_of(call)) {
     if (const Ref above = wrapper_above(program, value))
       wrapper = above;
+    else if (const Ref lost = wrapper_lost(program, value, call.ref()))
+      wrapper = lost;
     else if (program.is_wrapped(value, Wrapper::ddp))
       return {};
     optimizes = optimizes || is_an_optimizer(program, value);
   }
-  if (makes_trainer) return wrapper && !is_handed_on(wrapper) ? wrapper : Ref{};
+  if (makes_trainer) return wrapper && !is_handed_on(program, wrapper) ? wrapper : Ref{};
   return optimizes ? wrapper : Ref{};
+}
+
+std::string what_is_handed(const CallRef& call, Ref wrapper) {
+  const std::string name = "'" + std::string(wrapper.text()) + "'";
+  for (const Ref value : facts::arguments_of(call))
+    if (value.text() == wrapper.text())
+      return name + ", which was given the model inside the wrapper";
+  return "the model inside the wrapper, not " + name;
 }
 
 bool is_loss_given_bare(const Program& program, const CallRef& call, const Wrap& wrap) {

@@ -3,6 +3,8 @@
 
 #include "scenarios/pitfalls/rule.hpp"
 
+#include <string>
+
 namespace bench::pitfalls {
 
 // ddp for raw = ddp.module, and for ddp.module itself; empty where it is anything else.
@@ -12,6 +14,9 @@ Ref wrapper_above(const Program& program, Ref model);
 // wrapper goes along: train(ddp.module, optimizer) in a loop, and trainer = Trainer(ddp.module)
 // with trainer.train() below it. Empty otherwise.
 Ref handed_to_training(const Program& program, const CallRef& call);
+
+// That of which the call is told: the model below 'ddp', or `model` below model = model.module.
+std::string what_is_handed(const CallRef& call, Ref wrapper);
 
 // diffusion.training_losses(model, x) below ddp = DDP(model), also as a partial function: a loss of
 // a library runs the forward pass of what it is given.

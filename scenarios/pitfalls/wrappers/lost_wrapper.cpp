@@ -101,15 +101,13 @@ bool is_taken_for_ddp(const Program& program, Ref inner) {
 
 }  // namespace
 
-bool has_lost_wrapper(const Program& program, const CallRef& call) {
-  const Ref object = object_of(call);
-  if (!object) return false;
+Ref inner_given_to(const Program& program, Ref object, Ref use) {
   const bool is_field = object.kind() == Kind::attribute;
   const Ref name = is_field ? object.child(Field::attribute) : object;
   const auto& module = *object.module;
   const auto& defs = module.defs_of(name.text(), is_field);
   constexpr std::size_t kMaxDefs = 64;  // a name of more values is of a generated file
-  if (defs.size() > kMaxDefs) return false;
+  if (defs.size() > kMaxDefs) return {};
   for (const std::uint32_t index : defs) {
     const Def& def = module.defs()[index];
     const Ref value = object.with(def.value);
@@ -122,14 +120,19 @@ bool has_lost_wrapper(const Program& program, const CallRef& call) {
         (wrapper_of_inner(program, inner) == nullptr && !is_taken_for_ddp(program, inner)) ||
         inner.child(Field::object).text() != object.text() ||
         (!is_field && program.enclosing_function(value) != program.enclosing_function(object)) ||
-        !only_runs_before(program, value, call.ref()) ||
+        !only_runs_before(program, value, use) ||
         is_wrapped_again(program, value, object.text()) || changes_below(program, def, object) ||
         facts::only_without_distribution(program, value) ||
         program.guarded_by_rank(value) != diagnose::RankTest::none)
       continue;
-    return true;
+    return inner;
   }
-  return false;
+  return {};
+}
+
+bool has_lost_wrapper(const Program& program, const CallRef& call) {
+  const Ref object = object_of(call);
+  return object && inner_given_to(program, object, call.ref());
 }
 
 std::vector<CallRef> wrappers_of_loop_items(const Program& program) {

@@ -6,6 +6,10 @@
 
 namespace bench::pitfalls {
 
+// model.module for model below model = model.module and model = load(model.module, states), where
+// nothing wraps the name again above the use; empty where the name holds anything else.
+Ref inner_given_to(const Program& program, Ref object, Ref use);
+
 // Below model = model.module and model = load(model.module, states), where nothing wraps the name
 // again, model(x) goes round the wrapper. It may have been made out of sight, where a test for
 // distribution says that there is one.
