@@ -9,6 +9,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/local_decisions.hpp"
+#include "scenarios/pitfalls/ranks/own_ranks.hpp"
 #include "scenarios/pitfalls/ranks/own_readings.hpp"
 #include "scenarios/pitfalls/ranks/rank_partings.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
@@ -365,7 +366,9 @@ bool evaluates_prepared_parts(const Program& program, Ref round) {
 
 void check_rank_local_skip_or_break(const Program& program, Report& report) {
   const bool by_accelerate = is_accelerated(program);
-  const bool by_hand = by_accelerate || trains_what_others_wrap(program) ||
+  // Horovod's optimizer reduces in each step, as the wrapper does.
+  const bool by_horovod = program.uses(Api::hvd_optimizer) && has_ranks_of_its_own(program);
+  const bool by_hand = by_accelerate || by_horovod || trains_what_others_wrap(program) ||
                        trains_by_engine(program) ||
                        (program.has_ddp() && !program.framework_distributes());
   if (by_hand || program.uses(Api::hvd_optimizer)) check_skipped_backwards(program, report);
