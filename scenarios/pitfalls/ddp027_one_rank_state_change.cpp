@@ -261,6 +261,53 @@ void check_hidden_schedulers(const Program& program, Report& report) {
   }
 }
 
+// group["lr"] = rate and group["lr"] *= 0.9 of for group in optimizer.param_groups.
+bool sets_learning_rate(const Program& program, Ref target) {
+  const auto& tree = target.module->tree();
+  const Kind line = tree[tree[target.node].parent].kind;
+  if (tree[target.node].field != Field::left ||
+      (line != Kind::assignment && line != Kind::augmented_assignment) ||
+      tree.string_value(tree.child(target.node, Field::subscript)).value_or("") != "lr")
+    return false;
+  const Ref group = target.child(Field::value);
+  if (facts::contains(group.text(), "param_groups")) return true;
+  const auto sources = program.sources(group);
+  return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+    return facts::contains(source.ref.text(), "param_groups");
+  });
+}
+
+bool runs_in_training(const Program& program, Ref node) {
+  const auto around = program.loops_around(node);
+  const auto& loops = program.training_loops();
+  return std::any_of(loops.begin(), loops.end(), [&](const diagnose::TrainingLoop& loop) {
+    return std::any_of(around.begin(), around.end(),
+                       [&](Ref each) { return each == loop.epochs || each == loop.batches; });
+  });
+}
+
+// if rank == 0: for group in optimizer.param_groups: group["lr"] *= 0.9, in a loop that trains.
+// What other lines of it write, on the other ranks, may be the same rate.
+void check_rates_of_one_rank(const Program& program, Report& report) {
+  std::vector<Ref> lines;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::NodeId node : module->nodes_of(Kind::subscript)) {
+      const Ref target{module, node};
+      if (!sets_learning_rate(program, target) || !runs_in_training(program, target)) continue;
+      if (program.guarded_by_rank(target) != RankTest::main_only) return;
+      if (facts::is_reachable(program, target)) lines.push_back(target);
+    }
+  if (lines.empty()) return;
+  for (const char* name :
+       {"broadcast_optimizer_state", "broadcast_object", "broadcast_object_list"})
+    for (const CallRef& call : program.calls_named(name))
+      if (runs_in_training(program, call.ref())) return;
+  in_no_trial(report.at(lines.front(), Confidence::likely,
+                        "one rank alone changes its learning rate: the others keep theirs, and "
+                        "the replicas drift apart from here"))
+      .help = "Change it on every rank.";
+}
+
 // What a helper out of sight gives is known by the helper's name alone.
 Confidence confidence_in(const CallRef& made, Api api) {
   return made.call->api == api ? Confidence::certain : Confidence::likely;
@@ -325,6 +372,7 @@ void check_one_rank_state_change(const Program& program, Report& report) {
   if (program.has_ddp() || program.uses(Api::hvd_init) || accelerate_wraps(program)) {
     check_steps_of_one_rank(program, report);
     check_hidden_schedulers(program, report);
+    check_rates_of_one_rank(program, report);
     check_copies_on_one_rank(program, report);
   }
   if (program.uses(Api::hvd_init)) check_loads_below_broadcast(program, report);
