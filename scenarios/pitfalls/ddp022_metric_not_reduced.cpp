@@ -11,6 +11,7 @@
 #include "scenarios/pitfalls/metrics/forgotten_number.hpp"
 #include "scenarios/pitfalls/metrics/idle_copies.hpp"
 #include "scenarios/pitfalls/metrics/last_batch.hpp"
+#include "scenarios/pitfalls/metrics/out_of_sight.hpp"
 #include "scenarios/pitfalls/metrics/own_copy.hpp"
 #include "scenarios/pitfalls/metrics/phase_loops.hpp"
 #include "scenarios/pitfalls/metrics/reductions.hpp"
@@ -168,16 +169,20 @@ void tell_plateau(Ref step, const std::string& figure, Report& report) {
       .help = "All-reduce the mean loss before scheduler.step.";
 }
 
-void tell_nothing_reduced(const Program& program, const MetricSum& sum, Report& report) {
+// What a function out of sight makes of all predictions may be gathered there.
+void tell_nothing_reduced(const Program& program, Ref loop, const MetricSum& sum, Report& report) {
   const FunctionRef evaluation = program.enclosing_function(sum.at);
   for (const CallRef& step : steps_on_result_of(program, evaluation))
     tell_plateau(step.ref(), "what " + std::string(evaluation.function->name) + "() makes", report);
 
-  as_in_trial(report.at(sum.at, Confidence::likely,
-                        "each rank evaluates its own shard and nothing is reduced: '" + sum.name +
-                            "' is that of one rank's part of the data"),
-              "best-checkpoint")
-      .help = "All-reduce the sum and the count before dividing.";
+  Finding& finding =
+      as_in_trial(report.at(sum.at, Confidence::likely,
+                            "each rank evaluates its own shard and nothing is reduced: '" +
+                                sum.name + "' is that of one rank's part of the data"),
+                  "best-checkpoint");
+  finding.help = "All-reduce the sum and the count before dividing.";
+  if (is_handed_out_of_sight(program, loop, sum))
+    tell_as_note(finding, "a function that is not here may gather it");
 }
 
 // accelerator.prepare(...), also of one that another file makes: self.accelerator = accelerator;
@@ -283,6 +288,16 @@ bool all_ranks_call(const Program& program, FunctionRef function) {
   });
 }
 
+void check_choices_out_of_sight(const Program& program, const std::vector<Reduction>& reductions,
+                                Report& report) {
+  for (const CallRef& evaluation : evaluations_that_choose(program, reductions))
+    as_in_trial(report.at(evaluation.ref(), Confidence::likely,
+                          "each rank chooses its best model by the figure of its own shard: the "
+                          "loader has a DistributedSampler, and nothing is reduced"),
+                "best-checkpoint")
+        .help = "All-reduce the figure, and let one rank save.";
+}
+
 // The function goes over the loader, and what its other callers reduce serves them alone: a
 // collective of its own would reduce for every one of them. That of a function which all ranks call
 // elsewhere would leave the one rank waiting.
@@ -308,6 +323,11 @@ bool reduced_for_others(const Program& program, FunctionRef evaluation, const Ca
   });
 }
 
+// val_loader, testloader.
+bool is_named_for_evaluation(std::string_view name) {
+  return says_any(name, {"val", "eval", "test"}) && !says_any(name, {"train"});
+}
+
 // validate(ddp, val_loader) on one rank with a sharded loader, in a file that is not there or in a
 // function that all ranks call elsewhere.
 void check_handed_loader(const Program& program, const CallRef& call,
@@ -319,7 +339,8 @@ void check_handed_loader(const Program& program, const CallRef& call,
     return;
   for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
     for (const CallRef& loader : loaders_of(program, argument)) {
-      if (argument.kind() != Kind::identifier || !is_evaluation_loader(program, loader) ||
+      if (argument.kind() != Kind::identifier ||
+          !(is_evaluation_loader(program, loader) || is_named_for_evaluation(argument.text())) ||
           !sampler_of(program, loader) || may_lack_sampler(program, loader) ||
           (evaluation && !reduced_for_others(program, evaluation, loader, reductions)))
         continue;
@@ -339,7 +360,7 @@ void check_unseen_loader(const Program& program, Ref loop, const MetricSum& sum,
        (is_evaluation_loop(program, loop) || is_loop_of_evaluation(program, loop)));
   if ((sharded || (on_every_rank && goes_over_dealt_data(program, loop))) &&
       !is_reduced(program, loop, reductions) && !goes_through_files(program, loop))
-    tell_nothing_reduced(program, sum, report);
+    tell_nothing_reduced(program, loop, sum, report);
 }
 
 // correct / len(train_set), where correct was counted over one rank's part of it.
@@ -402,7 +423,7 @@ bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, cons
   if (program.guarded_by_rank(loop) == diagnose::RankTest::main_only)
     tell_one_rank(place_of_choice(program, loop), report);
   else
-    tell_nothing_reduced(program, sum, report);
+    tell_nothing_reduced(program, loop, sum, report);
   return true;
 }
 
@@ -432,6 +453,7 @@ void check_metric_not_reduced(const Program& program, Report& report) {
   if (!prepared) check_plateau_steps(program, reductions, report);
   check_own_copies(program, reductions, report);
   check_idle_copies(program, reductions, report);
+  if (by_hand) check_choices_out_of_sight(program, reductions, report);
   for (const Module* module : program.modules()) {
     if (by_hand)
       for (const diagnose::Call& call : module->calls())

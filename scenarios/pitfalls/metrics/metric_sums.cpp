@@ -270,6 +270,14 @@ bool counts_rounds(std::string_view name) {
          name.ends_with("iters") || name.ends_with("iteration") || name.ends_with("iterations");
 }
 
+// data_time, batch_timer: how long this rank took.
+bool tells_time(std::string_view name) {
+  const auto words = words_of_name(name);
+  return std::any_of(words.begin(), words.end(), [](std::string_view word) {
+    return word == "time" || word == "times" || word == "timer" || word == "elapsed";
+  });
+}
+
 }  // namespace
 
 MetricSum first_sum(const Program& program, Ref loop) {
@@ -291,7 +299,8 @@ MetricSum first_sum(const Program& program, Ref loop) {
     if (!written.contains(each.name) && is_written_one_by_one(loop, each.name))
       written.insert(each.name);
   std::erase_if(sums, [&](const Assigned& each) {
-    return written.contains(each.name) || counts_rounds(each.name);
+    return written.contains(each.name) || counts_rounds(each.name) ||
+           (tells_time(each.name) && !is_sum_of_metrics(each));
   });
   std::stable_sort(sums.begin(), sums.end(),
                    [](const Assigned& a, const Assigned& b) { return a.target < b.target; });
