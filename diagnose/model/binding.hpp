@@ -7,7 +7,8 @@
 namespace bench::diagnose {
 
 // False only where Python surely refuses: a keyword that no parameter takes, more positional
-// arguments than there are parameters, or a parameter without a default that is given nothing. Decorators may change what a function takes.
+// arguments than there are parameters, or a parameter without a default that is given nothing.
+// Decorators may change what a function takes.
 bool can_bind(const CallRef& call, const FunctionRef& function);
 
 }  // namespace bench::diagnose

@@ -174,8 +174,8 @@ bool unfreezes_what_is_unseen(const Program& program, const Wrap& wrap, Ref chan
   });
 }
 
-// for p in net.parameters(): p.requires_grad = True, once and whatever is asked for, in a program that
-// freezes nothing: all of them had gradients when the model was wrapped.
+// for p in net.parameters(): p.requires_grad = True, once and whatever is asked for, in a program
+// that freezes nothing: all of them had gradients when the model was wrapped.
 bool changes_nothing(const Program& program, Ref change, Ref value) {
   if (!program.is_literal_true(value) || !program.guards(change).empty() ||
       program.loops_around(change).size() != 1 || program.mentions("freeze"))
@@ -363,8 +363,8 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
         is_wrapped_again(program, object, where, *wrap))
       return;
     if (freezes && is_static_graph(program, *wrap)) return;
-    if (freezes && (bears_freezing(program, *wrap, where, value) ||
-                    changes_nothing(program, where, value)))
+    if (freezes &&
+        (bears_freezing(program, *wrap, where, value) || changes_nothing(program, where, value)))
       return;
     // A GAN switches the other network off and on in every step; DDP of that network is then
     // unused.

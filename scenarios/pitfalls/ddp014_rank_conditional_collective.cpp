@@ -340,6 +340,18 @@ void check_states_below_shards(const Program& program, Report& report) {
           .help = "Ask the FSDP object for its states, on every rank; write them on one.";
 }
 
+// trainer.save_checkpoint(path), which before 2.1 wrote without waiting for the other ranks.
+std::vector<CallRef> saves_of_lightning(const Program& program) {
+  constexpr int kWaitingTrainer = 201;
+  std::vector<CallRef> out;
+  if ((!program.imports("pytorch_lightning") && !program.imports("lightning")) ||
+      program.newest().lightning < kWaitingTrainer || is_of_lightning_one(program))
+    return out;
+  for (const CallRef& call : program.calls_named("save_checkpoint"))
+    if (call.receiver() && facts::contains(call.receiver().text(), "trainer")) out.push_back(call);
+  return out;
+}
+
 }  // namespace
 
 void check_rank_conditional_collective(const Program& program, Report& report) {
@@ -395,13 +407,7 @@ void check_rank_conditional_collective(const Program& program, Report& report) {
     for (const Module* module : program.modules())
       for (const auto& call : module->calls())
         if (is_accelerate_collective(program, {module, &call})) flag_with_helpers({module, &call});
-  // Before 2.1 the Trainer wrote without waiting for the other ranks.
-  constexpr int kWaitingTrainer = 201;
-  if ((program.imports("pytorch_lightning") || program.imports("lightning")) &&
-      program.newest().lightning >= kWaitingTrainer && !is_of_lightning_one(program))
-    for (const CallRef& call : program.calls_named("save_checkpoint"))
-      if (call.receiver() && facts::contains(call.receiver().text(), "trainer"))
-        flag(call, "save_checkpoint");
+  for (const CallRef& call : saves_of_lightning(program)) flag(call, "save_checkpoint");
   if (facts::is_distributed(program))
     for (const CallRef& call : program.calls_named("compute"))
       if (reduces_on_compute(program, call)) {

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/files/helper_saves.hpp"
+#include "scenarios/pitfalls/files/model_saves.hpp"
 #include "scenarios/pitfalls/files/own_disks.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/frameworks/trainer_hooks.hpp"
@@ -23,86 +24,6 @@ using diagnose::RankTest;
 using diagnose::Source;
 
 namespace {
-
-// model.save_pretrained(path), told nothing about the process that writes. A tokenizer or a config
-// is a small file that each process may well have, and the wrapper itself has no such method.
-bool saves_pretrained_model(const Program& program, const CallRef& call) {
-  if (!call.receiver() || !call.positional(0) || call.has_splat() ||
-      facts::is_surely_wrapped(program, call.receiver()))
-    return false;
-  for (const char* told : {"is_main_process", "save_function"})
-    if (call.keyword(told)) return false;
-  // Weights that were gathered, as accelerator.get_state_dict(model) does; Hugging Face's Trainer
-  // is asked for them to have them on the CPU.
-  if (call.keyword("state_dict") && !program.uses(Api::hf_trainer)) return false;
-  const std::string name = facts::lowered(diagnose::last_word(call.receiver()));
-  // The trainer of a library knows its ranks: trainer = trlx.train(...).
-  if (facts::contains(name, "trainer") && !program.callee(call)) return false;
-  for (const char* small : {"token", "process", "config", "extractor", "scheduler", "tok"})
-    if (facts::contains(name, small)) return false;
-  return true;
-}
-
-std::vector<CallRef> torch_saves_of(const Program& program) {
-  return {program.calls(Api::torch_save).begin(), program.calls(Api::torch_save).end()};
-}
-
-struct Exporter {
-  std::string_view name;
-  std::size_t index;  // of the path among the arguments
-  std::string_view keyword;
-};
-
-// What writes a model to a file that it is given, beside torch.save.
-constexpr Exporter kExporters[] = {
-    {"torch.jit.save", 1, "f"},
-    {"torch.onnx.export", 2, "f"},
-    {"safetensors.torch.save_file", 1, "filename"},
-    {"safetensors.torch.save_model", 1, "filename"},
-};
-
-const Exporter* exporter(const CallRef& call) {
-  const std::string name = call.module->qualified(call.call->function);
-  const auto* const found = std::find_if(std::begin(kExporters), std::end(kExporters),
-                                         [&](const Exporter& each) { return each.name == name; });
-  return found == std::end(kExporters) ? nullptr : found;
-}
-
-// pickle.dump(model.state_dict(), file)
-bool pickles_a_state(const Program& program, const CallRef& call) {
-  return call.call->name == "dump" &&
-         call.module->qualified(call.call->function) == "pickle.dump" &&
-         facts::contains(text_behind(program, call.positional(0)), "state_dict()");
-}
-
-Ref path_of(const CallRef& save) {
-  if (save.call->api == Api::torch_save) return save.argument(1, "f");
-  if (save.call->name == "dump") return save.positional(1);
-  const Exporter* const known = exporter(save);
-  return known != nullptr ? save.argument(known->index, known->keyword) : save.argument(0, "f");
-}
-
-// torch.save(state, path), scripted.save(path), after scripted = torch.jit.script(model),
-// ddp.module.save_pretrained(path), and what exports a model.
-std::vector<CallRef> saves_of(const Program& program) {
-  std::vector<CallRef> out = torch_saves_of(program);
-  for (const CallRef& call : program.calls_named("save_pretrained"))
-    if (saves_pretrained_model(program, call)) out.push_back(call);
-  for (const CallRef& call : program.calls_named("save")) {
-    if (call.call->api != Api::none || !call.receiver()) continue;
-    for (const Source& source : program.sources(call.receiver())) {
-      const CallRef made = program.as_call(source.ref);
-      const std::string name = made ? made.module->qualified(made.call->function) : std::string();
-      if (name == "torch.jit.script" || name == "torch.jit.trace") out.push_back(call);
-    }
-  }
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls())
-      if (const CallRef call{module, &made};
-          made.api == Api::none && (exporter(call) != nullptr || pickles_a_state(program, call)))
-        out.push_back(call);
-  return out;
-}
 
 bool is_file_of_its_own(const Program& program, const CallRef& save) {
   const Ref path = path_of(save);

@@ -48,8 +48,8 @@ std::vector<CallRef> clips_of(const Program& program) {
   return out;
 }
 
-// with amp.scale_loss(loss, optimizer) as scaled: scaled.backward(); clip_grad_norm_(...): apex divides
-// the gradients by the scale where it leaves the context (apex/amp/handle.py).
+// with amp.scale_loss(loss, optimizer) as scaled: scaled.backward(); clip_grad_norm_(...): apex
+// divides the gradients by the scale where it leaves the context (apex/amp/handle.py).
 void check_apex_contexts(const Program& program, Report& report) {
   const auto scales = [&](Ref item) {
     const CallRef context = program.as_call(item);
@@ -60,10 +60,11 @@ void check_apex_contexts(const Program& program, Report& report) {
     const Ref context = program.enclosing_with(clip.ref(), scales);
     if (!context) continue;
     const auto backwards = program.calls_named("backward");
-    const bool above = std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
-      return backward.module == clip.module && backward.call->node < clip.call->node &&
-             program.enclosing_with(backward.ref(), scales) == context;
-    });
+    const bool above =
+        std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+          return backward.module == clip.module && backward.call->node < clip.call->node &&
+                 program.enclosing_with(backward.ref(), scales) == context;
+        });
     if (!above) continue;
     Finding& finding = report.at(
         clip.ref(), Confidence::certain,

@@ -71,8 +71,8 @@ bool is_overwritten(const Program& program) {
   return false;
 }
 
-// add_argument("--local_rank", required=True): the parser exits before anything is overwritten, under
-// torchrun, which passes no option, as under the old launcher, which spells it with a dash.
+// add_argument("--local_rank", required=True): the parser exits before anything is overwritten,
+// under torchrun, which passes no option, as under the old launcher, which spells it with a dash.
 bool is_demanded(const CallRef& option) { return option.keyword("required").text() == "True"; }
 
 // A comment shows how the script is started; the parser exits before anything is overwritten.
@@ -262,9 +262,8 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     const bool reads_environment = comes_from_variable(program, option.keyword("default"));
     const bool demanded = overwritten && is_demanded(option);
     const bool does_without = starts_its_own || (overwritten && !demanded);
-    if (!old_launcher &&
-        (reads_environment || (does_without && !says_launch_module(program)) ||
-         (!facts::is_distributed(program) && !has_ranks_of_a_framework(program))))
+    if (!old_launcher && (reads_environment || (does_without && !says_launch_module(program)) ||
+                          (!facts::is_distributed(program) && !has_ranks_of_a_framework(program))))
       continue;
     Finding& finding = report.at(
         spelt, old_launcher ? Confidence::certain : Confidence::likely,

@@ -239,12 +239,13 @@ void check_untold_accumulation(const Program& program, const CallRef& made, Repo
                facts::is_reachable(program, accumulate.ref());
       }))
     return;
-  Finding& finding =
-      report.at(made.ref(), Confidence::likely,
-                "the Accelerator is not told gradient_accumulation_steps: accumulate() counts to 1, "
-                "and every batch makes an optimizer step whatever the setting says");
+  Finding& finding = report.at(
+      made.ref(), Confidence::likely,
+      "the Accelerator is not told gradient_accumulation_steps: accumulate() counts to 1, "
+      "and every batch makes an optimizer step whatever the setting says");
   finding.severity = Severity::warning;
-  finding.help = "Pass it: Accelerator(gradient_accumulation_steps=args.gradient_accumulation_steps).";
+  finding.help =
+      "Pass it: Accelerator(gradient_accumulation_steps=args.gradient_accumulation_steps).";
 }
 
 namespace {

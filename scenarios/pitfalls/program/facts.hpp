@@ -112,7 +112,8 @@ bool only_before_ranks(const Program& program, Ref node);
 bool only_in_parent(const Program& program, Ref node);
 
 // Nothing in the program makes an object of the class that the node stands in (offered.cpp), or all
-// that would do so is given arguments that do not fit. False where files are looked at as a library, or classes are found by their names.
+// that would do so is given arguments that do not fit. False where files are looked at as a
+// library, or classes are found by their names.
 bool is_never_made(const Program& program, Ref node);
 
 // Only a mode beside training comes by, which is often run as one process: the node, or the only

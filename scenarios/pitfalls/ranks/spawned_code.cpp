@@ -25,8 +25,8 @@ bool starts_fresh_children(const CallRef& spawn) {
   return spawn.call->name == "spawn" && !spawn.keyword("start_method");
 }
 
-// def work(...) of the script itself, for mp.spawn(work, ...), and the functions there that it leads
-// to.
+// def work(...) of the script itself, for mp.spawn(work, ...), and the functions there that it
+// leads to.
 std::vector<FunctionRef> spawned_functions(const Program& program) {
   std::vector<FunctionRef> out;
   const auto add = [&](FunctionRef each) {
@@ -37,8 +37,7 @@ std::vector<FunctionRef> spawned_functions(const Program& program) {
     if (!starts_fresh_children(spawn) || !facts::is_reachable(program, spawn.ref())) continue;
     for (const diagnose::Source& source : program.sources(spawn.argument(0, "fn"))) {
       if (source.ref.kind() != Kind::function) continue;
-      const FunctionRef worker{source.ref.module,
-                               source.ref.module->function_at(source.ref.node)};
+      const FunctionRef worker{source.ref.module, source.ref.module->function_at(source.ref.node)};
       add(worker);
       for (const FunctionRef& each : program.reached({worker.module, worker.function->body}))
         add(each);
@@ -81,8 +80,8 @@ bool is_read(const Module& script, NodeId node) {
          tree.ancestor(node, Kind::lambda) == kNoNode;
 }
 
-// The function that starts the ranks holds the call, below the start, whatever is asked for: a guard
-// around both is one of the way that starts them.
+// The function that starts the ranks holds the call, below the start, whatever is asked for: a
+// guard around both is one of the way that starts them.
 bool stands_behind(const Program& program, const CallRef& spawn, const CallRef& leave) {
   const auto guards = program.guards(leave.ref());
   const auto around = program.guards(spawn.ref());

@@ -172,7 +172,8 @@ std::string Doubts::about(const Rule& rule, Ref where) {
   if (certainty_of_reach(program_, where) != Certainty::certain)
     return "no call that can be followed leads here";
   // A group that the parent asks for or leaves is missing there as well.
-  if (rule.id != "DDP005" && only_in_parent(program_, where)) return "only the process that starts the ranks comes by";
+  if (rule.id != "DDP005" && only_in_parent(program_, where))
+    return "only the process that starts the ranks comes by";
   if (is_listed(kOfEveryRank, rule.id) && some_caller_tests_rank(program_, where))
     return "one of its callers tests the rank";
   if (rule.id == "DDP039" && is_left_to_callers(program_, where))

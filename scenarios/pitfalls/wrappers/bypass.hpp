@@ -12,8 +12,8 @@ const diagnose::Wrap* wrapper_of_inner(const Program& program, Ref value);
 // one of two choices; null where the call does no such thing.
 const diagnose::Wrap* wrapper_gone_round(const Program& program, const CallRef& call);
 
-// model.parameters(), model.train(), model.to(device): what every module has beside its forward pass,
-// of whatever name; none of it makes an output that a gradient flows back from.
+// model.parameters(), model.train(), model.to(device): what every module has beside its forward
+// pass, of whatever name; none of it makes an output that a gradient flows back from.
 bool runs_no_forward(const Program& program, const CallRef& call);
 
 // heads(x) and heads["a"](x) below `if isinstance(heads, DDP): heads = heads.module`: whatever the
