@@ -38,21 +38,6 @@ using diagnose::NodeId;
 
 namespace {
 
-// A seed or the name of a run that is sent round once, before anything is evaluated. What several
-// callers run may come before and after.
-bool is_over_before(const Program& program, const Reduction& reduction, Ref loop) {
-  const CallRef collective = program.as_call(reduction.call);
-  if (!collective || collective.call->api == Api::none) return false;
-  const FunctionRef evaluation = program.enclosing_function(loop);
-  for (FunctionRef at = program.enclosing_function(reduction.call); at && at != evaluation;) {
-    const auto& sites = program.call_sites(at);
-    if (sites.size() > 1) return false;
-    at = sites.empty() ? FunctionRef{} : program.enclosing_function(sites.front().ref());
-  }
-  return program.loops_around(reduction.call).empty() &&
-         program.runs_before(reduction.call, loop) && !program.runs_before(loop, reduction.call);
-}
-
 bool is_reduced(const Program& program, Ref loop, const std::vector<Reduction>& reductions) {
   // load_metric(..., num_process=n, process_id=i) gathers by itself, through files.
   if (program.mentions("process_id")) return true;

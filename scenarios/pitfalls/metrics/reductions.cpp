@@ -257,6 +257,36 @@ bool is_above(const Program& program, const Reduction& reduction, Ref loop) {
 
 namespace {
 
+// The one place outside of the function that calls it; nothing where there are several or none.
+CallRef only_call_from_outside(const Program& program, FunctionRef function) {
+  CallRef only;
+  for (const CallRef& site : program.call_sites(function)) {
+    if (program.enclosing_function(site.ref()) == function) continue;
+    if (only) return {};
+    only = site;
+  }
+  return only;
+}
+
+}  // namespace
+
+bool is_over_before(const Program& program, const Reduction& reduction, Ref loop) {
+  const CallRef collective = program.as_call(reduction.call);
+  if (!collective || collective.call->api == Api::none) return false;
+  const FunctionRef evaluation = program.enclosing_function(loop);
+  constexpr int kMostCallers = 8;  // functions that call each other have no end of callers
+  FunctionRef at = program.enclosing_function(reduction.call);
+  for (int callers = 0; at && at != evaluation; ++callers) {
+    const CallRef site = only_call_from_outside(program, at);
+    if (callers == kMostCallers || (!site && !program.call_sites(at).empty())) return false;
+    at = site ? program.enclosing_function(site.ref()) : FunctionRef{};
+  }
+  return program.loops_around(reduction.call).empty() &&
+         program.runs_before(reduction.call, loop) && !program.runs_before(loop, reduction.call);
+}
+
+namespace {
+
 // A list of its arguments, their sum or a copy; not what a function makes of them.
 bool passes_figures(const CallRef& call) {
   constexpr std::string_view kBuiltIn[] = {"sum", "list", "tuple", "dict", "float",

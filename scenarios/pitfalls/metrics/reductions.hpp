@@ -28,6 +28,10 @@ bool serves(const Program& program, const Reduction& reduction, diagnose::Functi
 // the figures of something else, as of the training further up.
 bool is_above(const Program& program, const Reduction& reduction, Ref loop);
 
+// A collective for a seed or the name of a run, made once, before anything is evaluated. What
+// several callers run may come before and after.
+bool is_over_before(const Program& program, const Reduction& reduction, Ref loop);
+
 // Something reduces what the loop adds up under this name, or what is made of it, in the loop's
 // function or out of it.
 bool may_reduce(const Program& program, Ref loop, const std::string& sum,
