@@ -19,16 +19,21 @@ bool is_wrapper(Api api) {
   return api == Api::ddp || api == Api::apex_ddp || api == Api::data_parallel;
 }
 
-// super().__init__(...), super(Loader, self).__init__(...), DataLoader.__init__(self, ...).
+// super().__init__(...), super(Loader, self).__init__(...), DataLoader.__init__(self, ...). Nothing
+// where there are several, or where the object is given the base's attributes past it.
 CallRef call_of_base(FunctionRef init) {
   const Module& module = *init.module;
   const SyntaxTree& tree = module.tree();
+  CallRef only;
   for (const Call& call : module.calls()) {
-    if (call.name != "__init__" || !tree.contains(init.function->body, call.node)) continue;
+    if (!tree.contains(init.function->body, call.node)) continue;
+    if (call.name == "__setattr__") return {};
     const CallRef found{&module, &call};
-    if (found.receiver()) return found;
+    if (call.name != "__init__" || !found.receiver()) continue;
+    if (only) return {};
+    only = found;
   }
-  return {};
+  return only;
 }
 
 std::shared_ptr<const HandedToBase> handed_to_base(const Program& program, ClassRef cls,
@@ -148,6 +153,25 @@ Ref argument_of_base(const CallRef& call, std::size_t index, std::string_view na
   return {};
 }
 
+namespace {
+
+// kwargs.pop("shuffle"), kwargs["sampler"] = ...: what goes on is not what came.
+bool is_changed_above(const Level& level, std::string_view splat) {
+  const SyntaxTree& tree = level.module->tree();
+  const std::size_t begin = tree[level.init->body].begin;
+  const std::string_view above = tree.source().substr(begin, tree[level.call].begin - begin);
+  const std::string name(splat);
+  for (const char* change : {".pop(", ".setdefault(", ".update(", "[", " = "})
+    for (std::size_t at = above.find(name + change); at != std::string_view::npos;
+         at = above.find(name + change, at + 1))
+      if (at == 0 || above[at - 1] == ' ' || above[at - 1] == '\n' || above[at - 1] == '(' ||
+          above[at - 1] == '=')
+        return true;
+  return false;
+}
+
+}  // namespace
+
 bool base_has_splat(const CallRef& call) {
   for (const Level& level : levels_of(call)) {
     if (level.call == kNoNode) return true;
@@ -160,9 +184,10 @@ bool base_has_splat(const CallRef& call) {
       if (tree[at].kind != Kind::list_splat && tree[at].kind != Kind::dictionary_splat) continue;
       const std::string_view carried = level.module->text(tree[at].first_child);
       const auto& parameters = level.init->parameters;
-      if (std::none_of(parameters.begin(), parameters.end(), [&](const Parameter& each) {
-            return each.splat != 0 && each.name == carried;
-          }))
+      if (std::none_of(
+              parameters.begin(), parameters.end(),
+              [&](const Parameter& each) { return each.splat != 0 && each.name == carried; }) ||
+          is_changed_above(level, carried))
         return true;
     }
   }

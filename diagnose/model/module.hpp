@@ -40,6 +40,7 @@ struct Def {
   DefKind kind = DefKind::assign;
   bool is_attribute = false;  // obj.name = ...
   NodeId scope = 0;           // enclosing function, class, lambda or the module
+  bool is_global = false;     // by a `global` statement of the function that assigns it
 };
 
 struct HandedToBase;

@@ -333,7 +333,10 @@ class ModuleBuilder {
                      [](const Def& a, const Def& b) { return a.target < b.target; });
     for (std::uint32_t i = 0; i < module_.defs_.size(); ++i) {
       Def& def = module_.defs_[i];
-      if (globals_.contains({def.scope, def.name}) && def.kind != DefKind::parameter) def.scope = 0;
+      if (globals_.contains({def.scope, def.name}) && def.kind != DefKind::parameter) {
+        def.scope = 0;
+        def.is_global = true;
+      }
       (def.is_attribute ? module_.attributes_ : module_.names_).add(def.name, i);
       if (tree_[def.target].kind == Kind::subscript)
         module_.items_.add(tree_.text(tree_.child(def.target, Field::value)), i);

@@ -158,6 +158,7 @@ void Program::find_wraps() {
       if (cls && std::find(wrap.classes.begin(), wrap.classes.end(), cls) == wrap.classes.end())
         wrap.classes.push_back(cls);
     }
+    wraps_by_call_.emplace(wrap.call.ref(), wraps_.size());
     wraps_.push_back(std::move(wrap));
   };
   for (const CallRef& call : calls(Api::ddp)) add(call, Wrapper::ddp);

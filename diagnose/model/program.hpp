@@ -354,6 +354,7 @@ class Program {
   std::vector<FunctionRef> functions_;
   std::unordered_map<std::string_view, std::vector<FunctionRef>> functions_by_name_;
   std::vector<Wrap> wraps_;
+  std::map<Ref, std::size_t> wraps_by_call_;
   std::vector<TrainingLoop> training_loops_;
   mutable std::map<const Function*, std::vector<CallRef>> call_sites_;
   mutable NameTables tables_;

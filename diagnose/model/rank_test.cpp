@@ -99,23 +99,21 @@ bool is_written_out(const Program& program, Ref name) {
 bool is_surely_a_rank(const Program& program, Ref name) {
   if (program.is_spawn_rank(name)) return true;
   const auto sources = program.sources(name);
-  return !sources.empty() &&
-         std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
-           if (source.how != Source::How::value) return false;
-           const CallRef asked = program.as_call(source.ref);
-           if (!asked) return program.environment_name(source.ref) == "RANK";
-           const Api api = asked.call->api;
-           return (api == Api::get_rank && !asked.argument(0, "group")) || api == Api::hvd_rank ||
-                  api == Api::hvd_local_rank ||
-                  (asked.call->name == "int" && program.is_rank(source.ref) &&
-                   !program.environment_name(source.ref).empty());
-         });
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    if (source.how != Source::How::value) return false;
+    const CallRef asked = program.as_call(source.ref);
+    if (!asked) return false;  // os.environ["RANK"] is "0", and true
+    const Api api = asked.call->api;
+    return (api == Api::get_rank && !asked.argument(0, "group")) || api == Api::hvd_rank ||
+           api == Api::hvd_local_rank ||
+           (asked.call->name == "int" && program.is_rank(source.ref) &&
+            !program.environment_name(source.ref).empty());
+  });
 }
 
 // rank == world_size - 1
 bool is_last_rank(const Program& program, Ref number) {
-  return number.kind() == Kind::binary &&
-         number.module->tree()[number.node].op == Op::subtract &&
+  return number.kind() == Kind::binary && number.module->tree()[number.node].op == Op::subtract &&
          program.is_world_size(number.child(Field::left)) &&
          program.integer(number.child(Field::right)) == 1;
 }
@@ -353,11 +351,14 @@ RankTest Program::rank_test(Ref at, int depth) const {
       if (at.kind() == Kind::identifier ? is_function(*this, at) : is_method(*this, at))
         return RankTest::none;
       if (is_surely_a_rank(*this, at)) return RankTest::not_main;  // if rank: return
-      [[fallthrough]];
-    case Kind::subscript:
       if (is_main_name(last_word(at)) && is_imported_function(*this, at)) return RankTest::none;
       if (is_main_name(last_word(at)) && !is_told_by_value(*this, at, last_word(at)))
         return RankTest::main_only;
+      break;
+    case Kind::subscript:
+      // A key is a setting like another, but for these; what it holds may be a rank's test.
+      for (const char* each : {"is_main", "is_master", "is_main_process", "is_rank_zero"})
+        if (last_word(at) == each && !is_told_by_value(*this, at, each)) return RankTest::main_only;
       break;
     default:
       return RankTest::none;

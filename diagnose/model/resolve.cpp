@@ -196,6 +196,12 @@ bool Resolver::follow_scope(Ref at, NodeId scope, std::span<const std::uint32_t>
     if (def.scope == scope && def.kind != DefKind::augmented) here.push_back(&def);
   }
   if (here.empty()) return false;
+  // `global net`: the order of lines holds within a function that assigns it, as for its own names.
+  const NodeId own_function = module.function_of(at.node);
+  const auto is_own = [&](const Def* def) {
+    return def->is_global && own_function != 0 && module.function_of(def->target) == own_function;
+  };
+  std::stable_partition(here.begin(), here.end(), [&](const Def* def) { return !is_own(def); });
   bool found = false;
   bool is_taken_over = false;
   std::vector<NodeId> followed;
@@ -203,8 +209,10 @@ bool Resolver::follow_scope(Ref at, NodeId scope, std::span<const std::uint32_t>
   // line it sees what holds there.
   const NodeId reader = same_scope ? at.node : inner_scope_at(module, at.node, scope);
   for (auto def = here.rbegin(); def != here.rend(); ++def) {
-    const bool above = same_scope || (*def)->target < reader;
-    if (above && (*def)->kind != DefKind::function && !reaches(module, **def, reader)) continue;
+    const NodeId place = is_own(*def) ? at.node : reader;
+    const bool above = same_scope || (*def)->target < place;
+    if (is_own(*def) && !above) continue;
+    if (above && (*def)->kind != DefKind::function && !reaches(module, **def, place)) continue;
     if ((*def)->kind == DefKind::import) {
       if (is_taken_over) return true;
       if (!follow_imported(module, module.import_path((*def)->name), element, depth))
@@ -215,8 +223,7 @@ bool Resolver::follow_scope(Ref at, NodeId scope, std::span<const std::uint32_t>
     found = true;
     is_taken_over = is_taken_over || (!same_scope && takes_name_over(module, **def));
     followed.push_back((*def)->target);
-    if (above &&
-        (dominates(module, **def, reader) || every_branch_assigns(module, followed, reader)))
+    if (above && (dominates(module, **def, place) || every_branch_assigns(module, followed, place)))
       return true;
   }
   if (!found) {  // used before it is assigned: a loop carries the value round

@@ -113,6 +113,34 @@ void Resolver::follow_given_from_outside(ClassRef owner, std::string_view name, 
   }
 }
 
+namespace {
+
+// The method runs in no object of the derived class: that has one of its own, or of all that calls
+// it, and hands nothing on to the base.
+bool is_replaced_in(ClassRef derived, FunctionRef method) {
+  const auto has_own = [&](std::string_view name) {
+    return derived.module->method(*derived.cls, name) != nullptr;
+  };
+  if (has_own(method.function->name)) return true;
+  const std::string asked = "self." + std::string(method.function->name);
+  if (Ref{derived.module, derived.cls->node}.text().find(asked + "(") != std::string_view::npos)
+    return false;
+  bool any = false;
+  for (const Call& call : method.module->calls()) {
+    if (call.name != method.function->name || method.module->text(call.function) != asked) continue;
+    const Function* caller = method.module->function_at(method.module->function_of(call.node));
+    const Function* own =
+        caller == nullptr ? nullptr : derived.module->method(*derived.cls, caller->name);
+    if (own == nullptr ||
+        Ref{derived.module, own->body}.text().find("super(") != std::string_view::npos)
+      return false;
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace
+
 // In the class itself, else in its bases, else in the classes derived from it.
 void Resolver::follow_class_attribute(ClassRef owner, std::string_view name, Ref use, int element,
                                       int depth) {
@@ -131,9 +159,7 @@ void Resolver::follow_class_attribute(ClassRef owner, std::string_view name, Ref
   if (found) {
     const FunctionRef user = program_.enclosing_function(use);
     for (const ClassRef& derived : program_.derived_in_use(owner)) {
-      // A method that the derived class has of its own does not run in its objects.
-      const bool is_replaced =
-          user && derived.module->method(*derived.cls, user.function->name) != nullptr;
+      const bool is_replaced = user && is_replaced_in(derived, user);
       if (!is_replaced) follow_updates(derived, name, use, element, depth);
     }
     return;

@@ -50,12 +50,11 @@ unsigned roles_of_index(const CallRef& device, const RolesOf& roles_of) {
   const Ref text = device.positional(0);
   if (text.kind() != Kind::string) return 0;
   const SyntaxTree& tree = device.module->tree();
-  for (NodeId at = text.node; at < tree[text.node].last; ++at)
-    if (tree[at].kind == Kind::identifier || tree[at].kind == Kind::attribute ||
-        tree[at].kind == Kind::subscript)
-      if (const unsigned found = roles_of(text.with(at)) & (kRank | kLocalRank); found != 0)
-        return found;
-  return 0;
+  const NodeId hole = tree[text.node].first_child;
+  // Of what is computed from a rank, as rank % count, the whole says what it is.
+  const bool is_one = hole != kNoNode && tree[hole].next_sibling == kNoNode &&
+                      text.text().find("cuda:{") != std::string_view::npos;
+  return is_one ? roles_of(text.with(hole)) & (kRank | kLocalRank) : 0U;
 }
 
 }  // namespace
@@ -293,18 +292,16 @@ const Wrap* Program::wrap_of(Ref expression) const {
 const Wrap* Program::wrap_of(Ref expression, Wrapper kind) const {
   for (const Source& source : module_sources(expression)) {
     if (source.how == Source::How::loop_item) continue;
-    for (const Wrap& wrap : wraps_)
-      if (wrap.kind == kind && wrap.call.ref() == source.ref &&
-          !is_left_bare(*this, expression, wrap))
-        return &wrap;
+    const Wrap* wrap = wrap_made_by(source.ref);
+    if (wrap != nullptr && wrap->kind == kind && !is_left_bare(*this, expression, *wrap))
+      return wrap;
   }
   return nullptr;
 }
 
 const Wrap* Program::wrap_made_by(Ref call) const {
-  for (const Wrap& wrap : wraps_)
-    if (wrap.call.ref() == call) return &wrap;
-  return nullptr;
+  const auto found = wraps_by_call_.find(call);
+  return found == wraps_by_call_.end() ? nullptr : &wraps_[found->second];
 }
 
 bool Program::is_wrapped(Ref expression, Wrapper kind) const {

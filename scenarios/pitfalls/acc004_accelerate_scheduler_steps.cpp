@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/metrics/metric_sums.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
 #include "scenarios/pitfalls/steps/schedule_length.hpp"
 
 namespace bench::pitfalls {
@@ -249,10 +250,28 @@ bool may_prepare_out_of_sight(const Program& program) {
                      [](const CallRef& prepare) { return prepare.has_splat(); });
 }
 
+// for _ in range(accelerator.num_processes): scheduler.step(), as a prepared one does by itself.
+bool steps_for_each_process(const Program& program, const CallRef& step) {
+  const auto loops = program.loops_around(step.ref());
+  return std::any_of(loops.begin(), loops.end(), [](Ref loop) {
+    const Ref over = loop.child(diagnose::Field::right);
+    return over && facts::contains(over.text(), "num_processes");
+  });
+}
+
+// All launch lines at hand start a single process.
+bool is_launched_for_one(const Program& program) {
+  const auto& launches = program.launches();
+  return !launches.empty() &&
+         std::all_of(launches.begin(), launches.end(), [](const diagnose::LaunchLine& launch) {
+           return launch.processes_per_node().value_or(0) == 1 && !facts::starts_several(launch);
+         });
+}
+
 // The schedule counts the batches of the loader as it was made; each process takes its part of them
 // and steps a scheduler of its own, which nothing prepares.
 void check_unprepared_schedulers(const Program& program, Report& report) {
-  if (may_prepare_out_of_sight(program)) return;
+  if (may_prepare_out_of_sight(program) || is_launched_for_one(program)) return;
   for (const CallRef& scheduler : program.calls(Api::scheduler)) {
     const std::string_view name = program.assigned_name(scheduler.ref());
     if (name.empty() || never_changes(scheduler) || is_handed_on(scheduler, name) ||
@@ -260,14 +279,13 @@ void check_unprepared_schedulers(const Program& program, Report& report) {
       continue;
     const CallRef step = step_of(program, scheduler, name, [&](const CallRef& each) {
       return !is_step_of_epoch(program, each) && !program.loops_around(each.ref()).empty() &&
-             program.guards(each.ref()).empty();
+             program.guards(each.ref()).empty() && !steps_for_each_process(program, each);
     });
     if (!step) continue;
     for (const CallRef& prepare : program.calls_named("prepare")) {
       const auto given = given_to(program, prepare);
       const auto is_counted = [&](Ref loader) {
-        return counts_above(program, prepare, scheduler,
-                            "len(" + std::string(loader.text()) + ")");
+        return counts_above(program, prepare, scheduler, "len(" + std::string(loader.text()) + ")");
       };
       if (prepare.module != scheduler.module ||
           program.enclosing_function(prepare.ref()) !=

@@ -142,7 +142,9 @@ void check_accelerate_config_conflict(const Program& program, Report& report) {
     if (!is_spread && !fixes_one_gpu(program, map)) continue;
     // A pipeline of diffusers draws pictures; it has no weights of its own to train.
     if (facts::contains(load.receiver().text(), "Pipeline")) continue;
-    if (!runs_in_several_processes(program) ||
+    if (facts::only_without_distribution(program, map) ||
+        program.guarded_by_rank(load.ref()) != diagnose::RankTest::none ||
+        !runs_in_several_processes(program) ||
         !(is_trained(program, load) || is_only_model(program, load)))
       continue;
     const std::string word = is_spread ? program.string(map).value_or("auto") : "";

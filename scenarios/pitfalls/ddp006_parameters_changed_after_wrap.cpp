@@ -174,11 +174,28 @@ bool unfreezes_what_is_unseen(const Program& program, const Wrap& wrap, Ref chan
   });
 }
 
+// for p in net.module.parameters(), all there are; a part that is switched on had some reason to be
+// off, unless its class is in sight or of a library, which freezes nothing.
+bool has_nothing_frozen(const Program& program, const Wrap& wrap, Ref change) {
+  const Ref loop = program.innermost_loop(change);
+  const CallRef over = program.as_call(loop.child(Field::right));
+  if (!over || !over.receiver() || !over.call->name.ends_with("parameters")) return false;
+  Ref whole = over.receiver();
+  if (whole.kind() == Kind::attribute && whole.child(Field::attribute).text() == "module")
+    whole = whole.child(Field::object);
+  if (program.wrap_of(whole) != nullptr || !wrap.classes.empty()) return true;
+  const CallRef made = program.made_by(wrap.module);
+  const std::string path = made ? made.module->qualified(made.call->function) : std::string();
+  return path.starts_with("torchvision.") || path.starts_with("timm.") ||
+         path.starts_with("transformers.");
+}
+
 // for p in net.parameters(): p.requires_grad = True, once and whatever is asked for, in a program
 // that freezes nothing: all of them had gradients when the model was wrapped.
-bool changes_nothing(const Program& program, Ref change, Ref value) {
+bool changes_nothing(const Program& program, const Wrap& wrap, Ref change, Ref value) {
   if (!program.is_literal_true(value) || !program.guards(change).empty() ||
-      program.loops_around(change).size() != 1 || program.mentions("freeze"))
+      program.loops_around(change).size() != 1 || program.mentions("freeze") ||
+      !has_nothing_frozen(program, wrap, change))
     return false;
   const auto changes = changed_parameters(program);
   return std::all_of(changes.begin(), changes.end(), [&](const ParameterChange& each) {
@@ -363,8 +380,8 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
         is_wrapped_again(program, object, where, *wrap))
       return;
     if (freezes && is_static_graph(program, *wrap)) return;
-    if (freezes &&
-        (bears_freezing(program, *wrap, where, value) || changes_nothing(program, where, value)))
+    if (freezes && (bears_freezing(program, *wrap, where, value) ||
+                    changes_nothing(program, *wrap, where, value)))
       return;
     // A GAN switches the other network off and on in every step; DDP of that network is then
     // unused.

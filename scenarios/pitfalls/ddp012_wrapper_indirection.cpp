@@ -471,7 +471,7 @@ void check_wrapper_indirection(const Program& program, Report& report) {
             known.in_function_of(program, object))) ||
           is_stored(program, object, attribute.text()))
         continue;
-      if (has_wrapper_with(program, attribute.text()) ||
+      if (has_wrapper_with(program, attribute.text(), object) ||
           is_attempt({module, id}, attribute.text()) || is_tested(program, {module, id}) ||
           is_there_then(program, {module, id}, attribute.text()) ||
           stands_above(program, {module, id}, object) ||

@@ -112,7 +112,7 @@ void check_sampler_argument_conflict(const Program& program, Report& report) {
               "\"sampler option is mutually exclusive with shuffle\"")
           .help = "Hand shuffle to the sampler; shuffle=(sampler is None and shuffle) here.";
     if (shuffle && is_always_true(program, shuffle) && sampler &&
-        sampler.kind() != Kind::none_literal &&
+        sampler.kind() != Kind::none_literal && !facts::exclusive(shuffle, sampler) &&
         (sampler_of(program, loader) || sampler.kind() == Kind::call)) {
       Finding& finding = report.at(
           shuffle, Confidence::certain,

@@ -11,6 +11,7 @@
 #include "scenarios/pitfalls/metrics/forgotten_number.hpp"
 #include "scenarios/pitfalls/metrics/idle_copies.hpp"
 #include "scenarios/pitfalls/metrics/last_batch.hpp"
+#include "scenarios/pitfalls/metrics/lightning_logs.hpp"
 #include "scenarios/pitfalls/metrics/out_of_sight.hpp"
 #include "scenarios/pitfalls/metrics/own_copy.hpp"
 #include "scenarios/pitfalls/metrics/phase_loops.hpp"
@@ -29,7 +30,6 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
-using diagnose::ClassRef;
 using diagnose::Field;
 using diagnose::FunctionRef;
 using diagnose::Kind;
@@ -415,20 +415,7 @@ bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, cons
 }  // namespace
 
 void check_metric_not_reduced(const Program& program, Report& report) {
-  for (const CallRef& log : program.calls_named("log")) {
-    if (!log.receiver() || log.receiver().text() != "self" || log.keyword("sync_dist")) continue;
-    const ClassRef cls = program.enclosing_class(log.ref());
-    if (!cls || !program.derives_from(cls, Api::lightning_module)) continue;
-    const FunctionRef step = program.enclosing_function(log.ref());
-    if (!step || (step.function->name != "validation_step" && step.function->name != "test_step"))
-      continue;
-    Finding& finding = report.at(log.ref(), Confidence::check,
-                                 "the logged value is that of one rank's shard unless "
-                                 "sync_dist=True (torchmetrics objects excepted)");
-    finding.severity = Severity::info;
-    finding.help = "Pass sync_dist=True for values logged once an epoch.";
-    if (step.function->name == "validation_step") as_in_trial(finding, "best-checkpoint");
-  }
+  check_lightning_logs(program, report);
   const bool by_hand =
       !program.framework_distributes() && (program.has_ddp() || shards_in_a_group(program));
   const bool is_meter_program = program.mentions("torchmetrics");

@@ -40,6 +40,15 @@ bool downloads_by_itself(diagnose::ClassRef cls) {
   return facts::contains(text, "download");
 }
 
+// create_dataset(name, download=True) of timm and get_dataset() of WILDS; a project's own function
+// may well look after its ranks.
+bool is_maker_of_library(const CallRef& call) {
+  const std::string path = call.module->qualified(call.call->function);
+  for (const char* library : {"timm.", "wilds.", "torchtext.", "torchaudio.", "ogb.", "medmnist."})
+    if (path.starts_with(library)) return says_any(call.call->name, {"dataset"});
+  return false;
+}
+
 // datasets.CIFAR10(...), a class that derives from it, and source(...) after source =
 // datasets.CIFAR10; of classes whose file is not there those that are called as its data sets are:
 // with the wish to download.
@@ -62,8 +71,7 @@ bool is_dataset(const Program& program, const CallRef& call) {
     return facts::contains(chosen.module->qualified(chosen.positional(0).node), "datasets");
   const std::string_view name = call.call->name;
   return !program.callee(call) && !name.empty() &&
-         (std::isupper(static_cast<unsigned char>(name.front())) != 0 ||
-          says_any(name, {"dataset"}));
+         (std::isupper(static_cast<unsigned char>(name.front())) != 0 || is_maker_of_library(call));
 }
 
 // The first rank has fetched the same data set before, so that the others find it.

@@ -251,7 +251,11 @@ bool has_map_location(const Program& program, const CallRef& load) {
 
 // map_location="cuda:0" in every rank, each of which has a GPU of its own for its model.
 bool maps_to_one_gpu(const Program& program, const CallRef& load) {
-  return facts::cuda_index(program, load.argument(1, "map_location")).value_or(-1) >= 0 &&
+  // f"cuda:{gpu}" where there are ranks, "cuda:0" where there are none.
+  const auto& sources = program.sources(load.argument(1, "map_location"));
+  if (sources.size() != 1 || facts::contains(sources.front().ref.text(), " if ")) return false;
+  return !facts::only_in_a_side_mode(program, load.ref()) &&
+         facts::cuda_index(program, load.argument(1, "map_location")).value_or(-1) >= 0 &&
          !program.mentions("CUDA_VISIBLE_DEVICES");
 }
 

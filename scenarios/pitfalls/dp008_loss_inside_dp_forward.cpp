@@ -189,25 +189,49 @@ bool is_gathered(const Program& program, const CallRef& backward) {
   });
 }
 
-// if device_count() > 1: loss = torch.mean(loss) above, under the test that wraps the model.
-bool is_averaged_where_wrapped(const Program& program, const CallRef& backward, const Wrap& wrap) {
-  const Ref loss = backward.receiver();
-  const diagnose::Def* last = last_value_above(loss, [&](const diagnose::Def& def) {
-    const Ref target = backward.ref().with(def.target);
-    return runs_wherever(program, target, backward.ref()) ||
-           (!program.guards(target).empty() && runs_wherever(program, target, wrap.call.ref()));
-  });
-  const CallRef mean = last != nullptr ? program.as_call(loss.with(last->value)) : CallRef{};
+// loss = loss.mean() or torch.mean(loss).
+bool is_mean_of(const Program& program, Ref value, std::string_view name) {
+  const CallRef mean = program.as_call(value);
   if (!mean || mean.call->name != "mean") return false;
   const Ref averaged =
       facts::contains(mean.ref().text(), "torch.mean(") ? mean.positional(0) : mean.receiver();
-  return averaged && averaged.text() == loss.text();
+  return averaged && averaged.text() == name;
 }
+
+// if device_count() > 1: loss = loss.mean() between the forward pass and backward(), under the test
+// that wraps the model. What divides or scales the loss below may stand there, too.
+bool is_averaged_where_wrapped(const Program& program, const CallRef& backward, Ref loss,
+                               const diagnose::ForwardCall& forward) {
+  const auto& module = *backward.module;
+  const bool is_attribute = loss.kind() == Kind::attribute;
+  if (loss.module != &module || (!is_attribute && loss.kind() != Kind::identifier)) return false;
+  const Ref name = is_attribute ? loss.child(Field::attribute) : loss;
+  const auto& defs = module.defs_of(name.text(), is_attribute);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const diagnose::Def& def = module.defs()[index];
+    const Ref target{&module, def.target};
+    return def.value != diagnose::kNoNode && def.target < backward.call->node &&
+           target.text() == loss.text() &&
+           (forward.call.module != &module || def.target > forward.call.call->node ||
+            def.value == forward.call.call->node) &&
+           module.function_of(def.target) == module.function_of(backward.call->node) &&
+           is_mean_of(program, {&module, def.value}, loss.text()) &&
+           (runs_wherever(program, target, backward.ref()) ||
+            (!program.guards(target).empty() &&
+             runs_wherever(program, target, forward.wrap->call.ref())));
+  });
+}
+
+struct Loss {
+  Ref value;
+  bool is_divided = false;
+};
 
 // loss for scaler.scale(loss), for (loss / steps), and for what amp.scale_loss(loss, optimizer)
 // gives the name of a with statement: they leave as many values as there are.
-Ref unscaled(const Program& program, Ref loss) {
+Loss unscaled(const Program& program, Ref loss) {
   constexpr int kSteps = 3;
+  Loss out;
   for (int step = 0; loss && step < kSteps; ++step) {
     Ref at = loss;
     if (at.kind() == Kind::identifier) {
@@ -217,22 +241,26 @@ Ref unscaled(const Program& program, Ref loss) {
     }
     const CallRef call = program.as_call(at);
     const bool is_divided = at.kind() == Kind::binary && (*at.module)[at.node].op == Op::divide;
-    if (call && (call.call->name == "scale" || call.call->name == "scale_loss"))
+    if (call && (call.call->name == "scale" || call.call->name == "scale_loss")) {
       loss = call.positional(0);
-    else if (is_divided && (diagnose::stands_for_object(at.child(Field::left)) ||
-                            at.child(Field::left).kind() == Kind::call))
+    } else if (is_divided && (diagnose::stands_for_object(at.child(Field::left)) ||
+                              at.child(Field::left).kind() == Kind::call)) {
       loss = at.child(Field::left);
-    else
+      out.is_divided = true;
+    } else {
       break;
+    }
   }
-  return loss;
+  out.value = loss;
+  return out;
 }
 
 }  // namespace
 
 void check_loss_inside_dp_forward(const Program& program, Report& report) {
   for (const CallRef& backward : program.calls_named("backward")) {
-    Ref loss = unscaled(program, backward.receiver());
+    const Loss unscaled_loss = unscaled(program, backward.receiver());
+    Ref loss = unscaled_loss.value;
     if (!loss) continue;
     if (program.has_data_parallel()) check_added_outputs(program, backward, report);
     const CallRef direct = program.as_call(loss);
@@ -246,6 +274,8 @@ void check_loss_inside_dp_forward(const Program& program, Report& report) {
       summed = true;
       loss = inner.receiver();
     }
+    // loss.sum() / device_count() is their mean.
+    if (summed && unscaled_loss.is_divided) continue;
     bool told = false;
     for (const Source& source : program.sources(loss)) {
       if (source.how != Source::How::value && source.how != Source::How::element) continue;
@@ -253,7 +283,7 @@ void check_loss_inside_dp_forward(const Program& program, Report& report) {
         if (forward.call.ref() != source.ref || forward.wrap->kind != Wrapper::data_parallel)
           continue;
         if (!forward_returns_loss(program, *forward.wrap, source.element) ||
-            is_averaged_where_wrapped(program, backward, *forward.wrap))
+            is_averaged_where_wrapped(program, backward, unscaled_loss.value, forward))
           continue;
         told = true;
         Finding& finding = report.at(

@@ -170,6 +170,15 @@ void check_passes_of_one_step(const Program& program, const CallRef& made, Repor
       }
 }
 
+// for x, y in task: loss.backward(); inner.step(): what the loop adds up is taken there.
+bool steps_below(const Program& program, const CallRef& backward, Ref loop) {
+  const auto steps = program.calls_named("step");
+  return std::any_of(steps.begin(), steps.end(), [&](const CallRef& step) {
+    return step.module == loop.module && step.call->node > backward.call->node &&
+           loop.module->tree().contains(loop.node, step.call->node);
+  });
+}
+
 // for part in parts: loss.backward(), and one step() below that loop.
 bool passes_often_for_one_step(const Program& program, const CallRef& step) {
   const Ref around = program.innermost_loop(step.ref());
@@ -178,7 +187,8 @@ bool passes_often_for_one_step(const Program& program, const CallRef& step) {
     if (!around || !inner || inner == around || backward.module != step.module ||
         backward.call->node > step.call->node ||
         program.enclosing_function(backward.ref()) != program.enclosing_function(step.ref()) ||
-        program.innermost_loop(inner) != around || !facts::is_reachable(program, step.ref()))
+        program.innermost_loop(inner) != around || steps_below(program, backward, inner) ||
+        !facts::is_reachable(program, step.ref()))
       continue;
     if (runs_wherever(program, step.ref(), inner)) return true;
   }

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
@@ -104,6 +105,8 @@ bool unpacks_again(const CallRef& load) {
 // Several processes run the script from its first line: of several nodes, or of srun.
 bool starts_together(const Program& program) {
   if (facts::speaks_of(program, "srun") || facts::speaks_of(program, "SLURM")) return true;
+  const auto& launches = program.launches();
+  if (std::any_of(launches.begin(), launches.end(), facts::starts_several)) return true;
   const auto uses = trainer::uses(program);
   return std::any_of(uses.begin(), uses.end(), [](const trainer::Use& use) {
     const trainer::Argument* nodes = use.find("num_nodes");

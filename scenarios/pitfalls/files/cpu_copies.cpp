@@ -58,6 +58,21 @@ bool copies_to_cpu(Ref body) {
   return false;
 }
 
+// layer.weight.cpu(), or value.cpu() in a loop over the parameters; features that a model computes
+// are no state.
+bool is_of_weights(Ref value) {
+  const auto& tree = value.module->tree();
+  constexpr std::string_view kParts[] = {"weight", "bias", "param", "state", "buffer"};
+  const auto says_so = [&](std::string_view text) {
+    return std::any_of(std::begin(kParts), std::end(kParts),
+                       [&](std::string_view part) { return facts::contains(text, part); });
+  };
+  if (says_so(value.text())) return true;
+  const diagnose::NodeId loop = tree.ancestor(value.node, Kind::for_statement);
+  return loop != diagnose::kNoNode &&
+         says_so(value.with(loop).child(diagnose::Field::right).text());
+}
+
 // weights = [] and weights.append(layer.weight.to("cpu")), or weights[name] = value.cpu(): all that
 // the body puts into what is saved comes from the CPU.
 bool is_filled_from_cpu(const CallRef& save, Ref body) {
@@ -69,7 +84,7 @@ bool is_filled_from_cpu(const CallRef& save, Ref body) {
     if (!call.receiver() || call.receiver().text() != saved.text()) continue;
     const std::string_view name = call.call->name;
     if (name != "append" && name != "extend" && name != "insert" && name != "update") continue;
-    if (!goes_to_cpu(call.ref().text())) return false;
+    if (!goes_to_cpu(call.ref().text()) || !is_of_weights(call.ref())) return false;
     any = true;
   }
   for (const std::uint32_t index : body.module->item_defs_of(saved.text())) {
@@ -78,7 +93,7 @@ bool is_filled_from_cpu(const CallRef& save, Ref body) {
     // An item that holds no tensor says nothing: states["epoch"] = epoch.
     const Kind kind = tree[def.value].kind;
     if (kind == Kind::identifier || kind == Kind::integer || kind == Kind::string) continue;
-    if (!goes_to_cpu(tree.text(def.value))) return false;
+    if (!goes_to_cpu(tree.text(def.value)) || !is_of_weights(body.with(def.target))) return false;
     any = true;
   }
   return any;
@@ -150,7 +165,10 @@ bool saves_state_from_gpu(const Program& program, const CallRef& save) {
 
 // Looks at the text of one file as a program of its own.
 bool of_file(std::string_view text, const std::function<bool(const Program&)>& asks) {
-  if (!facts::contains(text, "torch.save(") && !facts::contains(text, "import save")) return false;
+  constexpr std::size_t kMostBytes = 256U << 10;  // no file that people write is longer
+  if (text.size() > kMostBytes ||
+      (!facts::contains(text, "torch.save(") && !facts::contains(text, "import save")))
+    return false;
   const diagnose::Module module("", "", std::string(text));
   diagnose::ProgramInput input;
   input.modules.push_back(&module);

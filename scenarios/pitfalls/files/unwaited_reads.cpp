@@ -72,6 +72,10 @@ bool makes_wait(const CallRef& call) {
 }
 
 bool meets_others(const Program& program, const CallRef& call) {
+  // DDP's backward pass reduces the gradients with the others.
+  if (call.call->name == "backward" && program.has_ddp() &&
+      program.guarded_by_rank(call.ref()) != RankTest::main_only)
+    return true;
   return program.guarded_by_rank(call.ref()) != RankTest::main_only &&
          (makes_wait(call) || program.subtree_calls(call.ref(), makes_wait));
 }

@@ -198,6 +198,18 @@ void check_accumulate_around_loop(const Program& program, Report& report) {
 
 namespace {
 
+// if args.gradient_accumulation_steps != 1: raise ValueError(...): there is no accumulation.
+bool is_refused(Ref read) {
+  const auto& tree = read.module->tree();
+  if (tree.ancestor(read.node, Kind::assert_statement) != diagnose::kNoNode) return true;
+  const NodeId test = tree.ancestor(read.node, Kind::if_statement);
+  if (test == diagnose::kNoNode) return false;
+  const Ref branch{read.module, test};
+  const Ref condition = branch.child(diagnose::Field::condition);
+  return condition && tree.contains(condition.node, read.node) &&
+         facts::contains(branch.child(diagnose::Field::consequence).text(), "raise ");
+}
+
 // args.gradient_accumulation_steps of the program's own settings is read, for the number of steps,
 // the schedule or a message.
 bool reads_steps_of_settings(const Program& program) {
@@ -207,7 +219,7 @@ bool reads_steps_of_settings(const Program& program) {
       const Ref read{module, node};
       if (read.kind() == Kind::attribute && !is_number_of_accelerator(read) &&
           read.child(Field::attribute).text() == "gradient_accumulation_steps" &&
-          !program.is_accelerator(read.child(Field::object)))
+          !is_refused(read) && !program.is_accelerator(read.child(Field::object)))
         return true;
     }
   return false;

@@ -23,13 +23,29 @@ using diagnose::Value;
 
 namespace {
 
+// options for options = {"gpus": 2}; empty for a dictionary without a name.
+std::string_view name_of(Ref dictionary) {
+  const auto& tree = dictionary.module->tree();
+  const NodeId around = tree[dictionary.node].parent;
+  return around != kNoNode && tree[around].kind == Kind::assignment
+             ? tree.text(tree.child(around, Field::left))
+             : std::string_view();
+}
+
+// The program takes the key out of the dictionary before it comes to the Trainer.
+bool is_dropped(Ref dictionary, const std::string& key) {
+  const std::string_view name = name_of(dictionary);
+  return !name.empty() && find_signature(key) != nullptr &&
+         drops_key(dictionary.module->tree().source(), key, name);
+}
+
 void add_pairs(const Program& program, Ref dictionary, Use& use) {
   const auto& tree = dictionary.module->tree();
   for (NodeId at = tree[dictionary.node].first_child; at != kNoNode; at = tree[at].next_sibling) {
     if (tree[at].kind != Kind::pair) continue;
     const auto key = tree.string_value(tree.child(at, Field::key));
     const Ref value = dictionary.with(tree.child(at, Field::value));
-    if (key && !drops_key(tree.source(), *key))
+    if (key && !is_dropped(dictionary, *key))
       use.arguments.push_back({*key, program.evaluate(value), value, nullptr});
   }
 }
@@ -54,8 +70,9 @@ Use use_of(const Program& program, const CallRef& call) {
   for (const diagnose::Argument& given : call.module->arguments(call.call->node)) {
     const Ref value{call.module, given.value};
     const auto& tree = call.module->tree();
-    const bool is_item = tree[tree[given.value].parent].kind == Kind::pair;
-    if (is_item && drops_key(tree.source(), given.name)) continue;
+    const NodeId around = tree[given.value].parent;
+    const bool is_item = tree[around].kind == Kind::pair;
+    if (is_item && is_dropped({call.module, tree[around].parent}, given.name)) continue;
     if (!given.name.empty() && !is_for_one_version(program, value))
       use.arguments.push_back({given.name, program.evaluate(value), value, nullptr});
   }

@@ -2,6 +2,7 @@
 
 #include "diagnose/model/role_names.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdint>
 
@@ -47,6 +48,20 @@ class Spelling {
   std::string mark(Ref at, int element = -1) {
     const std::string of_module = std::to_string(reinterpret_cast<std::uintptr_t>(at.module));
     return "<" + of_module + ":" + std::to_string(at.node) + ":" + std::to_string(element) + ">";
+  }
+
+  // A parameter, which its caller gives, and an attribute have their names; a variable of several
+  // values is another one in each function.
+  std::string mark_of_name(Ref name) {
+    const std::string text(name.text());
+    const diagnose::FunctionRef function = program_.enclosing_function(name);
+    if (name.kind() == Kind::attribute || !function) return "<" + text + ">";
+    const auto& given = function.function->parameters;
+    const bool is_parameter =
+        std::any_of(given.begin(), given.end(),
+                    [&](const diagnose::Parameter& each) { return each.name == text; });
+    return is_parameter ? "<" + text + ">"
+                        : mark({function.module, function.function->node}) + "<" + text + ">";
   }
 
   std::string joined(const std::string& folder, const std::string& name) {
@@ -176,9 +191,9 @@ class Spelling {
   // What the name was given, where that is one thing; an option of the command line is one too.
   std::string of_name(Ref at, int depth) {
     const auto sources = program_.sources(at);
-    if (sources.size() != 1) return "<" + std::string(at.text()) + ">";
+    if (sources.size() != 1) return mark_of_name(at);
     const Source& source = sources.front();
-    if (source.how == Source::How::unknown) return "<" + std::string(at.text()) + ">";
+    if (source.how == Source::How::unknown) return mark_of_name(at);
     if (source.how == Source::How::value && source.ref != at) return of(source.ref, depth + 1);
     return mark(source.ref, source.element);
   }

@@ -53,6 +53,7 @@ class LengthTrail {
     for (NodeId at = expression.node; at < tree[expression.node].last && !found_;) {
       const Ref part = expression.with(at);
       // len(loader) is a number of batches, whatever the loader was made of.
+      if (part.kind() == Kind::string) found_ = found_ || tree.string_value(at) == "WORLD_SIZE";
       const CallRef call = program_.as_call(part);
       if (call && (call.call->name == "len" || diagnose::is_prepare(call.call->name))) {
         lengths_.push_back(part);

@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/wrappers/frozen.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -100,7 +101,7 @@ bool is_part(const Program& program, Ref object, const Wrap& wrap) {
 }
 
 // A method that runs layers: of a class in sight any but those of nn.Module, else by its name.
-bool runs_layers(const Program& program, const CallRef& call) {
+bool runs_layers(const CallRef& call) {
   static constexpr std::string_view kOfModules[] = {"parameters",     "named_parameters",
                                                     "state_dict",     "load_state_dict",
                                                     "modules",        "children",
@@ -118,14 +119,27 @@ bool runs_layers(const Program& program, const CallRef& call) {
                          "logits", "score", "log_prob", "elbo", "infer", "reconstruct"});
 }
 
+// Diffusion(ddp, steps=1000) of a library may run what it is given; print(ddp) does not.
+bool may_run(std::string_view name, bool has_forward) {
+  if (says_any(name, {"train", "fit", "tune", "run", "step", "epoch", "engine", "learner", "solver",
+                      "runner", "loss", "optimiz"}))
+    return true;
+  static constexpr std::string_view kNever[] = {
+      "print", "len",  "isinstance", "hasattr", "getattr",    "save",   "load", "info",
+      "id",    "type", "watch",      "summary", "parameters", "append", "str",  "unwrap_model"};
+  return !has_forward && std::find(std::begin(kNever), std::end(kNever), name) == std::end(kNever);
+}
+
 // train(ddp, loader) and Engine(ddp) of files that are not there.
 bool is_handed_to_training(const Program& program, const Wrap& wrap) {
+  const auto& forwards = program.forward_calls();
+  const bool has_forward =
+      std::any_of(forwards.begin(), forwards.end(),
+                  [&](const diagnose::ForwardCall& forward) { return forward.wrap == &wrap; });
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
-      if (made.api != diagnose::Api::none ||
-          !says_any(made.name, {"train", "fit", "tune", "run", "step", "epoch", "engine", "learner",
-                                "solver", "runner", "loss", "optimiz"}) ||
+      if (made.api != diagnose::Api::none || !may_run(made.name, has_forward) ||
           program.callee(call) || program.class_of_call(call))
         continue;
       const auto given = facts::arguments_of(call);
@@ -143,14 +157,14 @@ bool runs_inside_of(const Program& program, const CallRef& call, const Wrap& wra
   const Ref receiver = call.receiver();
   const Ref function{call.module, call.call->function};
   const bool is_method = receiver && receiver.text() != "self" &&
-                         diagnose::stands_for_object(receiver) && runs_layers(program, call);
+                         diagnose::stands_for_object(receiver) && runs_layers(call);
   for (const Ref object : {function, is_method ? receiver : Ref{}}) {
     if (!object || !diagnose::stands_for_object(object) ||
         program.is_wrapped(object, diagnose::Wrapper::ddp))
       continue;
     if ((object != function && is_wrapped_value(program, object, wrap)) ||
         is_part(program, object, wrap))
-      return !is_handed_to_training(program, wrap);
+      return !is_frozen(program, object) && !is_handed_to_training(program, wrap);
   }
   return false;
 }

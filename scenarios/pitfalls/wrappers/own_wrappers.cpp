@@ -66,15 +66,33 @@ Ref handed_on_by(const Program& program, const CallRef& call) {
   return object;
 }
 
+namespace {
+
+bool may_have(const Program& program, const Wrap& wrap, std::string_view attribute) {
+  if (!wrap.own) return is_unknown_copy(wrap);
+  const auto& line = program.lineage(wrap.own);
+  return defines(program, wrap, attribute) || hands_attributes_on(program, wrap) ||
+         std::any_of(line.begin(), line.end(),
+                     [&](const auto& cls) { return is_given_in_class(cls, attribute); });
+}
+
+}  // namespace
+
 bool has_wrapper_with(const Program& program, std::string_view attribute) {
   const auto& wraps = program.wraps();
-  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
-    if (!wrap.own) return is_unknown_copy(wrap);
-    const auto& line = program.lineage(wrap.own);
-    return defines(program, wrap, attribute) || hands_attributes_on(program, wrap) ||
-           std::any_of(line.begin(), line.end(),
-                       [&](const auto& cls) { return is_given_in_class(cls, attribute); });
-  });
+  return std::any_of(wraps.begin(), wraps.end(),
+                     [&](const Wrap& wrap) { return may_have(program, wrap, attribute); });
+}
+
+bool has_wrapper_with(const Program& program, std::string_view attribute, Ref object) {
+  bool known = false;
+  for (const diagnose::Source& source : program.module_sources(object)) {
+    const Wrap* wrap = program.wrap_made_by(source.ref);
+    if (wrap == nullptr) continue;
+    known = true;
+    if (may_have(program, *wrap, attribute)) return true;
+  }
+  return !known && has_wrapper_with(program, attribute);
 }
 
 bool cuts_batches_itself(const Program& program, const Wrap& wrap) {

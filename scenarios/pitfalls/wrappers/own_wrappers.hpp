@@ -22,6 +22,9 @@ Ref handed_on_by(const Program& program, const CallRef& call);
 // may do so in a file that is not there.
 bool has_wrapper_with(const Program& program, std::string_view attribute);
 
+// The same for the wrappers that the object may be, where they are known.
+bool has_wrapper_with(const Program& program, std::string_view attribute, Ref object);
+
 // It cuts batches in a way of its own: scatter() of the class, shares that are given by hand, lists
 // of graphs.
 bool cuts_batches_itself(const Program& program, const diagnose::Wrap& wrap);

@@ -95,7 +95,10 @@ Ref kept_in(Ref wrapping) {
 bool wraps_in_every_run(const Program& program, const Wrap& wrap) {
   const Ref wrapping = diagnose::made_at(program, wrap.call).ref();
   const Ref target = kept_in(wrapping);
-  if (!target || !program.guards(target).empty() ||
+  const bool is_tried =  // except: print("one process")
+      wrapping.module->tree().ancestor(wrapping.node, diagnose::Kind::try_statement) !=
+      diagnose::kNoNode;
+  if (!target || is_tried || !program.guards(target).empty() ||
       !diagnose::guards_where_made(program, wrap.call).empty() ||
       wrapping.module->under_main_guard(wrapping.node))
     return false;
