@@ -122,6 +122,33 @@ std::pair<std::size_t, bool> passed_on(const Level& level, std::size_t index) {
   return {index - plain + before_splat(*level.init), any};
 }
 
+// kwargs.pop("shuffle"), kwargs["sampler"] = ...: what goes on is not what came.
+bool is_changed_above(const Level& level, std::string_view splat) {
+  const SyntaxTree& tree = level.module->tree();
+  const std::size_t begin = tree[level.init->body].begin;
+  const std::string_view above = tree.source().substr(begin, tree[level.call].begin - begin);
+  const std::string name(splat);
+  for (const char* change : {".pop(", ".setdefault(", ".update(", "[", " = "})
+    for (std::size_t at = above.find(name + change); at != std::string_view::npos;
+         at = above.find(name + change, at + 1))
+      if (at == 0 || above[at - 1] == ' ' || above[at - 1] == '\n' || above[at - 1] == '(' ||
+          above[at - 1] == '=')
+        return true;
+  return false;
+}
+
+// The same of any *args or **kwargs that the call hands on.
+bool hands_on_changed(const Level& level) {
+  const SyntaxTree& tree = level.module->tree();
+  const NodeId list = tree.child(level.call, Field::arguments);
+  for (NodeId at = list == kNoNode ? kNoNode : tree[list].first_child; at != kNoNode;
+       at = tree[at].next_sibling)
+    if ((tree[at].kind == Kind::list_splat || tree[at].kind == Kind::dictionary_splat) &&
+        is_changed_above(level, level.module->text(tree[at].first_child)))
+      return true;
+  return false;
+}
+
 }  // namespace
 
 Ref argument_of_base(const CallRef& call, std::size_t index, std::string_view name) {
@@ -134,7 +161,7 @@ Ref argument_of_base(const CallRef& call, std::size_t index, std::string_view na
     if (level.init == nullptr) return value ? value : Ref{};
     if (!value) {
       const auto [place, goes_on] = passed_on(level, index);
-      if (!goes_on) return {};
+      if (!goes_on || hands_on_changed(level)) return {};
       index = place;
       continue;
     }
@@ -152,25 +179,6 @@ Ref argument_of_base(const CallRef& call, std::size_t index, std::string_view na
   }
   return {};
 }
-
-namespace {
-
-// kwargs.pop("shuffle"), kwargs["sampler"] = ...: what goes on is not what came.
-bool is_changed_above(const Level& level, std::string_view splat) {
-  const SyntaxTree& tree = level.module->tree();
-  const std::size_t begin = tree[level.init->body].begin;
-  const std::string_view above = tree.source().substr(begin, tree[level.call].begin - begin);
-  const std::string name(splat);
-  for (const char* change : {".pop(", ".setdefault(", ".update(", "[", " = "})
-    for (std::size_t at = above.find(name + change); at != std::string_view::npos;
-         at = above.find(name + change, at + 1))
-      if (at == 0 || above[at - 1] == ' ' || above[at - 1] == '\n' || above[at - 1] == '(' ||
-          above[at - 1] == '=')
-        return true;
-  return false;
-}
-
-}  // namespace
 
 bool base_has_splat(const CallRef& call) {
   for (const Level& level : levels_of(call)) {

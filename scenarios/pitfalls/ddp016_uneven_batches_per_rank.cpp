@@ -378,8 +378,7 @@ void check_turns_of_streams(const Program& program, Report& report) {
                           "the stream is dealt out in turn: ranks get one item more or less, and "
                           "the last collective of the epoch waits for a rank that is done"),
                 "peer-stays")
-        .help =
-        "Stop all ranks at the smallest share, or train under `with model.join():`.";
+        .help = "Stop all ranks at the smallest share, or train under `with model.join():`.";
 }
 
 }  // namespace
@@ -388,6 +387,11 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
   if (!facts::is_distributed(program) || program.framework_distributes()) return;
   if (counts_steps(program)) return;
   if (program.mentions("Join(") || program.mentions("model.join(")) return;
+  const auto joins = program.calls_named("join");
+  if (std::any_of(joins.begin(), joins.end(), [&](const CallRef& join) {
+        return join.receiver() && program.wrap_of(join.receiver()) != nullptr;
+      }))
+    return;
   check_rest_of_division(program, report);
   check_turns_by_index(program, report);
   check_turns_of_sampler(program, report);

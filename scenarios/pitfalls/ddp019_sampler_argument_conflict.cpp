@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/program/edits.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 namespace bench::pitfalls {
 
@@ -78,15 +79,34 @@ bool is_true_beside_sampler(const Program& program, Ref shuffle, const CallRef& 
          });
 }
 
+// None, a parameter that callers may leave at None, or one of two values.
+bool is_open(const Program& program, Ref given) {
+  const Kind kind = program.written(given).kind();
+  if (kind == Kind::none_literal || facts::contains(given.text(), " if ")) return true;
+  const auto function = program.enclosing_function(given);
+  if (given.kind() != Kind::identifier || !function) return false;
+  const auto& parameters = function.function->parameters;
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [&](const diagnose::Parameter& each) { return each.name == given.text(); });
+}
+
 // DataLoader(data, batch_size=8, batch_sampler=batches): the batches have their size by then.
 void check_batch_samplers(const Program& program, const CallRef& loader, Report& report) {
   const Ref batches = loader.argument(4, "batch_sampler");
   const CallRef made = batches ? program.made_by(batches) : CallRef{};
-  if (!made || loader.has_splat()) return;
+  // A function may give None as well.
+  if (!made || loader.has_splat() || made.call->name.empty() ||
+      std::isupper(static_cast<unsigned char>(made.call->name.front())) == 0)
+    return;
   const Ref size = loader.argument(1, "batch_size");
   const bool is_one = size && program.integer(size) == 1;
-  for (const Ref given : {is_one ? Ref{} : size, loader.argument(3, "sampler")}) {
-    if (!given || program.written(given).kind() == Kind::none_literal) continue;
+  const auto if_true = [&](Ref given) {
+    return given && program.is_literal_true(given) ? given : Ref{};
+  };
+  for (const Ref given :
+       {is_one ? Ref{} : size, loader.argument(3, "sampler"),
+        if_true(loader.argument(2, "shuffle")), if_true(loader.keyword("drop_last"))}) {
+    if (!given || is_open(program, given)) continue;
     report
         .at(given, Confidence::certain,
             "batch_sampler together with what it decides itself: ValueError \"batch_sampler option "

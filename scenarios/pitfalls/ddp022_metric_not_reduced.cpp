@@ -275,12 +275,15 @@ bool all_ranks_call(const Program& program, FunctionRef function) {
 
 void check_choices_out_of_sight(const Program& program, const std::vector<Reduction>& reductions,
                                 Report& report) {
-  for (const CallRef& evaluation : evaluations_that_choose(program, reductions))
-    as_in_trial(report.at(evaluation.ref(), Confidence::likely,
-                          "each rank chooses its best model by the figure of its own shard: the "
-                          "loader has a DistributedSampler, and nothing is reduced"),
-                "best-checkpoint")
-        .help = "All-reduce the figure, and let one rank save.";
+  for (const CallRef& evaluation : evaluations_that_choose(program, reductions)) {
+    Finding& finding =
+        report.at(evaluation.ref(), Confidence::likely,
+                  "each rank chooses its best model by the figure of its own shard: the "
+                  "loader has a DistributedSampler, and nothing is reduced");
+    as_in_trial(finding, "best-checkpoint");
+    finding.help = "All-reduce the figure, and let one rank save.";
+    tell_as_note(finding, "a function that is not here may reduce it");
+  }
 }
 
 // The function goes over the loader, and what its other callers reduce serves them alone: a

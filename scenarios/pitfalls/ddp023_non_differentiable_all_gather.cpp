@@ -1,6 +1,10 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -13,11 +17,32 @@ using diagnose::TrainingLoop;
 namespace {
 
 // The list that all_gather fills gets this rank's own tensor back: out[rank] = x.
+// The same of parts = list(out.chunk(n)).
 bool puts_own_tensor_back(Ref list) {
-  const std::string prefix = std::string(list.text()) + "[";
-  for (const Def& def : list.module->defs())
-    if (def.name.starts_with(prefix)) return true;
+  std::vector<std::string> prefixes{std::string(list.text()) + "["};
+  for (const Def& def : list.module->defs()) {
+    if (def.value != diagnose::kNoNode && !def.is_attribute &&
+        facts::contains(list.module->text(def.value), list.text()) && prefixes.size() < 8)
+      prefixes.push_back(std::string(def.name) + "[");
+    for (const std::string& prefix : prefixes)
+      if (def.name.starts_with(prefix)) return true;
+  }
   return false;
+}
+
+// Labels, what is detached, and numbers that are no fractions have no gradient to lose.
+bool has_no_gradient(const Program& program, Ref tensor, Ref out) {
+  if (facts::contains(tensor.text(), ".detach()")) return true;
+  const CallRef made = program.made_by(out);
+  const Ref type = made ? made.keyword("dtype") : Ref{};
+  if (type && (facts::contains(type.text(), "long") || facts::contains(type.text(), "int") ||
+               facts::contains(type.text(), "bool")))
+    return true;
+  const auto& sources = program.sources(tensor);
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+           return source.how == diagnose::Source::How::loop_item;
+         });
 }
 
 // Numbers put into a fresh tensor, as the sizes of what follows: there is no gradient to lose.
@@ -74,7 +99,8 @@ void check_non_differentiable_all_gather(const Program& program, Report& report)
     const bool into_one = facts::contains(gather.call->name, "into_tensor");
     const Ref tensor = gather.argument(
         1, into_one ? std::string_view("input_tensor") : std::string_view("tensor"));
-    if (tensor && (is_fresh(program, tensor) || is_computed_without_grad(program, tensor)))
+    if (tensor && (is_fresh(program, tensor) || is_computed_without_grad(program, tensor) ||
+                   has_no_gradient(program, tensor, list)))
       continue;
     if (program.under_no_grad(gather.ref()) || called_without_grad(program, gather.ref(), 0) ||
         puts_own_tensor_back(list))

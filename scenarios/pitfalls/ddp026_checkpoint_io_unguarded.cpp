@@ -44,7 +44,8 @@ bool downloads_by_itself(diagnose::ClassRef cls) {
 // may well look after its ranks.
 bool is_maker_of_library(const CallRef& call) {
   const std::string path = call.module->qualified(call.call->function);
-  for (const char* library : {"timm.", "wilds.", "torchtext.", "torchaudio.", "ogb.", "medmnist."})
+  for (const char* library :
+       {"timm.", "wilds.", "torchtext.", "torchaudio.", "ogb.", "medmnist.", "encoding."})
     if (path.starts_with(library)) return says_any(call.call->name, {"dataset"});
   return false;
 }

@@ -270,10 +270,15 @@ bool sets_learning_rate(const Program& program, Ref target) {
       tree.string_value(tree.child(target.node, Field::subscript)).value_or("") != "lr")
     return false;
   const Ref group = target.child(Field::value);
-  if (facts::contains(group.text(), "param_groups")) return true;
+  const auto is_group = [](Ref each) {  // optimizer.param_groups[0]
+    return each.kind() == Kind::subscript &&
+           each.child(Field::value).text().ends_with("param_groups");
+  };
+  if (is_group(group)) return true;
   const auto sources = program.sources(group);
-  return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
-    return facts::contains(source.ref.text(), "param_groups");
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    return is_group(source.ref) || (source.how == diagnose::Source::How::loop_item &&
+                                    source.ref.text().find("param_groups") != std::string::npos);
   });
 }
 

@@ -48,11 +48,20 @@ bool seeds_python(const Program& program) {
   return false;
 }
 
+// set_determinism(7) of MONAI, make_deterministic() of a file that is not there, anything(seed=0).
+bool makes_reproducible(const diagnose::Module& module, const diagnose::Call& call) {
+  const std::string name = facts::lowered(call.name);
+  const bool says_so = facts::contains(name, "determinis") || facts::contains(name, "reproduc");
+  return (says_so && !name.starts_with("use_")) ||
+         (call.api == Api::none && CallRef{&module, &call}.keyword("seed"));
+}
+
 // Any call or setting that speaks of a seed: seed_everything(7), workers=True, "seed: 7".
 bool seeds_somehow(const Program& program) {
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& call : module->calls())
-      if (facts::contains(facts::lowered(call.name), "seed")) return true;
+      if (facts::contains(facts::lowered(call.name), "seed") || makes_reproducible(*module, call))
+        return true;
   return program.mentions("PL_GLOBAL_SEED") || program.mentions("seed_everything") ||
          !program.calls_named("LightningCLI").empty();
 }
@@ -129,6 +138,12 @@ bool differs_between_ranks(const Program& program, const CallRef& seed) {
   return value && program.comes_from_rank(value) && !is_above_the_group(program, seed);
 }
 
+// One process of a node runs it, and the others read what it has written.
+bool is_in_prepare_data(const Program& program, Ref node) {
+  const auto function = program.enclosing_function(node);
+  return function && function.function->name == "prepare_data";
+}
+
 }  // namespace
 
 void check_rank_seeding(const Program& program, Report& report) {
@@ -139,6 +154,10 @@ void check_rank_seeding(const Program& program, Report& report) {
       (!facts::is_distributed(program) || program.framework_distributes()))
     return;
   bool common = by_trainer && seeds_somehow(program);
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& call : module->calls())
+      common = common || (facts::contains(facts::lowered(call.name), "determinis") &&
+                          makes_reproducible(*module, call));
   bool differs = false;
   for (const Api api : {Api::manual_seed})
     for (const CallRef& seed : program.calls(api))
@@ -149,11 +168,13 @@ void check_rank_seeding(const Program& program, Report& report) {
       (differs_between_ranks(program, seed) ? differs : common) = true;
   const auto flag = [&](const CallRef& split, std::string_view argument, bool seeded) {
     // seed=42 + rank of the split itself
-    const Ref given = split.keyword(argument);
+    const Ref by_name = split.keyword(argument);
+    const Ref given = by_name || argument != "generator" ? by_name : split.positional(2);
     const bool of_rank = given && program.comes_from_rank(given);
     if ((given && !of_rank) || program.is_literal_false(split.keyword("shuffle")) ||
         (seeded && !differs && !of_rank) ||
         program.guarded_by_rank(split.ref()) != RankTest::none ||
+        (by_trainer && is_in_prepare_data(program, split.ref())) ||
         ((prepared || by_trainer) && facts::rank_goes_first(program, split.ref())))
       return;
     const std::string whose = common ? " for NumPy, which draws it" : "";

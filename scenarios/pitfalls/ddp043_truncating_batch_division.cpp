@@ -219,8 +219,9 @@ bool is_only_printed(const Program& program, Ref division) {
   const NodeId name = name_given_to(division);
   if (name == kNoNode) return false;
   bool is_printed = false;
-  for (NodeId at = name + 1; at < tree.size(); ++at) {
-    if (tree[at].kind != Kind::identifier || tree.text(at) != tree.text(name)) continue;
+  for (NodeId at = 0; at < tree.size(); ++at) {  // functions above may read it, too
+    if (at == name || tree[at].kind != Kind::identifier || tree.text(at) != tree.text(name))
+      continue;
     if (!stands_in_print(program, division.with(at))) return false;
     is_printed = true;
   }

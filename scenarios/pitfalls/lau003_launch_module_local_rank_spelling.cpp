@@ -73,7 +73,16 @@ bool is_overwritten(const Program& program) {
 
 // add_argument("--local_rank", required=True): the parser exits before anything is overwritten,
 // under torchrun, which passes no option, as under the old launcher, which spells it with a dash.
-bool is_demanded(const CallRef& option) { return option.keyword("required").text() == "True"; }
+// Not where the script hands it over itself.
+bool is_demanded(const Program& program, const CallRef& option) {
+  if (option.keyword("required").text() != "True") return false;
+  for (const char* name : {"parse_args", "parse_known_args"})
+    for (const CallRef& parse : program.calls_named(name))
+      if (parse.positional(0) || parse.keyword("args")) return false;
+  const std::string_view source = option.module->tree().source();
+  return !facts::contains(source, "sys.argv +=") && !facts::contains(source, "sys.argv.") &&
+         !facts::contains(source, "sys.argv = ");
+}
 
 // A comment shows how the script is started; the parser exits before anything is overwritten.
 bool says_launch_module(const Program& program) {
@@ -260,7 +269,7 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     if (dash_is_accepted(program, option) || !facts::is_reachable(program, option.ref())) continue;
     // A default from the environment is meant for torchrun, or for launch --use_env.
     const bool reads_environment = comes_from_variable(program, option.keyword("default"));
-    const bool demanded = overwritten && is_demanded(option);
+    const bool demanded = overwritten && is_demanded(program, option);
     const bool does_without = starts_its_own || (overwritten && !demanded);
     if (!old_launcher && (reads_environment || (does_without && !says_launch_module(program)) ||
                           (!facts::is_distributed(program) && !has_ranks_of_a_framework(program))))

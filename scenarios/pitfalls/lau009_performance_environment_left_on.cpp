@@ -19,6 +19,11 @@ using diagnose::NodeId;
 
 namespace {
 
+// os.environ itself, and no copy of it.
+bool is_environment(Ref object) {
+  return object.text() == "os.environ" || object.module->api(object.node) == diagnose::Api::environ;
+}
+
 struct SlowVariable {
   std::string_view name;
   std::string_view value;  // empty: any
@@ -222,7 +227,7 @@ void check_trainers_that_detect(const Program& program, Report& report) {
 void check_updates(const Program& program, bool no_nccl, Report& report) {
   for (const CallRef& call : program.calls_named("update")) {
     const Ref items = call.positional(0);
-    if (!call.receiver() || !call.receiver().text().ends_with("environ") || !items ||
+    if (!call.receiver() || !is_environment(call.receiver()) || !items ||
         items.kind() != Kind::dictionary || only_infers(program) ||
         !is_set_always(program, call.ref()) || !facts::is_reachable(program, call.ref()))
       continue;
@@ -248,7 +253,7 @@ void check_updates(const Program& program, bool no_nccl, Report& report) {
 // NCCL off is a workaround for those who need no other.
 void check_defaults(const Program& program, Report& report) {
   for (const CallRef& call : program.calls_named("setdefault")) {
-    if (!call.receiver() || !call.receiver().text().ends_with("environ")) continue;
+    if (!call.receiver() || !is_environment(call.receiver())) continue;
     const auto name = program.string(call.positional(0));
     const auto value = program.string(call.positional(1));
     const SlowVariable* variable = name && value ? slow_variable(*name, *value) : nullptr;

@@ -30,6 +30,12 @@ bool only_restarts(const diagnose::Module& module, NodeId handler) {
 bool is_at_its_end(const Program& program, const CallRef& starts) {
   const std::string length = "% len(" + std::string(starts.positional(0).text()) + ")";
   const auto guards = program.guards(starts.ref());
+  // for step in range(len(loader)): one pass, which starts once.
+  const Ref around = program.innermost_loop(starts.ref());
+  const Ref steps = around ? around.child(Field::right) : Ref{};
+  if (steps && facts::contains(steps.text(), length.substr(2)) &&
+      program.loops_around(starts.ref()).size() == 1)
+    return false;
   return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
     const auto& tree = guard.condition.module->tree();
     const NodeId branch = tree.child(tree[guard.condition.node].parent, Field::consequence);

@@ -15,19 +15,24 @@ bool stops_at_a_step(const Program& program, Ref loop) {
   if (loop.kind() != Kind::for_statement) return true;
   const Ref given = loop.child(diagnose::Field::right);
   if (says_any(given.text(), {"islice", "range(", "max_steps", "steps_per_epoch"})) return true;
-  return facts::has_break(program, loop);
+  if (facts::has_break(program, loop)) return true;
+  const auto& returns = loop.module->nodes_of(Kind::return_statement);
+  return std::any_of(returns.begin(), returns.end(), [&](NodeId at) {  // if step >= last: return
+    return loop.module->tree().contains(loop.node, at) &&
+           loop.module->function_of(at) == loop.module->function_of(loop.node);
+  });
 }
 
 namespace {
 
-// The number of samples that the ranks share out is known to divide, or has no end: data.take(n),
-// data.repeat(None), cycle(data).
+// The number of samples that the ranks share out is chosen, and may well divide, or has no end:
+// data.take(n), data.select(range(n)), data.repeat(None), cycle(data).
 bool is_equalized(const Program& program, const std::vector<Ref>& behind_data) {
   return program.mentions("drop_last_batch") ||
          std::any_of(behind_data.begin(), behind_data.end(), [&](Ref made) {
            const std::string_view name = program.as_call(made).call->name;
            return name == "take" || name == "repeat" || name == "cycle" || name == "islice" ||
-                  name == "RepeatDataset";
+                  name == "RepeatDataset" || name == "select";
          });
 }
 

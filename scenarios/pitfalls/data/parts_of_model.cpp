@@ -14,13 +14,14 @@ namespace {
 
 // weight_list, self.layers, list(model.parameters()): what the name, or the expression, calls it.
 bool is_named_after_parts(std::string_view text) {
-  const auto words = words_of_name(text);
-  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
-    for (const char* part : {"weight", "weights", "param", "params", "parameter", "parameters",
-                             "layer", "layers", "expert", "experts", "bias", "biases"})
-      if (word == part) return true;
-    return false;
-  });
+  auto words = words_of_name(text);
+  if (!words.empty() && words.back() == "list") words.pop_back();
+  if (words.empty()) return false;
+  // expert_files are files.
+  for (const char* part : {"weight", "weights", "param", "params", "parameter", "parameters",
+                           "layer", "layers", "expert", "experts", "bias", "biases"})
+    if (words.back() == part) return true;
+  return false;
 }
 
 // rank = get_tensor_model_parallel_rank(): the ranks of a group that shares one model, each of

@@ -38,7 +38,17 @@ bool deals_in_turn(const Program& program, const CallRef& call) {
 // The stream starts anew, or is cut to whole turns: all ranks get as many items.
 bool evens_out(std::string_view body) {
   return holds_any(body, {"while True", "while 1:", "//", "cycle(", "repeat(", "total_size",
-                          "num_samples", "drop_last", "worker_info"});
+                          "num_samples", "drop_last", "worker_info", "count(", ") % "});
+}
+
+// The same of what it goes over: for item in forever().
+bool goes_over_endless(const Program& program, Ref body) {
+  for (const CallRef& call : facts::calls_in(body))
+    if (const diagnose::FunctionRef helper = program.callee(call))
+      if (holds_any(helper.module->text(helper.function->body),
+                    {"while True", "while 1:", "count(", "cycle("}))
+        return true;
+  return false;
 }
 
 // What deals the items out in the body.
@@ -67,6 +77,7 @@ std::vector<Ref> turns_of_streams(const Program& program) {
       const diagnose::FunctionRef items =
           data ? program.method(data, "__iter__") : diagnose::FunctionRef{};
       if (!items || evens_out(items.module->text(items.function->body))) continue;
+      if (goes_over_endless(program, {items.module, items.function->body})) continue;
       const Ref turn = turn_in(program, {items.module, items.function->body});
       if (turn && std::find(out.begin(), out.end(), turn) == out.end()) out.push_back(turn);
     }

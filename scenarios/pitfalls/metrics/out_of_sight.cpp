@@ -23,10 +23,17 @@ namespace {
 
 // Packages whose functions compute what they are given, on the process that calls them.
 constexpr std::string_view kComputingPackages[] = {
-    "sklearn", "numpy",    "scipy",   "torch",       "torchvision", "torchmetrics", "nltk",
-    "pandas",  "evaluate", "json",    "pickle",      "os",          "copy",         "collections",
-    "jiwer",   "rouge",    "math",    "pycocotools", "matplotlib",  "editdistance", "sacrebleu",
-    "tqdm",    "wandb",    "seqeval", "itertools"};
+    "sklearn", "numpy", "scipy", "torch", "torchvision", "torchmetrics", "nltk", "pandas",
+    "evaluate", "json", "pickle", "os", "copy", "collections", "jiwer", "rouge", "math",
+    "pycocotools", "matplotlib", "editdistance", "sacrebleu", "tqdm", "wandb", "seqeval",
+    "itertools",
+    // What logs, counts, draws and writes.
+    "logging", "statistics", "csv", "mlflow", "time", "cv2", "rich", "random", "re", "sys",
+    "datetime", "functools", "typing", "pathlib", "shutil", "warnings", "gc", "tensorboardX",
+    "tensorboard", "neptune", "comet_ml", "PIL", "skimage", "seaborn", "plotly", "loguru", "h5py",
+    "yaml", "timm", "einops", "prettytable", "tabulate", "psutil", "io", "glob", "pprint",
+    "operator", "heapq", "uuid", "hashlib", "tempfile", "subprocess", "threading", "traceback",
+    "dataclasses", "contextlib", "termcolor", "colorama", "nibabel", "soundfile", "librosa"};
 
 // log_accs(preds) after from project.metrics import log_accs, where project is not there.
 bool is_of_missing_file(const Program& program, const CallRef& call) {
@@ -110,6 +117,16 @@ bool chooses_by(const Program& program, const CallRef& call) {
   return false;
 }
 
+// evaluate_distributed(...), evaluate(net, loader, rank, world_size): it may well reduce.
+bool knows_of_ranks(const Program& program, const CallRef& call) {
+  if (says_any(call.call->name, {"dist", "ddp", "gather", "reduce", "sync", "rank"})) return true;
+  const auto given = facts::arguments_of(call);
+  return std::any_of(given.begin(), given.end(), [&](Ref each) {
+    return program.is_rank(each) || program.is_local_rank(each) || program.is_world_size(each) ||
+           says_any(each.text(), {"rank", "world", "group"});
+  });
+}
+
 }  // namespace
 
 std::vector<CallRef> evaluations_that_choose(const Program& program,
@@ -123,7 +140,8 @@ std::vector<CallRef> evaluations_that_choose(const Program& program,
           !names_evaluation(made.name) || !is_of_missing_file(program, call) ||
           program.guarded_by_rank(call.ref()) != RankTest::none ||
           !facts::is_reachable(program, call.ref()) ||
-          facts::only_without_distribution(program, call.ref()) || !chooses_by(program, call))
+          facts::only_without_distribution(program, call.ref()) || !chooses_by(program, call) ||
+          knows_of_ranks(program, call))
         continue;
       const auto given = facts::arguments_of(call);
       if (std::any_of(given.begin(), given.end(),

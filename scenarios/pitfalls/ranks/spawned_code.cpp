@@ -60,13 +60,71 @@ bool is_given_under_guard_alone(const Module& script, std::string_view name) {
          !script.mentions("global " + std::string(name));
 }
 
+// A target of an assignment or a loop, as rest in `first, *rest = items`, or of a case.
+bool is_stored(const Module& script, NodeId name) {
+  const auto& tree = script.tree();
+  for (NodeId at = name; at != kNoNode && tree[at].kind != Kind::block; at = tree[at].parent) {
+    const NodeId around = tree[at].parent;
+    if (around == kNoNode) return false;
+    const Kind kind = tree[around].kind;
+    if ((kind == Kind::assignment || kind == Kind::for_statement) &&
+        tree.child(around, Field::left) == at)
+      return true;
+    if (kind == Kind::other && tree.text(around).starts_with("case ")) return true;
+  }
+  return false;
+}
+
 // A parameter, or a name that the function around the read, or one around that, gives a value.
 bool is_local(const Module& script, NodeId read) {
+  const auto& tree = script.tree();
   const auto& defs = script.defs_of(script.text(read), false);
-  return std::any_of(defs.begin(), defs.end(), [&](const auto index) {
-    const NodeId scope = script.defs()[index].scope;
-    return scope != 0 && script.tree().contains(scope, read);
-  });
+  if (std::any_of(defs.begin(), defs.end(), [&](const auto index) {
+        const NodeId scope = script.defs()[index].scope;
+        return scope != 0 && tree.contains(scope, read);
+      }))
+    return true;
+  const NodeId function = script.function_of(read);
+  for (NodeId at = function; at < tree[function].last; ++at)
+    if (tree[at].kind == Kind::identifier && tree.text(at) == tree.text(read) &&
+        is_stored(script, at))
+      return true;
+  return false;
+}
+
+// Python has it under that name, whatever the script does.
+bool is_builtin(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "abs",    "all",  "any",  "bin",    "bool",  "bytes",  "chr",  "dict",  "dir",  "eval",
+      "exec",   "exit", "file", "filter", "float", "format", "hash", "help",  "hex",  "id",
+      "input",  "int",  "iter", "len",    "list",  "map",    "max",  "min",   "next", "object",
+      "open",   "ord",  "pow",  "print",  "quit",  "range",  "repr", "round", "set",  "slice",
+      "sorted", "str",  "sum",  "super",  "tuple", "type",   "vars", "zip"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
+// if debug: print(args), of a parameter: the children may well leave it out.
+bool is_left_to_callers(const Program& program, Ref read) {
+  const FunctionRef function = program.enclosing_function(read);
+  const auto guards = program.guards(read);
+  return function && std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+           const auto& parameters = function.function->parameters;
+           return std::any_of(parameters.begin(), parameters.end(), [&](const auto& each) {
+             return facts::contains(guard.condition.text(), each.name);
+           });
+         });
+}
+
+// The script gives names to its children in another way: globals().update(...), a guard that lets
+// them in, or one with an else.
+bool gives_names_otherwise(const Module& script) {
+  const std::string_view source = script.tree().source();
+  if (facts::contains(source, "globals()") || facts::contains(source, "__mp_main__")) return true;
+  for (const NodeId test : script.nodes_of(Kind::if_statement))
+    if (facts::contains(script.text(script.tree().child(test, Field::condition)), "__name__") &&
+        script.tree().child(test, Field::alternative) != kNoNode)
+      return true;
+  return false;
 }
 
 bool is_read(const Module& script, NodeId node) {
@@ -111,13 +169,15 @@ std::vector<Ref> names_of_parent_alone(const Program& program) {
   std::vector<Ref> out;
   const Module& script = program.root();
   if (!program.uses(Api::spawn) || !script.has_main_guard() || script.has_star_imports() ||
-      program.is_notebook())
+      program.is_notebook() || gives_names_otherwise(script))
     return out;
   std::set<std::string_view> seen;
   for (const FunctionRef& worker : spawned_functions(program)) {
     const NodeId body = worker.function->body;
     for (NodeId node = body; node < script[body].last; ++node) {
-      if (!is_read(script, node) || is_local(script, node)) continue;
+      if (!is_read(script, node) || is_builtin(script.text(node)) || is_local(script, node) ||
+          is_left_to_callers(program, {&script, node}))
+        continue;
       const std::string_view name = script.text(node);
       if (is_given_under_guard_alone(script, name) && seen.insert(name).second)
         out.push_back({&script, node});

@@ -13,6 +13,7 @@
 #include "scenarios/pitfalls/reach/commented_calls.hpp"
 #include "scenarios/pitfalls/reach/other_names.hpp"
 #include "scenarios/pitfalls/reach/overridden.hpp"
+#include "scenarios/pitfalls/reach/question.hpp"
 #include "scenarios/pitfalls/reach/switches.hpp"
 
 #include <algorithm>
@@ -199,6 +200,7 @@ bool is_kept_in_lambda(Ref node) {
 }
 
 Certainty reach(const Program& program, Ref node, int depth, Switches switches) {
+  const Question question;
   if (node.module != &program.root() && node.module->under_main_guard(node.node))
     return Certainty::no;
   if (is_switched_off(program, node)) return Certainty::no;
@@ -207,7 +209,7 @@ Certainty reach(const Program& program, Ref node, int depth, Switches switches) 
   const FunctionRef function = program.enclosing_function(node);
   if (!function || is_entry(program, function)) return Certainty::certain;
   if (is_replaced_below(function)) return Certainty::no;
-  if (depth > kFollowedCalls) return Certainty::perhaps;
+  if (depth > kFollowedCalls || Question::is_exhausted()) return Certainty::perhaps;
   if (program.is_spawned(function)) return certainty_of_start(program, depth);
   const ClassRef owner = program.enclosing_class(node);
   const bool by_name = owner && is_made_by_name_only(program, owner);
@@ -257,6 +259,7 @@ bool is_refusal(const diagnose::Guard& guard) {
 
 // No condition stands between the script's own level and the node.
 bool runs_always(const Program& program, Ref node, int depth) {
+  const Question question;
   const auto guards = program.guards(node);
   if (!std::all_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
         return is_main_guard(program, guard) || is_refusal(guard);
@@ -264,7 +267,7 @@ bool runs_always(const Program& program, Ref node, int depth) {
     return false;
   const FunctionRef function = program.enclosing_function(node);
   if (!function || is_entry(program, function)) return true;
-  if (depth > kFollowedCalls) return false;
+  if (depth > kFollowedCalls || Question::is_exhausted()) return false;
   if (program.is_spawned(function)) return certainty_of_start(program, depth) == Certainty::certain;
   const auto& sites = program.call_sites(function);
   return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {

@@ -80,10 +80,12 @@ bool is_passed_over(const Program& program, FunctionRef main) {
          (parent == kNoNode || tree[parent].kind != Kind::decorated);
 }
 
-bool is_reached(const Program& program, Ref node, int depth) {
+// Functions that call each other have more ways than can be looked at: beyond `left` of them the
+// node counts as reached.
+bool is_reached(const Program& program, Ref node, int& left, int depth = 0) {
   if (!runs_in_program(program, node) || is_switched_off(program, node)) return false;
   const FunctionRef function = program.enclosing_function(node);
-  if (!function || depth > kCalls || is_offered(program, function)) return true;
+  if (!function || depth > kCalls || --left < 0 || is_offered(program, function)) return true;
   const auto& sites = program.call_sites(function);
   const ClassRef owner = program.enclosing_class(node);
   if (function.function->name == "__init__" && sites.empty())
@@ -107,7 +109,7 @@ bool is_reached(const Program& program, Ref node, int depth) {
     return true;
   if (std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
         return program.enclosing_function(site.ref()) == function ||
-               is_reached(program, site.ref(), depth + 1);
+               is_reached(program, site.ref(), left, depth + 1);
       }))
     return true;
   if (is_called_in_comment(program, function) || is_typed_by_name(program, function)) return true;
@@ -118,7 +120,10 @@ bool is_reached(const Program& program, Ref node, int depth) {
 
 }  // namespace
 
-bool is_reachable(const Program& program, Ref node) { return is_reached(program, node, 0); }
+bool is_reachable(const Program& program, Ref node) {
+  int left = kMostWays;
+  return is_reached(program, node, left);
+}
 
 namespace {
 
@@ -135,10 +140,11 @@ bool at_every_site(const Program& program, const FunctionRef& function, const Te
 }
 
 // A call that leaves a switch off, as make(cache=False) does in the ranks, does not come by.
-bool starts_before_ranks(const Program& program, Ref node, int depth, Switches switches = {}) {
+bool starts_before_ranks(const Program& program, Ref node, int& left, int depth,
+                         Switches switches = {}) {
   if (program.before_ranks(node)) return true;
   const FunctionRef function = program.enclosing_function(node);
-  if (!function || depth > kCalls || program.runs_in_ranks(function)) return false;
+  if (!function || depth > kCalls || --left < 0 || program.runs_in_ranks(function)) return false;
   for (const Switch& each : switches_around(program, function, node)) switches.push_back(each);
   bool before = false;
   for (const CallRef& site : program.call_sites(function)) {
@@ -146,7 +152,7 @@ bool starts_before_ranks(const Program& program, Ref node, int depth, Switches s
     if (!is_reachable(program, site.ref()) || is_in_unmade_class(program, site.ref()) ||
         is_switched_off_by(program, function, switches, site, outer))
       continue;
-    if (starts_before_ranks(program, site.ref(), depth + 1, std::move(outer))) before = true;
+    if (starts_before_ranks(program, site.ref(), left, depth + 1, std::move(outer))) before = true;
     // Beside what the parent does, one rank alone does it as well: if rank == 0: make_data().
     else if (program.guarded_by_rank(site.ref()) != diagnose::RankTest::main_only)
       return false;
@@ -157,7 +163,8 @@ bool starts_before_ranks(const Program& program, Ref node, int depth, Switches s
 }  // namespace
 
 bool only_before_ranks(const Program& program, Ref node) {
-  return starts_before_ranks(program, node, 0);
+  int left = kMostWays;
+  return starts_before_ranks(program, node, left, 0);
 }
 
 namespace {
@@ -185,13 +192,14 @@ bool joins_group_below(const Program& program, Ref node) {
   return call && (joins_group(call) || program.subtree_calls(node, joins_group));
 }
 
-bool runs_in_parent(const Program& program, Ref node, int depth) {
+bool runs_in_parent(const Program& program, Ref node, int& left, int depth) {
   const FunctionRef function = program.enclosing_function(node);
   if (function && program.is_spawned(function)) return false;
   if (starts_ranks_here(program, node)) return !joins_group_below(program, node);
-  if (!function || depth > kCalls || !program.handed_on(function).empty()) return false;
+  if (!function || depth > kCalls || --left < 0 || !program.handed_on(function).empty())
+    return false;
   return at_every_site(program, function,
-                       [&](Ref site) { return runs_in_parent(program, site, depth + 1); });
+                       [&](Ref site) { return runs_in_parent(program, site, left, depth + 1); });
 }
 
 // What Process(target=work) starts.
@@ -245,7 +253,8 @@ bool runs_beside_processes(const Program& program, Ref node) {
 }  // namespace
 
 bool only_in_parent(const Program& program, Ref node) {
-  if (program.uses(diagnose::Api::spawn)) return runs_in_parent(program, node, 0);
+  int left = kMostWays;
+  if (program.uses(diagnose::Api::spawn)) return runs_in_parent(program, node, left, 0);
   return runs_beside_processes(program, node);
 }
 
