@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <limits>
 
 namespace bench::diagnose {
@@ -122,29 +123,46 @@ std::pair<std::size_t, bool> passed_on(const Level& level, std::size_t index) {
   return {index - plain + before_splat(*level.init), any};
 }
 
-// kwargs.pop("shuffle"), kwargs["sampler"] = ...: what goes on is not what came.
-bool is_changed_above(const Level& level, std::string_view splat) {
+// kwargs["sampler"] = ..., kwargs.update(...): what goes on is not what came. `key` is the argument
+// that is asked for, which kwargs.pop("shuffle") takes out; any where it is empty.
+bool is_changed_above(const Level& level, std::string_view splat, std::string_view key) {
   const SyntaxTree& tree = level.module->tree();
   const std::size_t begin = tree[level.init->body].begin;
   const std::string_view above = tree.source().substr(begin, tree[level.call].begin - begin);
   const std::string name(splat);
-  for (const char* change : {".pop(", ".setdefault(", ".update(", "[", " = "})
-    for (std::size_t at = above.find(name + change); at != std::string_view::npos;
-         at = above.find(name + change, at + 1))
-      if (at == 0 || above[at - 1] == ' ' || above[at - 1] == '\n' || above[at - 1] == '(' ||
-          above[at - 1] == '=')
-        return true;
+  const auto is_name = [](char c) {
+    return c == '_' || c == '.' || std::isalnum(static_cast<unsigned char>(c)) != 0;
+  };
+  for (std::size_t at = above.find(name); at != std::string_view::npos;
+       at = above.find(name, at + 1)) {
+    if (at > 0 && is_name(above[at - 1])) continue;
+    const std::string_view rest = above.substr(at + name.size());
+    if (rest.starts_with(".setdefault(") || rest.starts_with(".update(") ||
+        rest.starts_with(" = ") || rest.starts_with(" |= "))
+      return true;
+    // complete(kwargs) and options = kwargs may change it under another name.
+    const char before = at == 0 ? ' ' : above[at - 1];
+    const bool ends = rest.empty() || rest[0] == ',' || rest[0] == ')' || rest[0] == '\n';
+    if (ends && (before == '(' || above.substr(0, at).ends_with("= ") ||
+                 above.substr(0, at).ends_with(", ")))
+      return true;
+    if (!key.empty() && rest.starts_with(".pop(") &&
+        rest.substr(0, rest.find(')')).find(key) != std::string_view::npos)
+      return true;
+    const std::size_t closed = rest.starts_with("[") ? rest.find(']') : std::string_view::npos;
+    if (closed != std::string_view::npos && rest.substr(closed + 1).starts_with(" = ")) return true;
+  }
   return false;
 }
 
 // The same of any *args or **kwargs that the call hands on.
-bool hands_on_changed(const Level& level) {
+bool hands_on_changed(const Level& level, std::string_view key) {
   const SyntaxTree& tree = level.module->tree();
   const NodeId list = tree.child(level.call, Field::arguments);
   for (NodeId at = list == kNoNode ? kNoNode : tree[list].first_child; at != kNoNode;
        at = tree[at].next_sibling)
     if ((tree[at].kind == Kind::list_splat || tree[at].kind == Kind::dictionary_splat) &&
-        is_changed_above(level, level.module->text(tree[at].first_child)))
+        is_changed_above(level, level.module->text(tree[at].first_child), key))
       return true;
   return false;
 }
@@ -161,7 +179,7 @@ Ref argument_of_base(const CallRef& call, std::size_t index, std::string_view na
     if (level.init == nullptr) return value ? value : Ref{};
     if (!value) {
       const auto [place, goes_on] = passed_on(level, index);
-      if (!goes_on || hands_on_changed(level)) return {};
+      if (!goes_on || hands_on_changed(level, wanted)) return {};
       index = place;
       continue;
     }
@@ -195,7 +213,7 @@ bool base_has_splat(const CallRef& call) {
       if (std::none_of(
               parameters.begin(), parameters.end(),
               [&](const Parameter& each) { return each.splat != 0 && each.name == carried; }) ||
-          is_changed_above(level, carried))
+          is_changed_above(level, carried, {}))
         return true;
     }
   }

@@ -33,9 +33,16 @@ bool is_replaced(const Module& module, const Def& def, const std::vector<const D
     while (block != kNoNode && tree[block].kind != Kind::block) block = tree[block].parent;
     return block != kNoNode && tree[block].parent == method;
   };
+  const auto may_leave_above = [&](NodeId target) {  // if not distributed: return
+    const auto& returns = module.nodes_of(Kind::return_statement);
+    return std::any_of(returns.begin(), returns.end(), [&](NodeId at) {
+      return at > def.target && at < target && module.function_of(at) == method;
+    });
+  };
   return std::any_of(others.begin(), others.end(), [&](const Def* other) {
     if (other->target <= def.target || other->kind != DefKind::assign ||
-        module.function_of(other->target) != method || !at_top(other->target))
+        module.function_of(other->target) != method || !at_top(other->target) ||
+        may_leave_above(other->target))
       return false;
     const Function* by = user == kNoNode ? nullptr : module.function_at(user);
     return std::none_of(module.calls().begin(), module.calls().end(), [&](const Call& call) {
@@ -117,7 +124,7 @@ namespace {
 
 // The method runs in no object of the derived class: that has one of its own, or of all that calls
 // it, and hands nothing on to the base.
-bool is_replaced_in(ClassRef derived, FunctionRef method) {
+bool is_replaced_in(const Program& program, ClassRef derived, FunctionRef method) {
   const auto has_own = [&](std::string_view name) {
     return derived.module->method(*derived.cls, name) != nullptr;
   };
@@ -125,6 +132,10 @@ bool is_replaced_in(ClassRef derived, FunctionRef method) {
   const std::string asked = "self." + std::string(method.function->name);
   if (Ref{derived.module, derived.cls->node}.text().find(asked + "(") != std::string_view::npos)
     return false;
+  // MultiTrainer().fit() itself.
+  for (const CallRef& call : program.calls_named(method.function->name))
+    if (call.module != method.module || call.module->text(call.call->function) != asked)
+      return false;
   bool any = false;
   for (const Call& call : method.module->calls()) {
     if (call.name != method.function->name || method.module->text(call.function) != asked) continue;
@@ -159,7 +170,7 @@ void Resolver::follow_class_attribute(ClassRef owner, std::string_view name, Ref
   if (found) {
     const FunctionRef user = program_.enclosing_function(use);
     for (const ClassRef& derived : program_.derived_in_use(owner)) {
-      const bool is_replaced = user && is_replaced_in(derived, user);
+      const bool is_replaced = user && is_replaced_in(program_, derived, user);
       if (!is_replaced) follow_updates(derived, name, use, element, depth);
     }
     return;

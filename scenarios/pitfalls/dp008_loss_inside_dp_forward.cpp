@@ -191,11 +191,26 @@ bool is_gathered(const Program& program, const CallRef& backward) {
 
 // loss = loss.mean() or torch.mean(loss).
 bool is_mean_of(const Program& program, Ref value, std::string_view name) {
+  // loss.mean() if gpus > 1 else loss
+  if (value.kind() == Kind::conditional)
+    value = value.with(value.module->tree()[value.node].first_child);
   const CallRef mean = program.as_call(value);
   if (!mean || mean.call->name != "mean") return false;
   const Ref averaged =
       facts::contains(mean.ref().text(), "torch.mean(") ? mean.positional(0) : mean.receiver();
   return averaged && averaged.text() == name;
+}
+
+// if loss.dim() > 0: or if isinstance(net, nn.DataParallel): what is asked for is the vector
+// itself.
+bool asks_for_vector(const Program& program, Ref target) {
+  const auto guards = program.guards(target);
+  return std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+    const std::string_view text = guard.condition.text();
+    for (const char* each : {".dim()", ".ndim", ".numel()", ".shape", ".size(", "DataParallel"})
+      if (facts::contains(text, each)) return guard.holds;
+    return false;
+  });
 }
 
 // if device_count() > 1: loss = loss.mean() between the forward pass and backward(), under the test
@@ -216,7 +231,7 @@ bool is_averaged_where_wrapped(const Program& program, const CallRef& backward, 
             def.value == forward.call.call->node) &&
            module.function_of(def.target) == module.function_of(backward.call->node) &&
            is_mean_of(program, {&module, def.value}, loss.text()) &&
-           (runs_wherever(program, target, backward.ref()) ||
+           (runs_wherever(program, target, backward.ref()) || asks_for_vector(program, target) ||
             (!program.guards(target).empty() &&
              runs_wherever(program, target, forward.wrap->call.ref())));
   });
@@ -246,7 +261,10 @@ Loss unscaled(const Program& program, Ref loss) {
     } else if (is_divided && (diagnose::stands_for_object(at.child(Field::left)) ||
                               at.child(Field::left).kind() == Kind::call)) {
       loss = at.child(Field::left);
-      out.is_divided = true;
+      // By the number of GPUs, or of samples; the steps of an accumulation make no mean of it.
+      const std::string divisor = facts::lowered(at.child(Field::right).text());
+      out.is_divided = !facts::contains(divisor, "accum") && !facts::contains(divisor, "step") &&
+                       at.child(Field::right).kind() != Kind::integer;
     } else {
       break;
     }

@@ -10,6 +10,7 @@ namespace bench::diagnose {
 namespace {
 
 const std::string kHead =
+    "import os\n"
     "import torch\n"
     "import torch.distributed as dist\n"
     "import torch.multiprocessing as mp\n"
@@ -31,6 +32,18 @@ TEST(Tangled, FunctionsThatAllCallEachOther) {
                 "(node.child)\n";
   }
   EXPECT_GT(run_as_script(script + kTraining), 0U);
+}
+
+// The same with a finding in each, and a loop that calls them.
+TEST(Tangled, FunctionsThatAllCallEachOtherAndSave) {
+  constexpr int kCount = 12;
+  std::string script = kHead;
+  for (int i = 0; i < kCount; ++i) {
+    script += "def visit_" + std::to_string(i) + "(x):\n    torch.save(x.state_dict(), 'm.pt')\n" +
+              "    os.makedirs('out')\n";
+    for (int j = 0; j < kCount; ++j) script += "    visit_" + std::to_string(j) + "(x)\n";
+  }
+  EXPECT_GT(run_as_script(script + kTraining + "    visit_0(model)\n"), 0U);
 }
 
 // Each function calls the next one many times, in ranks that mp.spawn starts or never at all.

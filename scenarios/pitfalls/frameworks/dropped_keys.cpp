@@ -19,35 +19,26 @@ std::string_view line_before(std::string_view text, std::size_t at) {
   return before.substr(begin);
 }
 
-bool is_called(std::string_view before, std::string_view object, std::string_view method) {
-  if (!before.ends_with(method)) return false;
-  before.remove_suffix(method.size());
-  return object.empty() || before == object || before.ends_with(" " + std::string(object)) ||
-         before.ends_with("(" + std::string(object)) || before.ends_with("=" + std::string(object));
-}
-
 // The quoted key stands where it is taken out: in del x["key"], x.pop("key") and
 // x.__delitem__("key"), or among those that a loop leaves out.
-bool is_taken_out(std::string_view text, std::size_t at, std::string_view after,
-                  std::string_view object) {
+bool is_taken_out(std::string_view text, std::size_t at, std::string_view after) {
   const std::string_view before = line_before(text, at);
   if (facts::contains(before, "#")) return false;
   const std::size_t word = before.find_first_not_of(" \t");
   const bool deletes = word != std::string_view::npos && before.substr(word).starts_with("del ");
-  if (deletes && is_called(before, object, "[") && after.starts_with(']')) return true;
-  for (const std::string_view method : {".pop(", ".__delitem__("})
-    if (is_called(before, object, method)) return true;
+  if (deletes && before.ends_with('[') && after.starts_with(']')) return true;
+  if (before.ends_with(".pop(") || before.ends_with(".__delitem__(")) return true;
   return holds_any(before, {" not in ", " != "}) && facts::contains(last_of(text, at), "for ");
 }
 
 }  // namespace
 
-bool drops_key(std::string_view text, const std::string& key, std::string_view object) {
+bool drops_key(std::string_view text, const std::string& key) {
   for (const char quote : {'"', '\''}) {
     const std::string quoted = quote + key + quote;
     for (std::size_t at = text.find(quoted); at != std::string_view::npos;
          at = text.find(quoted, at + 1))
-      if (is_taken_out(text, at, text.substr(at + quoted.size()), object)) return true;
+      if (is_taken_out(text, at, text.substr(at + quoted.size()))) return true;
   }
   // del cfg.trainer.gpus
   const std::string attribute = "." + key;
@@ -57,7 +48,6 @@ bool drops_key(std::string_view text, const std::string& key, std::string_view o
     const std::size_t word = before.find_first_not_of(" \t");
     const std::size_t end = at + attribute.size();
     if (word != std::string_view::npos && before.substr(word).starts_with("del ") &&
-        (object.empty() || before.ends_with(" " + std::string(object))) &&
         (end == text.size() || text[end] == '\n' || text[end] == ' '))
       return true;
   }
@@ -65,10 +55,9 @@ bool drops_key(std::string_view text, const std::string& key, std::string_view o
 }
 
 bool project_drops_key(const Program& program, const std::string& key) {
-  return program.any_in_project("drops the key " + key + " of a Trainer",
-                                [&](std::string_view text) {
-                                  return says_any(text, {"trainer"}) && drops_key(text, key, {});
-                                });
+  return program.any_in_project(
+      "drops the key " + key + " of a Trainer",
+      [&](std::string_view text) { return says_any(text, {"trainer"}) && drops_key(text, key); });
 }
 
 }  // namespace bench::pitfalls::trainer

@@ -9,9 +9,8 @@
 namespace bench::pitfalls::trainer {
 
 // del config["gpus"], config.pop("gpus", None), if key not in ("gpus", "tpu_cores"): what stands
-// under the key never comes to the Trainer. `object` is the name of the mapping; any where it is
-// empty.
-bool drops_key(std::string_view text, const std::string& key, std::string_view object);
+// under the key never comes to the Trainer, whatever the mapping is called there.
+bool drops_key(std::string_view text, const std::string& key);
 
 // Some script of the project does so, in a file that speaks of a Trainer.
 bool project_drops_key(const Program& program, const std::string& key);

@@ -23,20 +23,13 @@ using diagnose::Value;
 
 namespace {
 
-// options for options = {"gpus": 2}; empty for a dictionary without a name.
-std::string_view name_of(Ref dictionary) {
+// The program takes the key out of the dictionary before it comes to the Trainer. Nothing can be
+// taken out of Trainer(**{"gpus": gpus}).
+bool is_dropped(Ref dictionary, const std::string& key) {
   const auto& tree = dictionary.module->tree();
   const NodeId around = tree[dictionary.node].parent;
-  return around != kNoNode && tree[around].kind == Kind::assignment
-             ? tree.text(tree.child(around, Field::left))
-             : std::string_view();
-}
-
-// The program takes the key out of the dictionary before it comes to the Trainer.
-bool is_dropped(Ref dictionary, const std::string& key) {
-  const std::string_view name = name_of(dictionary);
-  return !name.empty() && find_signature(key) != nullptr &&
-         drops_key(dictionary.module->tree().source(), key, name);
+  const bool is_given_away = around != kNoNode && tree[around].kind == Kind::dictionary_splat;
+  return !is_given_away && find_signature(key) != nullptr && drops_key(tree.source(), key);
 }
 
 void add_pairs(const Program& program, Ref dictionary, Use& use) {

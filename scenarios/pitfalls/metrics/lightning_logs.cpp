@@ -2,6 +2,7 @@
 
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
 #include "scenarios/pitfalls/metrics/torchmetrics.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
 
@@ -32,33 +33,66 @@ bool has_one_device(const trainer::Use& use) {
          (nodes == nullptr || trainer::is_one(nodes));
 }
 
-// devices="auto", -1 or an option that has no default: whatever the user has.
-bool takes_what_there_is(const trainer::Use& use) {
-  const trainer::Argument* devices = use.find("devices");
-  if (devices == nullptr) devices = use.find("gpus");
-  if (devices == nullptr || devices->value.type == diagnose::Value::Type::none) return false;
-  return !devices->value.is_integer() || devices->value.integer > 1 || devices->value.integer == -1;
+bool is_one_of(const trainer::Argument* argument, std::initializer_list<std::string_view> words) {
+  return argument != nullptr && argument->value.is_string() &&
+         std::find(words.begin(), words.end(), argument->value.string) != words.end();
 }
 
-// replace_sampler_ddp=False: the loaders may well give each rank all of the data.
-bool keeps_samplers(const Program& program, const trainer::Use& use) {
+// devices="auto", -1 or an option that the user sets: whatever there is. Not on a CPU, nor under
+// "dp", where one process sees all of the data.
+bool takes_what_there_is(const Program& program, const trainer::Use& use) {
+  const trainer::Argument* devices = use.find("devices");
+  if (devices == nullptr) devices = use.find("gpus");
+  if (devices == nullptr || is_one_of(use.find("accelerator"), {"cpu", "mps", "tpu", "dp"}) ||
+      use.find("distributed_backend") != nullptr ||
+      (use.find("strategy") != nullptr && !is_one_of(use.find("strategy"), {"auto", "ddp"})))
+    return false;
+  const diagnose::Value& value = devices->value;
+  if (value.is_string()) return value.string == "auto" || value.string == "-1";
+  if (value.is_integer()) return value.integer > 1 || value.integer == -1;
+  if (value.type == diagnose::Value::Type::list) return value.items.size() > 1;
+  const Kind kind = devices->node ? devices->node.kind() : Kind::other;
+  if (value.known() || (kind != Kind::identifier && kind != Kind::attribute)) return false;
+  // min(1, torch.cuda.device_count()) and 1 if there_is_one else 0 are no such options.
+  const auto& sources = program.sources(devices->node);
+  return std::none_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    return source.ref.kind() == Kind::conditional || (made && made.call->name != "add_argument");
+  });
+}
+
+// replace_sampler_ddp=False: the loaders may well give each rank all of the data. Or next to
+// nothing is evaluated.
+bool tells_nothing(const Program& program, const trainer::Use& use) {
   for (const char* name : {"use_distributed_sampler", "replace_sampler_ddp"})
     if (const trainer::Argument* given = use.find(name))
       return !given->node || program.is_literal_false(given->node);
-  return false;
+  const trainer::Argument* limit = use.find("limit_val_batches");
+  return use.find("fast_dev_run") != nullptr ||
+         (limit != nullptr && limit->value.is_integer() && limit->value.integer == 0);
 }
 
-Ranks ranks_of(const Program& program) {
+// Of the Trainers that run the hook: test_step() runs in test(), validation in fit() and
+// validate().
+Ranks ranks_of(const Program& program, std::string_view hook) {
   const std::vector<trainer::Use> uses = trainer::uses(program);
   if (uses.empty() || program.is_notebook()) return Ranks::unknown;
   if (std::all_of(uses.begin(), uses.end(), has_one_device)) return Ranks::one;
-  const auto keeps = [&](const trainer::Use& use) { return keeps_samplers(program, use); };
-  if (std::any_of(uses.begin(), uses.end(), keeps)) return Ranks::unknown;
-  for (const char* name : {"fit", "validate", "test"})
+  // A stream has no sampler that the Trainer could replace.
+  if (program.mentions("IterableDataset") ||
+      std::any_of(uses.begin(), uses.end(),
+                  [&](const trainer::Use& use) { return tells_nothing(program, use); }))
+    return Ranks::unknown;
+  const bool tests = facts::contains(hook, "test");
+  for (const char* name : {"fit", "validate", "test"}) {
+    if ((std::string_view(name) == "test") != tests) continue;
     for (const CallRef& call : program.calls_named(name))
       if (fits_in_lightning_ranks(program, call)) return Ranks::several;
-  return std::any_of(uses.begin(), uses.end(), takes_what_there_is) ? Ranks::may_be_several
-                                                                    : Ranks::unknown;
+  }
+  return std::all_of(uses.begin(), uses.end(),
+                     [&](const trainer::Use& use) { return takes_what_there_is(program, use); })
+             ? Ranks::may_be_several
+             : Ranks::unknown;
 }
 
 // EarlyStopping("val_loss"), ModelCheckpoint(monitor="val_loss"), {"monitor": "val_loss"}.
@@ -82,16 +116,15 @@ bool is_monitored(const Program& program, const std::string& name) {
 // A number that is written down, the learning rate, the epoch: the same on every rank.
 bool is_alike(const Program& program, Ref value) {
   return program.evaluate(value).is_integer() || value.kind() == Kind::floating ||
-         holds_any(value.text(), {"current_epoch", "global_step", "optimizer", "get_last_lr"});
+         holds_any(value.text(), {"current_epoch", "global_step", "optimizers()", "get_last_lr",
+                                  "param_groups", "lr_schedulers()", "self.lr"});
 }
 
 // The object that torchmetrics made, its compute(), or a name for that: reduced over the ranks.
 bool is_reduced_by_metric(const Program& program, Ref value) {
   const auto reduces = [&](Ref at) {
     const CallRef call = program.as_call(at);
-    return is_torchmetric(program, at) ||
-           (call && (call.call->name == "compute" || is_torchmetric(program, call.receiver()) ||
-                     is_torchmetric(program, at.child(Field::function))));
+    return is_torchmetric(program, at) || (call && reduces_on_compute(program, call));
   };
   if (reduces(value)) return true;
   const auto& sources = program.sources(value);
@@ -99,17 +132,71 @@ bool is_reduced_by_metric(const Program& program, Ref value) {
                      [&](const diagnose::Source& source) { return reduces(source.ref); });
 }
 
+// self.f1, self.totals["f1"], what a metric gives for one batch.
+bool may_be_metric(const Program& program, Ref value) {
+  const CallRef call = program.as_call(value);
+  if (call)  // self.scale.exp() may be a parameter's
+    return is_torchmetric(program, {call.module, call.call->function}) ||
+           (call.receiver() && call.receiver().text().starts_with("self."));
+  if (value.kind() == Kind::dictionary) return true;
+  return value.kind() != Kind::identifier && value.kind() != Kind::binary &&
+         (value.text().starts_with("self.") || value.kind() == Kind::comprehension);
+}
+
+// What may be a metric of its own, or reduced in a way that is not followed: an item of something
+// that is gone over, what a call out of sight gathers.
+bool may_be_reduced(const Program& program, Ref value) {
+  if (may_be_metric(program, value)) return true;
+  std::string text = text_behind(program, value);
+  const auto& tree = value.module->tree();
+  for (auto at = value.node; at < tree[value.node].last; ++at)  // acc and best in max(acc, best)
+    if (tree[at].kind == Kind::identifier) text += " " + text_behind(program, value.with(at));
+  if (says_any(text,
+               {".compute(", "aggregate", "gather", "reduce", "sync", "metric", "dist", "getattr"}))
+    return true;
+  const auto& sources = program.sources(value);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    return source.how == diagnose::Source::How::loop_item || may_be_metric(program, source.ref);
+  });
+}
+
+// The values of {"loss": loss, "acc": acc}, or the one that is given.
+std::vector<Ref> values_logged(Ref value) {
+  if (value.kind() != Kind::dictionary) return {value};
+  std::vector<Ref> out;
+  const auto& tree = value.module->tree();
+  for (auto at = tree[value.node].first_child; at != diagnose::kNoNode; at = tree[at].next_sibling)
+    out.push_back(tree[at].kind == Kind::pair ? value.with(tree.child(at, Field::value))
+                                              : value.with(at));
+  return out;
+}
+
 // self.log(..., sync_dist=...), rank_zero_only=True, on_epoch=False: decided, or no average.
 bool is_decided(const Program& program, const CallRef& log) {
+  const std::size_t place = log.call->name == "log" ? 8 : 7;
   const Ref epoch = log.keyword("on_epoch");
-  return log.keyword("sync_dist") || log.keyword("rank_zero_only") || log.has_splat() ||
-         (epoch && program.is_literal_false(epoch));
+  return log.keyword("sync_dist") || log.positional(place) || log.keyword("rank_zero_only") ||
+         log.has_splat() || (epoch && program.is_literal_false(epoch));
 }
 
 // The function gathers or reduces by hand before it logs.
 bool reduces_by_hand(FunctionRef step) {
   return holds_any(Ref{step.module, step.function->body}.text(),
-                   {"all_gather", "all_reduce", "reduce(", "gather("});
+                   {"all_gather", "all_reduce", "dist.reduce(", "strategy.reduce("});
+}
+
+// Another method of the class does, or something that the step calls may.
+bool may_reduce_elsewhere(const Program& program, FunctionRef step) {
+  const ClassRef cls = program.enclosing_class({step.module, step.function->node});
+  for (const ClassRef& each : program.lineage(cls))
+    if (holds_any(Ref{each.module, each.cls->node}.text(),
+                  {"all_gather", "all_reduce", "synchronize_between", "dist.reduce("}))
+      return true;
+  const auto calls = facts::calls_in({step.module, step.function->body});
+  return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    return says_any(call.call->name, {"reduce", "gather", "sync", "dist_"}) &&
+           !(call.call->name == "gather" && call.receiver() && call.positional(1));
+  });
 }
 
 bool is_evaluation_hook(const Program& program, FunctionRef step) {
@@ -117,16 +204,35 @@ bool is_evaluation_hook(const Program& program, FunctionRef step) {
                    std::end(kEvaluations))
     return false;
   const ClassRef cls = program.enclosing_class({step.module, step.function->node});
-  return cls && program.derives_from(cls, Api::lightning_module);
+  // A log() of its own may pass sync_dist on.
+  return cls && program.derives_from(cls, Api::lightning_module) && !program.method(cls, "log") &&
+         !program.method(cls, "log_dict");
 }
 
-// What this logs is computed from the data of one rank alone.
-bool is_of_one_rank(const Program& program, const CallRef& log) {
+Ref value_of(const CallRef& log) {
   const std::size_t place = log.call->name == "log" ? 1 : 0;
   const Ref given = log.positional(place);
-  const Ref value = given ? given : log.keyword(place == 1 ? "value" : "dictionary");
-  return value && !is_alike(program, value) && !is_reduced_by_metric(program, value) &&
-         !reduces_by_hand(program.enclosing_function(log.ref()));
+  return given ? given : log.keyword(place == 1 ? "value" : "dictionary");
+}
+
+// What this logs is computed from the data of one rank, as far as is known.
+bool is_of_one_rank(const Program& program, const CallRef& log) {
+  const Ref value = value_of(log);
+  if (!value || reduces_by_hand(program.enclosing_function(log.ref()))) return false;
+  const auto parts = values_logged(value);
+  return std::any_of(parts.begin(), parts.end(), [&](Ref part) {
+    return !is_alike(program, part) && !is_reduced_by_metric(program, part);
+  });
+}
+
+// The same, and nothing is in the way of knowing.
+bool is_surely_of_one_rank(const Program& program, const CallRef& log) {
+  const auto parts = values_logged(value_of(log));
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](Ref part) {
+                       return !is_alike(program, part) && !may_be_reduced(program, part);
+                     }) &&
+         !may_reduce_elsewhere(program, program.enclosing_function(log.ref()));
 }
 
 // The name of what is logged is one that a callback monitors.
@@ -149,14 +255,20 @@ void tell(const Program& program, const CallRef& log, bool warns, Report& report
 }
 
 // One cause in a function: a warning for the value that decides, else for the first.
-void check_function(const Program& program, const std::vector<CallRef>& logs, Ranks ranks,
-                    Report& report) {
-  const auto monitored = std::find_if(logs.begin(), logs.end(),
-                                      [&](const CallRef& log) { return decides(program, log); });
-  const bool has_monitored = monitored != logs.end();
-  const CallRef first = has_monitored ? *monitored : logs.front();
-  const bool warns = ranks == Ranks::several || (ranks == Ranks::may_be_several && has_monitored);
-  for (const CallRef& log : logs) tell(program, log, warns && log.ref() == first.ref(), report);
+void check_function(const Program& program, const std::vector<CallRef>& logs, Report& report) {
+  const Ranks ranks =
+      ranks_of(program, program.enclosing_function(logs.front().ref()).function->name);
+  if (ranks == Ranks::one) return;
+  CallRef told;
+  for (const CallRef& log : logs) {
+    const bool decides_by_it = decides(program, log);
+    const bool counts =
+        ranks == Ranks::several || (ranks == Ranks::may_be_several && decides_by_it);
+    if (counts && (!told || (decides_by_it && !decides(program, told))) &&
+        is_surely_of_one_rank(program, log))
+      told = log;
+  }
+  for (const CallRef& log : logs) tell(program, log, told && log.ref() == told.ref(), report);
 }
 
 }  // namespace
@@ -169,9 +281,6 @@ void check_lightning_logs(const Program& program, Report& report) {
           is_evaluation_hook(program, program.enclosing_function(log.ref())) &&
           is_of_one_rank(program, log))
         logs.push_back(log);
-  if (logs.empty()) return;
-  const Ranks ranks = ranks_of(program);
-  if (ranks == Ranks::one) return;
   const auto place = [](const CallRef& log) { return std::pair(log.module, log.call->node); };
   std::sort(logs.begin(), logs.end(),
             [&](const CallRef& a, const CallRef& b) { return place(a) < place(b); });
@@ -180,7 +289,7 @@ void check_lightning_logs(const Program& program, Report& report) {
     const auto end = std::find_if(at, logs.end(), [&](const CallRef& log) {
       return program.enclosing_function(log.ref()) != step;
     });
-    check_function(program, {at, end}, ranks, report);
+    check_function(program, {at, end}, report);
     at = end;
   }
 }

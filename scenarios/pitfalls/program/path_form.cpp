@@ -56,12 +56,13 @@ class Spelling {
     const std::string text(name.text());
     const diagnose::FunctionRef function = program_.enclosing_function(name);
     if (name.kind() == Kind::attribute || !function) return "<" + text + ">";
-    const auto& given = function.function->parameters;
-    const bool is_parameter =
-        std::any_of(given.begin(), given.end(),
-                    [&](const diagnose::Parameter& each) { return each.name == text; });
-    return is_parameter ? "<" + text + ">"
-                        : mark({function.module, function.function->node}) + "<" + text + ">";
+    const auto& defs = name.module->defs_of(name.text(), false);
+    const bool is_local = std::any_of(defs.begin(), defs.end(), [&](const std::uint32_t index) {
+      const diagnose::Def& def = name.module->defs()[index];
+      return def.scope == function.function->node && def.kind != diagnose::DefKind::parameter;
+    });
+    return is_local ? mark({function.module, function.function->node}) + "<" + text + ">"
+                    : "<" + text + ">";
   }
 
   std::string joined(const std::string& folder, const std::string& name) {

@@ -212,8 +212,14 @@ bool is_dropped_batch(const Program& program, Ref condition, Ref round) {
       !is_of_batch(program, condition.with(tree.child_at(condition.node, 0)), round))
     return false;
   const auto loaders = loaders_of(program, round.child(Field::right));
-  return std::any_of(loaders.begin(), loaders.end(), [](const CallRef& loader) {
-    return static_cast<bool>(loader.keyword("collate_fn"));
+  return std::any_of(loaders.begin(), loaders.end(), [&](const CallRef& loader) {
+    const Ref collate = loader.keyword("collate_fn");
+    if (!collate) return false;
+    // One that is in sight says None where it gives it.
+    const auto& sources = program.sources(collate);
+    return std::none_of(sources.begin(), sources.end(), [](const Source& source) {
+      return source.ref.kind() == Kind::function && !facts::contains(source.ref.text(), "None");
+    });
   });
 }
 
@@ -449,9 +455,8 @@ bool reads_own_batch(const Program& program, Ref condition, Ref round) {
   if (compares_loss(program, condition) || compares_sum_of_losses(program, condition, round))
     return true;
   if (asks_whether_any(condition) && is_of_filtered_batch(program, condition, round)) return true;
-  if (is_dropped_batch(program, condition, round) ||
-      counts_selection(program, condition, round) || asks_what_is_left(program, condition, round) ||
-      asks_for_shape(program, condition, round))
+  if (is_dropped_batch(program, condition, round) || counts_selection(program, condition, round) ||
+      asks_what_is_left(program, condition, round) || asks_for_shape(program, condition, round))
     return true;
   const auto calls = facts::calls_in(condition);
   return std::any_of(calls.begin(), calls.end(),

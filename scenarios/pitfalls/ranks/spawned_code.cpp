@@ -103,16 +103,24 @@ bool is_builtin(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-// if debug: print(args), of a parameter: the children may well leave it out.
-bool is_left_to_callers(const Program& program, Ref read) {
+// if debug: print(args), of a parameter: the children may well leave it out. Their own rank is a
+// parameter, too, and one of them has any.
+bool depends_on_parameter(const Program& program, Ref read) {
   const FunctionRef function = program.enclosing_function(read);
+  if (!function) return false;
+  const auto is_parameter = [&](Ref name) {
+    const auto& parameters = function.function->parameters;
+    return name.kind() == Kind::identifier && !program.is_spawn_rank(name) &&
+           std::any_of(parameters.begin(), parameters.end(),
+                       [&](const auto& each) { return each.name == name.text(); });
+  };
   const auto guards = program.guards(read);
-  return function && std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
-           const auto& parameters = function.function->parameters;
-           return std::any_of(parameters.begin(), parameters.end(), [&](const auto& each) {
-             return facts::contains(guard.condition.text(), each.name);
-           });
-         });
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    const auto& tree = guard.condition.module->tree();
+    for (NodeId at = guard.condition.node; at < tree[guard.condition.node].last; ++at)
+      if (is_parameter(guard.condition.with(at))) return true;
+    return false;
+  });
 }
 
 // The script gives names to its children in another way: globals().update(...), a guard that lets
@@ -176,7 +184,7 @@ std::vector<Ref> names_of_parent_alone(const Program& program) {
     const NodeId body = worker.function->body;
     for (NodeId node = body; node < script[body].last; ++node) {
       if (!is_read(script, node) || is_builtin(script.text(node)) || is_local(script, node) ||
-          is_left_to_callers(program, {&script, node}))
+          depends_on_parameter(program, {&script, node}))
         continue;
       const std::string_view name = script.text(node);
       if (is_given_under_guard_alone(script, name) && seen.insert(name).second)

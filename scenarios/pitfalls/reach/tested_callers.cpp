@@ -38,22 +38,27 @@ bool is_called_by_the_others(const Program& program, const std::vector<CallRef>&
          });
 }
 
-bool is_tested_above(const Program& program, Ref node, int depth) {
+// What is known of a function does not depend on the way to it: each is looked at once.
+bool is_tested_above(const Program& program, Ref node, std::vector<FunctionRef>& seen, int depth) {
   const FunctionRef function = program.enclosing_function(node);
-  if (!function || depth > kTestedCallDepth) return false;
+  if (!function || depth > kTestedCallDepth ||
+      std::find(seen.begin(), seen.end(), function) != seen.end())
+    return false;
+  seen.push_back(function);
   const auto& sites = program.call_sites(function);
   if (is_called_untested_beside(program, sites)) return false;
   return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
     const bool tests = program.guarded_by_rank(site.ref()) != RankTest::none;
     return (tests && !is_called_by_the_others(program, sites, site)) ||
-           is_tested_above(program, site.ref(), depth + 1);
+           is_tested_above(program, site.ref(), seen, depth + 1);
   });
 }
 
 }  // namespace
 
 bool some_caller_tests_rank(const Program& program, Ref node) {
-  return is_tested_above(program, node, 0);
+  std::vector<FunctionRef> seen;
+  return is_tested_above(program, node, seen, 0);
 }
 
 bool is_left_to_callers(const Program& program, Ref node) {

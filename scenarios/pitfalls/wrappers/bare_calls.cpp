@@ -124,10 +124,11 @@ bool may_run(std::string_view name, bool has_forward) {
   if (says_any(name, {"train", "fit", "tune", "run", "step", "epoch", "engine", "learner", "solver",
                       "runner", "loss", "optimiz"}))
     return true;
-  static constexpr std::string_view kNever[] = {
-      "print", "len",  "isinstance", "hasattr", "getattr",    "save",   "load", "info",
-      "id",    "type", "watch",      "summary", "parameters", "append", "str",  "unwrap_model"};
-  return !has_forward && std::find(std::begin(kNever), std::end(kNever), name) == std::end(kNever);
+  return !has_forward &&
+         !says_any(name, {"save", "load",     "count", "log",    "copy",   "graph", "ema",
+                          "dict", "debug",    "watch", "print",  "summar", "param", "info",
+                          "len",  "instance", "attr",  "unwrap", "type",   "str",   "append",
+                          "sync", "freeze",   "init",  "id"});
 }
 
 // train(ddp, loader) and Engine(ddp) of files that are not there.

@@ -98,7 +98,13 @@ bool wraps_in_every_run(const Program& program, const Wrap& wrap) {
   const bool is_tried =  // except: print("one process")
       wrapping.module->tree().ancestor(wrapping.node, diagnose::Kind::try_statement) !=
       diagnose::kNoNode;
-  if (!target || is_tried || !program.guards(target).empty() ||
+  const auto& returns = wrapping.module->nodes_of(diagnose::Kind::return_statement);
+  const bool may_leave =  // if not distributed: return
+      std::any_of(returns.begin(), returns.end(), [&](diagnose::NodeId at) {
+        return at < wrapping.node && wrapping.module->function_of(at) != 0 &&
+               wrapping.module->function_of(at) == wrapping.module->function_of(wrapping.node);
+      });
+  if (!target || is_tried || may_leave || !program.guards(target).empty() ||
       !diagnose::guards_where_made(program, wrap.call).empty() ||
       wrapping.module->under_main_guard(wrapping.node))
     return false;
