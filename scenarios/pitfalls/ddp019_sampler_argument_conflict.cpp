@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
 #include <cctype>
