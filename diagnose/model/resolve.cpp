@@ -209,9 +209,10 @@ bool Resolver::follow_scope(Ref at, NodeId scope, std::span<const std::uint32_t>
   // line it sees what holds there.
   const NodeId reader = same_scope ? at.node : inner_scope_at(module, at.node, scope);
   for (auto def = here.rbegin(); def != here.rend(); ++def) {
-    const NodeId place = is_own(*def) ? at.node : reader;
+    const bool own = is_own(*def);
+    const NodeId place = own ? at.node : reader;
     const bool above = same_scope || (*def)->target < place;
-    if (is_own(*def) && !above) continue;
+    if (own && !above) continue;
     if (above && (*def)->kind != DefKind::function && !reaches(module, **def, place)) continue;
     if ((*def)->kind == DefKind::import) {
       if (is_taken_over) return true;

@@ -132,22 +132,19 @@ bool is_replaced_in(const Program& program, ClassRef derived, FunctionRef method
   const std::string asked = "self." + std::string(method.function->name);
   if (Ref{derived.module, derived.cls->node}.text().find(asked + "(") != std::string_view::npos)
     return false;
-  // MultiTrainer().fit() itself.
-  for (const CallRef& call : program.calls_named(method.function->name))
+  const auto sites = program.calls_named(method.function->name);
+  for (const CallRef& call : sites) {
+    // MultiTrainer().fit() itself.
     if (call.module != method.module || call.module->text(call.call->function) != asked)
       return false;
-  bool any = false;
-  for (const Call& call : method.module->calls()) {
-    if (call.name != method.function->name || method.module->text(call.function) != asked) continue;
-    const Function* caller = method.module->function_at(method.module->function_of(call.node));
+    const Function* caller = call.module->function_at(call.module->function_of(call.call->node));
     const Function* own =
         caller == nullptr ? nullptr : derived.module->method(*derived.cls, caller->name);
     if (own == nullptr ||
         Ref{derived.module, own->body}.text().find("super(") != std::string_view::npos)
       return false;
-    any = true;
   }
-  return any;
+  return !sites.empty();
 }
 
 }  // namespace

@@ -82,13 +82,8 @@ bool is_true_beside_sampler(const Program& program, Ref shuffle, const CallRef& 
 
 // None, a parameter that callers may leave at None, or one of two values.
 bool is_open(const Program& program, Ref given) {
-  const Kind kind = program.written(given).kind();
-  if (kind == Kind::none_literal || facts::contains(given.text(), " if ")) return true;
-  const auto function = program.enclosing_function(given);
-  if (given.kind() != Kind::identifier || !function) return false;
-  const auto& parameters = function.function->parameters;
-  return std::any_of(parameters.begin(), parameters.end(),
-                     [&](const diagnose::Parameter& each) { return each.name == given.text(); });
+  return program.written(given).kind() == Kind::none_literal ||
+         facts::contains(given.text(), " if ") || facts::is_parameter(program, given);
 }
 
 // DataLoader(data, batch_size=8, batch_sampler=batches): the batches have their size by then.

@@ -72,12 +72,10 @@ bool makes_wait(const CallRef& call) {
 }
 
 bool meets_others(const Program& program, const CallRef& call) {
+  if (program.guarded_by_rank(call.ref()) == RankTest::main_only) return false;
   // DDP's backward pass reduces the gradients with the others.
-  if (call.call->name == "backward" && program.has_ddp() &&
-      program.guarded_by_rank(call.ref()) != RankTest::main_only)
-    return true;
-  return program.guarded_by_rank(call.ref()) != RankTest::main_only &&
-         (makes_wait(call) || program.subtree_calls(call.ref(), makes_wait));
+  return (call.call->name == "backward" && program.has_ddp()) || makes_wait(call) ||
+         program.subtree_calls(call.ref(), makes_wait);
 }
 
 bool waits_between(const Program& program, const CallRef& write, const CallRef& read) {

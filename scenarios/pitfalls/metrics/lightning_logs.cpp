@@ -104,7 +104,7 @@ bool is_monitored(const Program& program, const std::string& name) {
       const Ref monitor = CallRef{module, &made}.keyword("monitor");
       if (monitor && program.string(monitor).value_or("") == name) return true;
     }
-    const std::string text(module->tree().source());
+    const std::string_view text = module->tree().source();
     for (const char* quote : {"\"", "'"}) {
       const std::string key = std::string(quote) + "monitor" + quote + ": " + quote + name + quote;
       if (text.find(key) != text.npos) return true;
@@ -242,33 +242,37 @@ bool decides(const Program& program, const CallRef& log) {
   return text && is_monitored(program, *text);
 }
 
-void tell(const Program& program, const CallRef& log, bool warns, Report& report) {
+struct Log {
+  CallRef call;
+  bool decides = false;
+};
+
+void tell(const Program& program, const Log& log, bool warns, Report& report) {
   std::string message = "the logged value is that of one rank's shard unless sync_dist=True";
-  message +=
-      decides(program, log) ? ", and a callback decides by it" : " (torchmetrics objects excepted)";
+  message += log.decides ? ", and a callback decides by it" : " (torchmetrics objects excepted)";
   Finding& finding =
-      report.at(log.ref(), warns ? Confidence::likely : Confidence::check, std::move(message));
+      report.at(log.call.ref(), warns ? Confidence::likely : Confidence::check, std::move(message));
   if (!warns) finding.severity = Severity::info;
   finding.help = "Pass sync_dist=True for values logged once an epoch.";
-  if (program.enclosing_function(log.ref()).function->name.find("valid") != std::string::npos)
+  if (program.enclosing_function(log.call.ref()).function->name.find("valid") != std::string::npos)
     as_in_trial(finding, "best-checkpoint");
 }
 
 // One cause in a function: a warning for the value that decides, else for the first.
-void check_function(const Program& program, const std::vector<CallRef>& logs, Report& report) {
+void check_function(const Program& program, const std::vector<CallRef>& calls, Report& report) {
   const Ranks ranks =
-      ranks_of(program, program.enclosing_function(logs.front().ref()).function->name);
+      ranks_of(program, program.enclosing_function(calls.front().ref()).function->name);
   if (ranks == Ranks::one) return;
-  CallRef told;
-  for (const CallRef& log : logs) {
-    const bool decides_by_it = decides(program, log);
-    const bool counts =
-        ranks == Ranks::several || (ranks == Ranks::may_be_several && decides_by_it);
-    if (counts && (!told || (decides_by_it && !decides(program, told))) &&
-        is_surely_of_one_rank(program, log))
-      told = log;
+  std::vector<Log> logs;
+  for (const CallRef& call : calls) logs.push_back({call, decides(program, call)});
+  const Log* told = nullptr;
+  for (const Log& log : logs) {
+    const bool counts = ranks == Ranks::several || (ranks == Ranks::may_be_several && log.decides);
+    if (counts && (told == nullptr || (log.decides && !told->decides)) &&
+        is_surely_of_one_rank(program, log.call))
+      told = &log;
   }
-  for (const CallRef& log : logs) tell(program, log, told && log.ref() == told.ref(), report);
+  for (const Log& log : logs) tell(program, log, &log == told, report);
 }
 
 }  // namespace

@@ -106,19 +106,13 @@ bool is_builtin(std::string_view name) {
 // if debug: print(args), of a parameter: the children may well leave it out. Their own rank is a
 // parameter, too, and one of them has any.
 bool depends_on_parameter(const Program& program, Ref read) {
-  const FunctionRef function = program.enclosing_function(read);
-  if (!function) return false;
-  const auto is_parameter = [&](Ref name) {
-    const auto& parameters = function.function->parameters;
-    return name.kind() == Kind::identifier && !program.is_spawn_rank(name) &&
-           std::any_of(parameters.begin(), parameters.end(),
-                       [&](const auto& each) { return each.name == name.text(); });
-  };
   const auto guards = program.guards(read);
   return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
     const auto& tree = guard.condition.module->tree();
     for (NodeId at = guard.condition.node; at < tree[guard.condition.node].last; ++at)
-      if (is_parameter(guard.condition.with(at))) return true;
+      if (const Ref name = guard.condition.with(at);
+          facts::is_parameter(program, name) && !program.is_spawn_rank(name))
+        return true;
     return false;
   });
 }
