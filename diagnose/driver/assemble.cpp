@@ -147,21 +147,26 @@ NewestVersions lowest(NewestVersions out, const std::vector<const Module*>& modu
 }
 
 // The script and the files that it imports, nearest first.
-void add_modules(const std::string& script, const std::string& top, ModuleCache& cache,
+void add_modules(const std::string& script, const ProgramContext& context, ModuleCache& cache,
                  const std::shared_ptr<const Module>& root, ProgramInput& input,
-                 std::vector<std::shared_ptr<const Module>>& modules) {
+                 AssembledProgram& out) {
+  auto& modules = out.keep_alive;
   std::unordered_map<std::string, const Module*> known{{script, root.get()}};
   modules.push_back(root);
   for (std::size_t i = 0; i < modules.size(); ++i) {
     const auto module = modules[i];
-    const auto targets = cache.targets_of(*module, script, top);
+    const auto targets = cache.targets_of(*module, script, context.top);
     auto& imports = input.import_targets[module.get()];
     for (std::size_t each = 0; each < targets->size(); ++each) {
       const std::string& path = (*targets)[each];
       if (path.empty()) continue;
       auto target = known.find(path);
       if (target == known.end()) {
-        auto loaded = modules.size() < kMaxModules ? cache.load(path) : nullptr;
+        if (modules.size() >= context.most_modules) {
+          out.is_cut = true;
+          continue;
+        }
+        auto loaded = cache.load(path);
         if (!loaded) continue;
         target = known.emplace(path, loaded.get()).first;
         modules.push_back(std::move(loaded));
@@ -191,7 +196,7 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
                         &cache](const auto& accepts) {
       return any_script_in(directory_of(script), script, top, list, cache, accepts);
     };
-  add_modules(script, context.top, cache, root, input, out.keep_alive);
+  add_modules(script, context, cache, root, input, out);
   input.newest = with_implied(lowest(context.newest, input.modules, cache));
   out.program = std::make_unique<Program>(std::move(input));
   return out;

@@ -19,15 +19,20 @@ namespace bench::diagnose {
 // is not meant to be met: a model zoo easily brings 60 files before the trainer's helpers.
 inline constexpr std::size_t kMaxModules = 96;
 
+// Of a file that is looked at for itself alone, with what stands behind its names.
+inline constexpr std::size_t kNearestModules = 24;
+
 struct AssembledProgram {
   std::vector<std::shared_ptr<const Module>> keep_alive;
   std::unique_ptr<Program> program;  // null when the script cannot be read
+  bool is_cut = false;               // files that it imports are left out
 };
 
 using TextTest = std::function<bool(std::string_view text)>;
 
 struct ProgramContext {
   std::string top;  // imports are followed inside this directory only
+  std::size_t most_modules = kMaxModules;
   std::vector<LaunchLine> launches;
   NewestVersions newest;
   std::optional<int> gpus;

@@ -15,6 +15,7 @@
 #include "diagnose/driver/task_plan.hpp"
 #include "diagnose/driver/unread.hpp"
 #include "diagnose/launch/launch_documents.hpp"
+#include "diagnose/model/script_kind.hpp"
 #include "diagnose/model/shown_commands.hpp"
 #include "scenarios/pitfalls/frameworks/config_words.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
@@ -87,6 +88,10 @@ std::vector<Finding> run_rules(const Program& program, const Selection& selectio
   return found;
 }
 
+// What a program that begins with a file is for: all that the file brings, or the file alone where
+// it only defines things, for all else has programs of its own.
+enum class Purpose : std::uint8_t { whole, itself };
+
 class Session {
  public:
   Session(const DiagnoseOptions& options, Reader reader, Lister list)
@@ -107,12 +112,12 @@ class Session {
     }
   }
 
-  std::vector<Finding> run_file(const SourceFile& file) {
+  std::vector<Finding> run_file(const SourceFile& file, Purpose purpose) {
     std::vector<Finding> out;
     switch (file.type) {
       case FileType::python:
       case FileType::notebook:
-        return run_script(file);
+        return run_script(file, purpose);
       case FileType::shell:
         return run_launches(file);
       case FileType::yaml:
@@ -312,10 +317,23 @@ class Session {
     return Finisher(cache_, options_.selection).finish(program, std::move(found));
   }
 
-  std::vector<Finding> run_script(const SourceFile& file) {
+  // A library has hundreds of tests and plug-ins that each import most of it, and bring nothing to
+  // it: tests start few lines and are no way to train, and definitions that no file imports call
+  // nothing.
+  bool is_for_itself(const SourceFile& file, Purpose purpose) {
+    const auto root = cache_.load(file.path);
+    return root && (is_test(*root) ||
+                    (purpose == Purpose::itself && !file.is_named && only_defines(*root)));
+  }
+
+  std::vector<Finding> run_script(const SourceFile& file, Purpose purpose) {
     if (!read(file, may_train)) return {};
-    const AssembledProgram assembled = assemble(file.path, context_of(file), cache_);
+    ProgramContext context = context_of(file);
+    const bool alone = is_for_itself(file, purpose);
+    if (alone) context.most_modules = kNearestModules;
+    const AssembledProgram assembled = assemble(file.path, context, cache_);
     if (!assembled.program) return {};
+    const bool is_part = alone && assembled.is_cut;
     const auto& modules = assembled.program->modules();
     if (std::none_of(modules.begin(), modules.end(),
                      [](const Module* module) { return is_relevant(module->tree().source()); }))
@@ -323,9 +341,13 @@ class Session {
     note_unparsed(assembled);
     {
       const std::lock_guard lock(mutex_);
-      for (const auto& module : assembled.keep_alive) covered_.insert(module->path());
+      for (const auto& module : assembled.keep_alive)
+        if (!is_part || module->path() == file.path) covered_.insert(module->path());
     }
-    return checked(*assembled.program);
+    std::vector<Finding> found = checked(*assembled.program);
+    // What it imports is checked in programs that have all of it.
+    if (is_part) std::erase_if(found, [&](const Finding& each) { return each.file != file.path; });
+    return found;
   }
 
   std::vector<Finding> run_launches(const SourceFile& file) {
@@ -424,14 +446,19 @@ DiagnoseResult diagnose(const DiagnoseOptions& options, const Reader& reader) {
   session.note_unreadable(unreadable);
   const TaskPlan plan(files, session.cache());
   DiagnoseResult result;
-  const auto run = [&](const SourceFile& file) { return session.run_file(file); };
+  const auto run = [&](const std::vector<SourceFile>& round, Purpose purpose, unsigned threads) {
+    const auto run_one = [&](const SourceFile& file) { return session.run_file(file, purpose); };
+    run_all(round, threads, run_one, result.findings);
+  };
   const auto covered = [&](const std::string& path) { return session.covered(path); };
   // Scripts first, then modules that no script has read. What is read never depends on timing:
   // which files a round begins with is settled before it, and the last round has one thread.
-  run_all(plan.scripts(), options.threads, run, result.findings);
-  run_all(plan.entries_to_modules(covered), options.threads, run, result.findings);
+  run(plan.scripts(), Purpose::itself, options.threads);
+  const TaskPlan::Entries entries = plan.entries_to_modules(covered);
+  run(entries.to_others, Purpose::whole, options.threads);
+  run(entries.to_themselves, Purpose::itself, options.threads);
   for (const SourceFile& file : plan.modules())
-    if (!session.covered(file.path)) run_all({file}, 1, run, result.findings);
+    if (!session.covered(file.path)) run({file}, Purpose::whole, 1);
   result.files = plan.scripts().size() + plan.modules().size();
   sort_and_merge(result.findings);
   result.notices = session.notices();
@@ -453,7 +480,7 @@ std::vector<Finding> diagnose_texts(const std::map<std::string, std::string>& fi
   std::vector<SourceFile> sources;
   for (const auto& [path, text] : files) sources.push_back({path, type_of(path), "."});
   session.note_files(sources);
-  std::vector<Finding> found = session.run_file({script, type_of(script), "."});
+  std::vector<Finding> found = session.run_file({script, type_of(script), "."}, Purpose::whole);
   sort_and_merge(found);
   return found;
 }

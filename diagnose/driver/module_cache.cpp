@@ -6,6 +6,7 @@
 #include "diagnose/model/lost_names.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 namespace bench::diagnose {
@@ -48,15 +49,37 @@ bool ModuleCache::is_decoded(const std::string& path) const {
   return decoded_.contains(path);
 }
 
+namespace {
+
+bool is_link(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_symlink(std::filesystem::symlink_status(path, error));
+}
+
+}  // namespace
+
 bool ModuleCache::leads_out(const std::string& path, const std::string& top) {
   {
     const std::lock_guard lock(mutex_);
     const auto& known = leading_out_[top];
     if (const auto found = known.find(path); found != known.end()) return found->second;
   }
-  const bool out = links_out_of(path, top);
+  const bool out = is_link(path) ? links_out_of(path, top) : directory_leads_out(path, top);
   const std::lock_guard lock(mutex_);
   return leading_out_[top].emplace(path, out).first->second;
+}
+
+// What is no link itself leads where its directory does, which many paths share.
+bool ModuleCache::directory_leads_out(const std::string& path, const std::string& top) {
+  const std::string directory = directory_of(path);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto& known = directories_out_[top];
+    if (const auto found = known.find(directory); found != known.end()) return found->second;
+  }
+  const bool out = links_out_of(directory.empty() ? "." : directory, top);
+  const std::lock_guard lock(mutex_);
+  return directories_out_[top].emplace(directory, out).first->second;
 }
 
 // The first of the files that the import may mean. Files of one directory import the same names,

@@ -46,6 +46,7 @@ class ModuleCache {
   bool is_decoded(const std::string& path) const;
 
  private:
+  bool directory_leads_out(const std::string& path, const std::string& top);
   NewestVersions installed_by(const std::string& notebook) const;
   std::string target_of(const Module& module, const std::string& script, const std::string& import,
                         const std::string& top);
@@ -67,6 +68,7 @@ class ModuleCache {
   std::unordered_set<std::string> decoded_;
   std::unordered_map<std::string, NewestVersions> versions_;
   std::map<std::string, std::unordered_map<std::string, bool>> leading_out_;  // by top and path
+  std::map<std::string, std::unordered_map<std::string, bool>> directories_out_;
   std::unordered_map<std::string, Targets> targets_;  // by module, directory of the script and top
   std::size_t target_count_ = 0;
   FoundImports beside_;  // in the importer's own directory, or where a relative import leads to

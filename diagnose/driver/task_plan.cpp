@@ -78,22 +78,26 @@ void TaskPlan::note_imports(const SourceFile& file, std::string_view text) {
       if (given_.contains(path)) targets.push_back(std::move(path));
 }
 
-std::vector<SourceFile> TaskPlan::entries_to_modules(
+TaskPlan::Entries TaskPlan::entries_to_modules(
     const std::function<bool(const std::string& path)>& covered) const {
   std::set<std::string> reached;
-  std::vector<SourceFile> out;
+  Entries out;
   for (const SourceFile& file : modules_) {
     if (reached.contains(file.path) || covered(file.path)) continue;
-    out.push_back(file);
-    mark_reached(file.path, reached);
+    std::set<std::string> program = reached_from(file.path);
+    const bool alone = std::all_of(program.begin(), program.end(), [&](const std::string& path) {
+      return path == file.path || reached.contains(path) || covered(path);
+    });
+    (alone ? out.to_themselves : out.to_others).push_back(file);
+    reached.merge(program);
   }
   return out;
 }
 
 // Breadth first and bounded, as a program is assembled.
-void TaskPlan::mark_reached(const std::string& from, std::set<std::string>& reached) const {
-  std::set<std::string> program{from};
-  std::deque<std::string> pending{from};
+std::set<std::string> TaskPlan::reached_from(const std::string& module) const {
+  std::set<std::string> program{module};
+  std::deque<std::string> pending{module};
   while (!pending.empty()) {
     const auto targets = imports_.find(pending.front());
     pending.pop_front();
@@ -103,7 +107,7 @@ void TaskPlan::mark_reached(const std::string& from, std::set<std::string>& reac
       if (program.insert(path).second) pending.push_back(path);
     }
   }
-  reached.merge(program);
+  return program;
 }
 
 }  // namespace bench::diagnose

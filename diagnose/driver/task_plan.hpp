@@ -26,14 +26,17 @@ class TaskPlan {
   const std::vector<SourceFile>& scripts() const { return scripts_; }
   // The others, in the order given.
   const std::vector<SourceFile>& modules() const { return modules_; }
+  struct Entries {
+    std::vector<SourceFile> to_others;      // they bring other files that are not covered
+    std::vector<SourceFile> to_themselves;  // all that they import is covered, or comes with others
+  };
   // Modules from which imports lead to all that are not covered. A bound on the files of a program
   // may still leave some out.
-  std::vector<SourceFile> entries_to_modules(
-      const std::function<bool(const std::string& path)>& covered) const;
+  Entries entries_to_modules(const std::function<bool(const std::string& path)>& covered) const;
 
  private:
   void note_imports(const SourceFile& file, std::string_view text);
-  void mark_reached(const std::string& from, std::set<std::string>& reached) const;
+  std::set<std::string> reached_from(const std::string& module) const;
 
   std::vector<SourceFile> scripts_;
   std::vector<SourceFile> modules_;

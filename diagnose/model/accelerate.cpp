@@ -67,10 +67,9 @@ Ref prepared_by(const CallRef& prepare, std::size_t index) {
 
 bool uses_another_engine(const Program& program) {
   return std::any_of(program.modules().begin(), program.modules().end(), [](const Module* module) {
-    const std::string_view source = module->tree().source();
     for (const std::string_view word :
          {"deepspeed", "DeepSpeed", "DEEPSPEED", "fsdp", "FSDP", "FullyShard", "fully_shard"})
-      if (source.find(word) != std::string_view::npos) return uses_engine(module->tree());
+      if (module->tree().holds(word)) return uses_engine(module->tree());
     return false;
   });
 }

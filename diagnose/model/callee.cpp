@@ -95,10 +95,18 @@ bool Program::is_property(FunctionRef function) const {
   return false;
 }
 
+std::vector<CallRef> Program::calls_that(Module::NameTest says) const {
+  std::vector<CallRef> out;
+  for (const Module* module : modules())
+    for (const std::uint32_t index : module->calls_that(says))
+      out.push_back({module, &module->calls()[index]});
+  return out;
+}
+
 FunctionRef Program::enclosing_function(Ref node) const {
   if (!node) return {};
-  const NodeId at = node.module->function_of(node.node);
-  return at == 0 ? FunctionRef{} : FunctionRef{node.module, node.module->function_at(at)};
+  const Function* const found = node.module->function_around(node.node);
+  return found == nullptr ? FunctionRef{} : FunctionRef{node.module, found};
 }
 
 ClassRef Program::class_of_call(CallRef call) const {

@@ -207,22 +207,24 @@ RankTest Program::find_callers_rank_test(FunctionRef function, int depth) const 
     return sites.size() == 1 || !caller || is_spawned(caller) || !call_sites(caller).empty() ||
            is_run_through_object(*caller.function);
   };
-  std::optional<RankTest> agreed;
+  RankTest agreed = RankTest::none;
   for (const CallRef& site : sites) {
     // A function that calls itself runs where others call it.
-    if (!counts(site) || enclosing_function(site.ref()) == function) continue;
+    if (enclosing_function(site.ref()) == function || !counts(site)) continue;
     const RankTest test = guarded_by_rank(site.ref(), depth + 1);
-    if (agreed && *agreed != test) return RankTest::none;
+    // One call by all ranks settles it: most functions of a library have many callers.
+    if (test == RankTest::none || (agreed != RankTest::none && agreed != test))
+      return RankTest::none;
     agreed = test;
   }
-  if (agreed.value_or(RankTest::none) == RankTest::none) return RankTest::none;
+  if (agreed == RankTest::none) return RankTest::none;
   // Whoever is given the function may call it, too: study.optimize(objective).
-  if (function.function->owner_class != kNoNode || is_spawned(function)) return *agreed;
+  if (function.function->owner_class != kNoNode || is_spawned(function)) return agreed;
   const auto places = handed_on(function);
   const bool same = std::all_of(places.begin(), places.end(), [&](const Ref& place) {
-    return is_state_hook(*this, place) || guarded_by_rank(place, depth + 1) == *agreed;
+    return is_state_hook(*this, place) || guarded_by_rank(place, depth + 1) == agreed;
   });
-  return same ? *agreed : RankTest::none;
+  return same ? agreed : RankTest::none;
 }
 
 namespace {

@@ -263,8 +263,8 @@ namespace {
 // DataParallel(model, device_ids=gpus) of a file that is not there: a copy of torch's, by its name
 // and what it is given.
 bool is_unseen_copy(const Program& program, const CallRef& call) {
-  const std::string path = call.module->qualified(call.call->function);
-  return path.ends_with(".DataParallel") && call.keyword("device_ids") &&
+  return call.keyword("device_ids") &&
+         call.module->qualified(call.call->function).ends_with(".DataParallel") &&
          !program.class_of_call(call) && !program.callee(call);
 }
 
@@ -291,9 +291,7 @@ void Program::index_kinds() {
           names.insert(cls.name);
         }
   const bool wraps = std::any_of(modules().begin(), modules().end(), [](const Module* module) {
-    const std::string_view source = module->tree().source();
-    return source.find("DataParallel") != std::string_view::npos ||
-           source.find("DDP") != std::string_view::npos;
+    return module->tree().holds("DataParallel") || module->tree().holds("DDP");
   });
   if (classes.empty() && !wraps) return;
   const bool known_before = !kinds_.empty();

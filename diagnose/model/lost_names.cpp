@@ -83,22 +83,21 @@ class NameReader {
 
   NewestVersions read() {
     for (const LostName& lost : kModules)
-      if (has(tree_.source(), lost.name.substr(lost.name.rfind('.') + 1)) &&
-          any_node([&](NodeId node) {
+      if (tree_.holds(lost.name.substr(lost.name.rfind('.') + 1)) && any_node([&](NodeId node) {
             return is_import(node) && imports_it(tree_, node, lost.name) &&
                    !has_way_around(module_, node);
           }))
         bound(lost.package, lost.last);
     for (const LostName& lost : kFunctions) {
       const std::string_view last = lost.name.substr(lost.name.rfind('.') + 1);
-      if (has(tree_.source(), last) && calls(last, lost.name)) bound(lost.package, lost.last);
+      if (tree_.holds(last) && calls(last, lost.name)) bound(lost.package, lost.last);
     }
     if (says_async() && any_node([&](NodeId node) {
           return tree_[node].kind == Kind::keyword_argument &&
                  tree_.text(tree_.child(node, Field::name)) == "async";
         }))
       bound(&NewestVersions::python, kBeforeAsync);
-    if ((has(tree_.source(), "print \"") || has(tree_.source(), "print '")) &&
+    if ((tree_.holds("print \"") || tree_.holds("print '")) &&
         any_node([&](NodeId node) { return tree_[node].kind == Kind::print_statement; }))
       bound(&NewestVersions::python, kPython2);
     return found_;
@@ -109,9 +108,7 @@ class NameReader {
     return tree_[node].kind == Kind::import_from || tree_[node].kind == Kind::import_statement;
   }
 
-  bool says_async() const {
-    return has(tree_.source(), "async=") || has(tree_.source(), "async =");
-  }
+  bool says_async() const { return tree_.holds("async=") || tree_.holds("async ="); }
 
   template <typename Accepts>
   bool any_node(Accepts&& accepts) const {

@@ -8,6 +8,7 @@ namespace {
 
 // The word stands in the source, and not in a comment alone.
 bool says(const SyntaxTree& tree, std::string_view word) {
+  if (!tree.holds(word)) return false;
   const std::string_view source = tree.source();
   const auto& comments = tree.comments();
   for (std::size_t at = source.find(word); at != std::string_view::npos;

@@ -120,6 +120,15 @@ std::string_view Module::import_path(std::string_view name) const {
   return found == import_paths_.end() ? std::string_view{} : std::string_view(found->second);
 }
 
+// Most ask for what a call calls, and do so again and again.
+std::string Module::qualified(NodeId expression) const {
+  if (paths_are_known_ && expression != kNoNode)
+    if (const Call* const call = call_at(tree_[expression].parent);
+        call != nullptr && call->function == expression)
+      return std::string(call->path);
+  return qualified(expression, 0);
+}
+
 std::string Module::qualified(NodeId expression, int depth) const {
   if (expression == kNoNode || depth > kAliasDepth) return {};
   const Node& node = tree_[expression];
@@ -164,8 +173,9 @@ std::string Module::named_attribute(NodeId call, int depth) const {
   return base.empty() ? base : base + "." + *written;
 }
 
-Api Module::api(NodeId expression) const {
-  const std::string name = qualified(expression);
+Api Module::api(NodeId expression) const { return api(expression, qualified(expression)); }
+
+Api Module::api(NodeId expression, std::string_view name) const {
   if (name.empty()) return is_chosen_optimizer(*this, expression) ? Api::optimizer : Api::none;
   if (const Api known = api_of(name); known != Api::none) return known;
   // A function of the project's own dist.py is no function of torch's.
@@ -173,9 +183,9 @@ Api Module::api(NodeId expression) const {
   // from utils import dist: torch.distributed, handed on by a file of the project
   constexpr std::string_view kHandedOn = ".dist.";
   const std::size_t at = name.find(kHandedOn);
-  return at == std::string::npos
+  return at == std::string_view::npos
              ? Api::none
-             : api_of("torch.distributed." + name.substr(at + kHandedOn.size()));
+             : api_of("torch.distributed." + std::string(name.substr(at + kHandedOn.size())));
 }
 
 NodeId Module::scope_of(NodeId node) const {
@@ -184,11 +194,6 @@ NodeId Module::scope_of(NodeId node) const {
     if (kind == Kind::function || kind == Kind::lambda || kind == Kind::class_definition) return at;
   }
   return 0;
-}
-
-NodeId Module::function_of(NodeId node) const {
-  const NodeId found = tree_.ancestor(node, Kind::function);
-  return found == kNoNode ? 0 : found;
 }
 
 }  // namespace bench::diagnose

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "diagnose/model/api.hpp"
+#include "diagnose/model/call_names.hpp"
 #include "diagnose/model/listed_kind.hpp"
 #include "diagnose/model/mentions.hpp"
 #include "diagnose/model/name_index.hpp"
@@ -16,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace bench::diagnose {
@@ -49,6 +51,7 @@ struct Call {
   NodeId node = kNoNode;
   NodeId function = kNoNode;  // expression that is called
   std::string_view name;      // last component: backward in loss.backward()
+  std::string_view path;      // qualified() of what is called
   Api api = Api::none;
   NodeId scope = 0;
   // Of a class that derives from the library's: how that gets its arguments (kinds.hpp).
@@ -122,6 +125,11 @@ class Module {
   const std::vector<Function>& functions() const { return functions_; }
   const std::vector<Class>& classes() const { return classes_; }
   const Function* function_at(NodeId node) const;
+  // The nearest function definition (no lambda) that the node is in; null at the file's own level.
+  const Function* function_around(NodeId node) const {
+    const std::uint32_t index = node < around_.size() ? around_[node] : kNoFunction;
+    return index == kNoFunction ? nullptr : &functions_[index];
+  }
   const Class* class_at(NodeId node) const;
   const Function* method(const Class& owner, std::string_view name) const;
   const std::vector<NodeId>& loops() const { return loops_; }
@@ -135,11 +143,21 @@ class Module {
   // Dotted name behind an identifier at module level: "nn" -> "torch.nn". Empty when not imported.
   std::string_view import_path(std::string_view name) const;
   // Dotted name of an expression made of names and attributes, through imports and simple aliases.
-  std::string qualified(NodeId expression) const { return qualified(expression, 0); }
+  std::string qualified(NodeId expression) const;
   Api api(NodeId expression) const;
 
-  NodeId scope_of(NodeId node) const;     // nearest function, lambda or class, else the module (0)
-  NodeId function_of(NodeId node) const;  // nearest function definition, else 0
+  NodeId scope_of(NodeId node) const;      // nearest function, lambda or class, else the module (0)
+  NodeId function_of(NodeId node) const {  // nearest function definition, else 0
+    const Function* const found = function_around(node);
+    return found == nullptr ? 0 : found->node;
+  }
+  // Calls whose name the test accepts, as indices into calls() in source order. Each name that
+  // occurs is tested once for all programs that share the file: the answer is kept by `says`, which
+  // has to be a function without a state.
+  using NameTest = bool (*)(std::string_view name);
+  const std::vector<std::uint32_t>& calls_that(NameTest says) const {
+    return call_names_.that(says, calls_);
+  }
   // The word stands in the text, and not in a comment alone.
   bool mentions(std::string_view word) const { return mentions_.has(tree_, word); }
   std::size_t searches() const { return mentions_.searches(); }
@@ -163,6 +181,7 @@ class Module {
 
  private:
   friend class ModuleBuilder;
+  Api api(NodeId expression, std::string_view qualified_name) const;
   std::string qualified(NodeId expression, int depth) const;
   std::string named_attribute(NodeId call, int depth) const;
   NodeId in_place(NodeId call, std::size_t index) const;
@@ -188,7 +207,12 @@ class Module {
   std::vector<std::string> star_imports_;
   bool imports_partial_ = false;
   std::vector<NodeId> main_guards_;
+  static constexpr std::uint32_t kNoFunction = ~std::uint32_t{0};
+  std::vector<std::uint32_t> around_;      // of each node, an index into functions_
+  std::unordered_set<std::string> paths_;  // of calls
+  bool paths_are_known_ = false;
   mutable Mentions mentions_;
+  mutable CallNames call_names_;
 };
 
 // A node of one module of a program.

@@ -345,13 +345,17 @@ class ModuleBuilder {
     for (std::uint32_t i = 0; i < module_.functions_.size(); ++i)
       module_.functions_by_name_.add(module_.functions_[i].name, i);
     module_.functions_by_name_.finish();
+    index_functions();
     index_calls();
   }
 
   void index_calls() {
     for (std::uint32_t i = 0; i < module_.calls_.size(); ++i) {
       Call& call = module_.calls_[i];
-      if (call.function != kNoNode) call.api = module_.api(call.function);
+      if (call.function != kNoNode) {
+        call.path = *module_.paths_.insert(module_.qualified(call.function)).first;
+        call.api = module_.api(call.function, call.path);
+      }
       if (adds_argument(call)) call.name = kAddArgument;
       if (call.api != Api::none) module_.api_calls_.push_back(i);
       module_.calls_by_name_.add(call.name, i);
@@ -361,6 +365,22 @@ class ModuleBuilder {
       if (!own.empty() && own != call.name) module_.calls_by_name_.add(own, i);
     }
     module_.calls_by_name_.finish();
+    module_.paths_are_known_ = true;
+  }
+
+  // Parents stand before their children.
+  void index_functions() {
+    module_.around_.assign(tree_.size(), Module::kNoFunction);
+    std::vector<std::uint32_t> own(tree_.size(), Module::kNoFunction);
+    for (std::uint32_t i = 0; i < module_.functions_.size(); ++i)
+      if (tree_[module_.functions_[i].node].kind == Kind::function)
+        own[module_.functions_[i].node] = i;
+    for (NodeId id = 1; id < tree_.size(); ++id) {
+      const NodeId parent = tree_[id].parent;
+      if (parent == kNoNode) continue;
+      module_.around_[id] =
+          own[parent] != Module::kNoFunction ? own[parent] : module_.around_[parent];
+    }
   }
 
   Module& module_;

@@ -170,6 +170,8 @@ class Program {
   // --- tables
   std::span<const CallRef> calls(Api api) const;
   std::span<const CallRef> calls_named(std::string_view name) const { return calls_by_name(name); }
+  // Those of all files whose name the test accepts, in source order (Module::calls_that).
+  std::vector<CallRef> calls_that(Module::NameTest says) const;
   bool uses(Api api) const { return !calls(api).empty(); }
   bool imports(std::string_view top_level_package) const;
   // A framework that distributes on its own is imported (Lightning, Accelerate, DeepSpeed ...).

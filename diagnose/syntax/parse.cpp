@@ -81,6 +81,7 @@ std::vector<std::uint32_t> line_starts(std::string_view source) {
 SyntaxTree TreeBuilder::parsed(std::string source, bool by_library, microseconds limit) {
   SyntaxTree tree;
   tree.source_ = std::move(source);
+  tree.trigrams_ = Trigrams(tree.source_);
   tree.line_starts_ = line_starts(tree.source_);
   tree.nodes_.reserve(tree.source_.size() / 6 + 16);
   const TreeBuilder builder(tree);

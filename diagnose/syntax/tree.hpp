@@ -3,6 +3,7 @@
 #pragma once
 
 #include "diagnose/syntax/node.hpp"
+#include "diagnose/syntax/trigrams.hpp"
 
 #include <chrono>
 #include <optional>
@@ -26,6 +27,10 @@ class SyntaxTree {
   static SyntaxTree parse(std::string source, std::chrono::microseconds limit = kParseLimit);
 
   std::string_view source() const { return source_; }
+  // The text has the word somewhere, be it in a comment.
+  bool holds(std::string_view word) const {
+    return trigrams_.may_hold(word) && source().find(word) != std::string_view::npos;
+  }
   const std::vector<Node>& nodes() const { return nodes_; }
   // A node that is not there reads as one without kind, text, parent and children: broken scripts
   // lack parts that whole ones have.
@@ -66,6 +71,7 @@ class SyntaxTree {
   friend class TreeBuilder;
   static constexpr Node kNothing{};
   std::string source_;
+  Trigrams trigrams_;  // of source_
   std::vector<Node> nodes_;
   std::vector<Comment> comments_;
   std::vector<std::uint32_t> line_starts_;

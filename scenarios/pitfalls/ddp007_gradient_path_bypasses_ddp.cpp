@@ -176,20 +176,18 @@ void report_bypass(Report& report, Ref node, std::string_view how) {
 }
 
 void check_training_out_of_sight(const Program& program, Report& report) {
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const CallRef call{module, &made};
-      const Ref wrapper = handed_to_training(program, call);
-      if (!wrapper || facts::only_without_distribution(program, call.ref()) ||
-          !facts::is_reachable(program, call.ref()) ||
-          !never_trains_through(program, *program.wrap_of(wrapper, Wrapper::ddp)))
-        continue;
-      report
-          .at(call.ref(), Confidence::likely,
-              "the training function is handed " + what_is_handed(call, wrapper) +
-                  ": its gradients are never reduced and every rank trains a model of its own")
-          .help = "Hand it the DDP object.";
-    }
+  for (const CallRef& call : program.calls_that(may_train)) {
+    const Ref wrapper = handed_to_training(program, call);
+    if (!wrapper || facts::only_without_distribution(program, call.ref()) ||
+        !facts::is_reachable(program, call.ref()) ||
+        !never_trains_through(program, *program.wrap_of(wrapper, Wrapper::ddp)))
+      continue;
+    report
+        .at(call.ref(), Confidence::likely,
+            "the training function is handed " + what_is_handed(call, wrapper) +
+                ": its gradients are never reduced and every rank trains a model of its own")
+        .help = "Hand it the DDP object.";
+  }
 }
 
 // model.optimize_parameters() runs the forward pass, the backward pass and the step of a model

@@ -357,16 +357,20 @@ bool traces(std::string_view name) {
 }
 
 // validate(model, loader) of a file that is not at hand: by its name it runs the model.
+bool may_evaluate(std::string_view name) {
+  return traces(name) ||
+         (says_any(name, {"eval", "valid", "test", "infer", "sample", "generate", "predict"}) &&
+          !says_any(name, {"save", "log", "plot", "load", "print", "make", "build", "create"}));
+}
+
 bool evaluates_out_of_sight(const Program& program, const CallRef& call) {
   const std::string_view name = call.call->name;
   // summary(net) alone lists layers and runs nothing.
   if (traces(name))
     return !program.callee(call) && (call.positional(1) || call.keyword("input_size") ||
                                      call.keyword("input_data") || call.keyword("inputs"));
-  return call.call->api == Api::none &&
-         says_any(name, {"eval", "valid", "test", "infer", "sample", "generate", "predict"}) &&
-         !says_any(name, {"save", "log", "plot", "load", "print", "make", "build", "create"}) &&
-         !program.callee(call) && !program.class_of_call(call);
+  return call.call->api == Api::none && may_evaluate(name) && !program.callee(call) &&
+         !program.class_of_call(call);
 }
 
 // The wrapper that the call is handed, where that is all the name may hold.
@@ -378,18 +382,16 @@ const Wrap* wrapper_handed(const Program& program, const CallRef& call) {
 }
 
 void check_evaluations_out_of_sight(const Program& program, Report& report) {
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const CallRef call{module, &made};
-      if (!evaluates_out_of_sight(program, call)) continue;
-      const Wrap* wrap = wrapper_handed(program, call);
-      if (wrap == nullptr || program.is_literal_false(wrap->call.keyword("broadcast_buffers")) ||
-          program.guarded_by_rank(call.ref()) != RankTest::main_only ||
-          is_for_one_process(program, call.ref()) || !facts::is_reachable(program, call.ref()))
-        continue;
-      // It may look below the wrapper.
-      report_forward(program, {call, wrap}, call.ref(), report).confidence = Confidence::likely;
-    }
+  for (const CallRef& call : program.calls_that(may_evaluate)) {
+    if (!evaluates_out_of_sight(program, call)) continue;
+    const Wrap* wrap = wrapper_handed(program, call);
+    if (wrap == nullptr || program.is_literal_false(wrap->call.keyword("broadcast_buffers")) ||
+        program.guarded_by_rank(call.ref()) != RankTest::main_only ||
+        is_for_one_process(program, call.ref()) || !facts::is_reachable(program, call.ref()))
+      continue;
+    // It may look below the wrapper.
+    report_forward(program, {call, wrap}, call.ref(), report).confidence = Confidence::likely;
+  }
 }
 
 // if accelerator.is_main_process: model(batch), after model = accelerator.prepare(model).

@@ -38,14 +38,10 @@ bool is_about_gloo(const Program& program, const CallRef& init) {
 
 // Trainer(model, train_dataset=data), also of a class that derives from the library's.
 bool hands_data_to_trainer(const Program& program) {
-  const auto& modules = program.modules();
-  return std::any_of(modules.begin(), modules.end(), [](const diagnose::Module* module) {
-    const auto& calls = module->calls();
-    return std::any_of(calls.begin(), calls.end(), [&](const diagnose::Call& call) {
-      return facts::contains(call.name, "Trainer") &&
-             CallRef{module, &call}.keyword("train_dataset");
-    });
-  });
+  const auto makes_trainer = [](std::string_view name) { return facts::contains(name, "Trainer"); };
+  const auto calls = program.calls_that(makes_trainer);
+  return std::any_of(calls.begin(), calls.end(),
+                     [](const CallRef& call) { return call.keyword("train_dataset"); });
 }
 
 // A DataLoader, or for batch in get_train_loader(args): what a file that is not at hand makes. So
@@ -151,14 +147,15 @@ std::vector<Named> named_backends(const Program& program) {
   std::vector<Named> out;
   for (const CallRef& init : program.calls(Api::init_process_group))
     out.push_back({init, init.argument(0, "backend")});
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const CallRef call{module, &made};
-      if (made.api != Api::none || !says_any(made.name, {"init", "setup", "dist", "ddp"})) continue;
-      const Ref backend = call.keyword("backend");
-      if (program.written(backend).kind() == diagnose::Kind::string && !program.callee(call))
-        out.push_back({call, backend});
-    }
+  const auto may_join = [](std::string_view name) {
+    return says_any(name, {"init", "setup", "dist", "ddp"});
+  };
+  for (const CallRef& call : program.calls_that(may_join)) {
+    const Ref backend = call.keyword("backend");
+    if (call.call->api == Api::none && program.written(backend).kind() == diagnose::Kind::string &&
+        !program.callee(call))
+      out.push_back({call, backend});
+  }
   return out;
 }
 

@@ -16,19 +16,20 @@ using diagnose::RankTest;
 
 namespace {
 
+bool speaks_of_seed(std::string_view name) { return facts::contains(facts::lowered(name), "seed"); }
+
 // np.random.seed(0), or a helper of another file: scikit-learn and Hugging Face's datasets draw
 // from NumPy's generator, which torch.manual_seed leaves alone.
 bool seeds_numpy(const Program& program) {
   for (const CallRef& seed : program.calls_named("seed"))
     if (!program.callee(seed) && seed.module->qualified(seed.call->function) != "random.seed")
       return true;
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& call : module->calls())
-      if (facts::contains(facts::lowered(call.name), "seed") && call.name != "seed" &&
-          !facts::contains(call.name, "manual_seed") && call.name != "initial_seed" &&
-          !program.callee({module, &call}))
-        return true;
-  return false;
+  const auto calls = program.calls_that(speaks_of_seed);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    const std::string_view name = call.call->name;
+    return name != "seed" && !facts::contains(name, "manual_seed") && name != "initial_seed" &&
+           !program.callee(call);
+  });
 }
 
 // random.seed(0), or a helper of another file that may.
@@ -36,16 +37,12 @@ bool seeds_python(const Program& program) {
   const auto is_of_numpy_or_torch = [](std::string_view name) {
     return name.starts_with("numpy.") || name.starts_with("torch.");
   };
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& call : module->calls()) {
-      const std::string name = facts::lowered(call.name);
-      if (facts::contains(name, "seed") && name != "initial_seed" &&
-          !program.callee({module, &call}) &&
-          !is_of_numpy_or_torch(module->qualified(call.function)) &&
-          !facts::contains(name, "manual_seed"))
-        return true;
-    }
-  return false;
+  const auto calls = program.calls_that(speaks_of_seed);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    const std::string name = facts::lowered(call.call->name);
+    return name != "initial_seed" && !program.callee(call) &&
+           !is_of_numpy_or_torch(call.call->path) && !facts::contains(name, "manual_seed");
+  });
 }
 
 // set_determinism(7) of MONAI, make_deterministic() of a file that is not there, anything(seed=0).
@@ -58,10 +55,10 @@ bool makes_reproducible(const diagnose::Module& module, const diagnose::Call& ca
 
 // Any call or setting that speaks of a seed: seed_everything(7), workers=True, "seed: 7".
 bool seeds_somehow(const Program& program) {
+  if (!program.calls_that(speaks_of_seed).empty()) return true;
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& call : module->calls())
-      if (facts::contains(facts::lowered(call.name), "seed") || makes_reproducible(*module, call))
-        return true;
+      if (makes_reproducible(*module, call)) return true;
   return program.mentions("PL_GLOBAL_SEED") || program.mentions("seed_everything") ||
          !program.calls_named("LightningCLI").empty();
 }
@@ -154,10 +151,11 @@ void check_rank_seeding(const Program& program, Report& report) {
       (!facts::is_distributed(program) || program.framework_distributes()))
     return;
   bool common = by_trainer && seeds_somehow(program);
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& call : module->calls())
-      common = common || (facts::contains(facts::lowered(call.name), "determinis") &&
-                          makes_reproducible(*module, call));
+  const auto is_deterministic = [](std::string_view name) {
+    return facts::contains(facts::lowered(name), "determinis");
+  };
+  for (const CallRef& call : program.calls_that(is_deterministic))
+    common = common || makes_reproducible(*call.module, *call.call);
   bool differs = false;
   for (const Api api : {Api::manual_seed})
     for (const CallRef& seed : program.calls(api))

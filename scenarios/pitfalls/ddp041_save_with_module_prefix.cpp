@@ -42,29 +42,32 @@ bool is_beside_unwrapping(const Program& program, Ref state) {
                      [&](const CallRef& unwrap) { return facts::exclusive(state, unwrap.ref()); });
 }
 
+bool restores_by_name(std::string_view name) {
+  return says_any(name, {"checkpoint", "ckpt"}) &&
+         says_any(name, {"load", "restore", "resume", "restart"});
+}
+
 // load_checkpoint(path, model, optimizer) of a file that is not at hand.
 bool restores_elsewhere(const Program& program, const CallRef& call) {
-  const std::string_view name = call.call->name;
-  return says_any(name, {"checkpoint", "ckpt"}) &&
-         says_any(name, {"load", "restore", "resume", "restart"}) && !program.callee(call);
+  return restores_by_name(call.call->name) && !program.callee(call);
 }
 
 // copy_state_dict(checkpoint["model"], model): a function of the project's own that restores.
 bool hands_wrapper_to_loader(const Program& program) {
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const CallRef call{module, &made};
-      const bool elsewhere = restores_elsewhere(program, call);
-      if (made.name == "load_state_dict" ||
-          (!elsewhere && !facts::contains(made.name, "_state_dict")))
-        continue;
-      for (const Ref argument : facts::arguments_of(call)) {
-        const Wrap* wrap = program.wrap_of(argument);
-        if (wrap == nullptr) continue;
-        // Above the wrapper the name still holds the bare model.
-        if (!elsewhere || !only_runs_before(program, call.ref(), wrap->call.ref())) return true;
-      }
+  const auto may_restore = [](std::string_view name) {
+    return name != "load_state_dict" &&
+           (restores_by_name(name) || facts::contains(name, "_state_dict"));
+  };
+  for (const CallRef& call : program.calls_that(may_restore)) {
+    const bool elsewhere = restores_elsewhere(program, call);
+    if (!elsewhere && !facts::contains(call.call->name, "_state_dict")) continue;
+    for (const Ref argument : facts::arguments_of(call)) {
+      const Wrap* wrap = program.wrap_of(argument);
+      if (wrap == nullptr) continue;
+      // Above the wrapper the name still holds the bare model.
+      if (!elsewhere || !only_runs_before(program, call.ref(), wrap->call.ref())) return true;
     }
+  }
   return false;
 }
 

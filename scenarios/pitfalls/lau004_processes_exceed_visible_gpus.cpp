@@ -1,4 +1,5 @@
 #include "diagnose/launch/slurm_job.hpp"
+#include "diagnose/model/script_kind.hpp"
 #include "diagnose/model/shown_commands.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
@@ -78,7 +79,7 @@ void check_line(const Program& program, const LaunchLine& launch, Report& report
                      std::to_string(*ranks) + " processes for " + std::to_string(*visible) +
                          (*visible == 1 ? " visible GPU" : " visible GPUs") +
                          ": CUDA error, invalid device ordinal");
-  if (is_shown_to_readers(launch) && !facts::is_test(program)) {
+  if (is_shown_to_readers(launch) && !diagnose::is_test(program.root())) {
     finding.is_for_readers = true;
     finding.severity = Severity::warning;
   }

@@ -67,26 +67,24 @@ void check_endless_loaders(const Program& program, Report& report) {
   if (program.mentions("set_epoch") || program.framework_distributes() ||
       program.calls_named("backward").empty() || sets_epoch_by_hand(program))
     return;
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const CallRef call{module, &made};
-      if (!is_endless_by_name(made.name) || !call.positional(0) || program.callee(call) ||
-          replays(call) || is_one_pass(program, call) || program.is_evaluation(call.ref()) ||
-          !facts::is_reachable(program, call.ref()))
-        continue;
-      for (const CallRef& loader : loaders_of(program, call.positional(0))) {
-        const CallRef sampler = shuffling_sampler(program, loader);
-        // The seed may count the passes of a script that makes the sampler anew.
-        if (!sampler || !program.loops_around(sampler.ref()).empty()) continue;
-        Finding& finding =
-            report.at(call.ref(), Confidence::likely,
-                      "no set_epoch call on the DistributedSampler of a loader that starts again "
-                      "without an end: every pass visits the samples in the same order");
-        finding.help = "Count the passes, and call sampler.set_epoch(passes) before each of them.";
-        note_sampler(sampler, finding);
-        return;
-      }
+  for (const CallRef& call : program.calls_that(is_endless_by_name)) {
+    if (!call.positional(0) || program.callee(call) || replays(call) ||
+        is_one_pass(program, call) || program.is_evaluation(call.ref()) ||
+        !facts::is_reachable(program, call.ref()))
+      continue;
+    for (const CallRef& loader : loaders_of(program, call.positional(0))) {
+      const CallRef sampler = shuffling_sampler(program, loader);
+      // The seed may count the passes of a script that makes the sampler anew.
+      if (!sampler || !program.loops_around(sampler.ref()).empty()) continue;
+      Finding& finding =
+          report.at(call.ref(), Confidence::likely,
+                    "no set_epoch call on the DistributedSampler of a loader that starts again "
+                    "without an end: every pass visits the samples in the same order");
+      finding.help = "Count the passes, and call sampler.set_epoch(passes) before each of them.";
+      note_sampler(sampler, finding);
+      return;
     }
+  }
 }
 
 }  // namespace bench::pitfalls

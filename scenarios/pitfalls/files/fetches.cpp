@@ -84,9 +84,8 @@ std::vector<Fetch> fetches_of(const Program& program) {
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
-      const std::string path = module->qualified(made.function);
       const auto known = std::find_if(std::begin(kFetchers), std::end(kFetchers),
-                                      [&](const Fetcher& each) { return each.name == path; });
+                                      [&](const Fetcher& each) { return each.name == made.path; });
       if (known != std::end(kFetchers))
         out.push_back({call, call.argument(known->index, known->keyword)});
       else if (runs_fetcher(call))

@@ -84,12 +84,8 @@ void add_stored_where_made(const Program& program, Ref made, std::vector<CallRef
 std::vector<CallRef> calls_that_save(const Program& program) {
   std::vector<CallRef> out(program.calls(Api::torch_save).begin(),
                            program.calls(Api::torch_save).end());
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const CallRef call{module, &made};
-      if (made.api == Api::none && is_named_saving(made.name) && !program.callee(call))
-        out.push_back(call);
-    }
+  for (const CallRef& call : program.calls_that(is_named_saving))
+    if (call.call->api == Api::none && !program.callee(call)) out.push_back(call);
   return out;
 }
 

@@ -231,6 +231,7 @@ bool takes_module(const Program& program) {
   constexpr std::string_view kWord = ".module";
   const auto& modules = program.modules();
   return std::any_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
+    if (!module->tree().holds(kWord)) return false;
     const std::string_view text = module->tree().source();
     for (std::size_t at = text.find(kWord); at != std::string_view::npos;
          at = text.find(kWord, at + 1)) {

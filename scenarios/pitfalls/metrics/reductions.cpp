@@ -44,10 +44,13 @@ bool says_reduction(std::string_view name) {
   return merges || name == "reduce" || name == "put" || name == "sync" || name.ends_with("_gather");
 }
 
+bool is_name_of_accelerate(std::string_view name) {
+  return name == "gather" || name == "reduce" || name == "gather_for_metrics";
+}
+
 // accelerator.gather(...), gather_for_metrics(...) and reduce(...).
 bool reduces_by_accelerate(const Program& program, const CallRef& call) {
-  return (call.call->name == "gather" || call.call->name == "reduce" ||
-          call.call->name == "gather_for_metrics") &&
+  return is_name_of_accelerate(call.call->name) &&
          (program.imports("accelerate") || program.uses(Api::hf_trainer)) &&
          is_of_accelerator(program, call);
 }
@@ -88,15 +91,16 @@ std::vector<Reduction> reductions_of(const Program& program) {
       const bool gathers = api == Api::all_gather || api == Api::gather;
       out.push_back({call.ref(), call.positional(gathers && call.positional(1) ? 1 : 0)});
     }
-  for (const Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const CallRef call{module, &made};
-      const std::string name = facts::lowered(made.name);
-      const bool reduces = says_reduction(name) || reduces_by_accelerate(program, call);
-      if (reduces && made.api != Api::all_reduce && !program.callee(call) &&
-          !hands_out_work(program, call))
-        out.push_back({call.ref(), given_to(program, call)});
-    }
+  const auto may_reduce = [](std::string_view name) {
+    return says_reduction(facts::lowered(name)) || is_name_of_accelerate(name);
+  };
+  for (const CallRef& call : program.calls_that(may_reduce)) {
+    const bool reduces =
+        says_reduction(facts::lowered(call.call->name)) || reduces_by_accelerate(program, call);
+    if (reduces && call.call->api != Api::all_reduce && !program.callee(call) &&
+        !hands_out_work(program, call))
+      out.push_back({call.ref(), given_to(program, call)});
+  }
   return out;
 }
 

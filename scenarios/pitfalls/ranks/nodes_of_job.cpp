@@ -1,6 +1,7 @@
 // Whether a job has one node or several, as far as its script and its launch lines tell.
 #include "scenarios/pitfalls/ranks/nodes_of_job.hpp"
 
+#include "diagnose/model/script_kind.hpp"
 #include "diagnose/model/shown_commands.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
@@ -136,15 +137,8 @@ bool starts_on_one_node(const Program& program) {
 
 bool speaks_of(const Program& program, std::string_view word) {
   const auto& modules = program.modules();
-  return std::any_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
-    return contains(module->tree().source(), word);
-  });
-}
-
-bool is_test(const Program& program) {
-  const diagnose::Module& script = program.root();
-  return script.imports_top_level("pytest") || script.imports_top_level("unittest") ||
-         (diagnose::script_file(script).starts_with("test_") && contains(script.path(), "tests/"));
+  return std::any_of(modules.begin(), modules.end(),
+                     [&](const diagnose::Module* module) { return module->tree().holds(word); });
 }
 
 bool is_single_node(const Program& program) {
@@ -154,7 +148,7 @@ bool is_single_node(const Program& program) {
     if (nodes.value_or(1) != 1) return false;
     all_tell = all_tell && nodes.has_value();
   }
-  return all_tell || is_test(program) || starts_on_one_node(program);
+  return all_tell || diagnose::is_test(program.root()) || starts_on_one_node(program);
 }
 
 namespace {
@@ -164,7 +158,10 @@ constexpr std::string_view kOfAnyJob[] = {"SLURM_JOBID",     "SLURM_JOB_ID", "SL
                                           "SLURM_ARRAY_",    "SLURM_TMPDIR", "SLURM_CPUS_",
                                           "SLURM_SUBMIT_DIR"};
 
-bool speaks_of_slurm(std::string_view source) {
+bool speaks_of_slurm(const diagnose::SyntaxTree& tree) {
+  if (tree.holds("slurm")) return true;
+  if (!tree.holds("SLURM")) return false;
+  const std::string_view source = tree.source();
   for (std::size_t at = source.find("SLURM"); at != std::string_view::npos;
        at = source.find("SLURM", at + 1)) {
     const std::string_view name = source.substr(at);
@@ -172,7 +169,7 @@ bool speaks_of_slurm(std::string_view source) {
                      [&](std::string_view any) { return name.starts_with(any); }))
       return true;
   }
-  return contains(source, "slurm");
+  return false;
 }
 
 }  // namespace
@@ -248,7 +245,7 @@ bool expects_nodes(const Program& program) {
   if (takes_rank_modulo(program) || meets_elsewhere(program)) return true;
   const auto& modules = program.modules();
   return std::any_of(modules.begin(), modules.end(), [](const diagnose::Module* module) {
-    return speaks_of_slurm(module->tree().source());
+    return speaks_of_slurm(module->tree());
   });
 }
 

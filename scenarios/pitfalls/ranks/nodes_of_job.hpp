@@ -14,8 +14,4 @@ bool launches_tell_nodes(const Program& program);
 // The commands that the script shows for itself, in its docstring or in comments, start one node.
 bool shows_one_node(const Program& program);
 
-// A test of the project (pytest, unittest): it starts the ranks that it needs on the machine that
-// it runs on, and may do wrong on purpose.
-bool is_test(const Program& program);
-
 }  // namespace bench::pitfalls::facts

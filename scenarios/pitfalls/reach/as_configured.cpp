@@ -166,7 +166,7 @@ bool is_given_otherwise(const Program& program, const std::string& key, const Va
     return other.known() && !default_agrees(program, given, value);
   };
   for (const diagnose::Module* module : program.modules()) {
-    if (!contains(module->tree().source(), key)) continue;
+    if (!module->tree().holds(key)) continue;
     const auto& tree = module->tree();
     for (NodeId id = 0; id < tree.size(); ++id) {
       const Ref at{module, id};
@@ -338,8 +338,7 @@ bool may_read_configs(const Program& program) {
     if (program.imports(reader)) return true;
   const auto& modules = program.modules();
   return std::any_of(modules.begin(), modules.end(), [](const diagnose::Module* module) {
-    const std::string_view text = module->tree().source();
-    return contains(text, "onfig") || contains(text, "cfg");
+    return module->tree().holds("onfig") || module->tree().holds("cfg");
   });
 }
 

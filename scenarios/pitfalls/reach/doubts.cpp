@@ -1,5 +1,6 @@
 // What is not known of a program although findings rest on it: the members of Doubts, see
 // certainty.hpp.
+#include "diagnose/model/script_kind.hpp"
 #include "scenarios/pitfalls/metrics/metric_sums.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -144,7 +145,7 @@ bool Doubts::one_by_setting(const Rule& rule) {
 }
 
 std::string Doubts::about(const Rule& rule, Ref where) {
-  if (is_test(program_)) return "a test of the project may do so on purpose";
+  if (diagnose::is_test(program_.root())) return "a test of the project may do so on purpose";
   const bool of_wrapper = rule.id.starts_with("DP");
   if ((of_wrapper || rule.id.starts_with("DDP")) && is_never_made(program_, where))
     return "nothing here makes an object of this class";

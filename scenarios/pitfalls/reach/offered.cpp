@@ -42,8 +42,9 @@ bool only_offers(const Program& program) {
 bool reads_names_of_module(const Program& program) {
   const auto& modules = program.modules();
   return std::any_of(modules.begin(), modules.end(), [](const diagnose::Module* module) {
-    const std::string_view source = module->tree().source();
     constexpr std::string_view kNames = ".__dict__";
+    if (!module->tree().holds(kNames)) return false;
+    const std::string_view source = module->tree().source();
     for (auto at = source.find(kNames); at != std::string_view::npos;
          at = source.find(kNames, at + 1))
       if (!source.substr(0, at).ends_with("self")) return true;
@@ -56,6 +57,7 @@ bool is_written_as_text(const Program& program, const std::string& word) {
   if (!program.mentions(word)) return false;
   const auto& modules = program.modules();
   return std::any_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
+    if (!module->tree().holds(word)) return false;
     const std::string_view source = module->tree().source();
     for (auto at = source.find(word); at != std::string_view::npos;
          at = source.find(word, at + 1)) {

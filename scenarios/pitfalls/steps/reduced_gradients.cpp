@@ -40,12 +40,10 @@ bool calls_allreduce(const Program& program) {
 
 bool reduces_gradients(const Program& program) {
   if (calls_allreduce(program)) return true;
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls())
-      if (tells_of_reduction(made.name) &&
-          (says_any(made.name, {"grad"}) || is_given_gradients(program, {module, &made})))
-        return true;
-  return false;
+  const auto calls = program.calls_that(tells_of_reduction);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return says_any(call.call->name, {"grad"}) || is_given_gradients(program, call);
+  });
 }
 
 }  // namespace bench::pitfalls

@@ -34,11 +34,15 @@ bool is_an_optimizer(const Program& program, Ref value) {
 }
 
 // train_one_epoch(...), engine.train(...) or fit(...) of a file that is not there, in a loop.
-bool trains_out_of_sight(const Program& program, const CallRef& call) {
-  const std::string name = facts::lowered(call.call->name);
+bool trains_by_name(std::string_view called) {
+  const std::string name = facts::lowered(called);
   const bool trains = name == "fit" || name.starts_with("train") || name.ends_with("train") ||
                       facts::contains(name, "_train_");
-  if (!trains || name.ends_with("er") || program.callee(call) || program.class_of_call(call) ||
+  return trains && !name.ends_with("er");
+}
+
+bool trains_out_of_sight(const Program& program, const CallRef& call) {
+  if (!trains_by_name(call.call->name) || program.callee(call) || program.class_of_call(call) ||
       !program.innermost_loop(call.ref()))
     return false;
   const Ref owner = call.receiver();
@@ -49,12 +53,14 @@ bool trains_out_of_sight(const Program& program, const CallRef& call) {
   });
 }
 
+bool is_trainer_by_name(std::string_view name) {
+  return name.ends_with("Trainer") || name.ends_with("Runner") || name.ends_with("Learner");
+}
+
 // Trainer(model, ...), and trainer.train() of what it makes.
 bool makes_trainer_out_of_sight(const Program& program, const CallRef& call) {
-  const std::string_view name = call.call->name;
-  if (call.call->api != diagnose::Api::none || program.framework_distributes() ||
-      program.callee(call) || program.class_of_call(call) ||
-      !(name.ends_with("Trainer") || name.ends_with("Runner") || name.ends_with("Learner")))
+  if (!is_trainer_by_name(call.call->name) || call.call->api != diagnose::Api::none ||
+      program.framework_distributes() || program.callee(call) || program.class_of_call(call))
     return false;
   const std::string_view trainer = program.assigned_name(call.ref());
   for (const std::string_view method : {"train", "fit", "run", "train_model", "start_training"})
@@ -139,6 +145,8 @@ Ref wrapper_lost(const Program& program, Ref value, Ref use) {
 }
 
 }  // namespace
+
+bool may_train(std::string_view name) { return trains_by_name(name) || is_trainer_by_name(name); }
 
 Ref handed_to_training(const Program& program, const CallRef& call) {
   const bool makes_trainer = makes_trainer_out_of_sight(program, call);

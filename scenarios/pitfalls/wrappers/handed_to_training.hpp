@@ -10,6 +10,9 @@ namespace bench::pitfalls {
 // ddp for raw = ddp.module, and for ddp.module itself; empty where it is anything else.
 Ref wrapper_above(const Program& program, Ref model);
 
+// The name of a call that handed_to_training() may find something in.
+bool may_train(std::string_view name);
+
 // The wrapper, where the model inside is handed to training of a file that is not there, and no
 // wrapper goes along: train(ddp.module, optimizer) in a loop, and trainer = Trainer(ddp.module)
 // with trainer.train() below it. Empty otherwise.

@@ -1,0 +1,17 @@
+// What kind of file begins a program: one that runs, a test of the project, or one that only has
+// definitions for others.
+#pragma once
+
+#include "diagnose/model/module.hpp"
+
+namespace bench::diagnose {
+
+// The script is run by pytest or unittest: it starts the ranks that it needs on the machine that it
+// runs on, and may do wrong on purpose.
+bool is_test(const Module& script);
+
+// Nothing is done when the file runs: functions, classes and values alone, as in a model that a
+// library finds by its place (fairseq's tasks and criterions, packages of plug-ins).
+bool only_defines(const Module& script);
+
+}  // namespace bench::diagnose
