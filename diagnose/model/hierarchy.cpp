@@ -123,8 +123,9 @@ bool Program::overrides(FunctionRef function, ClassRef base) const {
 bool Program::derives_from(ClassRef derived, Api wanted) const {
   if (!derived) return false;
   for (const ClassRef& cls : lineage(derived))
-    for (const NodeId node : cls.cls->bases)
-      if (cls.module->api(node) == wanted) return true;
+    if (const auto& apis = cls.cls->base_apis;
+        std::find(apis.begin(), apis.end(), wanted) != apis.end())
+      return true;
   return false;
 }
 

@@ -87,6 +87,7 @@ struct Class {
   std::string_view name;
   NodeId body = kNoNode;
   std::vector<NodeId> bases;
+  std::vector<Api> base_apis;  // of each of the bases
 };
 
 class Module {

@@ -365,6 +365,8 @@ class ModuleBuilder {
       if (!own.empty() && own != call.name) module_.calls_by_name_.add(own, i);
     }
     module_.calls_by_name_.finish();
+    for (Class& cls : module_.classes_)
+      for (const NodeId base : cls.bases) cls.base_apis.push_back(module_.api(base));
     module_.paths_are_known_ = true;
   }
 

@@ -281,6 +281,7 @@ bool Program::is_distributed_flag(Ref condition) const {
 }
 
 const Wrap* Program::wrap_of(Ref expression) const {
+  if (wraps_.empty()) return nullptr;
   for (const Source& source : module_sources(expression)) {
     if (source.how == Source::How::loop_item) continue;
     const Wrap* wrap = wrap_made_by(source.ref);
@@ -290,6 +291,10 @@ const Wrap* Program::wrap_of(Ref expression) const {
 }
 
 const Wrap* Program::wrap_of(Ref expression, Wrapper kind) const {
+  // Most programs have one kind, and rules ask for both.
+  if (std::none_of(wraps_.begin(), wraps_.end(),
+                   [&](const Wrap& wrap) { return wrap.kind == kind; }))
+    return nullptr;
   for (const Source& source : module_sources(expression)) {
     if (source.how == Source::How::loop_item) continue;
     const Wrap* wrap = wrap_made_by(source.ref);

@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/wrappers/holders.hpp"
 #include "scenarios/pitfalls/wrappers/mode_of_object.hpp"
 #include "scenarios/pitfalls/wrappers/other_libraries.hpp"
 #include "scenarios/pitfalls/wrappers/own_wrappers.hpp"
@@ -373,19 +374,6 @@ void check_pickles(const Program& program, Report& report) {
         tell_of_pickle(program, save, object, report);
         break;
       }
-}
-
-// model, self.model, state.nets["model"]: a name, or what an object or a dictionary keeps.
-bool may_hold_wrapper(Ref object) {
-  return object.kind() == Kind::identifier || object.kind() == Kind::attribute ||
-         object.kind() == Kind::subscript;
-}
-
-// model, self.model, trainer.model: a name, or what an object keeps under one.
-bool is_name_or_kept(Ref object) {
-  return object.kind() == Kind::identifier ||
-         (object.kind() == Kind::attribute &&
-          object.child(Field::object).kind() == Kind::identifier);
 }
 
 // self.net.enable_checkpointing() in __init__, above self.net = accelerator.prepare(self.net).
