@@ -333,7 +333,7 @@ class Session {
     if (alone) context.most_modules = kNearestModules;
     const AssembledProgram assembled = assemble(file.path, context, cache_);
     if (!assembled.program) return {};
-    const bool is_part = alone && assembled.is_cut;
+    const bool is_part = is_test(assembled.program->root()) || (alone && assembled.is_cut);
     const auto& modules = assembled.program->modules();
     if (std::none_of(modules.begin(), modules.end(),
                      [](const Module* module) { return is_relevant(module->tree().source()); }))
