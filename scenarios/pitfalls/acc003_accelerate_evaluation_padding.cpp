@@ -1,7 +1,9 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/metrics/metric_sums.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 
@@ -223,6 +225,33 @@ bool is_averaged_at_once(const Program& program, const CallRef& gather) {
   });
 }
 
+// prepare(loader) of loaders that all drop their last batch: Accelerate gives out complete rounds
+// alone, a batch for each process.
+bool prepares_complete_rounds(const Program& program) {
+  bool any = false;
+  for (const CallRef& prepare : program.calls_named("prepare"))
+    for (const Ref given : facts::arguments_of(prepare)) {
+      const CallRef loader = program.origin(given, Api::data_loader);
+      if (loader && !program.is_literal_true(loader.keyword("drop_last"))) return false;
+      if (!loader && says_any(facts::lowered(given.text()), {"loader", "data", "dl", "*"}))
+        return false;
+      any = any || loader;
+    }
+  return any;
+}
+
+void check_uneven_batches(const Program& program, Report& report) {
+  for (const CallRef& made : program.calls(Api::accelerator)) {
+    const Ref even = made.keyword("even_batches");
+    if (even && program.is_literal_false(even) &&
+        program.calls_named("join_uneven_inputs").empty() && !prepares_complete_rounds(program))
+      report
+          .at(even, Confidence::likely,
+              "even_batches=False without join_uneven_inputs: the job hangs at the end of an epoch")
+          .help = "Train under accelerator.join_uneven_inputs([model]).";
+  }
+}
+
 }  // namespace
 
 void check_accelerate_evaluation_padding(const Program& program, Report& report) {
@@ -267,14 +296,7 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
       tell_as_note(finding);
     finding.help = "Use accelerator.gather_for_metrics.";
   }
-  for (const CallRef& made : program.calls(Api::accelerator)) {
-    const Ref even = made.keyword("even_batches");
-    if (even && program.is_literal_false(even) && program.calls_named("join_uneven_inputs").empty())
-      report
-          .at(even, Confidence::likely,
-              "even_batches=False without join_uneven_inputs: the job hangs at the end of an epoch")
-          .help = "Train under accelerator.join_uneven_inputs([model]).";
-  }
+  check_uneven_batches(program, report);
 }
 
 }  // namespace bench::pitfalls

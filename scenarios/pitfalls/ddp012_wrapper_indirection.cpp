@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/files/pickled.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/attribute_attempt.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -250,6 +251,19 @@ bool takes_model_out(const Module& module, diagnose::FunctionRef function, std::
   return takes_out && keeps;
 }
 
+// try: evaluate(model.module) except: evaluate(model): the second runs where nothing is wrapped.
+bool is_after_failed_unwrapping(const CallRef& site) {
+  const auto& tree = site.module->tree();
+  const NodeId handler = tree.ancestor(site.call->node, Kind::except_clause);
+  if (handler == kNoNode) return false;
+  const std::string_view attempt = tree.text(tree.child_at(tree[handler].parent, 0));
+  const auto given = facts::arguments_of(site);
+  return std::any_of(given.begin(), given.end(), [&](Ref argument) {
+    return argument.kind() == Kind::identifier &&
+           facts::contains(attempt, std::string(argument.text()) + ".module");
+  });
+}
+
 // The function of the parameter speaks of what the wrapper holds, or is called in one of the two
 // cases alone.
 bool knows_wrapper(const Program& program, Ref object) {
@@ -263,7 +277,10 @@ bool knows_wrapper(const Program& program, Ref object) {
       if (facts::contains(text, question)) return true;
   const auto& sites = program.call_sites(function);
   return std::any_of(sites.begin(), sites.end(),
-                     [&](const CallRef& site) { return tells_wrapper(program, site.ref()); });
+                     [&](const CallRef& site) {
+                       return tells_wrapper(program, site.ref()) ||
+                              is_after_failed_unwrapping(site);
+                     });
 }
 
 // The answers of knows_wrapper, asked for at every use of a parameter.

@@ -9,6 +9,7 @@
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/wrappers/handed_to_training.hpp"
+#include "scenarios/pitfalls/wrappers/taken_off.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -425,7 +426,8 @@ void check_rank0_forward_through_wrapper(const Program& program, Report& report)
   check_evaluations_out_of_sight(program, report);
   std::vector<Ref> entries;  // of functions with several forward passes, each once
   for (const auto& forward : program.forward_calls()) {
-    if (forward.wrap->kind != Wrapper::ddp) continue;
+    if (forward.wrap->kind != Wrapper::ddp || facts::is_taken_off_above(program, forward.call))
+      continue;
     // Apex's wrapper has no buffers to keep equal: its forward tells the other ranks nothing.
     if (forward.wrap->call.call->api == Api::apex_ddp && !passes_back(program, forward)) continue;
     if (program.is_literal_false(forward.wrap->call.keyword("broadcast_buffers")) &&

@@ -262,21 +262,24 @@ bool has_code(std::string_view text, std::initializer_list<std::string_view> wor
   return false;
 }
 
-// predict.py of train.py: it takes 'module.' off the keys, and loads them into the bare model.
-bool is_stripped_beside(const Program& program) {
-  return program.any_beside([](std::string_view text) {
+// predict.py of train.py, infer/network.py of train/main.py: a file takes 'module.' off the keys,
+// and loads them into the bare model.
+bool is_stripped_elsewhere(const Program& program) {
+  return program.any_in_project("takes module. off the keys of a state", [](std::string_view text) {
     return has_code(text, {".load_state_dict("}) && !facts::contains(text, ".backward(") &&
            has_code(text, {"consume_prefix_in_state_dict_if_present(", ".replace('module.', '')",
                            ".replace(\"module.\", \"\")", ".replace('module.','')",
                            ".replace(\"module.\",\"\")", ".removeprefix('module.')",
                            ".removeprefix(\"module.\")", "[k[7:]", "{k[7:]", " k[7:]", "[key[7:]",
-                           "{key[7:]", " key[7:]", " name[7:]"});
+                           "{key[7:]", " key[7:]", " name[7:]", ".join(k.split('.')[1:])",
+                           ".join(k.split(\".\")[1:])", ".join(key.split('.')[1:])",
+                           ".join(key.split(\".\")[1:])"});
   });
 }
 
-void soften_if_stripped_beside(const Program& program, Finding& finding) {
-  if (is_stripped_beside(program))
-    tell_as_note(finding, "a script beside this one takes it off the keys, and loads");
+void soften_if_stripped(const Program& program, Finding& finding) {
+  if (is_stripped_elsewhere(program))
+    tell_as_note(finding, "a file of the project takes it off the keys, and loads");
 }
 
 void check_prepared_saves(const Program& program, Report& report) {
@@ -292,7 +295,7 @@ void check_prepared_saves(const Program& program, Report& report) {
           "'module.', and a bare model finds missing and unexpected keys");
       finding.help = "Save accelerator.unwrap_model(" + std::string(state.receiver().text()) +
                      ").state_dict().";
-      soften_if_stripped_beside(program, finding);
+      soften_if_stripped(program, finding);
       break;
     }
 }
@@ -437,7 +440,7 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
       if (is_loaded_beside(program))
         tell_as_note(finding, "a script beside this one wraps its model too, and loads");
       else
-        soften_if_stripped_beside(program, finding);
+        soften_if_stripped(program, finding);
       const std::string receiver(state.receiver().text());
       const std::string below = receiver + ".module";
       replace(

@@ -3,6 +3,8 @@
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/steps/reduced_gradients.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 using diagnose::Api;
@@ -24,16 +26,32 @@ bool averages_weights(const Program& program) {
   return false;
 }
 
+// Not in a function of an imported file that this program never calls: the scripts that call it are
+// programs of their own, and wrap what it gives them.
+bool may_run(const Program& program, Ref node) {
+  const auto function = program.enclosing_function(node);
+  return !function || node.module == &program.root() ||
+         function.function->owner_class != diagnose::kNoNode ||
+         !program.call_sites(function).empty() || !program.handed_on(function).empty();
+}
+
 }  // namespace
 
 void check_horovod_incomplete_setup(const Program& program, Report& report) {
   if (!program.uses(Api::hvd_init) || program.uses(Api::hvd_elastic)) return;
-  if (program.uses(Api::hvd_optimizer) || program.training_loops().empty()) return;
+  const auto& loops = program.training_loops();
+  if (program.uses(Api::hvd_optimizer) ||
+      std::none_of(loops.begin(), loops.end(),
+                   [&](const auto& loop) { return may_run(program, loop.batches); }))
+    return;
   if (reduces_gradients(program) || averages_weights(program) ||
       !program.calls_named("DistributedOptimizer").empty())
     return;
   const CallRef init = program.calls(Api::hvd_init).front();
-  const auto optimizers = program.calls(Api::optimizer);
+  const auto made = program.calls(Api::optimizer);
+  std::vector<CallRef> optimizers(made.begin(), made.end());
+  std::erase_if(optimizers,
+                [&](const CallRef& each) { return !may_run(program, each.ref()); });
   report
       .at(optimizers.empty() ? init.ref() : optimizers.front().ref(), Confidence::certain,
           "the optimizer is not wrapped in hvd.DistributedOptimizer: gradients are never reduced, "

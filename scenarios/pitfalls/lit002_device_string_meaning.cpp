@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 
@@ -23,6 +24,14 @@ bool gives_string(const Program& program, const CallRef& option) {
   const Ref type = option.keyword("type");
   const auto standard = program.string(option.keyword("default"));
   return (!type || type.text() == "str") && (!standard || all_digits(*standard));
+}
+
+// strategy= and devices= came with Lightning 1.5, where a string of digits is a count, and the
+// option's help says that it is one.
+bool is_meant_as_count(const Program& program, const trainer::Use& use, const CallRef& option) {
+  if (use.find("strategy") == nullptr && use.find("devices") == nullptr) return false;
+  const auto help = program.string(option.keyword("help"));
+  return help && says_any(*help, {"number of", "how many"});
 }
 
 // devices=str(n): a count that becomes a string on the way; os.environ.get("GPUS", "2") is one.
@@ -65,6 +74,7 @@ void check_options(const Program& program, Report& report) {
       for (const Source& source : program.sources(argument->node)) {
         const CallRef option = program.as_call(source.ref);
         if (source.how != Source::How::argument || !option || !gives_string(program, option) ||
+            is_meant_as_count(program, use, option) ||
             std::find(told.begin(), told.end(), source.ref) != told.end())
           continue;
         told.push_back(source.ref);

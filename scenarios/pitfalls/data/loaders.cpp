@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/data/loaders.hpp"
 
+#include "diagnose/model/role_names.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
@@ -273,6 +274,18 @@ std::string key_of(const CallRef& loader) {
 
 }  // namespace
 
+namespace {
+
+// train, self.is_train, opt.isTrain
+bool asks_for_training(Ref condition) {
+  std::string word = facts::lowered(diagnose::last_word(condition));
+  std::erase(word, '_');
+  return (condition.kind() == Kind::identifier || condition.kind() == Kind::attribute) &&
+         (word == "train" || word == "istrain" || word == "training" || word == "istraining");
+}
+
+}  // namespace
+
 bool is_evaluation_loader(const Program& program, const CallRef& loader) {
   const std::string_view name = program.assigned_name(loader.ref());
   if (!name.empty() ? says_evaluation(name) : says_evaluation(key_of(loader))) return true;
@@ -280,8 +293,9 @@ bool is_evaluation_loader(const Program& program, const CallRef& loader) {
   if (dataset && says_evaluation(dataset.text())) return true;
   const auto function = program.enclosing_function(loader.ref());
   if (function && says_evaluation(function.function->name)) return true;
-  // The other branch of `if tag == "train"`.
+  // The other branch of `if tag == "train"` and of `if train`.
   return program.under(loader.ref(), [](Ref condition, bool holds) {
+    if (!holds && asks_for_training(condition)) return true;
     const std::string_view text = condition.text();
     const bool same = facts::contains(text, "==");
     const bool quoted = facts::contains(text, "'train") || facts::contains(text, "\"train");

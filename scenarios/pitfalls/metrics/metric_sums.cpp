@@ -76,8 +76,11 @@ bool starts_anew(const Program& program, Ref object, Ref loop, int depth = 0) {
   });
 }
 
-// preds = [] further up in the round: so does what `preds += [...]` adds to.
-bool is_set_before(Ref loop, NodeId addition, std::string_view name) {
+// preds = [] further up in the round: so does what `preds += [...]` adds to, and canvas[:, a:b] of
+// `canvas = torch.zeros(...)`.
+bool is_set_before(Ref loop, NodeId addition, Ref target) {
+  while (target.kind() == Kind::subscript) target = target.child(Field::value);
+  const std::string_view name = target.text();
   const Module& module = *loop.module;
   const auto& set = module.nodes_of(Kind::assignment);
   return std::any_of(set.begin(), set.end(), [&](const NodeId node) {
@@ -93,7 +96,7 @@ std::vector<Assigned> sums_of(const Program& program, Ref loop) {
   for (const NodeId node : module.nodes_of(Kind::augmented_assignment))
     if (module.tree().contains(loop.node, node)) {
       const Ref at = loop.with(node);
-      if (is_set_before(loop, node, at.child(Field::left).text())) continue;
+      if (is_set_before(loop, node, at.child(Field::left))) continue;
       out.push_back({std::string(at.child(Field::left).text()), node, at.child(Field::right)});
     }
   for (const CallRef& call : facts::calls_in(loop)) {
@@ -270,6 +273,19 @@ bool counts_rounds(std::string_view name) {
          name.ends_with("iters") || name.ends_with("iteration") || name.ends_with("iterations");
 }
 
+// file_id += 1 in every round, whatever the round finds.
+bool adds_one_each_round(const Program& program, Ref loop, const Assigned& addition) {
+  const Ref at = loop.with(addition.target);
+  if (at.kind() != Kind::augmented_assignment || addition.value.text() != "1" ||
+      program.innermost_loop(at) != loop)
+    return false;
+  const auto guards = program.guards(at);
+  return std::none_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    return guard.condition.module == loop.module &&
+           loop.module->tree().contains(loop.node, guard.condition.node);
+  });
+}
+
 // data_time, batch_timer: how long this rank took.
 bool tells_time(std::string_view name) {
   const auto words = words_of_name(name);
@@ -300,6 +316,7 @@ MetricSum first_sum(const Program& program, Ref loop) {
       written.insert(each.name);
   std::erase_if(sums, [&](const Assigned& each) {
     return written.contains(each.name) || counts_rounds(each.name) ||
+           adds_one_each_round(program, loop, each) ||
            (tells_time(each.name) && !is_sum_of_metrics(each));
   });
   std::stable_sort(sums.begin(), sums.end(),

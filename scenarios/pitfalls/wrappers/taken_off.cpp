@@ -2,6 +2,9 @@
 
 #include "diagnose/model/made_at.hpp"
 
+#include <algorithm>
+#include <cstdint>
+
 namespace bench::pitfalls::facts {
 
 using diagnose::Field;
@@ -23,7 +26,31 @@ Ref assignment_in(Ref statement) {
   return inside && inside.kind() == Kind::assignment ? inside : Ref{};
 }
 
+// model.module and model.module.to(device)
+bool is_module_moved(const Program& program, Ref value, std::string_view object) {
+  if (const CallRef moved = program.as_call(value);
+      moved && moved.receiver() &&
+      (moved.call->name == "to" || moved.call->name == "cuda" || moved.call->name == "eval"))
+    value = moved.receiver();
+  return is_module_of(value, object);
+}
+
 }  // namespace
+
+bool is_taken_off_above(const Program& program, const CallRef& forward) {
+  const Ref called{forward.module, forward.call->function};
+  const auto function = program.enclosing_function(forward.ref());
+  if (called.kind() != Kind::identifier || !function) return false;
+  const auto& module = *forward.module;
+  const auto& defs = module.defs_of(called.text(), false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const diagnose::Def& def = module.defs()[index];
+    return def.kind == diagnose::DefKind::assign && def.value != kNoNode &&
+           def.target < called.node &&
+           program.enclosing_function(called.with(def.target)) == function &&
+           is_module_moved(program, called.with(def.value), called.text());
+  });
+}
 
 bool is_taken_off_at_once(const Program& program, const diagnose::Wrap& wrap) {
   const Ref call = diagnose::made_at(program, wrap.call).ref();
