@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/env_rendezvous.hpp"
 
 #include <algorithm>
@@ -60,13 +61,19 @@ std::vector<LaunchLine> launches_of(const Program& program) {
 
 void check_hf_trainer_implicit_dataparallel(const Program& program, Report& report) {
   if (!program.uses(Api::hf_trainer) || is_spread_over_gpus(program)) return;
+  // What the line starts may only import from the file that trains.
+  const auto trainers = program.calls(Api::hf_trainer);
+  const auto made = std::find_if(trainers.begin(), trainers.end(), [&](const CallRef& call) {
+    return facts::is_reachable(program, call.ref());
+  });
+  if (made == trainers.end()) return;
   for (const LaunchLine& launch : launches_of(program)) {
     // What a README shows first is often the command for a machine with one GPU.
     if (launch.launcher != Launcher::python || launch.is_example) continue;
     if (runs_deepspeed(program, launch)) continue;
     const auto visible = launch.visible_devices();
     if ((visible && *visible <= 1) || (program.gpus() && *program.gpus() <= 1)) continue;
-    const CallRef call = program.calls(Api::hf_trainer).front();
+    const CallRef call = *made;
     Finding& finding =
         report.at(call.ref(), visible || program.gpus() ? Confidence::certain : Confidence::likely,
                   "started with plain python on several GPUs, the Trainer wraps the model in "

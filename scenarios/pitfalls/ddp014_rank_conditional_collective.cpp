@@ -188,10 +188,25 @@ std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collect
   return out;
 }
 
+// ProjectConfiguration(automatic_checkpoint_naming=True); not where all that gives it a value says
+// False.
+bool names_checkpoints(const Program& program) {
+  constexpr std::string_view kSetting = "automatic_checkpoint_naming";
+  if (!program.mentions(kSetting)) return false;
+  std::vector<Ref> given;
+  for (const auto& [module, def, object] : program.attribute_defs(kSetting))
+    given.push_back({module, def->value});
+  for (const CallRef& made : program.calls_named("ProjectConfiguration"))
+    if (const Ref value = made.keyword(kSetting)) given.push_back(value);
+  return given.empty() || !std::all_of(given.begin(), given.end(), [&](Ref value) {
+    return value && program.is_literal_false(value);
+  });
+}
+
 // Under plain DDP save_state(directory) only writes. Sharded models are gathered by every rank, and
 // automatic names wait for everyone.
 bool save_state_communicates(const Program& program) {
-  if (program.mentions("automatic_checkpoint_naming")) return true;
+  if (names_checkpoints(program)) return true;
   for (const CallRef& made : program.calls(Api::accelerator))
     for (const char* plugin : {"deepspeed_plugin", "fsdp_plugin"}) {
       const Ref given = made.keyword(plugin);

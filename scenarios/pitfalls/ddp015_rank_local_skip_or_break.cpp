@@ -413,8 +413,9 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
           // What a collective above has told all ranks says nothing of an error below it, nor of a
           // clock that is read below it.
           const bool in_handler = swallows || catches_out_of_memory(statement);
-          if (why.empty() || (!some_ranks && !in_handler && !by_clock &&
-                              agrees_between_ranks(program, statement, around)))
+          if (why.empty() || facts::only_without_distribution(program, statement) ||
+              (!some_ranks && !in_handler && !by_clock &&
+               agrees_between_ranks(program, statement, around)))
             continue;
           Finding& finding = tell(statement, why, report);
           if (by_accelerate) finding.severity = Severity::warning;  // it may run as one process

@@ -68,16 +68,56 @@ bool called_without_grad(const Program& program, Ref node, int depth) {
   });
 }
 
+// x for x.flatten(0, 1), x[0] and x.last_hidden_state: parts of it, or it in another shape.
+Ref viewed(const Program& program, Ref value) {
+  if (value.kind() == Kind::attribute) return value.child(diagnose::Field::object);
+  if (value.kind() == Kind::subscript)
+    return value.with(value.module->tree()[value.node].first_child);
+  const CallRef call = program.as_call(value);
+  if (!call || !call.receiver()) return {};
+  for (const std::string_view method :
+       {"flatten", "view", "reshape", "squeeze", "unsqueeze", "contiguous", "transpose", "permute"})
+    if (call.call->name == method) return call.receiver();
+  return {};
+}
+
+// What values are made of that lead to one another, features = features.flatten(0, 1).
+struct Origins {
+  std::vector<Ref> seen;
+  bool without_grad = false;  // one of them was computed so; empty tensors say nothing
+};
+
+// Nothing that leads to the value has a gradient.
+bool leads_to_no_gradient(const Program& program, Ref value, Origins& origins) {
+  constexpr std::size_t kMost = 16;
+  if (std::find(origins.seen.begin(), origins.seen.end(), value) != origins.seen.end()) return true;
+  if (origins.seen.size() >= kMost) return false;
+  origins.seen.push_back(value);
+  const auto& sources = program.sources(value);
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           // The attribute of what a call gives is none that the program defines.
+           const bool is_output = source.how == diagnose::Source::How::unknown &&
+                                  source.ref.kind() == Kind::attribute;
+           if (source.how != diagnose::Source::How::value &&
+               source.how != diagnose::Source::How::element && !is_output)
+             return false;
+           const CallRef made = program.as_call(source.ref);
+           if (source.ref.text().ends_with(".detach()") ||
+               ((made || viewed(program, source.ref)) && program.under_no_grad(source.ref)))
+             return origins.without_grad = true;
+           if (made && made.call->api == Api::tensor_factory && !made.keyword("requires_grad"))
+             return true;
+           const Ref whole = viewed(program, source.ref);
+           return whole && leads_to_no_gradient(program, whole, origins);
+         });
+}
+
 // What is gathered is no part of what the loss differentiates: it was computed under no_grad, here
 // or by whatever calls the helper.
 bool is_computed_without_grad(const Program& program, Ref tensor) {
-  const auto& sources = program.sources(tensor);
-  return !sources.empty() &&
-         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-           return (source.how == diagnose::Source::How::value ||
-                   source.how == diagnose::Source::How::element) &&
-                  source.ref.kind() == Kind::call && program.under_no_grad(source.ref);
-         });
+  Origins origins;
+  return leads_to_no_gradient(program, tensor, origins) && origins.without_grad;
 }
 
 // out = torch.empty(...), which the gather fills: the loss leads back to where it was made.

@@ -23,10 +23,16 @@ using diagnose::Source;
 
 namespace {
 
-// The call, what names its result, and the option that the path comes from.
+// The call, what is taken of it (torch.load(path)["model"]), what names that, and the option that
+// the path comes from.
 std::string words_around(const Program& program, const CallRef& load) {
-  std::string text = facts::lowered(load.module->text(load.call->node)) + " " +
-                     facts::lowered(program.assigned_name(load.ref()));
+  const auto& tree = load.module->tree();
+  Ref taken = load.ref();
+  while (tree[tree[taken.node].parent].kind == diagnose::Kind::subscript &&
+         tree.child(tree[taken.node].parent, diagnose::Field::value) == taken.node)
+    taken = taken.with(tree[taken.node].parent);
+  std::string text =
+      facts::lowered(taken.text()) + " " + facts::lowered(program.assigned_name(taken));
   for (const auto& source : program.sources(load.argument(0, "f")))
     if (source.how != Source::How::parameter) text += " " + facts::lowered(source.ref.text());
   constexpr std::string_view kOption = "weights_only";  // says nothing about the file

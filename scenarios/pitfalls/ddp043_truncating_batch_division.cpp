@@ -72,8 +72,9 @@ bool remainder_is_checked(const Program& program) {
     for (const NodeId node : module->nodes_of(Kind::binary)) {
       if (tree[node].op != Op::modulo) continue;
       const std::string_view total = tree.text(tree.child(node, Field::left));
-      const std::string_view parts = tree.text(tree.child(node, Field::right));
-      if (is_batch(total) && (is_rank_count(parts) || facts::contains(total, "batch_size")))
+      const Ref parts{module, tree.child(node, Field::right)};
+      if (is_batch(total) && (is_rank_count(parts.text()) || facts::contains(total, "batch_size") ||
+                              program.is_world_size(parts)))
         return true;
     }
   }

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/gpu_tests.hpp"
 #include "scenarios/pitfalls/ranks/id_counts.hpp"
 #include "scenarios/pitfalls/ranks/launched_with.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
@@ -206,7 +207,9 @@ void check_batches_of_one(const Program& program, Report& report) {
 void check_batch_not_divisible_by_gpus(const Program& program, Report& report) {
   if (only_started_as_several(program) || trains_nothing(program)) return;
   for (const Wrap& wrap : program.wraps()) {
-    if (wrap.kind != Wrapper::data_parallel || cuts_batches_itself(program, wrap)) continue;
+    if (wrap.kind != Wrapper::data_parallel || cuts_batches_itself(program, wrap) ||
+        is_made_for_one_gpu(program, wrap))
+      continue;
     const auto ids = facts::device_ids(program, wrap.call);
     // Of ids that are computed the number may be known before their values are.
     auto gpus = count_of_ids(program, wrap.call.argument(1, "device_ids"));

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/ranks/gpu_tests.hpp"
 
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
@@ -63,6 +64,37 @@ bool only_without_gpus(const Program& program, Ref node) {
     const Asked asked = asked_of_type(condition);
     if (asked != Asked::nothing) return holds == (asked == Asked::cpu);
     return !holds && needs_gpus(program, condition);
+  });
+}
+
+namespace {
+
+// torch.cuda.device_count() > 1, gpus > 1 and a flag that is given such a comparison.
+bool asks_for_several_gpus(const Program& program, Ref condition) {
+  const auto compares = [&](Ref value) {
+    const auto& tree = value.module->tree();
+    if (value.kind() != Kind::comparison || tree.child_count(value.node) != 2 ||
+        tree[value.node].op != Op::greater || tree.text(tree.child_at(value.node, 1)) != "1")
+      return false;
+    const CallRef count = program.made_by(value.with(tree.child_at(value.node, 0)));
+    return count && count.call->name == "device_count";
+  };
+  if (compares(condition)) return true;
+  if (condition.kind() != Kind::identifier && condition.kind() != Kind::attribute) return false;
+  const auto& sources = program.sources(condition);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    return source.how == Source::How::value && compares(source.ref);
+  });
+}
+
+}  // namespace
+
+bool is_made_for_one_gpu(const Program& program, const diagnose::Wrap& wrap) {
+  const auto guards = diagnose::guards_where_made(program, wrap.call);
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    const bool is_not = guard.condition.kind() == Kind::not_expression;
+    const Ref asked = is_not ? guard.condition.child(Field::argument) : guard.condition;
+    return guard.holds == is_not && asks_for_several_gpus(program, asked);
   });
 }
 

@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/own_gpu.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
 
 #include <algorithm>
 
@@ -148,12 +149,27 @@ bool needs_group(const Program& program) {
   return false;
 }
 
-// Trainer(...) itself, or a class of the script's own that derives from it.
+// In the script itself, or calls that can be followed may lead there.
+bool may_come_by(const Program& program, const CallRef& call) {
+  return call.module == &program.root() ||
+         facts::certainty_of_reach(program, call.ref()) != facts::Certainty::no;
+}
+
+// Trainer(...) itself, or a class of the script's own that derives from it. A script that imports
+// one from a file that trains, beside what it asks of that file, makes no object of it.
 bool uses_trainer(const Program& program) {
-  if (program.uses(diagnose::Api::hf_trainer)) return true;
+  const auto comes_by = [&](const CallRef& made) { return may_come_by(program, made); };
+  const auto trainers = program.calls(diagnose::Api::hf_trainer);
+  if (std::any_of(trainers.begin(), trainers.end(), comes_by)) return true;
   for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Class& cls : module->classes())
-      if (program.derives_from({module, &cls}, diagnose::Api::hf_trainer)) return true;
+    for (const diagnose::Class& cls : module->classes()) {
+      if (!program.derives_from({module, &cls}, diagnose::Api::hf_trainer)) continue;
+      const auto made = program.calls_named(cls.name);
+      const bool is_made = std::any_of(made.begin(), made.end(), comes_by);
+      // trainer_class = OwnTrainer: made under another name.
+      const bool is_handed_on = made.empty() && !program.handed_on(diagnose::ClassRef{module, &cls}).empty();
+      if (module == &program.root() || is_made || is_handed_on) return true;
+    }
   return false;
 }
 

@@ -148,6 +148,11 @@ OneProcess asks_for_one_process(const Program& program, Ref condition) {
   }
 }
 
+// RANK == -1, after RANK = int(os.getenv("RANK", -1)).
+bool compares_rank(const Program& program, Ref comparison) {
+  return program.is_rank(comparison.with(comparison.module->tree().child_at(comparison.node, 0)));
+}
+
 // assert world_size == 1 above the node, in a block that holds it.
 bool asserts_one_process(const Program& program, Ref node) {
   const auto& tree = node.module->tree();
@@ -261,25 +266,40 @@ bool claims_one_process(const Program& program) {
   });
 }
 
+namespace {
+
+// The condition comes out so in runs of one process only.
+bool says_one_process(const Program& program, Ref condition, bool holds) {
+  // rank == -1 and stopper(metric), where both hold.
+  if (holds && condition.kind() == Kind::boolean &&
+      condition.module->tree()[condition.node].op == diagnose::Op::logical_and)
+    return says_one_process(program, condition.child(Field::left), true) ||
+           says_one_process(program, condition.child(Field::right), true);
+  if (condition.kind() == Kind::not_expression) {
+    const Ref flag = condition.child(Field::argument);
+    return holds && (program.is_distributed_flag(condition) || decides_on_group(program, flag) ||
+                     is_set_with_group(program, flag));
+  }
+  if (condition.kind() == Kind::comparison &&
+      (program.is_distributed_flag(condition) || compares_rank(program, condition))) {
+    const OneProcess asked = asks_for_one_process(program, condition);
+    if (asked != OneProcess::silent) return holds == (asked == OneProcess::holds);
+  }
+  if (holds) return is_set_in_one_process(program, condition);
+  // if empty or is_main(local_rank): return: the rank alone keeps no run of several out.
+  if (condition.kind() == Kind::boolean &&
+      program.rank_test(condition) != diagnose::RankTest::none)
+    return false;
+  return program.is_distributed_flag(condition) || decides_on_group(program, condition) ||
+         is_set_with_group(program, condition);
+}
+
+}  // namespace
+
 bool only_without_distribution(const Program& program, Ref node) {
   if (asserts_one_process(program, node) || is_in_another_mode(program, node)) return true;
   return program.under(node, [&](Ref condition, bool holds) {
-    if (condition.kind() == Kind::not_expression) {
-      const Ref flag = condition.child(Field::argument);
-      return holds && (program.is_distributed_flag(condition) || decides_on_group(program, flag) ||
-                       is_set_with_group(program, flag));
-    }
-    if (condition.kind() == Kind::comparison && program.is_distributed_flag(condition)) {
-      const OneProcess asked = asks_for_one_process(program, condition);
-      if (asked != OneProcess::silent) return holds == (asked == OneProcess::holds);
-    }
-    if (holds) return is_set_in_one_process(program, condition);
-    // if empty or is_main(local_rank): return: the rank alone keeps no run of several out.
-    if (condition.kind() == Kind::boolean &&
-        program.rank_test(condition) != diagnose::RankTest::none)
-      return false;
-    return program.is_distributed_flag(condition) || decides_on_group(program, condition) ||
-           is_set_with_group(program, condition);
+    return says_one_process(program, condition, holds);
   });
 }
 

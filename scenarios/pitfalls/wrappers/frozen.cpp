@@ -132,6 +132,73 @@ bool is_frozen_at(const Program& program, Ref object, Ref node) {
 
 namespace {
 
+constexpr int kParts = 4;
+
+// Classes and their parts, with what they hold.
+struct Held {
+  int left = 16;  // classes to look at
+  bool buffers = false;
+};
+
+bool holds_buffers_alone(const Program& program, diagnose::ClassRef cls, int depth, Held& held);
+
+// self.bank(x), self.bank.transform(x): what the attribute holds is more than a number.
+bool is_called_on(const CallRef& call, std::string_view attribute) {
+  const std::string_view called = Ref{call.module, call.call->function}.text();
+  return called.starts_with(attribute) &&
+         (called.size() == attribute.size() || called[attribute.size()] == '.');
+}
+
+// No call of the class makes a layer or a parameter, and what it keeps and calls is of such classes.
+bool makes_buffers_alone(const Program& program, diagnose::ClassRef cls, int depth, Held& held) {
+  const auto calls = facts::calls_in({cls.module, cls.cls->body});
+  for (const CallRef& call : calls) {
+    const std::string path = call.module->qualified(call.call->function);
+    if (facts::contains(call.call->name, "arameter") || facts::contains(call.call->name, "Module") ||
+        call.call->name == "setattr" ||
+        (path.starts_with("torch.nn.") && !path.starts_with("torch.nn.functional.")))
+      return false;
+    held.buffers = held.buffers || call.call->name == "register_buffer";
+  }
+  const auto& tree = cls.module->tree();
+  for (const Def& def : cls.module->defs()) {
+    if (!def.is_attribute || !tree.contains(cls.cls->body, def.target)) continue;
+    const std::string_view attribute = tree.text(def.target);
+    const bool is_part = std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+      return is_called_on(call, attribute);
+    });
+    const Ref value{cls.module, def.value};
+    const diagnose::ClassRef part = program.class_of_call(program.as_call(value));
+    if ((is_part || part) && !(part && holds_buffers_alone(program, part, depth + 1, held)))
+      return false;
+  }
+  return true;
+}
+
+bool holds_buffers_alone(const Program& program, diagnose::ClassRef cls, int depth, Held& held) {
+  if (depth > kParts || --held.left < 0) return false;
+  for (const diagnose::ClassRef& each : program.lineage(cls)) {
+    // Every base is one of this program, or the library's empty one.
+    const auto bases = program.bases_of(each).size();
+    const auto& apis = each.cls->base_apis;
+    const auto empty = std::count(apis.begin(), apis.end(), diagnose::Api::module_class);
+    if (bases + static_cast<std::size_t>(empty) != apis.size() ||
+        !makes_buffers_alone(program, each, depth, held))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool has_buffers_alone(const Program& program, Ref object) {
+  const diagnose::ClassRef cls = program.class_of(object);
+  Held held;
+  return cls && holds_buffers_alone(program, cls, 0, held) && held.buffers;
+}
+
+namespace {
+
 // The names that the call making the object is given: Agent(editor, args, device) holds on to them.
 // Empty where the object is made of anything else.
 std::optional<std::set<std::string>> made_from(const Program& program, Ref object) {
