@@ -157,23 +157,13 @@ bool is_one_pass(const Program& program, Ref inner) {
   return in_around && !in_inner;
 }
 
-// if is_bad: optimizer.zero_grad(); continue above the step: one of the two runs.
-bool is_instead_of(const Program& program, const CallRef& call, const CallRef& step) {
-  const auto without = program.guards(step.ref());
-  const auto guards = program.guards(call.ref());
-  return std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
-    return std::find(without.begin(), without.end(), Guard{guard.condition, !guard.holds}) !=
-           without.end();
-  });
-}
-
 // An attack on the inputs: its gradients are gone before the pass that the step is for.
 bool is_cleared_between(const Program& program, Ref inner, const CallRef& step) {
   const auto calls = program.calls_named("zero_grad");
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     return call.module == inner.module &&
            call.call->node >= inner.module->tree()[inner.node].last &&
-           call.call->node < step.call->node && !is_instead_of(program, call, step);
+           call.call->node < step.call->node && !runs_instead_of(program, call.ref(), step.ref());
   });
 }
 

@@ -199,8 +199,8 @@ bool names_checkpoints(const Program& program) {
   for (const CallRef& made : program.calls_named("ProjectConfiguration"))
     if (const Ref value = made.keyword(kSetting)) given.push_back(value);
   return given.empty() || !std::all_of(given.begin(), given.end(), [&](Ref value) {
-    return value && program.is_literal_false(value);
-  });
+           return value && program.is_literal_false(value);
+         });
 }
 
 // Under plain DDP save_state(directory) only writes. Sharded models are gathered by every rank, and

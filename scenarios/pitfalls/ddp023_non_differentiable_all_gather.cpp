@@ -97,8 +97,8 @@ bool leads_to_no_gradient(const Program& program, Ref value, Origins& origins) {
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            // The attribute of what a call gives is none that the program defines.
-           const bool is_output = source.how == diagnose::Source::How::unknown &&
-                                  source.ref.kind() == Kind::attribute;
+           const bool is_output =
+               source.how == diagnose::Source::How::unknown && source.ref.kind() == Kind::attribute;
            if (source.how != diagnose::Source::How::value &&
                source.how != diagnose::Source::How::element && !is_output)
              return false;

@@ -9,7 +9,8 @@ namespace bench::pitfalls {
 // device.type == "cpu": no run on GPUs comes by.
 bool only_without_gpus(const Program& program, Ref node);
 
-// else: model = DataParallel(model), where several GPUs get a process each: made where there is one.
+// else: model = DataParallel(model), where several GPUs get a process each: made where there is
+// one.
 bool is_made_for_one_gpu(const Program& program, const diagnose::Wrap& wrap);
 
 }  // namespace bench::pitfalls

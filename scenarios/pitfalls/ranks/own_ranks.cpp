@@ -167,7 +167,8 @@ bool uses_trainer(const Program& program) {
       const auto made = program.calls_named(cls.name);
       const bool is_made = std::any_of(made.begin(), made.end(), comes_by);
       // trainer_class = OwnTrainer: made under another name.
-      const bool is_handed_on = made.empty() && !program.handed_on(diagnose::ClassRef{module, &cls}).empty();
+      const bool is_handed_on =
+          made.empty() && !program.handed_on(diagnose::ClassRef{module, &cls}).empty();
       if (module == &program.root() || is_made || is_handed_on) return true;
     }
   return false;

@@ -287,8 +287,7 @@ bool says_one_process(const Program& program, Ref condition, bool holds) {
   }
   if (holds) return is_set_in_one_process(program, condition);
   // if empty or is_main(local_rank): return: the rank alone keeps no run of several out.
-  if (condition.kind() == Kind::boolean &&
-      program.rank_test(condition) != diagnose::RankTest::none)
+  if (condition.kind() == Kind::boolean && program.rank_test(condition) != diagnose::RankTest::none)
     return false;
   return program.is_distributed_flag(condition) || decides_on_group(program, condition) ||
          is_set_with_group(program, condition);
@@ -298,9 +297,8 @@ bool says_one_process(const Program& program, Ref condition, bool holds) {
 
 bool only_without_distribution(const Program& program, Ref node) {
   if (asserts_one_process(program, node) || is_in_another_mode(program, node)) return true;
-  return program.under(node, [&](Ref condition, bool holds) {
-    return says_one_process(program, condition, holds);
-  });
+  return program.under(
+      node, [&](Ref condition, bool holds) { return says_one_process(program, condition, holds); });
 }
 
 }  // namespace bench::pitfalls::facts

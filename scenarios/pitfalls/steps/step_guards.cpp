@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/steps/step_guards.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 std::vector<diagnose::Guard> guards_of_step(const Program& program,
@@ -23,6 +25,15 @@ std::vector<diagnose::Guard> guards_of_step(const Program& program,
     return out;
   for (const diagnose::Guard& guard : program.guards(only->ref())) out.push_back(guard);
   return out;
+}
+
+bool runs_instead_of(const Program& program, Ref node, Ref step) {
+  const auto without = program.guards(step);
+  const auto guards = program.guards(node);
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    return std::find(without.begin(), without.end(),
+                     diagnose::Guard{guard.condition, !guard.holds}) != without.end();
+  });
 }
 
 }  // namespace bench::pitfalls

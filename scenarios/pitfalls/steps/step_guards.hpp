@@ -13,4 +13,7 @@ std::vector<diagnose::Guard> guards_of_step(const Program& program,
                                             const diagnose::TrainingLoop& loop,
                                             const CallRef& step);
 
+// if is_bad: optimizer.zero_grad(); continue above the step: one of the two runs.
+bool runs_instead_of(const Program& program, Ref node, Ref step);
+
 }  // namespace bench::pitfalls

@@ -149,13 +149,14 @@ bool is_called_on(const CallRef& call, std::string_view attribute) {
          (called.size() == attribute.size() || called[attribute.size()] == '.');
 }
 
-// No call of the class makes a layer or a parameter, and what it keeps and calls is of such classes.
+// No call of the class makes a layer or a parameter, and what it keeps and calls is of such
+// classes.
 bool makes_buffers_alone(const Program& program, diagnose::ClassRef cls, int depth, Held& held) {
   const auto calls = facts::calls_in({cls.module, cls.cls->body});
   for (const CallRef& call : calls) {
     const std::string path = call.module->qualified(call.call->function);
-    if (facts::contains(call.call->name, "arameter") || facts::contains(call.call->name, "Module") ||
-        call.call->name == "setattr" ||
+    if (facts::contains(call.call->name, "arameter") ||
+        facts::contains(call.call->name, "Module") || call.call->name == "setattr" ||
         (path.starts_with("torch.nn.") && !path.starts_with("torch.nn.functional.")))
       return false;
     held.buffers = held.buffers || call.call->name == "register_buffer";
