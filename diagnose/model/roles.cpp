@@ -215,7 +215,9 @@ bool Program::mentions_rank(Ref subtree) const {
   const SyntaxTree& tree = subtree.module->tree();
   for (NodeId at = subtree.node; at < tree[subtree.node].last; ++at) {
     const Kind kind = tree[at].kind;
-    if (kind != Kind::identifier && kind != Kind::attribute && kind != Kind::call) continue;
+    if (kind != Kind::identifier && kind != Kind::attribute && kind != Kind::call &&
+        kind != Kind::subscript)  // options["rank"], os.environ["RANK"]
+      continue;
     if ((roles(subtree.with(at), 0) & (kRank | kLocalRank)) != 0) return true;
   }
   return false;

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/laboratory/trial_prices.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/env_rendezvous.hpp"
 #include "scenarios/pitfalls/ranks/nodes_of_job.hpp"
 
 #include <algorithm>
@@ -79,7 +80,8 @@ bool tells_world_of_all_nodes(const Program& program, Report& report) {
   if (facts::launches_tell_nodes(program) || facts::computes_global_rank(program)) return false;
   for (const CallRef& init : program.calls(Api::init_process_group)) {
     const Ref rank = init.keyword("rank");
-    if (!rank || !program.is_local_rank(rank) || is_of_table(program, rank) ||
+    if (!rank || is_fake_group(program, init) || !program.is_local_rank(rank) ||
+        is_of_table(program, rank) ||
         (program.is_rank(rank) && !program.is_spawn_rank(rank)) ||
         !facts::counts_nodes(program, init.keyword("world_size")) || starts_whole_job(program))
       continue;
@@ -204,7 +206,8 @@ void check_sampler_rank_is_local_rank(const Program& program, Report& report) {
   }
   for (const CallRef& init : program.calls(Api::init_process_group))
     if (const Ref rank = init.keyword("rank");
-        is_local(rank) || (rank && nodes && !spans && is_local_in_a_branch(program, rank)))
+        !is_fake_group(program, init) &&
+        (is_local(rank) || (rank && nodes && !spans && is_local_in_a_branch(program, rank))))
       flag(rank,
            "init_process_group is given the local rank: two nodes both have a rank 0, "
            "and the rendezvous hangs",

@@ -246,16 +246,19 @@ bool is_asked_for(const Program& program, Ref node) {
 // find that it is not.
 void find_fetches(const Program& program, Report& report) {
   if (is_process_a_node(program)) return;
-  for (const auto& [call, path] : fetches_of(program)) {
+  for (const auto& [call, path, is_moved] : fetches_of(program)) {
     const Ref node = call.ref();
     if (is_asked_for(program, node) || (path && program.comes_from_rank(path)) ||
         (path && is_drawn_by_each(program, path)) || !all_ranks_do_at_once(program, node))
       continue;
-    report
-        .at(node, Confidence::likely,
-            "every rank fetches or unpacks the same files: ranks write over each other, and may "
-            "read half of one")
-        .help = "Fetch it on rank 0, let the others wait at a barrier, then read on every rank.";
+    Finding& finding = report.at(
+        node, Confidence::likely,
+        is_moved ? "every rank fetches the same file: a copy of its own, which it moves to the one "
+                   "place"
+                 : "every rank fetches or unpacks the same files: ranks write over each other, and "
+                   "may read half of one");
+    if (is_moved) tell_as_note(finding);
+    finding.help = "Fetch it on rank 0, let the others wait at a barrier, then read on every rank.";
   }
 }
 

@@ -136,9 +136,15 @@ bool differs_between_ranks(const Program& program, const CallRef& seed) {
 }
 
 // One process of a node runs it, and the others read what it has written.
-bool is_in_prepare_data(const Program& program, Ref node) {
+bool is_in_prepare_data(const Program& program, Ref node, int depth = 0) {
+  constexpr int kCalls = 4;
   const auto function = program.enclosing_function(node);
-  return function && function.function->name == "prepare_data";
+  if (!function || depth > kCalls) return false;
+  if (function.function->name == "prepare_data") return true;
+  const auto& sites = program.call_sites(function);
+  return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return is_in_prepare_data(program, site.ref(), depth + 1);
+  });
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
+#include "scenarios/pitfalls/reach/switches.hpp"
 
 #include <algorithm>
 
@@ -212,6 +214,28 @@ bool without_gpu(const Program& program, Ref node) {
   });
 }
 
+// else of `if device is not None`, in a function that every call gives a device.
+bool is_given_device_by_all(const Program& program, const CallRef& load) {
+  const auto function = program.enclosing_function(load.ref());
+  if (!function || program.call_sites(function).empty()) return false;
+  const auto asks = [&](const diagnose::Guard& guard) {
+    const std::string_view text = guard.condition.text();
+    const std::string_view name = text.substr(0, text.find(' '));
+    const bool is_none = text.substr(name.size()) == " is None";
+    if (!(is_none ? guard.holds : !guard.holds && text.substr(name.size()) == " is not None") ||
+        !says_any(name, {"device", "location", "gpu"}))
+      return false;
+    const auto& sites = program.call_sites(function);
+    return std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+      const Ref given = facts::given_for(function, name, site);
+      return given && program.written(given).kind() != diagnose::Kind::none_literal &&
+             !facts::is_parameter(program, given);
+    });
+  };
+  const auto guards = program.guards(load.ref());
+  return std::any_of(guards.begin(), guards.end(), asks);
+}
+
 // except: state = torch.load(path), where the try has loaded the same file to a device of its own:
 // the ranks come by only when that has failed.
 bool is_after_a_mapped_attempt(const Program& program, const CallRef& load) {
@@ -315,6 +339,9 @@ void check_load_without_map_location(const Program& program, Report& report) {
                   : "torch.load restores tensors to the GPU they were saved from: all ranks fill "
                     "GPU 0");
     if (!surely && !is_mapped) tell_as_note(finding);
+    if (facts::certainty_of_reach(program, load.ref()) == facts::Certainty::certain &&
+        is_given_device_by_all(program, load))
+      tell_as_note(finding, "every call in sight gives a device");
     finding.help = "Pass map_location=\"cpu\", or f\"cuda:{local_rank}\".";
     if (load.argument(1, "map_location")) continue;
     add_argument(load, "map_location=\"cpu\"", "Load to the CPU", finding);

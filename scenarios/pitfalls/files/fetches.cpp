@@ -87,7 +87,8 @@ std::vector<Fetch> fetches_of(const Program& program) {
       const auto known = std::find_if(std::begin(kFetchers), std::end(kFetchers),
                                       [&](const Fetcher& each) { return each.name == made.path; });
       if (known != std::end(kFetchers))
-        out.push_back({call, call.argument(known->index, known->keyword)});
+        out.push_back({call, call.argument(known->index, known->keyword),
+                       known->name == "torch.hub.download_url_to_file"});
       else if (runs_fetcher(call))
         out.push_back({call, call.positional(0)});
       else if (const Ref answered = path_of_answer(program, call))

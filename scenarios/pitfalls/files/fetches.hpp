@@ -10,6 +10,8 @@ namespace bench::pitfalls {
 struct Fetch {
   CallRef call;
   Ref path;  // empty where the call does not say
+  // Written under another name and moved when it is whole: nobody reads half of it.
+  bool is_moved = false;
 };
 
 // urllib.request.urlretrieve(url, path), gdown.download(...), os.system("wget ..."). Libraries that

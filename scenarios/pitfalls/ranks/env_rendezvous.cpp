@@ -14,8 +14,14 @@ using diagnose::Kind;
 using diagnose::Module;
 using diagnose::NodeId;
 
+bool is_fake_group(const Program& program, const CallRef& init) {
+  return program.string(init.argument(0, "backend")) == "fake";
+}
+
 std::string_view variable_read(const Program& program, const CallRef& init) {
-  if (init.keyword("store") || program.string(init.argument(0, "backend")) == "mpi") return "";
+  if (init.keyword("store") || is_fake_group(program, init) ||
+      program.string(init.argument(0, "backend")) == "mpi")
+    return "";
   const auto is_given = [&](Ref value) {
     return value && program.environment_name(value).empty() &&
            program.integer(value).value_or(0) >= 0;

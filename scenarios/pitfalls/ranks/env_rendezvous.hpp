@@ -13,6 +13,10 @@ namespace bench::pitfalls {
 // rank and world size are given. Empty where it needs none.
 std::string_view variable_read(const Program& program, const CallRef& init);
 
+// init_process_group("fake", ...): one process that computes as if it were one of many, and meets
+// nobody.
+bool is_fake_group(const Program& program, const CallRef& init);
+
 // The program writes the variable, takes it for given, or may have it set by something out of sight
 // before `init`: setup_environment(args) of a file that is not there.
 bool may_set(const Program& program, std::string_view variable, const CallRef& init);

@@ -153,6 +153,13 @@ bool compares_rank(const Program& program, Ref comparison) {
   return program.is_rank(comparison.with(comparison.module->tree().child_at(comparison.node, 0)));
 }
 
+// accelerator.num_processes > 1
+bool compares_processes(const Program& program, Ref comparison) {
+  const auto& tree = comparison.module->tree();
+  return tree.child_count(comparison.node) == 2 &&
+         program.is_world_size(comparison.with(tree.child_at(comparison.node, 0)));
+}
+
 // assert world_size == 1 above the node, in a block that holds it.
 bool asserts_one_process(const Program& program, Ref node) {
   const auto& tree = node.module->tree();
@@ -281,7 +288,8 @@ bool says_one_process(const Program& program, Ref condition, bool holds) {
                      is_set_with_group(program, flag));
   }
   if (condition.kind() == Kind::comparison &&
-      (program.is_distributed_flag(condition) || compares_rank(program, condition))) {
+      (program.is_distributed_flag(condition) || compares_rank(program, condition) ||
+       compares_processes(program, condition))) {
     const OneProcess asked = asks_for_one_process(program, condition);
     if (asked != OneProcess::silent) return holds == (asked == OneProcess::holds);
   }
