@@ -195,6 +195,12 @@ bool looks_for_a_new_name(const Program& program, const CallRef& make) {
 }  // namespace
 
 bool is_made_under_a_lock(const Program& program, const CallRef& make) {
+  // if baton.try_acquire(): one process gets it, and the others go on without.
+  const auto gets_it = [&](Ref condition, bool holds) {
+    const CallRef asked = program.as_call(condition);
+    return holds && asked && asked.call->name == "try_acquire";
+  };
+  if (program.under(make.ref(), gets_it)) return true;
   return (asks_whether_it_is_there(program, make.ref()) || looks_for_a_new_name(program, make)) &&
          is_locked(program, make);
 }

@@ -50,6 +50,21 @@ bool is_switched_elsewhere(const Program& program, const Guard& guard, Ref attri
   return is_off && is_switched;
 }
 
+// opt.isTrain, which the options of this program set to False and nothing else; that one object has
+// it from another, as in model.isTrain = opt.isTrain, sets nothing.
+bool is_off_in_this_program(const Program& program, const Guard& guard, Ref attribute) {
+  const std::string_view name = attribute.child(Field::attribute).text();
+  bool is_off = false;
+  for (const auto& [module, def, object] : program.attribute_defs(name)) {
+    if (def->kind != diagnose::DefKind::assign || def->element >= 0) return false;
+    const Ref value{module, def->value};
+    if (value.kind() == Kind::attribute && value.child(Field::attribute).text() == name) continue;
+    if (!facts::leads_past(program, guard, attribute.text(), program.evaluate(value))) return false;
+    is_off = true;
+  }
+  return is_off;
+}
+
 }  // namespace
 
 bool is_wrapped_in_another_mode(const Program& program, const diagnose::Wrap& wrap, Ref use) {
@@ -57,8 +72,10 @@ bool is_wrapped_in_another_mode(const Program& program, const diagnose::Wrap& wr
     const auto& tree = guard.condition.module->tree();
     for (diagnose::NodeId id = guard.condition.node; id < tree[guard.condition.node].last; ++id) {
       const Ref part = guard.condition.with(id);
-      if (part.kind() == Kind::attribute && part.child(Field::object).text() == "self" &&
-          is_switched_elsewhere(program, guard, part, use))
+      if (part.kind() != Kind::attribute) continue;
+      if (part.child(Field::object).text() == "self"
+              ? is_switched_elsewhere(program, guard, part, use)
+              : is_off_in_this_program(program, guard, part))
         return true;
     }
   }
