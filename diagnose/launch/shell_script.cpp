@@ -110,6 +110,7 @@ class ShellReader {
     if (!words_.empty()) return false;
     if (is_any_of(text, {"else", "elif", "fi", "done", "esac", ";;", "}"})) {
       ++stretch_;
+      if (text == "fi") variables_.leave_branch();
       return true;
     }
     if (text.size() > 1 && text[0] == '(' && text[1] != '(') {  // (cd x && python y)
@@ -120,6 +121,7 @@ class ShellReader {
       in_subshell_ = false;
       return true;
     }
+    if (text == "if") variables_.enter_branch();
     return is_any_of(text, {"if", "while", "until", "!", "{", "("});
   }
 

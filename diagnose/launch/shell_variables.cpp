@@ -53,9 +53,11 @@ std::string joined(const std::vector<LaunchWord>& words) {
 void ShellVariables::assign(const std::string& name, LaunchWord value, bool appends) {
   const auto known = scalars_.find(name);
   if (appends && known == scalars_.end()) return;
+  if (!appends) note_assignment(name);
   if (appends) {
     value.text = known->second.text + value.text;
     value.literal = value.literal && known->second.literal;
+    value.of_branch = value.of_branch || known->second.of_branch;
   }
   arrays_.erase(name);
   scalars_.erase(name);
@@ -74,48 +76,64 @@ void ShellVariables::assign_array(const std::string& name, std::vector<LaunchWor
   scalars_.erase(name);
 }
 
+void ShellVariables::note_assignment(const std::string& name) {
+  if (branches_.empty())
+    of_branch_.erase(name);
+  else
+    branches_.back().insert(name);
+}
+
+void ShellVariables::leave_branch() {
+  if (branches_.empty()) return;
+  const std::set<std::string> names = std::move(branches_.back());
+  branches_.pop_back();
+  std::set<std::string>& around = branches_.empty() ? of_branch_ : branches_.back();
+  around.insert(names.begin(), names.end());
+}
+
 const LaunchWord* ShellVariables::find(const std::string& name) const {
   const auto known = scalars_.find(name);
   return known == scalars_.end() ? nullptr : &known->second;
 }
 
-bool ShellVariables::append_value(const std::string& name, const JobOptions& job,
-                                  std::string& out) {
+bool ShellVariables::append_value(const std::string& name, const JobOptions& job, LaunchWord& out) {
   used_.insert(name);
   if (const LaunchWord* known = find(name)) {
-    out += known->text;
+    out.text += known->text;
+    out.of_branch = out.of_branch || known->of_branch || of_branch_.contains(name);
     return true;
   }
   if (const auto array = arrays_.find(name); array != arrays_.end()) {
-    out += joined(array->second);
+    out.text += joined(array->second);
     return true;
   }
   const auto slurm = slurm_variable(job, name);
-  if (slurm) out += slurm->text;
+  if (slurm) out.text += slurm->text;
   return slurm.has_value();
 }
 
 void ShellVariables::substitute(LaunchWord& word, const JobOptions& job) {
   if (word.literal) return;
-  std::string out;
+  LaunchWord out = word;
+  out.text.clear();
   for (std::size_t i = 0; i < word.text.size();) {
     // $(...) is run by the shell; what it prints is not known.
     const std::size_t end =
         word.text[i] == '$' || word.text[i] == '`' ? end_of_substitution(word.text, i) : i + 1;
     if (word.text[i] != '$' || end > i + 1) {
-      out += word.text.substr(i, end - i);
+      out.text += word.text.substr(i, end - i);
       i = end;
       continue;
     }
     const Reference reference = reference_at(word.text, i);
-    if (reference.name.empty() || out.size() > kLongestText ||
+    if (reference.name.empty() || out.text.size() > kLongestText ||
         !append_value(reference.name, job, out)) {
-      out += word.text[i++];
+      out.text += word.text[i++];
       continue;
     }
     i = reference.end;
   }
-  word.text = std::move(out);
+  word = std::move(out);
   word.literal = word.text.find_first_of("$`") == std::string::npos;
 }
 

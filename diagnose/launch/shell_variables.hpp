@@ -20,6 +20,10 @@ class ShellVariables {
   void assign_array(const std::string& name, std::vector<LaunchWord> elements, bool appends);
   const LaunchWord* find(const std::string& name) const;
 
+  // if ...; then, fi: what is assigned in between is of a branch for all that follows.
+  void enter_branch() { branches_.emplace_back(); }
+  void leave_branch();
+
   // $NAME and ${NAME} of variables that are known, in place.
   void substitute(LaunchWord& word, const JobOptions& job);
   // The same, and what an unquoted $FLAGS or "${FLAGS[@]}" becomes: several words.
@@ -30,11 +34,14 @@ class ShellVariables {
 
  private:
   const std::vector<LaunchWord>* array_of(const LaunchWord& word);
-  bool append_value(const std::string& name, const JobOptions& job, std::string& out);
+  bool append_value(const std::string& name, const JobOptions& job, LaunchWord& out);
+  void note_assignment(const std::string& name);
 
   std::map<std::string, LaunchWord> scalars_;
   std::map<std::string, std::vector<LaunchWord>> arrays_;
   std::set<std::string> used_;
+  std::vector<std::set<std::string>> branches_;  // the names that each open one has assigned
+  std::set<std::string> of_branch_;              // names that finished ones have assigned
 };
 
 }  // namespace bench::diagnose

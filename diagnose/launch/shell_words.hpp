@@ -16,6 +16,7 @@ struct LaunchWord {
   bool literal = true;       // false when it holds $VARIABLES or substitutions
   bool quoted = false;       // some of it stood in quotes: no operator, and never split
   bool ends_quoted = false;  // its last character did: `;` or `)` there ends nothing
+  bool of_branch = false;    // from a variable that a finished `if` above set: not in every run
 };
 
 class ShellLexer {

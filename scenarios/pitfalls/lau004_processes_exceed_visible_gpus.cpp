@@ -67,12 +67,20 @@ bool is_shown_to_readers(const LaunchLine& launch) {
          devices->second.line == launch.command.line;
 }
 
+// if [ $several = 1 ]; then cmd="-m torch.distributed.launch --nproc_per_node=4 $cmd"; fi, and
+// devices that stand outside: the two may be of different runs.
+bool may_be_of_two_runs(const LaunchLine& launch) {
+  const auto devices = launch.environment.find("CUDA_VISIBLE_DEVICES");
+  return devices != launch.environment.end() &&
+         count_word(launch).of_branch != devices->second.of_branch;
+}
+
 void check_line(const Program& program, const LaunchLine& launch, Report& report) {
   const auto ranks = launch.processes_per_node();
   auto visible = gpus_of(launch);
   if (!visible && program.gpus()) visible = *program.gpus();
   if (!ranks || !visible || *visible <= 0 || *ranks <= *visible ||
-      launch.launcher == Launcher::python)
+      launch.launcher == Launcher::python || may_be_of_two_runs(launch))
     return;
   Finding& finding =
       report.at_word(launch.file, count_word(launch), Confidence::certain,
