@@ -1,7 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/env_rendezvous.hpp"
-#include "scenarios/pitfalls/reach/decided.hpp"
 
 #include <algorithm>
 
@@ -12,7 +11,6 @@ using diagnose::Kind;
 using diagnose::kNoNode;
 using diagnose::Launcher;
 using diagnose::LaunchLine;
-using diagnose::LaunchWord;
 using diagnose::Module;
 using diagnose::NodeId;
 
@@ -73,36 +71,6 @@ bool is_tried(const Program& program, const CallRef& init) {
   }) || init.module->tree().ancestor(init.call->node, Kind::try_statement) != kNoNode;
 }
 
-// The line gives the option that the name stands for: --launcher pytorch for args.launcher.
-bool gives_option(const LaunchLine& launch, Ref name) {
-  const std::string option = diagnose::spelt_with_dashes(diagnose::last_word(name));
-  return std::any_of(launch.script_arguments.begin(), launch.script_arguments.end(),
-                     [&](const LaunchWord& word) {
-                       const std::string_view text = word.text;
-                       return diagnose::spelt_with_dashes(text.substr(0, text.find('='))) == option;
-                     });
-}
-
-// else of `if args.launcher == "none"`, the default that the line leaves as it is; also where all
-// callers stand there.
-bool is_passed_by(const Program& program, const LaunchLine& launch, Ref node, int depth = 0) {
-  constexpr int kCallers = 4;
-  const auto by_default = [&](Ref part) -> std::optional<diagnose::Value> {
-    const diagnose::Value value = program.evaluate(part);
-    return value.is_default && !gives_option(launch, part) ? std::optional(value) : std::nullopt;
-  };
-  for (const diagnose::Guard& guard : program.guards(node))
-    if (const auto holds = facts::decided(program, guard.condition, by_default);
-        holds && *holds != guard.holds)
-      return true;
-  const auto function = program.enclosing_function(node);
-  if (!function || depth >= kCallers) return false;
-  const auto& sites = program.call_sites(function);
-  return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-    return is_passed_by(program, launch, site.ref(), depth + 1);
-  });
-}
-
 // True when it is reported.
 bool check_started_by_srun(const Program& program, Report& report) {
   if (program.uses(Api::spawn) || program.imports("submitit") || program.imports("mpi4py") ||
@@ -140,9 +108,7 @@ void check_env_init_without_launcher(const Program& program, Report& report) {
     if (launch.launcher != Launcher::python || may_set_rank(launch) || works_alone(program))
       continue;
     for (const CallRef& init : program.calls(Api::init_process_group)) {
-      if (is_tried(program, init) || !facts::is_reachable(program, init.ref()) ||
-          is_passed_by(program, launch, init.ref()))
-        continue;
+      if (is_tried(program, init) || !facts::is_reachable(program, init.ref())) continue;
       const std::string variable(missing_variable(program, init, launch));
       if (variable.empty()) continue;
       Finding& finding = report.at(init.ref(), Confidence::certain,
@@ -160,8 +126,7 @@ void check_env_init_without_launcher(const Program& program, Report& report) {
         if ((name != "LOCAL_RANK" && name != "RANK") || launch.environment.contains(name)) continue;
         if (!program.guards({module, node}).empty() ||
             module->tree().ancestor(node, Kind::try_statement) != kNoNode ||
-            !facts::is_reachable(program, {module, node}) ||
-            is_passed_by(program, launch, {module, node}))
+            !facts::is_reachable(program, {module, node}))
           continue;
         Finding& finding = report.at(
             {module, node}, Confidence::certain,

@@ -313,8 +313,7 @@ CallRef wrapping_preparation(const Program& program, Ref object) {
        !is_used_as_module(program, name)))
     return {};
   // Accelerate leaves a model alone that has nothing to train.
-  if (is_frozen(program, object) || is_frozen(program, name) || has_buffers_alone(program, name))
-    return {};
+  if (is_frozen(program, object) || is_frozen(program, name)) return {};
   return runs_wherever(program, prepare.ref(), object) ||
                  is_prepared_both_ways(program, prepare, name)
              ? prepare

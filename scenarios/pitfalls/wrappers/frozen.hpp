@@ -13,10 +13,6 @@ bool is_frozen(const Program& program, Ref object);
 // them off: freeze(critic), critic.requires_grad_(False).
 bool is_frozen_at(const Program& program, Ref object, Ref node);
 
-// Its class is one of this program that registers buffers, as a filter bank does, and has no layer
-// and no parameter of its own or in a part: there is nothing to train from the start.
-bool has_buffers_alone(const Program& program, Ref object);
-
 // The optimizers are given the parameters of other models by name, and what those are made of has
 // nothing of `object` in it: its gradients change nothing.
 bool is_left_to_no_optimizer(const Program& program, Ref object);
