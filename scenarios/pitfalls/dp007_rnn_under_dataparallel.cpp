@@ -1,7 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
-#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 
@@ -11,25 +10,6 @@ using diagnose::Api;
 using diagnose::ClassRef;
 using diagnose::Wrapper;
 
-namespace {
-
-// out = torch.cat([out, torch.zeros(n, length - out.shape[1], d)], 1) below: brought to one length.
-bool is_padded_again(const Program& program, const CallRef& call) {
-  std::string name;  // of the first part: what follows are the lengths
-  for (const auto& def : call.module->defs())
-    if (def.value == call.call->node && def.element <= 0) name = def.name;
-  const auto function = program.enclosing_function(call.ref());
-  if (name.empty() || !function) return false;
-  const auto calls = facts::calls_in({function.module, function.function->body});
-  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& each) {
-    return each.call->node > call.call->node &&
-           (each.call->name == "pad" || each.call->name == "cat") &&
-           holds_any(each.ref().text(), {"- " + name + ".shape[", "- " + name + ".size("});
-  });
-}
-
-}  // namespace
-
 void check_rnn_under_dataparallel(const Program& program, Report& report) {
   if (!program.has_data_parallel()) return;
   const auto classes = facts::wrapped_classes(program, Wrapper::data_parallel);
@@ -37,7 +17,6 @@ void check_rnn_under_dataparallel(const Program& program, Report& report) {
     if (call.keyword("total_length") || call.positional(3)) continue;
     const ClassRef owner = program.enclosing_class(call.ref());
     if (!owner || std::find(classes.begin(), classes.end(), owner) == classes.end()) continue;
-    if (is_padded_again(program, call)) continue;
     Finding& finding = in_no_trial(
         report.at(call.ref(), Confidence::certain,
                   "pad_packed_sequence without total_length under DataParallel: every replica pads "

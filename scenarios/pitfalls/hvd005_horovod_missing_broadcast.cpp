@@ -2,7 +2,6 @@
 #include "scenarios/pitfalls/frameworks/horovod_models.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
-#include "scenarios/pitfalls/wrappers/late_weights.hpp"
 
 #include <algorithm>
 
@@ -98,25 +97,6 @@ void check_loads_after_broadcast(const Program& program, Report& report) {
   }
 }
 
-std::vector<CallRef> loads_on_one_rank(const Program& program) {
-  std::vector<CallRef> out;
-  for (const CallRef& load : program.calls_named("load_state_dict"))
-    if (program.guarded_by_rank(load.ref()) == diagnose::RankTest::main_only) out.push_back(load);
-  return out;
-}
-
-// optimizer.load_state_dict(...) under no test of the rank: what one rank alone loads elsewhere are
-// the weights, which are broadcast.
-bool every_rank_loads_optimizers(const Program& program) {
-  bool any = false;
-  for (const CallRef& load : program.calls_named("load_state_dict")) {
-    if (!facts::contains(facts::lowered(load.receiver().text()), "optim")) continue;
-    if (program.guarded_by_rank(load.ref()) != diagnose::RankTest::none) return false;
-    any = true;
-  }
-  return any;
-}
-
 }  // namespace
 
 void check_horovod_missing_broadcast(const Program& program, Report& report) {
@@ -124,13 +104,11 @@ void check_horovod_missing_broadcast(const Program& program, Report& report) {
   const CallRef optimizer = program.calls(Api::hvd_optimizer).front();
   if (!program.uses(Api::hvd_broadcast_parameters) && !program.mentions("broadcast_parameters") &&
       !program.mentions("broadcast_object")) {
-    Finding& finding = report.at(
-        optimizer.ref(), Confidence::certain,
-        "parameters are never broadcast: Horovod, unlike DDP, does not do it, so ranks start from "
-        "different weights and stay different");
-    finding.help = "hvd.broadcast_parameters(model.state_dict(), root_rank=0).";
-    if (loads_on_one_rank(program).empty() && draws_alike(program))
-      tell_as_note(finding, "a seed that all ranks share may have made them equal");
+    report
+        .at(optimizer.ref(), Confidence::certain,
+            "parameters are never broadcast: Horovod, unlike DDP, does not do it, so ranks start "
+            "from different weights and stay different")
+        .help = "hvd.broadcast_parameters(model.state_dict(), root_rank=0).";
     return;
   }
   check_models_left_out(program, report);
@@ -139,7 +117,11 @@ void check_horovod_missing_broadcast(const Program& program, Report& report) {
       program.mentions("broadcast_optimizer_state"))
     return;
   // Where every rank reads the same file there is nothing to broadcast.
-  if (loads_on_one_rank(program).empty() || every_rank_loads_optimizers(program)) return;
+  const auto loads = program.calls_named("load_state_dict");
+  if (std::none_of(loads.begin(), loads.end(), [&](const CallRef& load) {
+        return program.guarded_by_rank(load.ref()) == diagnose::RankTest::main_only;
+      }))
+    return;
   Finding& finding =
       report.at(optimizer.ref(), Confidence::likely,
                 "a checkpoint is loaded, but the optimizer's state is never broadcast from rank 0");

@@ -13,6 +13,9 @@ using diagnose::Api;
 using diagnose::FunctionRef;
 using diagnose::RankTest;
 
+namespace {
+
+// set_seed(42), torch.manual_seed(0): where no rank is part of it, all ranks draw the same.
 bool draws_alike(const Program& program) {
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
@@ -23,8 +26,6 @@ bool draws_alike(const Program& program) {
     }
   return false;
 }
-
-namespace {
 
 // nothing but constants in the function of that name: no draw.
 bool sets_constants(const Program& program, std::string_view name) {

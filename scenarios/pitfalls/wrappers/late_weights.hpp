@@ -11,9 +11,6 @@ namespace bench::pitfalls {
 // model.apply(weights_init), model.init_weights(), model.reset_parameters()
 bool initialises(const CallRef& call);
 
-// set_seed(42), torch.manual_seed(0): where no rank is part of it, all ranks draw the same.
-bool draws_alike(const Program& program);
-
 struct LateDraw {
   CallRef call;
   Ref model;  // what is drawn anew: the wrapper, or a part of what it holds
