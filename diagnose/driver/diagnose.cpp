@@ -322,8 +322,8 @@ class Session {
   // nothing.
   bool is_for_itself(const SourceFile& file, Purpose purpose) {
     const auto root = cache_.load(file.path);
-    return root && (is_test(*root) ||
-                    (purpose == Purpose::itself && !file.is_named && only_defines(*root)));
+    return root && !file.is_named &&
+           (is_test(*root) || (purpose == Purpose::itself && only_defines(*root)));
   }
 
   std::vector<Finding> run_script(const SourceFile& file, Purpose purpose) {
@@ -333,20 +333,25 @@ class Session {
     if (alone) context.most_modules = kNearestModules;
     const AssembledProgram assembled = assemble(file.path, context, cache_);
     if (!assembled.program) return {};
-    const bool is_part = is_test(assembled.program->root()) || (alone && assembled.is_cut);
+    const bool is_of_test = is_test(assembled.program->root()) && !file.is_named;
+    const bool is_part = is_of_test || (alone && assembled.is_cut);
     const auto& modules = assembled.program->modules();
     if (std::none_of(modules.begin(), modules.end(),
                      [](const Module* module) { return is_relevant(module->tree().source()); }))
       return {};
     note_unparsed(assembled);
+    // What tests share is as much on purpose as they are.
+    const auto speaks_of = [&](const std::string& path) {
+      return path == file.path || (is_of_test && is_below_tests(path));
+    };
     {
       const std::lock_guard lock(mutex_);
       for (const auto& module : assembled.keep_alive)
-        if (!is_part || module->path() == file.path) covered_.insert(module->path());
+        if (!is_part || speaks_of(module->path())) covered_.insert(module->path());
     }
     std::vector<Finding> found = checked(*assembled.program);
     // What it imports is checked in programs that have all of it.
-    if (is_part) std::erase_if(found, [&](const Finding& each) { return each.file != file.path; });
+    if (is_part) std::erase_if(found, [&](const Finding& each) { return !speaks_of(each.file); });
     return found;
   }
 

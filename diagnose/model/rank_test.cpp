@@ -118,37 +118,13 @@ bool is_last_rank(const Program& program, Ref number) {
          program.integer(number.child(Field::right)) == 1;
 }
 
-// True and False under no condition that speaks of ranks. Only words are asked for: a test of the
-// condition would come back here from `if should_save: should_save = False`.
-bool is_plain_outcome(const Program& program, Ref literal) {
-  const auto guards = program.guards(literal);
-  return std::none_of(guards.begin(), guards.end(), [](const Guard& guard) {
-    const std::string text = lowered(guard.condition.text());
-    for (const std::string_view word : {"rank", "main", "master", "proc", "chief", "leader",
-                                        "primary", "writer", "zero", "first", "should"})
-      if (text.find(word) != std::string::npos) return true;
-    return false;
-  });
-}
-
-// config.save_model beside a comparison, --save-model: the same on all ranks.
-bool is_setting(const Program& program, const Source& source) {
-  if (source.how == Source::How::argument) return true;
-  return (source.how == Source::How::unknown || source.how == Source::How::parameter) &&
-         source.ref.kind() == Kind::attribute && !is_main_name(last_word(source.ref)) &&
-         source.ref.child(Field::object).text() != "self" && !program.is_rank(source.ref);
-}
-
 // should_log = step % interval == 0 or step == last: what it compares is in sight, to the last
-// operand, and so is what a function returns.
+// operand.
 bool is_all_comparisons(const Program& program, Ref at, int depth = 0) {
   if (depth > kDepth) return false;
   switch (at.kind()) {
     case Kind::comparison:
       return true;
-    case Kind::true_literal:
-    case Kind::false_literal:
-      return depth > 0 && is_plain_outcome(program, at);
     case Kind::boolean:
       return is_all_comparisons(program, at.child(Field::left), depth + 1) &&
              is_all_comparisons(program, at.child(Field::right), depth + 1);
@@ -158,14 +134,10 @@ bool is_all_comparisons(const Program& program, Ref at, int depth = 0) {
     case Kind::identifier:
     case Kind::attribute: {
       const auto& sources = program.sources(at);
-      const auto is_value = [](const Source& source) { return source.how == Source::How::value; };
-      // The name alone is no value: args.should_save says which rank it is for.
-      return (depth > 0 ? !sources.empty()
-                        : std::any_of(sources.begin(), sources.end(), is_value)) &&
+      return !sources.empty() &&
              std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
-               return is_setting(program, source) ||
-                      (is_value(source) && source.ref != at &&
-                       is_all_comparisons(program, source.ref, depth + 1));
+               return source.how == Source::How::value && source.ref != at &&
+                      is_all_comparisons(program, source.ref, depth + 1);
              });
     }
     default:

@@ -211,12 +211,26 @@ bool Program::is_spawned(FunctionRef function) const {
   return false;
 }
 
+namespace {
+
+// options["rank"] and os.environ["RANK"], and not lora["rank"].
+bool is_item_of_settings(Ref item) {
+  if (item.kind() != Kind::subscript) return false;
+  const std::string name = lowered(item.child(Field::value).text());
+  if (name.find("lora") != std::string::npos) return false;
+  for (const char* word : {"opt", "arg", "cfg", "conf", "environ", "setting", "param", "dist"})
+    if (name.find(word) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
 bool Program::mentions_rank(Ref subtree) const {
   const SyntaxTree& tree = subtree.module->tree();
   for (NodeId at = subtree.node; at < tree[subtree.node].last; ++at) {
     const Kind kind = tree[at].kind;
     if (kind != Kind::identifier && kind != Kind::attribute && kind != Kind::call &&
-        kind != Kind::subscript)  // options["rank"], os.environ["RANK"]
+        !is_item_of_settings(subtree.with(at)))
       continue;
     if ((roles(subtree.with(at), 0) & (kRank | kLocalRank)) != 0) return true;
   }

@@ -7,24 +7,60 @@
 namespace bench::diagnose {
 namespace {
 
-// train() for its own sake: neither part of a definition (@register("net")) nor kept as a value
-// (log = getLogger()).
-bool is_done_at_once(const Module& script, NodeId call) {
-  if (script.scope_of(call) != 0) return false;
+// train() for its own sake, also in raise SystemExit(main()) and status = main(): neither part of a
+// definition (@register("net")) nor a value that other files make (log = getLogger()).
+bool is_done_at_once(const Module& script, const Call& call) {
+  if (script.scope_of(call.node) != 0) return false;
   const SyntaxTree& tree = script.tree();
-  for (NodeId at = tree[call].parent; at != 0 && at != kNoNode; at = tree[at].parent) {
-    if (tree[at].kind == Kind::decorator || tree[at].kind == Kind::assignment) return false;
-    if (tree[at].kind == Kind::expression_statement) return true;
-  }
-  return false;
+  const auto& functions = script.functions();
+  const bool is_own = std::any_of(functions.begin(), functions.end(), [&](const Function& each) {
+    return each.owner_class == kNoNode && each.name == call.name;
+  });
+  for (NodeId at = tree[call.node].parent; at != 0 && at != kNoNode; at = tree[at].parent)
+    if (tree[at].kind == Kind::decorator || (tree[at].kind == Kind::assignment && !is_own))
+      return false;
+  return true;
+}
+
+// What a program that trains has, whoever starts it: a console script begins with a file that only
+// defines main().
+bool sets_up_training(const Module& script) {
+  const auto& calls = script.api_calls();
+  return std::any_of(calls.begin(), calls.end(), [&](const std::uint32_t index) {
+    switch (script.calls()[index].api) {
+      case Api::init_process_group:
+      case Api::ddp:
+      case Api::apex_ddp:
+      case Api::data_parallel:
+      case Api::hvd_init:
+      case Api::accelerator:
+      case Api::lightning_trainer:
+      case Api::hf_trainer:
+      case Api::data_loader:
+      case Api::distributed_sampler:
+      case Api::deepspeed:
+      case Api::fsdp:
+      case Api::fully_shard:
+      case Api::optimizer:
+        return true;
+      default:
+        return false;
+    }
+  });
 }
 
 }  // namespace
 
+bool is_below_tests(std::string_view path) {
+  return path.starts_with("tests/") || path.find("/tests/") != std::string_view::npos;
+}
+
 bool is_test(const Module& script) {
-  return script.imports_top_level("pytest") || script.imports_top_level("unittest") ||
-         (script_file(script).starts_with("test_") &&
-          script.path().find("tests/") != std::string::npos);
+  // What takes unittest.mock for a stand-in is no test yet.
+  return script.imports_top_level("pytest") ||
+         (script.imports_top_level("unittest") &&
+          (script.mentions("TestCase") || script.mentions("unittest.main"))) ||
+         (script_file(script).starts_with("test_") && is_below_tests(script.path()));
 }
 
 bool only_defines(const Module& script) {
@@ -35,7 +71,8 @@ bool only_defines(const Module& script) {
     return false;
   const auto& calls = script.calls();
   return std::none_of(calls.begin(), calls.end(),
-                      [&](const Call& call) { return is_done_at_once(script, call.node); });
+                      [&](const Call& call) { return is_done_at_once(script, call); }) &&
+         !sets_up_training(script) && script.calls_of("backward").empty();
 }
 
 }  // namespace bench::diagnose

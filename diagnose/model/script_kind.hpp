@@ -4,14 +4,20 @@
 
 #include "diagnose/model/module.hpp"
 
+#include <string_view>
+
 namespace bench::diagnose {
 
 // The script is run by pytest or unittest: it starts the ranks that it needs on the machine that it
 // runs on, and may do wrong on purpose.
 bool is_test(const Module& script);
 
-// Nothing is done when the file runs: functions, classes and values alone, as in a model that a
-// library finds by its place (fairseq's tasks and criterions, packages of plug-ins).
+// The file lies in a folder `tests`: a test, or what tests share.
+bool is_below_tests(std::string_view path);
+
+// Nothing is done when the file runs, and nothing that trains is set up in it: functions, classes
+// and values alone, as in a model that a library finds by its place (fairseq's tasks and
+// criterions, packages of plug-ins).
 bool only_defines(const Module& script);
 
 }  // namespace bench::diagnose

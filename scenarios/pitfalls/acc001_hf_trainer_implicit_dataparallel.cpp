@@ -64,7 +64,7 @@ void check_hf_trainer_implicit_dataparallel(const Program& program, Report& repo
   // What the line starts may only import from the file that trains.
   const auto trainers = program.calls(Api::hf_trainer);
   const auto made = std::find_if(trainers.begin(), trainers.end(), [&](const CallRef& call) {
-    return facts::is_reachable(program, call.ref());
+    return call.module == &program.root() || facts::is_reachable(program, call.ref());
   });
   if (made == trainers.end()) return;
   for (const LaunchLine& launch : launches_of(program)) {

@@ -256,12 +256,21 @@ bool is_after_failed_unwrapping(const CallRef& site) {
   const auto& tree = site.module->tree();
   const NodeId handler = tree.ancestor(site.call->node, Kind::except_clause);
   if (handler == kNoNode) return false;
-  const std::string_view attempt = tree.text(tree.child_at(tree[handler].parent, 0));
+  const Ref function{site.module, site.call->function};
   const auto given = facts::arguments_of(site);
-  return std::any_of(given.begin(), given.end(), [&](Ref argument) {
-    return argument.kind() == Kind::identifier &&
-           facts::contains(attempt, std::string(argument.text()) + ".module");
-  });
+  // The same call, of what stands inside.
+  const auto is_tried = [&](const CallRef& other) {
+    const auto tried = facts::arguments_of(other);
+    return Ref{other.module, other.call->function}.text() == function.text() &&
+           std::any_of(given.begin(), given.end(), [&](Ref argument) {
+             return argument.kind() == Kind::identifier &&
+                    std::any_of(tried.begin(), tried.end(), [&](Ref each) {
+                      return each.text() == std::string(argument.text()) + ".module";
+                    });
+           });
+  };
+  const auto calls = facts::calls_in({site.module, tree.child_at(tree[handler].parent, 0)});
+  return std::any_of(calls.begin(), calls.end(), is_tried);
 }
 
 // The function of the parameter speaks of what the wrapper holds, or is called in one of the two
@@ -276,11 +285,9 @@ bool knows_wrapper(const Program& program, Ref object) {
     for (const std::string_view question : {".module", "isinstance(", "hasattr(", "getattr("})
       if (facts::contains(text, question)) return true;
   const auto& sites = program.call_sites(function);
-  return std::any_of(sites.begin(), sites.end(),
-                     [&](const CallRef& site) {
-                       return tells_wrapper(program, site.ref()) ||
-                              is_after_failed_unwrapping(site);
-                     });
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return tells_wrapper(program, site.ref()) || is_after_failed_unwrapping(site);
+  });
 }
 
 // The answers of knows_wrapper, asked for at every use of a parameter.

@@ -103,7 +103,7 @@ bool leads_to_no_gradient(const Program& program, Ref value, Origins& origins) {
                source.how != diagnose::Source::How::element && !is_output)
              return false;
            const CallRef made = program.as_call(source.ref);
-           if (source.ref.text().ends_with(".detach()") ||
+           if ((made && made.receiver() && made.call->name == "detach") ||
                ((made || viewed(program, source.ref)) && program.under_no_grad(source.ref)))
              return origins.without_grad = true;
            if (made && made.call->api == Api::tensor_factory && !made.keyword("requires_grad"))

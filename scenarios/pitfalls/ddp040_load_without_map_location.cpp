@@ -225,10 +225,13 @@ bool is_given_device_by_all(const Program& program, const CallRef& load) {
     if (!(is_none ? guard.holds : !guard.holds && text.substr(name.size()) == " is not None") ||
         !says_any(name, {"device", "location", "gpu"}))
       return false;
+    const Ref asked =
+        guard.condition.with(guard.condition.module->tree().child_at(guard.condition.node, 0));
+    if (!facts::is_kept_parameter(function, asked)) return false;
     const auto& sites = program.call_sites(function);
     return std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
       const Ref given = facts::given_for(function, name, site);
-      return given && program.written(given).kind() != diagnose::Kind::none_literal &&
+      return given && program.evaluate(given).type != diagnose::Value::Type::none &&
              !facts::is_parameter(program, given);
     });
   };

@@ -30,7 +30,12 @@ bool averages_weights(const Program& program) {
 // programs of their own, and wrap what it gives them.
 bool may_run(const Program& program, Ref node) {
   const auto function = program.enclosing_function(node);
-  return !function || node.module == &program.root() ||
+  if (!function) return true;
+  const auto& tree = function.module->tree();
+  // @cli.command(), @register: whoever keeps it may call it.
+  const bool is_decorated =
+      tree[tree[function.function->node].parent].kind == diagnose::Kind::decorated;
+  return is_decorated || node.module == &program.root() ||
          function.function->owner_class != diagnose::kNoNode ||
          !program.call_sites(function).empty() || !program.handed_on(function).empty();
 }
@@ -50,8 +55,7 @@ void check_horovod_incomplete_setup(const Program& program, Report& report) {
   const CallRef init = program.calls(Api::hvd_init).front();
   const auto made = program.calls(Api::optimizer);
   std::vector<CallRef> optimizers(made.begin(), made.end());
-  std::erase_if(optimizers,
-                [&](const CallRef& each) { return !may_run(program, each.ref()); });
+  std::erase_if(optimizers, [&](const CallRef& each) { return !may_run(program, each.ref()); });
   report
       .at(optimizers.empty() ? init.ref() : optimizers.front().ref(), Confidence::certain,
           "the optimizer is not wrapped in hvd.DistributedOptimizer: gradients are never reduced, "

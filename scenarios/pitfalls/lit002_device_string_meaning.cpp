@@ -31,7 +31,8 @@ bool gives_string(const Program& program, const CallRef& option) {
 bool is_meant_as_count(const Program& program, const trainer::Use& use, const CallRef& option) {
   if (use.find("strategy") == nullptr && use.find("devices") == nullptr) return false;
   const auto help = program.string(option.keyword("help"));
-  return help && says_any(*help, {"number of", "how many"});
+  return help && says_any(*help, {"number of gpus", "number of devices", "how many"}) &&
+         !says_any(*help, {"id", "index", "which", "comma"});
 }
 
 // devices=str(n): a count that becomes a string on the way; os.environ.get("GPUS", "2") is one.

@@ -96,13 +96,18 @@ TEST(ScriptKind, TellsTestsAndDefinitions) {
   EXPECT_TRUE(is_test(*module("tests/test_a.py", "import torch\n")));
   EXPECT_FALSE(is_test(*module("test_a.py", "import torch\n")));  // how some call an evaluation
   EXPECT_FALSE(is_test(*module("tests/train.py", "import torch\n")));
+  EXPECT_FALSE(is_test(*module("contests/test_a.py", "import torch\n")));
+  EXPECT_FALSE(is_test(*module("a.py", "from unittest import mock\n")));
+  EXPECT_TRUE(is_test(*module("a.py", "import unittest\nclass A(unittest.TestCase): pass\n")));
   for (const char* text :
        {"import torch\nclass Net: pass\n", "log = logging.getLogger()\n",
         "@register('net')\ndef net(): train()\n", "class A:\n  x = make()\n  hook(x)\n"})
     EXPECT_TRUE(only_defines(*module("a.py", text))) << text;
   for (const char* text :
        {"def main(): pass\nif __name__ == '__main__':\n  main()\n", "train()\n",
-        "for x in load():\n  pass\n", "with strategy():\n  fit()\n", "import a; a.run(1)\n"})
+        "for x in load():\n  pass\n", "with strategy():\n  fit()\n", "import a; a.run(1)\n",
+        "def main(): pass\nraise SystemExit(main())\n", "def main(): pass\nstatus = main()\n",
+        "import torch.distributed as dist\ndef main():\n  dist.init_process_group()\n"})
     EXPECT_FALSE(only_defines(*module("a.py", text))) << text;
 }
 

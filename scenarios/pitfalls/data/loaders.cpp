@@ -284,6 +284,15 @@ bool asks_for_training(Ref condition) {
          (word == "train" || word == "istrain" || word == "training" || word == "istraining");
 }
 
+// Not below `if self.training: return`, where all the rest of the function is for training.
+bool is_in_else_of(Ref condition, const CallRef& loader) {
+  const auto& tree = condition.module->tree();
+  const auto test = tree.ancestor(condition.node, Kind::if_statement);
+  const Ref shuffled = loader.keyword("shuffle");
+  return test != diagnose::kNoNode && loader.module == condition.module &&
+         tree.contains(test, loader.call->node) && shuffled.kind() != Kind::true_literal;
+}
+
 }  // namespace
 
 bool is_evaluation_loader(const Program& program, const CallRef& loader) {
@@ -294,8 +303,8 @@ bool is_evaluation_loader(const Program& program, const CallRef& loader) {
   const auto function = program.enclosing_function(loader.ref());
   if (function && says_evaluation(function.function->name)) return true;
   // The other branch of `if tag == "train"` and of `if train`.
-  return program.under(loader.ref(), [](Ref condition, bool holds) {
-    if (!holds && asks_for_training(condition)) return true;
+  return program.under(loader.ref(), [&](Ref condition, bool holds) {
+    if (!holds && asks_for_training(condition)) return is_in_else_of(condition, loader);
     const std::string_view text = condition.text();
     const bool same = facts::contains(text, "==");
     const bool quoted = facts::contains(text, "'train") || facts::contains(text, "\"train");

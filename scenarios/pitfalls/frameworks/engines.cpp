@@ -82,18 +82,12 @@ void add_meetings_of_deepspeed(const Program& program, std::vector<EngineMeeting
         out.push_back({call, std::string(made.name) + "() of DeepSpeed's engine"});
 }
 
-// from transformers.dynamic_module_utils import custom_object_save: functions of these libraries
-// copy files and write what they are given; none of them gathers.
-bool is_of_plain_library(const CallRef& call) {
-  const std::string name = call.module->qualified(call.call->function);
-  return name.starts_with("transformers.") || name.starts_with("huggingface_hub.");
-}
-
 // save_checkpoint(model) of a file that is not there: the state of a sharded model is gathered.
 bool is_given_away_to_save(const Program& program, const CallRef& call) {
-  if (!says_any(call.call->name, {"save"}) || program.callee(call) || program.class_of_call(call) ||
-      is_of_plain_library(call))
+  if (!says_any(call.call->name, {"save"}) || program.callee(call) || program.class_of_call(call))
     return false;
+  // transformers' copies the file of the model's class.
+  if (call.call->name == "custom_object_save") return false;
   const auto given = facts::arguments_of(call);
   return std::any_of(given.begin(), given.end(), [&](Ref each) {
     return diagnose::stands_for_object(each) && may_be_sharded(program, each);

@@ -150,7 +150,10 @@ OneProcess asks_for_one_process(const Program& program, Ref condition) {
 
 // RANK == -1, after RANK = int(os.getenv("RANK", -1)).
 bool compares_rank(const Program& program, Ref comparison) {
-  return program.is_rank(comparison.with(comparison.module->tree().child_at(comparison.node, 0)));
+  const auto& tree = comparison.module->tree();
+  return tree.child_count(comparison.node) == 2 &&
+         program.integer(comparison.with(tree.child_at(comparison.node, 1))) == -1 &&
+         program.is_rank(comparison.with(tree.child_at(comparison.node, 0)));
 }
 
 // accelerator.num_processes > 1
@@ -279,9 +282,12 @@ namespace {
 bool says_one_process(const Program& program, Ref condition, bool holds) {
   // rank == -1 and stopper(metric), where both hold.
   if (holds && condition.kind() == Kind::boolean &&
-      condition.module->tree()[condition.node].op == diagnose::Op::logical_and)
-    return says_one_process(program, condition.child(Field::left), true) ||
-           says_one_process(program, condition.child(Field::right), true);
+      condition.module->tree()[condition.node].op == diagnose::Op::logical_and) {
+    const auto says = [&](Ref part) {
+      return part.kind() == Kind::comparison && says_one_process(program, part, true);
+    };
+    return says(condition.child(Field::left)) || says(condition.child(Field::right));
+  }
   if (condition.kind() == Kind::not_expression) {
     const Ref flag = condition.child(Field::argument);
     return holds && (program.is_distributed_flag(condition) || decides_on_group(program, flag) ||

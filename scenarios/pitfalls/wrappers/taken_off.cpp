@@ -1,9 +1,10 @@
 #include "scenarios/pitfalls/wrappers/taken_off.hpp"
 
 #include "diagnose/model/made_at.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
-#include <cstdint>
 
 namespace bench::pitfalls::facts {
 
@@ -41,14 +42,23 @@ bool is_taken_off_above(const Program& program, const CallRef& forward) {
   const Ref called{forward.module, forward.call->function};
   const auto function = program.enclosing_function(forward.ref());
   if (called.kind() != Kind::identifier || !function) return false;
-  const auto& module = *forward.module;
-  const auto& defs = module.defs_of(called.text(), false);
-  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
-    const diagnose::Def& def = module.defs()[index];
-    return def.kind == diagnose::DefKind::assign && def.value != kNoNode &&
-           def.target < called.node &&
-           program.enclosing_function(called.with(def.target)) == function &&
-           is_module_moved(program, called.with(def.value), called.text());
+  const auto asks_for_wrapper = [](const diagnose::Guard& guard) {
+    return holds_any(guard.condition.text(), {"hasattr(", "isinstance("});
+  };
+  // The else of `if hasattr(model, "module")` is for what is bare.
+  const diagnose::Def* const last = last_value_above(called, [&](const diagnose::Def& def) {
+    const auto guards = program.guards(called.with(def.target));
+    return std::none_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+      return !guard.holds && asks_for_wrapper(guard);
+    });
+  });
+  if (last == nullptr || last->kind != diagnose::DefKind::assign || last->value == kNoNode ||
+      !is_module_moved(program, called.with(last->value), called.text()))
+    return false;
+  // if hasattr(model, "module"): and no test of anything else, whose runs leave the wrapper on
+  const auto guards = program.guards(called.with(last->target));
+  return std::all_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    return guard.holds && asks_for_wrapper(guard);
   });
 }
 
