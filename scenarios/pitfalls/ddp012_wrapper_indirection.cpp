@@ -12,6 +12,7 @@
 #include "scenarios/pitfalls/wrappers/mode_of_object.hpp"
 #include "scenarios/pitfalls/wrappers/other_libraries.hpp"
 #include "scenarios/pitfalls/wrappers/own_wrappers.hpp"
+#include "scenarios/pitfalls/wrappers/taken_off.hpp"
 #include "scenarios/pitfalls/wrappers/wrapped_above.hpp"
 #include "scenarios/pitfalls/wrappers/wrapper_names.hpp"
 #include "scenarios/pitfalls/wrappers/wrapping_callers.hpp"
@@ -251,28 +252,6 @@ bool takes_model_out(const Module& module, diagnose::FunctionRef function, std::
   return takes_out && keeps;
 }
 
-// try: evaluate(model.module) except: evaluate(model): the second runs where nothing is wrapped.
-bool is_after_failed_unwrapping(const CallRef& site) {
-  const auto& tree = site.module->tree();
-  const NodeId handler = tree.ancestor(site.call->node, Kind::except_clause);
-  if (handler == kNoNode) return false;
-  const Ref function{site.module, site.call->function};
-  const auto given = facts::arguments_of(site);
-  // The same call, of what stands inside.
-  const auto is_tried = [&](const CallRef& other) {
-    const auto tried = facts::arguments_of(other);
-    return Ref{other.module, other.call->function}.text() == function.text() &&
-           std::any_of(given.begin(), given.end(), [&](Ref argument) {
-             return argument.kind() == Kind::identifier &&
-                    std::any_of(tried.begin(), tried.end(), [&](Ref each) {
-                      return each.text() == std::string(argument.text()) + ".module";
-                    });
-           });
-  };
-  const auto calls = facts::calls_in({site.module, tree.child_at(tree[handler].parent, 0)});
-  return std::any_of(calls.begin(), calls.end(), is_tried);
-}
-
 // The function of the parameter speaks of what the wrapper holds, or is called in one of the two
 // cases alone.
 bool knows_wrapper(const Program& program, Ref object) {
@@ -286,7 +265,7 @@ bool knows_wrapper(const Program& program, Ref object) {
       if (facts::contains(text, question)) return true;
   const auto& sites = program.call_sites(function);
   return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-    return tells_wrapper(program, site.ref()) || is_after_failed_unwrapping(site);
+    return tells_wrapper(program, site.ref()) || facts::is_after_failed_unwrapping(site);
   });
 }
 

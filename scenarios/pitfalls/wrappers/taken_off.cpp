@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/wrappers/taken_off.hpp"
 
 #include "diagnose/model/made_at.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 
@@ -60,6 +62,27 @@ bool is_taken_off_above(const Program& program, const CallRef& forward) {
   return std::all_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
     return guard.holds && asks_for_wrapper(guard);
   });
+}
+
+bool is_after_failed_unwrapping(const CallRef& site) {
+  const auto& tree = site.module->tree();
+  const diagnose::NodeId handler = tree.ancestor(site.call->node, Kind::except_clause);
+  if (handler == kNoNode) return false;
+  const Ref function{site.module, site.call->function};
+  const auto given = arguments_of(site);
+  // The same call, of what stands inside.
+  const auto is_tried = [&](const CallRef& other) {
+    const auto tried = arguments_of(other);
+    return Ref{other.module, other.call->function}.text() == function.text() &&
+           std::any_of(given.begin(), given.end(), [&](Ref argument) {
+             return argument.kind() == Kind::identifier &&
+                    std::any_of(tried.begin(), tried.end(), [&](Ref each) {
+                      return each.text() == std::string(argument.text()) + ".module";
+                    });
+           });
+  };
+  const auto calls = calls_in({site.module, tree.child_at(tree[handler].parent, 0)});
+  return std::any_of(calls.begin(), calls.end(), is_tried);
 }
 
 bool is_taken_off_at_once(const Program& program, const diagnose::Wrap& wrap) {

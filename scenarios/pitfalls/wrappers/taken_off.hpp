@@ -13,4 +13,7 @@ bool is_taken_off_at_once(const Program& program, const diagnose::Wrap& wrap);
 // wrapper that the function is given never runs in it.
 bool is_taken_off_above(const Program& program, const CallRef& forward);
 
+// try: evaluate(model.module) except: evaluate(model): the second runs where nothing is wrapped.
+bool is_after_failed_unwrapping(const CallRef& site);
+
 }  // namespace bench::pitfalls::facts
