@@ -110,7 +110,10 @@ class ShellReader {
     if (!words_.empty()) return false;
     if (is_any_of(text, {"else", "elif", "fi", "done", "esac", ";;", "}"})) {
       ++stretch_;
-      if (text == "fi") variables_.leave_branch();
+      if (text == "fi")
+        for (const std::string& name : variables_.leave_branch())
+          if (const auto known = exported_.find(name); known != exported_.end())
+            known->second.of_branch = true;
       return true;
     }
     if (text.size() > 1 && text[0] == '(' && text[1] != '(') {  // (cd x && python y)

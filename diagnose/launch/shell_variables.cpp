@@ -83,12 +83,13 @@ void ShellVariables::note_assignment(const std::string& name) {
     branches_.back().insert(name);
 }
 
-void ShellVariables::leave_branch() {
-  if (branches_.empty()) return;
-  const std::set<std::string> names = std::move(branches_.back());
+std::set<std::string> ShellVariables::leave_branch() {
+  if (branches_.empty()) return {};
+  std::set<std::string> names = std::move(branches_.back());
   branches_.pop_back();
   std::set<std::string>& around = branches_.empty() ? of_branch_ : branches_.back();
   around.insert(names.begin(), names.end());
+  return names;
 }
 
 const LaunchWord* ShellVariables::find(const std::string& name) const {

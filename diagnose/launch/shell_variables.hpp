@@ -20,9 +20,10 @@ class ShellVariables {
   void assign_array(const std::string& name, std::vector<LaunchWord> elements, bool appends);
   const LaunchWord* find(const std::string& name) const;
 
-  // if ...; then, fi: what is assigned in between is of a branch for all that follows.
+  // if ...; then, fi: what is assigned in between is of a branch for all that follows. Gives back
+  // the names.
   void enter_branch() { branches_.emplace_back(); }
-  void leave_branch();
+  std::set<std::string> leave_branch();
 
   // $NAME and ${NAME} of variables that are known, in place.
   void substitute(LaunchWord& word, const JobOptions& job);

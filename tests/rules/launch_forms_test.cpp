@@ -155,5 +155,27 @@ TEST(LaunchForms, InCellsOfANotebook) {
   EXPECT_EQ(only_line(shell.commands)->launcher, Launcher::launch_module);
 }
 
+// A count that a finished `if` has set and devices that stand outside need not meet in one run.
+TEST(LaunchForms, TellWhatABranchHasSet) {
+  const auto lines = read_shell_script("run.sh",
+                                       "N=2\n"
+                                       "if [ $many = 1 ]; then\n"
+                                       "  N=4\n"
+                                       "  export CUDA_VISIBLE_DEVICES=0,1\n"
+                                       "  torchrun --nproc_per_node=$N train.py\n"
+                                       "fi\n"
+                                       "torchrun --nproc_per_node=$N train.py\n"
+                                       "N=4\n"
+                                       "torchrun --nproc_per_node=$N train.py\n");
+  ASSERT_EQ(lines.size(), 3U);
+  const auto count = [&](int i) { return lines[i].flags.at("nproc-per-node").of_branch; };
+  const auto devices = [&](int i) {
+    return lines[i].environment.at("CUDA_VISIBLE_DEVICES").of_branch;
+  };
+  EXPECT_FALSE(count(0) || devices(0));  // both in the branch
+  EXPECT_TRUE(count(1) && devices(1));
+  EXPECT_TRUE(!count(2) && devices(2));
+}
+
 }  // namespace
 }  // namespace bench::diagnose
