@@ -317,23 +317,20 @@ class Session {
     return Finisher(cache_, options_.selection).finish(program, std::move(found));
   }
 
-  // A library has hundreds of tests and plug-ins that each import most of it, and bring nothing to
-  // it: tests start few lines and are no way to train, and definitions that no file imports call
-  // nothing.
-  bool is_for_itself(const SourceFile& file, Purpose purpose) {
-    const auto root = cache_.load(file.path);
-    return root && !file.is_named &&
-           (is_test(*root) || (purpose == Purpose::itself && only_defines(*root)));
-  }
-
   std::vector<Finding> run_script(const SourceFile& file, Purpose purpose) {
     if (!read(file, may_train)) return {};
     ProgramContext context = context_of(file);
-    const bool alone = is_for_itself(file, purpose);
+    const auto root = cache_.load(file.path);
+    if (!root) return {};
+    // A library has hundreds of tests and plug-ins that each import most of it, and bring nothing
+    // to it: tests start few lines and are no way to train, and definitions that no file imports
+    // call nothing.
+    const bool is_of_test = !file.is_named && is_test(*root);
+    const bool alone =
+        is_of_test || (!file.is_named && purpose == Purpose::itself && only_defines(*root));
     if (alone) context.most_modules = kNearestModules;
     const AssembledProgram assembled = assemble(file.path, context, cache_);
     if (!assembled.program) return {};
-    const bool is_of_test = is_test(assembled.program->root()) && !file.is_named;
     const bool is_part = is_of_test || (alone && assembled.is_cut);
     const auto& modules = assembled.program->modules();
     if (std::none_of(modules.begin(), modules.end(),

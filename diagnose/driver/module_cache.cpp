@@ -59,27 +59,17 @@ bool is_link(const std::string& path) {
 }  // namespace
 
 bool ModuleCache::leads_out(const std::string& path, const std::string& top) {
+  // What is no link itself leads where its directory does, which many paths share.
+  std::string asked = is_link(path) ? path : directory_of(path);
+  if (asked.empty()) asked = ".";
   {
     const std::lock_guard lock(mutex_);
     const auto& known = leading_out_[top];
-    if (const auto found = known.find(path); found != known.end()) return found->second;
+    if (const auto found = known.find(asked); found != known.end()) return found->second;
   }
-  const bool out = is_link(path) ? links_out_of(path, top) : directory_leads_out(path, top);
+  const bool out = links_out_of(asked, top);
   const std::lock_guard lock(mutex_);
-  return leading_out_[top].emplace(path, out).first->second;
-}
-
-// What is no link itself leads where its directory does, which many paths share.
-bool ModuleCache::directory_leads_out(const std::string& path, const std::string& top) {
-  const std::string directory = directory_of(path);
-  {
-    const std::lock_guard lock(mutex_);
-    const auto& known = directories_out_[top];
-    if (const auto found = known.find(directory); found != known.end()) return found->second;
-  }
-  const bool out = links_out_of(directory.empty() ? "." : directory, top);
-  const std::lock_guard lock(mutex_);
-  return directories_out_[top].emplace(directory, out).first->second;
+  return leading_out_[top].emplace(asked, out).first->second;
 }
 
 // The first of the files that the import may mean. Files of one directory import the same names,

@@ -40,13 +40,12 @@ class ModuleCache {
   // directory, or an empty path; found once for all scripts of the directory.
   using Targets = std::shared_ptr<const std::vector<std::string>>;
   Targets targets_of(const Module& module, const std::string& script, const std::string& top);
-  // links_out_of(), asked of the disk once for each path: every program asks it of what it imports.
+  // links_out_of(), followed on the disk once for each directory and each link.
   bool leads_out(const std::string& path, const std::string& top);
   // Whether the module's text has other offsets than its file, so that no edit fits the file.
   bool is_decoded(const std::string& path) const;
 
  private:
-  bool directory_leads_out(const std::string& path, const std::string& top);
   NewestVersions installed_by(const std::string& notebook) const;
   std::string target_of(const Module& module, const std::string& script, const std::string& import,
                         const std::string& top);
@@ -67,8 +66,8 @@ class ModuleCache {
   std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;
   std::unordered_set<std::string> decoded_;
   std::unordered_map<std::string, NewestVersions> versions_;
-  std::map<std::string, std::unordered_map<std::string, bool>> leading_out_;  // by top and path
-  std::map<std::string, std::unordered_map<std::string, bool>> directories_out_;
+  std::map<std::string, std::unordered_map<std::string, bool>>
+      leading_out_;                                   // by top, and link or directory
   std::unordered_map<std::string, Targets> targets_;  // by module, directory of the script and top
   std::size_t target_count_ = 0;
   FoundImports beside_;  // in the importer's own directory, or where a relative import leads to

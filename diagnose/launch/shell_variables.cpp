@@ -53,11 +53,12 @@ std::string joined(const std::vector<LaunchWord>& words) {
 void ShellVariables::assign(const std::string& name, LaunchWord value, bool appends) {
   const auto known = scalars_.find(name);
   if (appends && known == scalars_.end()) return;
-  if (!appends) note_assignment(name);
   if (appends) {
     value.text = known->second.text + value.text;
     value.literal = value.literal && known->second.literal;
     value.of_branch = value.of_branch || known->second.of_branch;
+  } else {
+    note_assignment(name);
   }
   arrays_.erase(name);
   scalars_.erase(name);

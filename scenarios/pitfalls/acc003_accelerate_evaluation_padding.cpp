@@ -233,8 +233,8 @@ bool prepares_complete_rounds(const Program& program) {
     for (const Ref given : facts::arguments_of(prepare)) {
       const CallRef loader = program.origin(given, Api::data_loader);
       if (loader && !program.is_literal_true(loader.keyword("drop_last"))) return false;
-      if (!loader && says_any(facts::lowered(given.text()), {"loader", "data", "dl", "val", "test",
-                                                             "eval", "iter", "batch", "*"}))
+      if (!loader && says_any(given.text(), {"loader", "data", "dl", "val", "test", "eval", "iter",
+                                             "batch", "*"}))
         return false;
       any = any || loader;
     }

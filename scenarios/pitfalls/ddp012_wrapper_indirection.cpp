@@ -2,7 +2,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/files/pickled.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
-#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/attribute_attempt.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
