@@ -96,7 +96,7 @@ class Session {
  public:
   Session(const DiagnoseOptions& options, Reader reader, Lister list)
       : options_(options),
-        cache_(std::move(reader), options.parse_limit),
+        cache_(std::move(reader), list, options.parse_limit),
         list_(std::move(list)),
         launches_(cache_, list_),
         pages_(cache_, list_),

@@ -11,9 +11,6 @@
 namespace bench::diagnose {
 namespace {
 
-// A folder with more files than this is a store of data.
-constexpr std::size_t kMaxEntries = 20'000;
-
 bool by_name(const DirectoryEntry& a, const DirectoryEntry& b) { return a.name < b.name; }
 
 // Some file systems do not tell the type with the name.

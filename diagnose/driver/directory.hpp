@@ -1,12 +1,16 @@
 // What one directory holds, read once: names, and which of them are directories or links.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 namespace bench::diagnose {
+
+// A folder with more entries is a store of data: the others are not listed.
+inline constexpr std::size_t kMaxEntries = 20'000;
 
 struct DirectoryEntry {
   std::string name;

@@ -6,7 +6,6 @@
 #include "diagnose/model/lost_names.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 namespace bench::diagnose {
@@ -49,23 +48,15 @@ bool ModuleCache::is_decoded(const std::string& path) const {
   return decoded_.contains(path);
 }
 
-namespace {
-
-bool is_link(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::is_symlink(std::filesystem::symlink_status(path, error));
-}
-
-}  // namespace
-
 bool ModuleCache::leads_out(const std::string& path, const std::string& top) {
   // What is no link itself leads where its directory does, which many paths share.
-  std::string asked = is_link(path) ? path : directory_of(path);
+  const auto known = paths_.find(path);
+  std::string asked = known && known->is_link ? path : directory_of(path);
   if (asked.empty()) asked = ".";
   {
     const std::lock_guard lock(mutex_);
-    const auto& known = leading_out_[top];
-    if (const auto found = known.find(asked); found != known.end()) return found->second;
+    const auto& answers = leading_out_[top];
+    if (const auto found = answers.find(asked); found != answers.end()) return found->second;
   }
   const bool out = links_out_of(asked, top);
   const std::lock_guard lock(mutex_);
@@ -93,11 +84,11 @@ std::string ModuleCache::first_of(FoundImports& known, const std::string& place,
     if (const auto found = here.find(import); found != here.end()) return found->second;
   }
   std::string first;
-  for (std::string& path : candidates())
-    if (!leads_out(path, top) && load(path) != nullptr) {
-      first = std::move(path);
-      break;
-    }
+  for (std::string& path : candidates()) {
+    if (!paths_.find(path) || leads_out(path, top) || load(path) == nullptr) continue;
+    first = std::move(path);
+    break;
+  }
   const std::lock_guard lock(mutex_);
   if (++found_count_ > kMaxTargets) {
     beside_.clear();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "diagnose/config/newest_versions.hpp"
+#include "diagnose/driver/known_paths.hpp"
 #include "diagnose/driver/source_text.hpp"
 #include "diagnose/model/by_text.hpp"
 #include "diagnose/model/module.hpp"
@@ -25,8 +26,8 @@ using Reader = std::function<std::optional<std::string>(const std::string& path)
 
 class ModuleCache {
  public:
-  ModuleCache(Reader reader, std::chrono::microseconds parse_limit)
-      : reader_(std::move(reader)), parse_limit_(parse_limit) {}
+  ModuleCache(Reader reader, Lister list, std::chrono::microseconds parse_limit)
+      : reader_(std::move(reader)), paths_(std::move(list)), parse_limit_(parse_limit) {}
 
   // Null when there is no such file.
   std::shared_ptr<const Module> load(const std::string& path);
@@ -61,6 +62,7 @@ class ModuleCache {
   static constexpr std::size_t kMaxTargets = 1U << 16;
 
   Reader reader_;
+  KnownPaths paths_;
   std::chrono::microseconds parse_limit_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<const Module>> modules_;

@@ -151,7 +151,8 @@ TEST_F(Library, FollowsNoDirectoryOutOfTheTree) {
   fs::create_directory_symlink(root_ / "outside", root_ / "tree/out");
   fs::create_directory_symlink(root_ / "tree/near", root_ / "tree/in");
   fs::create_symlink(root_ / "outside/far.py", root_ / "tree/near/far.py");
-  ModuleCache cache([](const std::string&) { return std::nullopt; }, SyntaxTree::kParseLimit);
+  ModuleCache cache([](const std::string&) { return std::nullopt; }, list_directory,
+                    SyntaxTree::kParseLimit);
   const std::string top = (root_ / "tree").string();
   for (int i = 0; i < 2; ++i) {  // the second answer is a remembered one
     EXPECT_TRUE(cache.leads_out(top + "/out/far.py", top));
@@ -160,6 +161,37 @@ TEST_F(Library, FollowsNoDirectoryOutOfTheTree) {
     EXPECT_FALSE(cache.leads_out(top + "/in/part.py", top));
     EXPECT_FALSE(cache.leads_out(top + "/missing/part.py", top));
   }
+}
+
+TEST_F(Library, KnowsWhatDirectoriesHoldFromOneListing) {
+  write("near/part.py", "x = 1\n");
+  fs::create_symlink(root_ / "near/part.py", root_ / "near/link.py");
+  std::vector<std::string> listed;
+  KnownPaths paths([&](const std::string& directory) {
+    listed.push_back(directory);
+    return list_directory(directory);
+  });
+  const std::string top = root_.string() + '/';
+  EXPECT_FALSE(paths.find(top + "near/part.py")->is_link);
+  EXPECT_TRUE(paths.find(top + "near/link.py")->is_link);
+  EXPECT_TRUE(paths.find(top + "near")->is_directory);
+  const std::size_t before = listed.size();
+  EXPECT_FALSE(paths.find(top + "near/other.py"));
+  EXPECT_FALSE(paths.find(top + "missing/deep/part.py"));  // no listing of what is not there
+  EXPECT_EQ(listed.size(), before);
+}
+
+// A directory that one may enter and not list.
+TEST_F(Library, AsksTheDiskWhereADirectoryCannotBeListed) {
+  write("closed/near/part.py", "x = 1\n");
+  const std::string closed = (root_ / "closed/").string();
+  KnownPaths paths([&](const std::string& directory) {
+    return directory == closed ? std::vector<DirectoryEntry>{} : list_directory(directory);
+  });
+  EXPECT_TRUE(paths.find(closed + "near")->is_directory);
+  EXPECT_TRUE(paths.find(closed + "near/part.py"));
+  EXPECT_FALSE(paths.find(closed + "far"));
+  EXPECT_FALSE(paths.find(closed + "far/part.py"));
 }
 
 }  // namespace

@@ -1,0 +1,63 @@
+#include "diagnose/driver/known_paths.hpp"
+
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+namespace bench::diagnose {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<KnownPath> ask_disk(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::symlink_status(path, error);
+  if (error || !fs::exists(status)) return std::nullopt;
+  return KnownPath{fs::is_directory(status), fs::is_symlink(status)};
+}
+
+// The last part of "a/b/" and what stands before it; nothing to look up in a directory above for
+// the current one, the root, and what dots lead to.
+std::optional<std::pair<std::string, std::string>> split(const std::string& directory) {
+  if (directory.size() < 2) return std::nullopt;
+  const std::size_t slash = directory.rfind('/', directory.size() - 2);
+  const std::size_t first = slash == std::string::npos ? 0 : slash + 1;
+  std::string name = directory.substr(first, directory.size() - 1 - first);
+  if (name.empty() || name == "." || name == "..") return std::nullopt;
+  return std::pair(directory.substr(0, first), std::move(name));
+}
+
+}  // namespace
+
+// A directory that nobody may list can hold directories that one may enter.
+bool KnownPaths::is_absent(const std::string& directory) {
+  const auto parts = split(directory);
+  if (!parts) return false;
+  const Listing& above = listing_of(parts->first);
+  return above.is_whole && !above.entries.contains(parts->second);
+}
+
+const KnownPaths::Listing& KnownPaths::listing_of(const std::string& directory) {
+  if (const auto known = listings_.find(directory); known != listings_.end()) return known->second;
+  Listing made;
+  if (!is_absent(directory)) {
+    for (DirectoryEntry& each : list_(directory))
+      made.entries.emplace(std::move(each.name), KnownPath{each.is_directory, each.is_link});
+    std::error_code error;
+    made.is_whole = made.entries.size() < kMaxEntries &&
+                    (!made.entries.empty() ||
+                     !fs::is_directory(directory.empty() ? "." : directory, error));
+  }
+  return listings_.emplace(directory, std::move(made)).first->second;
+}
+
+std::optional<KnownPath> KnownPaths::find(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  const std::string directory = directory_of(path);
+  const Listing& listing = listing_of(directory);
+  const auto found = listing.entries.find(path.substr(directory.size()));
+  if (found != listing.entries.end()) return found->second;
+  return listing.is_whole ? std::nullopt : ask_disk(path);
+}
+
+}  // namespace bench::diagnose
