@@ -1,5 +1,7 @@
 #include "diagnose/syntax/parse_tables.hpp"
 
+#include <algorithm>
+
 namespace bench::diagnose {
 
 ParseTables::ParseTables(const TSLanguage& language)
@@ -11,6 +13,13 @@ ParseTables::ParseTables(const TSLanguage& language)
   // Symbol, count, the names it goes by; 0 ends the list.
   for (const std::uint16_t* at = language.alias_map; *at != 0; at += 2 + at[1])
     transparent_[*at] = false;
+  std::uint16_t most = 0;
+  for (std::uint32_t state = 0; state < language.state_count; ++state)
+    if (const std::uint16_t lex_state = language.lex_modes[state].lex_state;
+        lex_state != static_cast<std::uint16_t>(-1))
+      most = std::max(most, lex_state);
+  reads_names_.resize(2 * (std::size_t{most} + 1));
+  begins_no_keyword_.resize(std::size_t{256} * 256);
 }
 
 void ParseTables::spread(TSStateId state) {

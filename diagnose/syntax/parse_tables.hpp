@@ -30,6 +30,17 @@ class ParseTables {
     return {{head + 1, head->entry.count}, head->entry.reusable};
   }
 
+  // Whether the lexer takes plain words for names in a state of its own; true once it has read one.
+  char& reads_names(std::uint16_t lex_state, bool behind_blank) {
+    return reads_names_[2 * std::size_t{lex_state} + (behind_blank ? 1 : 0)];
+  }
+
+  // Whether no keyword begins with these two letters; true once the lexer has met the second.
+  char& begins_no_keyword(char first, char second) {
+    return begins_no_keyword_[std::size_t{static_cast<unsigned char>(first)} * 256 +
+                              static_cast<unsigned char>(second)];
+  }
+
   // Whether a node of one child can be left out: nobody sees it, by this or by another name.
   bool is_transparent(TSSymbol symbol) const { return transparent_[symbol]; }
 
@@ -40,6 +51,8 @@ class ParseTables {
   std::vector<const std::uint16_t*> rows_;
   std::vector<std::vector<std::uint16_t>> spread_;
   std::vector<char> transparent_;
+  std::vector<char> reads_names_;
+  std::vector<char> begins_no_keyword_;
 };
 
 }  // namespace bench::diagnose

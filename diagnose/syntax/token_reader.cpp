@@ -14,6 +14,26 @@ constexpr std::int32_t kNoCharacter = -1;  // what is no UTF-8
 
 bool is_tail(unsigned char byte) { return (byte & 0xC0U) == 0x80U; }
 
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+
+// A name or keyword of ASCII letters and digits, and the blanks before it; empty where something
+// else comes, or a letter that it may go on with follows.
+struct PlainWord {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
+PlainWord plain_word(std::string_view text, std::uint32_t at) {
+  while (at < text.size() && text[at] == ' ') ++at;
+  std::uint32_t end = at;
+  // Of all words the lexer itself reads but `except`, for the sake of `except*`.
+  if (at == text.size() || !is_letter(text[at]) || text[at] == 'e') return {};
+  while (end < text.size() && (is_letter(text[end]) || (text[end] >= '0' && text[end] <= '9')))
+    ++end;
+  const bool is_cut = end < text.size() && static_cast<unsigned char>(text[end]) >= 0x80;
+  return is_cut ? PlainWord{} : PlainWord{at, end};
+}
+
 }  // namespace
 
 TokenReader::TokenReader(const TSLanguage& language, ParseTables& tables, std::string_view text)
@@ -138,10 +158,38 @@ ScannerState TokenReader::scanner_state(ScannerState before) {
   return after;
 }
 
+// The lexer goes through a word letter by letter, each a call. Once it has read one as a name in a
+// state, it does so with all plain ones.
+bool TokenReader::lex(std::uint32_t at, std::uint16_t lex_state) {
+  start(at);
+  const PlainWord word = plain_word(text_, position_);
+  if (word.begin == word.end) return language_.lex_fn(this, lex_state);
+  char& reads_names = tables_.reads_names(lex_state, word.begin != position_);
+  if (!reads_names) {
+    const bool is_read = language_.lex_fn(this, lex_state);
+    reads_names = is_read && result_symbol == language_.keyword_capture_token &&
+                  token_begin_ == word.begin && token_end_ == word.end;
+    return is_read;
+  }
+  characters_read_ += word.end - position_;
+  token_begin_ = word.begin;
+  token_end_ = position_ = word.end;
+  decode();
+  result_symbol = language_.keyword_capture_token;
+  return true;
+}
+
 // A word may be a keyword, where one is expected.
 Token TokenReader::word(Token token, TSStateId state) {
+  const bool is_long = token.end - token.begin > 1;
+  char unknown = 0;
+  char& is_name =
+      is_long ? tables_.begins_no_keyword(text_[token.begin], text_[token.begin + 1]) : unknown;
+  if (is_name) return token;
+  const std::size_t before = characters_read_;
   start(token.begin);
   token.is_keyword = language_.keyword_lex_fn(this, 0);
+  is_name = !token.is_keyword && characters_read_ - before < 2;
   finish();
   if (token.is_keyword && token_end_ == token.end && tables_.at(state, result_symbol) != 0)
     token.symbol = result_symbol;
@@ -161,8 +209,7 @@ std::optional<Token> TokenReader::read(std::uint32_t at, TSStateId state, Scanne
       token.is_scanned = !is_idle;
     }
     if (!token.is_scanned) {
-      start(at);
-      if (!language_.lex_fn(this, mode.lex_state)) continue;
+      if (!lex(at, mode.lex_state)) continue;
       finish();
     }
     token.begin = token_begin_;

@@ -59,6 +59,7 @@ class TokenReader : private TSLexer {
   void decode_wide();
   bool scan(std::uint32_t at, TSLexMode mode, ScannerState before);
   ScannerState scanner_state(ScannerState before);
+  bool lex(std::uint32_t at, std::uint16_t lex_state);
   Token word(Token token, TSStateId state);
 
   const TSLanguage& language_;

@@ -384,7 +384,7 @@ TEST(ProjectConfigs, ReadNothingBeforeAQuestion) {
         ++read;
         return std::optional<std::string>("clip: 0\n");
       },
-      SyntaxTree::kParseLimit);
+      list, SyntaxTree::kParseLimit);
   ProjectConfigs configs(cache, list);
   EXPECT_EQ(listed + read, 0);
   EXPECT_EQ(configs.values_of("", "train.py", "clip").size(), 1U);
@@ -402,7 +402,7 @@ TEST(ProjectConfigs, AreNothingWhereThereAreTooMany) {
     return out;
   };
   ModuleCache cache([](const std::string&) { return std::optional<std::string>("clip: 0\n"); },
-                    SyntaxTree::kParseLimit);
+                    endless, SyntaxTree::kParseLimit);
   EXPECT_TRUE(ProjectConfigs(cache, endless).values_of("", "train.py", "clip").empty());
 }
 
