@@ -92,7 +92,7 @@ void Program::index_accelerators() {
   for (const Module* module : modules())
     for (const Call& call : module->calls()) {
       if (call.api != Api::none || call.function == kNoNode) continue;
-      const std::string path = module->qualified(call.function);
+      const std::string_view path = call.path;
       const std::string_view name = path.empty() ? call.name : last_name(path);
       if (!name.ends_with("Accelerator") && !own.contains(call.name) && !own.contains(name))
         continue;

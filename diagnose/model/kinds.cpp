@@ -263,8 +263,7 @@ namespace {
 // DataParallel(model, device_ids=gpus) of a file that is not there: a copy of torch's, by its name
 // and what it is given.
 bool is_unseen_copy(const Program& program, const CallRef& call) {
-  return call.keyword("device_ids") &&
-         call.module->qualified(call.call->function).ends_with(".DataParallel") &&
+  return call.keyword("device_ids") && call.call->path.ends_with(".DataParallel") &&
          !program.class_of_call(call) && !program.callee(call);
 }
 

@@ -119,8 +119,7 @@ class NameReader {
 
   bool calls(std::string_view last, std::string_view name) const {
     return std::any_of(module_.calls().begin(), module_.calls().end(), [&](const Call& call) {
-      return call.name == last && module_.qualified(call.function) == name &&
-             !has_way_around(module_, call.node);
+      return call.name == last && call.path == name && !has_way_around(module_, call.node);
     });
   }
 

@@ -69,9 +69,8 @@ bool is_imported_function(const Program& program, Ref name) {
       }))
     return false;
   const auto calls = program.calls_named(last_word(name));
-  if (std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-        return call.module->qualified(call.call->function) == path;
-      }))
+  if (std::any_of(calls.begin(), calls.end(),
+                  [&](const CallRef& call) { return call.call->path == path; }))
     return true;
   if (path.substr(dot + 1) != "is_main_process") return false;
   for (const std::string_view helper : {"init_distributed_mode", "setup_for_distributed",

@@ -328,9 +328,7 @@ namespace {
 // Apex gives back the models and optimizers that it is given, in the same order:
 // model, optimizer = amp.initialize(model, optimizer), and lists of them in the same way.
 Ref given_to_amp(const CallRef& call, int element) {
-  if (call.call->name != "initialize" ||
-      call.module->qualified(call.call->function) != "apex.amp.initialize")
-    return {};
+  if (call.call->name != "initialize" || call.call->path != "apex.amp.initialize") return {};
   const Ref models = call.argument(0, "models");
   const auto index = static_cast<std::size_t>(std::max(element, 0));
   if (models.kind() != Kind::list) return index == 0 ? models : call.argument(1, "optimizers");
@@ -401,8 +399,7 @@ void Resolver::follow_call(Ref at, int element, int depth) {
   const CallRef call = program_.as_call(at);
   if (!call) return emit(at, element);
   if (through_module_) {
-    if (returns_self(call.call->name) && call.receiver() &&
-        at.module->qualified(call.call->function).empty())
+    if (returns_self(call.call->name) && call.receiver() && call.call->path.empty())
       return follow(call.receiver(), element, depth + 1);
     if (call.call->api == Api::convert_sync_batch_norm || call.call->api == Api::torch_compile)
       return follow(call.positional(0), element, depth + 1);
@@ -411,7 +408,7 @@ void Resolver::follow_call(Ref at, int element, int depth) {
   if (follow_read_by_name(call, element, depth)) return;
   const bool takes_item = call.call->name == "get" || call.call->name == "pop";
   if (takes_item && call.positional(0) && call.receiver() &&
-      at.module->qualified(call.call->function).empty()) {  // parts.get("model")
+      call.call->path.empty()) {  // parts.get("model")
     const std::size_t before = out.size();
     follow_item(call.receiver(), at.module->tree().string_value(call.positional(0).node), depth);
     if (out.size() > before) return;

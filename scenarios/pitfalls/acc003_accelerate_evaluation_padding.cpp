@@ -28,7 +28,7 @@ bool is_one_row(const Program& program, Ref value) {
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
            const CallRef made = program.as_call(source.ref);
            if (!made || source.how != diagnose::Source::How::value) return false;
-           const std::string name = made.module->qualified(made.call->function);
+           const std::string_view name = made.call->path;
            const Ref first = made.positional(0);
            if (name == "torch.zeros" || name == "torch.ones" || name == "torch.empty")
              return first.text() == "1" && static_cast<bool>(made.positional(1));

@@ -128,7 +128,7 @@ bool is_built_here(const Program& program, const Wrap& wrap, bool moved_elsewher
     const CallRef call = program.as_call(source.ref);
     if (any_on_cpu && pretrained_origin(program, source.ref) != Origin::unknown) return true;
     if (!call || is_moved_within(call.ref().text()) || is_given_moved(program, call)) return false;
-    return program.class_of_call(call) || is_on_cpu(call.module->qualified(call.call->function)) ||
+    return program.class_of_call(call) || is_on_cpu(call.call->path) ||
            (moved_elsewhere && is_named_class(program, call));
   });
 }

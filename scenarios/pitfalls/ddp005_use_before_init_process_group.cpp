@@ -74,9 +74,7 @@ bool is_guarded_by_mode(const Program& program, const CallRef& init, Ref node) {
 }
 
 // deepspeed.initialize(...), deepspeed.init_distributed()
-bool is_of_deepspeed(const CallRef& join) {
-  return join.module->qualified(join.call->function).starts_with("deepspeed.");
-}
+bool is_of_deepspeed(const CallRef& join) { return join.call->path.starts_with("deepspeed."); }
 
 // Both joins run, the first one perhaps in a helper that the function of the second one calls, and
 // no group is left between them.

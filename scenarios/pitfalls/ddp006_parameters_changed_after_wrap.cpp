@@ -32,7 +32,7 @@ namespace {
 bool is_layer(const Program& program, Ref value) {
   for (const Source& source : program.module_sources(value)) {
     const diagnose::CallRef call = program.as_call(source.ref);
-    if (call && call.module->qualified(call.call->function).starts_with("torch.nn.")) return true;
+    if (call && call.call->path.starts_with("torch.nn.")) return true;
     const auto cls = program.class_of_call(call);
     if (cls && program.derives_from(cls, diagnose::Api::module_class)) return true;
   }
@@ -155,7 +155,7 @@ bool is_made_by_project(const Program& program, Ref model) {
   return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef made = program.as_call(source.ref);
     if (!made || program.class_of_call(made) || program.callee(made)) return false;
-    const std::string path = made.module->qualified(made.call->function);
+    const std::string_view path = made.call->path;
     return !path.empty() &&
            std::none_of(std::begin(kLibraries), std::end(kLibraries),
                         [&](std::string_view each) { return path.starts_with(each); });
@@ -185,7 +185,7 @@ bool has_nothing_frozen(const Program& program, const Wrap& wrap, Ref change) {
     whole = whole.child(Field::object);
   if (program.wrap_of(whole) != nullptr || !wrap.classes.empty()) return true;
   const CallRef made = program.made_by(wrap.module);
-  const std::string path = made ? made.module->qualified(made.call->function) : std::string();
+  const std::string_view path = made ? made.call->path : std::string_view();
   return path.starts_with("torchvision.") || path.starts_with("timm.") ||
          path.starts_with("transformers.");
 }

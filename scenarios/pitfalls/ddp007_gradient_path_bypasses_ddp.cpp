@@ -159,7 +159,7 @@ bool keeps_bare_model(const Program& program, const CallRef& call, const Wrap& w
     return false;
   if (says_any(made.call->name, {"ddp", "fsdp", "parallel"})) return false;  // another wrapper
   // copy.deepcopy(net) is another model.
-  if (made.module->qualified(made.call->function).starts_with("copy.")) return false;
+  if (made.call->path.starts_with("copy.")) return false;
   const Ref given = made.positional(0);
   return given && program.same_variable(given, wrap.module) &&
          !program.comes_from(wrap.module, diagnose::Api::optimizer) &&

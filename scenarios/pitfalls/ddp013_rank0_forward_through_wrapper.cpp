@@ -193,8 +193,7 @@ bool is_named_after_buffers(const Program& program, Ref model) {
     const CallRef call = program.as_call(source.ref);
     if (!call || is_seen_without_buffers(program, call)) return false;
     const Ref file = module_asked(call);
-    return says_buffers(call.call->name) ||
-           says_buffers(call.module->qualified(call.call->function)) ||
+    return says_buffers(call.call->name) || says_buffers(call.call->path) ||
            (file && says_buffers(file.module->qualified(file.node)));
   });
 }

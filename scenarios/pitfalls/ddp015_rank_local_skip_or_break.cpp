@@ -38,7 +38,7 @@ bool is_collective(const CallRef& call) {
     if (call.call->api == api) return true;
   const std::string name = facts::lowered(call.call->name);
   // logits.gather(1, index) and einops.reduce(x, "b c -> b", "mean") stay on this rank.
-  const std::string path = call.module->qualified(call.call->function);
+  const std::string_view path = call.call->path;
   for (const std::string_view package : {"torch.gather", "einops.", "functools.", "numpy."})
     if (path.starts_with(package)) return false;
   if (name == "gather" && path.empty() && call.receiver() &&

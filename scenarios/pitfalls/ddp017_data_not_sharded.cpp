@@ -123,7 +123,7 @@ bool may_be_iterable(const Program& program, const CallRef& loader) {
   const Ref dataset = loader.argument(0, "dataset");
   const CallRef made = dataset ? program.made_by(dataset) : CallRef{};
   if (!made || program.class_of_call(made) || program.callee(made)) return false;
-  const std::string path = made.module->qualified(made.call->function);
+  const std::string_view path = made.call->path;
   return !path.empty() && !path.starts_with("torch") && !path.starts_with("datasets.");
 }
 

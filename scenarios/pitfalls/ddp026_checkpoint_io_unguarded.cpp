@@ -43,7 +43,7 @@ bool downloads_by_itself(diagnose::ClassRef cls) {
 // create_dataset(name, download=True) of timm and get_dataset() of WILDS; a project's own function
 // may well look after its ranks.
 bool is_maker_of_library(const CallRef& call) {
-  const std::string path = call.module->qualified(call.call->function);
+  const std::string_view path = call.call->path;
   for (const char* library :
        {"timm.", "wilds.", "torchtext.", "torchaudio.", "ogb.", "medmnist.", "encoding."})
     if (path.starts_with(library)) return says_any(call.call->name, {"dataset"});

@@ -22,8 +22,7 @@ bool speaks_of_seed(std::string_view name) { return facts::contains(facts::lower
 // from NumPy's generator, which torch.manual_seed leaves alone.
 bool seeds_numpy(const Program& program) {
   for (const CallRef& seed : program.calls_named("seed"))
-    if (!program.callee(seed) && seed.module->qualified(seed.call->function) != "random.seed")
-      return true;
+    if (!program.callee(seed) && seed.call->path != "random.seed") return true;
   const auto calls = program.calls_that(speaks_of_seed);
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     const std::string_view name = call.call->name;

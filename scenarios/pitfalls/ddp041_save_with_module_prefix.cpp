@@ -216,7 +216,7 @@ bool converts_a_copy(const Program& program, const CallRef& call) {
   const Ref inplace = call.argument(2, "inplace");
   return call.call->name == "convert" &&
          (!inplace || program.written(inplace).kind() == Kind::false_literal) &&
-         facts::contains(call.module->qualified(call.call->function), "quantization");
+         facts::contains(call.call->path, "quantization");
 }
 
 // ema = copy.deepcopy(ddp_model), made below the wrapper: a wrapper too.

@@ -46,8 +46,8 @@ void check_batchnorm_under_dataparallel(const Program& program, Report& report) 
       !program.framework_distributes()) {
     for (const Api api : {Api::convert_sync_batch_norm, Api::sync_batch_norm})
       for (const CallRef& call : program.calls(api)) {
-        if (call.module->qualified(call.call->function).starts_with("apex.") ||
-            is_left_out(program, call.ref()) || is_for_process_groups(program, call.ref()))
+        if (call.call->path.starts_with("apex.") || is_left_out(program, call.ref()) ||
+            is_for_process_groups(program, call.ref()))
           continue;
         Finding& finding = in_no_trial(report.at(
             call.ref(), Confidence::certain,

@@ -58,14 +58,13 @@ bool is_gpu(const Program& program, Ref device) {
 // Calls that initialise CUDA in this process; is_available() counts devices in the driver, which
 // reads the variable once. DataParallel compares the devices' memory when it is built.
 bool starts_cuda(const Program& program, const CallRef& call) {
-  if (call.call->name == "is_available" &&
-      call.module->qualified(call.call->function) == "torch.cuda.is_available")
+  if (call.call->name == "is_available" && call.call->path == "torch.cuda.is_available")
     return true;
   // What asks a GPU for its properties initialises CUDA; counting GPUs does not.
   static constexpr std::string_view kAsk[] = {
       "torch.cuda.get_device_name", "torch.cuda.get_device_properties",
       "torch.cuda.get_device_capability", "torch.cuda.mem_get_info", "torch.cuda.init"};
-  const std::string path = call.module->qualified(call.call->function);
+  const std::string_view path = call.call->path;
   if (std::find(std::begin(kAsk), std::end(kAsk), path) != std::end(kAsk)) return true;
   if (call.call->name == "cuda" && call.receiver()) return true;
   // net.to("cuda"), net.to(device)
@@ -114,7 +113,7 @@ bool is_for_children(const Program& program, Ref assignment) {
   return std::any_of(module->calls().begin(), module->calls().end(), [&](const auto& call) {
     if (call.node < assignment.node ||
         module->function_of(call.node) != module->function_of(assignment.node) ||
-        !names_any(module->qualified(call.function), kStarts))
+        !names_any(call.path, kStarts))
       return false;
     const auto& commands = program.sources(CallRef{module, &call}.positional(0));
     return std::any_of(commands.begin(), commands.end(), [&](const diagnose::Source& command) {

@@ -68,7 +68,7 @@ std::vector<CallRef> downloads_of(const Program& program) {
       const CallRef load{module, &made};
       const Ref download = load.keyword("download");
       if (!download || program.written(download).kind() != diagnose::Kind::true_literal) continue;
-      const std::string name = module->qualified(made.function);
+      const std::string_view name = made.path;
       if (name.starts_with("torchvision.datasets.") || name.starts_with("torchaudio.datasets."))
         out.push_back(load);
     }

@@ -34,7 +34,7 @@ bool is_endless(FunctionRef iter) {
 // np.random.randint(...), random.choice(...), torch.randint(...), rng.integers(...).
 bool draws(const Program& program, FunctionRef iter) {
   return program.subtree_calls({iter.module, iter.function->body}, [](const CallRef& call) {
-    const std::string path = call.module->qualified(call.call->function);
+    const std::string_view path = call.call->path;
     return path.starts_with("random.") || path.starts_with("numpy.random.") ||
            path.starts_with("torch.rand") ||
            says_any(call.receiver().text(), {"rng", "random", "generator"});

@@ -23,9 +23,7 @@ bool is_endless_by_name(std::string_view name) {
 
 // itertools.cycle(loader) keeps the batches of the first pass, and never asks the loader again: no
 // set_epoch changes what it gives.
-bool replays(const CallRef& call) {
-  return call.module->qualified(call.call->function) == "itertools.cycle";
-}
+bool replays(const CallRef& call) { return call.call->path == "itertools.cycle"; }
 
 // loader.sampler.epoch = epoch, without the method.
 bool sets_epoch_by_hand(const Program& program) {

@@ -19,7 +19,7 @@ namespace {
 
 // The generator that the call draws from; nothing for other calls, and for a generator object.
 std::optional<DrawnBy> drawn_by(const CallRef& call) {
-  const std::string name = call.module->qualified(call.call->function);
+  const std::string_view name = call.call->path;
   if (name == "random.shuffle") return DrawnBy::python;
   if (name == "numpy.random.shuffle" || name == "numpy.random.permutation") return DrawnBy::numpy;
   if (name == "torch.randperm" && !call.keyword("generator")) return DrawnBy::torch;

@@ -217,7 +217,7 @@ bool draws_from_all(const Program& program, Ref sampler, int depth = 0) {
   const CallRef made = program.as_call(sampler);
   if (!made || depth > 1 || program.class_of_call(made) || program.mentions_rank(sampler))
     return false;
-  const std::string name = made.module->qualified(made.call->function);
+  const std::string_view name = made.call->path;
   if (!name.starts_with("torch.utils.data.")) return false;
   if (name.ends_with(".BatchSampler")) {
     const auto& sources = program.sources(made.argument(0, "sampler"));

@@ -43,7 +43,7 @@ void add_parts(const Program& program, Ref path, int depth, std::vector<Ref>& ou
   const Ref made = named ? sources.front().ref : path;
   const CallRef call = program.as_call(made);
   if (depth < kPathDepth && call && !call.has_splat()) {
-    const std::string name = call.module->qualified(call.call->function);
+    const std::string_view name = call.call->path;
     if (name == "os.path.join" || name == "pathlib.Path") {
       for (std::size_t i = 0; const Ref part = call.positional(i); ++i)
         add_parts(program, part, depth + 1, out);
@@ -247,7 +247,7 @@ Ref file_of(const Program& program, Ref directory) {
   if (item) made = made.child(Field::value);
   const CallRef call = program.as_call(made);
   if (!call) return {};
-  const std::string name = call.module->qualified(call.call->function);
+  const std::string_view name = call.call->path;
   if (name == "os.path.dirname") return call.positional(0);
   if (name == "os.path.split" && (item || first)) return call.positional(0);
   if (call.call->name == "rsplit" && (item || first)) return call.receiver();

@@ -38,7 +38,7 @@ bool lists_or_packs(std::string_view command) {
 
 // os.system("wget -O data.zip https://..."), subprocess.run(["curl", ...])
 bool runs_fetcher(const CallRef& call) {
-  const std::string path = call.module->qualified(call.call->function);
+  const std::string_view path = call.call->path;
   if (path != "os.system" && !path.starts_with("subprocess.")) return false;
   const std::string_view command = call.positional(0).text();
   if (holds_any(command, {"git clone"})) return true;
@@ -72,7 +72,7 @@ Ref path_of_answer(const Program& program, const CallRef& call) {
   Ref got =
       answer.kind() == diagnose::Kind::attribute ? answer.child(diagnose::Field::object) : answer;
   const CallRef fetched = program.made_by(got);
-  if (!fetched || fetched.module->qualified(fetched.call->function) != "requests.get") return {};
+  if (!fetched || fetched.call->path != "requests.get") return {};
   const CallRef opened = program.made_by(call.receiver());
   return opened && opened.call->name == "open" ? opened.positional(0) : Ref{};
 }

@@ -40,7 +40,7 @@ std::vector<CallRef> helpers_that_save(const Program& program) {
     if (made.api != Api::none || !says_any(made.name, {"save"}) ||
         !says_any(made.name, {"checkpoint", "ckpt", "snapshot", "model"}) ||
         says_any(made.name, {"master", "main", "rank", "dist"}) || program.callee(call) ||
-        (call.receiver() && root.qualified(made.function).empty()))
+        (call.receiver() && made.path.empty()))
       continue;
     if (!call.positional(0) || !is_dictionary_of_states(program, call.positional(0))) continue;
     const auto given = facts::arguments_of(call);

@@ -51,7 +51,7 @@ constexpr Exporter kExporters[] = {
 };
 
 const Exporter* exporter(const CallRef& call) {
-  const std::string name = call.module->qualified(call.call->function);
+  const std::string_view name = call.call->path;
   const auto* const found = std::find_if(std::begin(kExporters), std::end(kExporters),
                                          [&](const Exporter& each) { return each.name == name; });
   return found == std::end(kExporters) ? nullptr : found;
@@ -59,8 +59,7 @@ const Exporter* exporter(const CallRef& call) {
 
 // pickle.dump(model.state_dict(), file)
 bool pickles_a_state(const Program& program, const CallRef& call) {
-  return call.call->name == "dump" &&
-         call.module->qualified(call.call->function) == "pickle.dump" &&
+  return call.call->name == "dump" && call.call->path == "pickle.dump" &&
          facts::contains(text_behind(program, call.positional(0)), "state_dict()");
 }
 
@@ -85,7 +84,7 @@ std::vector<CallRef> saves_of(const Program& program) {
     if (call.call->api != Api::none || !call.receiver()) continue;
     for (const Source& source : program.sources(call.receiver())) {
       const CallRef made = program.as_call(source.ref);
-      const std::string name = made ? made.module->qualified(made.call->function) : std::string();
+      const std::string_view name = made ? made.call->path : std::string_view();
       if (name == "torch.jit.script" || name == "torch.jit.trace") out.push_back(call);
     }
   }

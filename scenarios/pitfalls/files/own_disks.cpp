@@ -108,7 +108,7 @@ bool is_text_of_clock(const Program& program, const CallRef& call) {
   const CallRef clock = program.made_by(given);
   if (!clock || user == diagnose::Kind::attribute || user == diagnose::Kind::subscript)
     return false;
-  const std::string name = clock.module->qualified(clock.call->function);
+  const std::string_view name = clock.call->path;
   return name == "datetime.datetime.now" || name == "datetime.datetime.utcnow";
 }
 
@@ -119,7 +119,7 @@ Draw drawn(const CallRef& call) {
       {"uuid.uuid1", "uuid.uuid4", "os.getpid", "time.time_ns", "tempfile.mkdtemp",
        "tempfile.mkstemp", "tempfile.TemporaryDirectory", "tempfile.NamedTemporaryFile",
        "secrets.token_hex", "datetime.datetime.now.isoformat"});
-  const std::string name = call.module->qualified(call.call->function);
+  const std::string_view name = call.call->path;
   if (std::find(kOwn.begin(), kOwn.end(), name) != kOwn.end() || is_whole_clock(call, name))
     return Draw::own;
   if (call.call->name == "strftime" && (facts::contains(call.positional(0).text(), "%f") ||

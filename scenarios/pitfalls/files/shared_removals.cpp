@@ -51,10 +51,9 @@ void check_removals_of_trees(const Program& program, Report& report) {
   for (const CallRef& removal : program.calls_named("rmtree")) {
     const Ref node = removal.ref();
     const Ref path = removal.argument(0, "path");
-    if (removal.module->qualified(removal.call->function) != "shutil.rmtree" || !path ||
-        removal.argument(1, "ignore_errors") || program.comes_from_rank(path) ||
-        is_drawn_by_each(program, path) || facts::contains(facts::lowered(path.text()), "rank") ||
-        !all_ranks_remove(program, node))
+    if (removal.call->path != "shutil.rmtree" || !path || removal.argument(1, "ignore_errors") ||
+        program.comes_from_rank(path) || is_drawn_by_each(program, path) ||
+        facts::contains(facts::lowered(path.text()), "rank") || !all_ranks_remove(program, node))
       continue;
     report
         .at(node, Confidence::likely,
@@ -70,7 +69,7 @@ void check_shared_removals(const Program& program, Report& report) {
   check_removals_of_trees(program, report);
   for (const char* name : {"remove", "unlink"})
     for (const CallRef& removal : program.calls_named(name)) {
-      const std::string function = removal.module->qualified(removal.call->function);
+      const std::string_view function = removal.call->path;
       if (function != "os.remove" && function != "os.unlink") continue;
       const Ref node = removal.ref();
       if (!is_one_path(program, removal.positional(0)) || asks_for_the_file(program, node) ||

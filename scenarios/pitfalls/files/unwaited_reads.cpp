@@ -48,7 +48,7 @@ bool opens_for_writing(const Program& program, const CallRef& call) {
 
 Ref written_path(const Program& program, const CallRef& call) {
   if (call.call->api == Api::torch_save) return call.argument(1, "f");
-  const std::string name = call.module->qualified(call.call->function);
+  const std::string_view name = call.call->path;
   if (name == "numpy.save") return call.positional(0);
   if (call.call->name == "open" && !call.receiver())
     return opens_for_writing(program, call) ? call.positional(0) : Ref{};
@@ -57,7 +57,7 @@ Ref written_path(const Program& program, const CallRef& call) {
 
 Ref read_path(const Program& program, const CallRef& call) {
   if (call.call->api == Api::torch_load) return call.argument(0, "f");
-  const std::string name = call.module->qualified(call.call->function);
+  const std::string_view name = call.call->path;
   if (name == "numpy.load") return call.positional(0);
   if (call.call->name == "open" && !call.receiver())
     return opens_for_writing(program, call) ? Ref{} : call.positional(0);

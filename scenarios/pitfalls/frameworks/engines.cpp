@@ -100,8 +100,7 @@ void add_checkpoints(const Program& program, std::vector<EngineMeeting>& out) {
   for (const std::string_view name :
        {"save", "load", "save_state_dict", "load_state_dict", "async_save"})
     for (const CallRef& call : program.calls_named(name))
-      if (!call.keyword("no_dist") &&
-          call.module->qualified(call.call->function).starts_with(kPackage))
+      if (!call.keyword("no_dist") && call.call->path.starts_with(kPackage))
         out.push_back({call, "torch.distributed.checkpoint." + std::string(name)});
 }
 

@@ -35,7 +35,7 @@ std::vector<CallRef> horovod_collectives(const Program& program) {
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
-      const std::string path = module->qualified(made.function);
+      const std::string_view path = made.path;
       if (path.starts_with(kPackage) &&
           ranks_meet_in(std::string_view(path).substr(kPackage.size())) &&
           !call.keyword("process_set"))

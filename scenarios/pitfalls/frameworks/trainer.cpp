@@ -185,7 +185,7 @@ int lightning_of_calls(const Program& program) {
         oldest = std::min(oldest, kVersion2);
   for (const Module* module : program.modules())
     for (const diagnose::Call& call : module->calls())
-      if (module->qualified(call.function).starts_with("pytorch_lightning.metrics.") &&
+      if (call.path.starts_with("pytorch_lightning.metrics.") &&
           runs_before_trainer(program, *module, call))
         oldest = std::min(oldest, kMetricsRemoved);
   return oldest;

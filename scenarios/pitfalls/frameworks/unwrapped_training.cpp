@@ -269,9 +269,8 @@ bool is_made_of(const Program& program, Ref object, Ref given, const CallRef& pr
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::value) return false;
   const CallRef made = program.as_call(sources.front().ref);
   return made && made.call->api == diagnose::Api::none && !program.callee(made) &&
-         !made.module->qualified(made.call->function).starts_with("copy.") &&
-         !diagnose::is_prepare(made.call->name) && is_given(made, given.text()) &&
-         only_runs_before(program, made.ref(), prepare.ref());
+         !made.call->path.starts_with("copy.") && !diagnose::is_prepare(made.call->name) &&
+         is_given(made, given.text()) && only_runs_before(program, made.ref(), prepare.ref());
 }
 
 // layers = pipeline.unet, above prepare(layers): the attribute keeps the bare model.

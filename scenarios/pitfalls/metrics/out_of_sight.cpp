@@ -39,8 +39,8 @@ constexpr std::string_view kComputingPackages[] = {
 bool is_of_missing_file(const Program& program, const CallRef& call) {
   if (call.call->api != Api::none || program.callee(call) || program.class_of_call(call))
     return false;
-  const std::string path = call.module->qualified(call.call->function);
-  const std::string package = path.substr(0, path.find('.'));
+  const std::string_view path = call.call->path;
+  const std::string_view package = path.substr(0, path.find('.'));
   return !path.empty() && package.size() < path.size() &&
          std::find(std::begin(kComputingPackages), std::end(kComputingPackages), package) ==
              std::end(kComputingPackages);

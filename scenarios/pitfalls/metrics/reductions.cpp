@@ -299,8 +299,8 @@ bool passes_figures(const CallRef& call) {
       std::find(std::begin(kBuiltIn), std::end(kBuiltIn), call.call->name) != std::end(kBuiltIn))
     return true;
   // torch.tensor(x), and tensor(x) of PyTorch.
-  const std::string path = call.module->qualified(call.call->function);
-  const std::string package = path.substr(0, path.find_last_of('.') + 1);
+  const std::string_view path = call.call->path;
+  const std::string_view package = path.substr(0, path.find_last_of('.') + 1);
   return package == "torch." || package == "numpy." || package == "copy." ||
          package == "torch.cuda.";
 }

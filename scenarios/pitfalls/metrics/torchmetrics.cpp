@@ -11,14 +11,14 @@ bool is_torchmetric(const Program& program, Ref object) {
     const CallRef made = program.as_call(source.ref);
     const Ref switched = made ? made.keyword("sync_on_compute") : Ref{};
     return made && !(switched && program.is_literal_false(switched)) &&
-           made.module->qualified(made.call->function).starts_with("torchmetrics.");
+           made.call->path.starts_with("torchmetrics.");
   });
 }
 
 bool reduces_by_itself(const Program& program, Ref object) {
   const CallRef made = program.made_by(object);
   if (!made || program.class_of_call(made)) return false;
-  const std::string path = made.module->qualified(made.call->function);
+  const std::string_view path = made.call->path;
   return path.starts_with("monai.metrics.") ||
          (program.uses(diagnose::Api::hvd_init) && made.call->name == "Metric");
 }

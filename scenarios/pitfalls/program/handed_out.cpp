@@ -34,7 +34,7 @@ std::vector<CallRef> calls_given(const Program& program,
       for (const Ref value : facts::arguments_of(call)) {
         if (!value || !accepts(value)) continue;
         if (!program.callee(call) && !program.class_of_call(call) &&
-            !module->qualified(each.function).starts_with("torch."))
+            !each.path.starts_with("torch."))
           out.push_back(call);
         break;
       }

@@ -10,8 +10,7 @@ namespace {
 
 // deepspeed.add_config_arguments(parser), which adds options of its own and no rank.
 bool is_of_deepspeed(const CallRef& call) {
-  return call.call->name == "add_config_arguments" &&
-         call.module->qualified(call.call->function).starts_with("deepspeed.");
+  return call.call->name == "add_config_arguments" && call.call->path.starts_with("deepspeed.");
 }
 
 // The call that makes the parser, where there is one that it can be.

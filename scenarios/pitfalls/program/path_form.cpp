@@ -172,7 +172,7 @@ class Spelling {
 
   std::string of_call(const CallRef& call, Ref at, int depth) {
     if (!call || call.has_splat()) return mark(at);
-    const std::string name = call.module->qualified(call.call->function);
+    const std::string_view name = call.call->path;
     if (name == "os.path.join" || name == "pathlib.Path") {
       std::string out;
       for (std::size_t i = 0; const Ref part = call.positional(i); ++i)

@@ -45,7 +45,7 @@ class Paths {
  private:
   bool is_path_itself(Ref at, int depth) {
     if (const CallRef call = program_.as_call(at)) {
-      const std::string made = call.module->qualified(call.call->function);
+      const std::string_view made = call.call->path;
       return made == "pathlib.Path" || made == "pathlib.PosixPath" || made == "pathlib.Path.cwd" ||
              made == "pathlib.Path.home" ||
              (call.receiver() && gives_path(call.call->name) &&
@@ -70,10 +70,9 @@ bool is_path(const Program& program, Ref expression) {
 
 Ref directory_made(const Program& program, const CallRef& make) {
   const std::string_view name = make.call->name;
-  if (name == "copytree" && make.module->qualified(make.call->function) == "shutil.copytree")
-    return make.argument(1, "dst");
+  if (name == "copytree" && make.call->path == "shutil.copytree") return make.argument(1, "dst");
   if (name != "mkdir" && name != "makedirs") return {};
-  if (make.module->qualified(make.call->function).starts_with("os."))
+  if (make.call->path.starts_with("os."))
     return make.argument(0, name == "mkdir" ? "path" : "name");
   const Ref receiver = make.receiver();
   if (name != "mkdir" || !receiver) return {};

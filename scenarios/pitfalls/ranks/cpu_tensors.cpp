@@ -157,7 +157,7 @@ bool holds_numbers(const Program& program, Ref list, int depth) {
 
 // np.mean(losses), statistics.mean(losses)
 bool makes_number_of_list(const CallRef& call) {
-  const std::string path = call ? call.module->qualified(call.call->function) : std::string();
+  const std::string_view path = call ? call.call->path : std::string_view();
   for (const char* name : {"numpy.mean", "numpy.sum", "numpy.average", "statistics.mean",
                            "statistics.fmean", "math.fsum"})
     if (path == name) return true;
@@ -219,7 +219,7 @@ bool is_number(const Program& program, Ref value, int depth) {
 bool makes_cpu_tensor(const Program& program, Ref value) {
   const CallRef made = program.made_by(value);
   if (!made || made.has_splat() || made.keyword("device")) return false;
-  const std::string name = made.module->qualified(made.call->function);
+  const std::string_view name = made.call->path;
   if (name == "torch.zeros" || name == "torch.ones" || name == "torch.empty" ||
       name == "torch.full" || name == "torch.from_numpy")
     return static_cast<bool>(made.positional(0));
@@ -272,7 +272,7 @@ bool lies_on_cpu(const Program& program, Ref value, int depth) {
   if (makes_cpu_tensor(program, value)) return true;
   const CallRef call = program.made_by(value);
   if (!call || program.callee(call)) return false;
-  const std::string name = call.module->qualified(call.call->function);
+  const std::string_view name = call.call->path;
   if (name == "torch.cat" || name == "torch.stack")
     return holds_cpu_tensors(program, call.positional(0), depth);
   if (!name.empty() || !call.receiver()) return false;

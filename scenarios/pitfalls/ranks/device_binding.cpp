@@ -55,7 +55,7 @@ bool binds_device(const Program& program) {
 }
 
 std::optional<int> placed_on(const Program& program, const CallRef& call) {
-  if (!call.receiver() || !call.module->qualified(call.call->function).empty()) return std::nullopt;
+  if (!call.receiver() || !call.call->path.empty()) return std::nullopt;
   const Ref device = call.argument(0, "device");
   if (!device) return call.call->name == "cuda" ? std::optional(-1) : std::nullopt;
   if (program.comes_from_rank(device)) return std::nullopt;

@@ -16,7 +16,7 @@ namespace {
 // time.time(), datetime.now()
 bool tells_time(const CallRef& call) {
   if (call.call->api == Api::time_now) return true;
-  const std::string path = call.module->qualified(call.call->function);
+  const std::string_view path = call.call->path;
   return path == "datetime.datetime.now" || path == "datetime.datetime.utcnow";
 }
 

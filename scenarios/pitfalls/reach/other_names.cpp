@@ -25,9 +25,7 @@ OtherName given_at(const Program& program, Ref place) {
   const NodeId list = tree[value].parent;
   if (list != kNoNode && tree[list].kind == Kind::argument_list) {
     const CallRef call = program.as_call(place.with(tree[list].parent));
-    if (!call || call.module->qualified(call.call->function) != "types.MethodType" ||
-        call.positional(0) != place)
-      return {};
+    if (!call || call.call->path != "types.MethodType" || call.positional(0) != place) return {};
     out.is_bound = true;
     value = call.call->node;
   }

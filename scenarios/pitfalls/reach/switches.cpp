@@ -35,7 +35,7 @@ bool is_made_text(const Program& program, Ref value) {
            value.child(Field::right).kind() == Kind::string;
   const CallRef made = program.as_call(value);
   if (!made) return false;
-  const std::string name = made.module->qualified(made.call->function);
+  const std::string_view name = made.call->path;
   return made.call->name == "strftime" || name == "os.path.join" ||
          (made.call->name == "str" && !made.receiver()) ||
          (made.call->name == "format" && made.receiver().kind() == Kind::string);

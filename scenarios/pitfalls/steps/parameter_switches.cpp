@@ -118,7 +118,7 @@ std::vector<std::pair<CallRef, Ref>> unseen_stages(const Program& program) {
           !is_at_some_epoch(program, call.ref()))
         continue;
       // model.module.unfreeze() and helpers.unfreeze(model.module)
-      const bool is_method = call.receiver() && module->qualified(made.function).empty();
+      const bool is_method = call.receiver() && made.path.empty();
       if (const Ref object = is_method ? call.receiver() : call.positional(0))
         out.emplace_back(call, object);
     }

@@ -137,7 +137,7 @@ bool reduces(std::string_view name) {
 // mask.sum(), (y > 0).any(), torch.any(mask): a number that the contents of the batch decide.
 bool is_number_of_contents(const Round& round, const CallRef& call) {
   if (!reduces(call.call->name)) return false;
-  const std::string path = call.module->qualified(call.call->function);
+  const std::string_view path = call.call->path;
   const Ref of = path.empty() ? call.receiver() : call.positional(0);
   return of && round.is_made_of_batch(of);
 }

@@ -20,7 +20,7 @@ namespace {
 bool is_leaf(const Program& program, Ref value) {
   const CallRef call = program.as_call(value);
   if (!call || !program.is_literal_true(call.keyword("requires_grad"))) return false;
-  const std::string path = call.module->qualified(call.call->function);
+  const std::string_view path = call.call->path;
   const Ref first = call.positional(0);
   return (path == "torch.tensor" || path == "torch.zeros" || path == "torch.ones") && first &&
          facts::calls_in(first).empty();

@@ -38,7 +38,7 @@ bool is_wrapped_value(const Program& program, Ref value, const Wrap& wrap) {
 
 // Both(vae, unet) keeps its arguments: __init__ gives them to attributes, or torch.nn does.
 bool keeps_argument(const Program& program, const CallRef& made, Ref argument) {
-  const std::string path = made.module->qualified(made.call->function);
+  const std::string_view path = made.call->path;
   if (path.starts_with("torch.nn.Sequential") || path.starts_with("torch.nn.Module")) return true;
   const auto init = program.method(program.class_of_call(made), "__init__");
   if (!init) return false;

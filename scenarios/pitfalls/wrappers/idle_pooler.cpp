@@ -25,7 +25,7 @@ bool names_model_with_pooler(std::string_view name) {
 }
 
 bool makes_pooler(const Program& program, const CallRef& call) {
-  const std::string path = call.module->qualified(call.call->function);
+  const std::string_view path = call.call->path;
   if (!path.starts_with("transformers.") || call.keyword("add_pooling_layer")) return false;
   for (const std::string_view cls : {"BertModel", "RobertaModel", "XLMRobertaModel"})
     if (path == "transformers." + std::string(cls) + ".from_pretrained") return true;

@@ -19,7 +19,7 @@ using diagnose::Wrap;
 namespace {
 
 bool is_pruning(const CallRef& call) {
-  const std::string name = call.module->qualified(call.call->function);
+  const std::string_view name = call.call->path;
   return name.starts_with("torch.nn.utils.prune.") && !name.ends_with("remove") &&
          !name.ends_with("is_pruned");
 }
@@ -45,9 +45,8 @@ bool is_wrapped_anew(const Program& program, const CallRef& call) {
 
 // -1, (-1, -1) and in_channels=-1: the layer takes its width from the first batch.
 bool waits_for_a_batch(const Program& program, const CallRef& call) {
-  if (call.call->name.starts_with("Lazy"))
-    return call.module->qualified(call.call->function).starts_with("torch.nn.");
-  if (!call.module->qualified(call.call->function).starts_with("torch_geometric.nn")) return false;
+  if (call.call->name.starts_with("Lazy")) return call.call->path.starts_with("torch.nn.");
+  if (!call.call->path.starts_with("torch_geometric.nn")) return false;
   const Ref width = call.argument(0, "in_channels");
   return width && (width.text().starts_with("(-1") || program.integer(width) == -1);
 }

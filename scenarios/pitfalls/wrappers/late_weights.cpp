@@ -56,7 +56,7 @@ bool names_a_draw(std::string_view function) {
 }
 
 bool is_random_init(const CallRef& call) {
-  const std::string name = call.module->qualified(call.call->function);
+  const std::string_view name = call.call->path;
   return name.starts_with("torch.nn.init.") &&
          says_any(call.call->name,
                   {"normal", "uniform", "orthogonal", "sparse", "xavier", "kaiming"});

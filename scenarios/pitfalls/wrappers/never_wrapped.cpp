@@ -29,7 +29,7 @@ bool names_one_of(std::string_view text, std::initializer_list<std::string_view>
 bool is_for_precision(const diagnose::Module& module, std::string_view path) {
   if (path != "apex" && !path.starts_with("apex.parallel")) return false;
   return std::none_of(module.calls().begin(), module.calls().end(), [&](const auto& call) {
-    const std::string called = module.qualified(call.function);
+    const std::string_view called = call.path;
     return called.starts_with("apex.") && !called.starts_with("apex.amp.");
   });
 }
@@ -77,7 +77,7 @@ bool makes_plain_model(const Program& program, const CallRef& made) {
       std::any_of(name.begin(), name.end(), [](unsigned char c) { return std::islower(c) != 0; }))
     return !names_one_of(name, {"wrap", "parallel", "distrib", "engine", "trainer", "learner",
                                 "agent", "system", "solver", "loss"});
-  const std::string path = made.module->qualified(made.call->function);
+  const std::string_view path = made.call->path;
   for (const std::string_view library : {"torchvision.", "timm.", "transformers.", "torch.nn."})
     if (path.starts_with(library)) return true;
   return false;
@@ -98,7 +98,7 @@ bool is_plain_model(const Program& program, Ref model, int depth = 0) {
     const CallRef made = program.as_call(source.ref);
     // model, optimizer = amp.initialize(model, optimizer)
     if (made && made.call->name == "initialize" && source.element == 0 && depth < kSteps &&
-        made.module->qualified(made.call->function) == "apex.amp.initialize")
+        made.call->path == "apex.amp.initialize")
       return is_plain_model(program, made.positional(0), depth + 1);
     if (!made || source.how != diagnose::Source::How::value) return false;
     if (const diagnose::Wrap* wrap = program.wrap_made_by(source.ref))

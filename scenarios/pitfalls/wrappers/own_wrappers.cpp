@@ -11,7 +11,7 @@ using diagnose::Wrap;
 namespace {
 
 std::string name_of(const Wrap& wrap) {
-  return wrap.own ? std::string{} : wrap.call.module->qualified(wrap.call.call->function);
+  return wrap.own ? std::string{} : std::string(wrap.call.call->path);
 }
 
 // BalancedDataParallel(4, model), DataParallel of torch_geometric: not the class of torch.

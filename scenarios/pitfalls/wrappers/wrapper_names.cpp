@@ -89,7 +89,7 @@ bool may_ask_itself(const Program& program, Ref object, std::string_view name,
   const auto& sources = program.module_sources(wrap->module);
   return !std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
     const CallRef made = program.as_call(source.ref);
-    return made && made.module->qualified(made.call->function).starts_with("torch.nn.");
+    return made && made.call->path.starts_with("torch.nn.");
   });
 }
 
