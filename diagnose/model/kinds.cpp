@@ -241,19 +241,21 @@ namespace {
 // make(...) for a variable, table["ddp"](...), choose()(...): what is called is no plain name of a
 // function, class or import.
 bool may_hold_class(const Module& module, const Call& call) {
-  if (module.positional_count(call.node) == 0 && module.keyword(call.node, "module") == kNoNode &&
-      !module.has_splat(call.node))
-    return false;
   const Kind kind = module[call.function].kind;
-  if (kind == Kind::subscript || kind == Kind::call) return true;
   const bool is_attribute = kind == Kind::attribute;
-  if (kind != Kind::identifier && !is_attribute) return false;
-  if (is_attribute && !module.text(call.function).starts_with("self.")) return false;
-  const auto& defs = module.defs_of(call.name, is_attribute);
-  return std::any_of(defs.begin(), defs.end(), [&](const std::uint32_t index) {
-    const DefKind def = module.defs()[index].kind;
-    return def == DefKind::assign || def == DefKind::parameter;
-  });
+  if (is_attribute || kind == Kind::identifier) {
+    if (is_attribute && !module.text(call.function).starts_with("self.")) return false;
+    const auto& defs = module.defs_of(call.name, is_attribute);
+    if (std::none_of(defs.begin(), defs.end(), [&](const std::uint32_t index) {
+          const DefKind def = module.defs()[index].kind;
+          return def == DefKind::assign || def == DefKind::parameter;
+        }))
+      return false;
+  } else if (kind != Kind::subscript && kind != Kind::call) {
+    return false;
+  }
+  return module.positional_count(call.node) > 0 || module.keyword(call.node, "module") != kNoNode ||
+         module.has_splat(call.node);
 }
 
 }  // namespace
@@ -263,7 +265,7 @@ namespace {
 // DataParallel(model, device_ids=gpus) of a file that is not there: a copy of torch's, by its name
 // and what it is given.
 bool is_unseen_copy(const Program& program, const CallRef& call) {
-  return call.keyword("device_ids") && call.call->path.ends_with(".DataParallel") &&
+  return call.call->path.ends_with(".DataParallel") && call.keyword("device_ids") &&
          !program.class_of_call(call) && !program.callee(call);
 }
 

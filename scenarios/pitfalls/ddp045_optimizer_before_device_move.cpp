@@ -173,13 +173,18 @@ std::vector<CallRef> made_by_chosen_class(const Program& program) {
 }
 
 // build_optimizer(args, model) of a file that is not at hand, instantiate(cfg.optimizer, ...).
+bool may_build_optimizer(std::string_view name) {
+  return diagnose::makes_from_settings(name) ||
+         (says_any(name, {"optimizer"}) &&
+          says_any(name, {"build", "make", "create", "get", "init", "setup", "configure"}) &&
+          !says_any(name, {"sched", "state", "param"}));
+}
+
 bool builds_out_of_sight(const Program& program, const CallRef& call) {
   const std::string_view name = call.call->name;
   if (diagnose::makes_from_settings(name))
     return call.positional(0) && diagnose::names_optimizer(diagnose::last_word(call.positional(0)));
-  return call.call->api == Api::none && says_any(name, {"optimizer"}) &&
-         says_any(name, {"build", "make", "create", "get", "init", "setup", "configure"}) &&
-         !says_any(name, {"sched", "state", "param"}) && !program.callee(call) &&
+  return call.call->api == Api::none && may_build_optimizer(name) && !program.callee(call) &&
          !program.class_of_call(call) && !program.assigned_name(call.ref()).empty();
 }
 
@@ -423,9 +428,8 @@ void check_optimizer_before_device_move(const Program& program, Report& report) 
   for (const CallRef& made : program.calls_named("instantiate"))  // Hydra's
     if (made.keyword("params")) optimizers.push_back(made);
   for (const CallRef& made : made_by_chosen_class(program)) optimizers.push_back(made);
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls())
-      if (builds_out_of_sight(program, {module, &made})) optimizers.push_back({module, &made});
+  for (const CallRef& made : program.calls_that(may_build_optimizer))
+    if (builds_out_of_sight(program, made)) optimizers.push_back(made);
   for (const CallRef& each : optimizers) {
     const Making making = making_of(program, each);
     for (const Ref model : making.models)

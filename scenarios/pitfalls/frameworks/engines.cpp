@@ -118,7 +118,8 @@ void add_meetings_of_fsdp(const Program& program, std::vector<EngineMeeting>& ou
                                  "(), which is to save a sharded model and gathers its shards,"});
       else if (made.name == "clip_grad_norm_" && is_sharded(program, call.receiver()))
         out.push_back({call, "clip_grad_norm_() of a sharded model"});
-      else if (diagnose::stands_for_object(function) && is_sharded(program, function))
+      else if (!made.path.starts_with("torch.") && diagnose::stands_for_object(function) &&
+               is_sharded(program, function))
         out.push_back({call, "a forward pass of a sharded model, which gathers its parameters,"});
     }
 }

@@ -57,9 +57,9 @@ bool computes_global_rank(const Program& program) {
                (tree[parent].kind == Kind::keyword_argument &&
                 tree.text(parent).starts_with("rank"));
       };
-      if (((is_product(left) && program.is_local_rank(right)) ||
-           (is_product(right) && program.is_local_rank(left))) &&
-          is_rank())
+      if ((is_product(left) || is_product(right)) && is_rank() &&
+          ((is_product(left) && program.is_local_rank(right)) ||
+           (is_product(right) && program.is_local_rank(left))))
         return true;
     }
   }
