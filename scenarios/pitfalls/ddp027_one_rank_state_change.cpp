@@ -112,22 +112,20 @@ bool others_initialise(const Program& program, const CallRef& call, const Wrap* 
 }
 
 void check_weights_of_one_rank(const Program& program, Report& report) {
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const CallRef call{module, &made};
-      if (!call.receiver() || !initialises(call) ||
-          program.guarded_by_rank(call.ref()) == RankTest::none)
-        continue;
-      const Wrap* wrap = wrapper_loaded(program, call);
-      if (wrap == nullptr || !program.runs_before(wrap->call.ref(), call.ref()) ||
-          others_initialise(program, call, wrap) || !trains_afterwards(program, call.ref()))
-        continue;
-      report
-          .at(call.ref(), Confidence::certain,
-              "one rank alone initialises weights after the model was wrapped: DDP copies "
-              "parameters between ranks only when it is built, so the others keep theirs")
-          .help = "Initialise before wrapping.";
-    }
+  for (const CallRef& call : program.calls_that(may_initialise)) {
+    if (!call.receiver() || !initialises(call) ||
+        program.guarded_by_rank(call.ref()) == RankTest::none)
+      continue;
+    const Wrap* wrap = wrapper_loaded(program, call);
+    if (wrap == nullptr || !program.runs_before(wrap->call.ref(), call.ref()) ||
+        others_initialise(program, call, wrap) || !trains_afterwards(program, call.ref()))
+      continue;
+    report
+        .at(call.ref(), Confidence::certain,
+            "one rank alone initialises weights after the model was wrapped: DDP copies "
+            "parameters between ranks only when it is built, so the others keep theirs")
+        .help = "Initialise before wrapping.";
+  }
 }
 
 // The model that is trained, below its wrapper: accelerator.unwrap_model(model), model.module.

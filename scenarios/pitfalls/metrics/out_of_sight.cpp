@@ -133,21 +133,19 @@ std::vector<CallRef> evaluations_that_choose(const Program& program,
                                              const std::vector<Reduction>& reductions) {
   std::vector<CallRef> out;
   if (!reductions.empty() || program.mentions("torchmetrics")) return out;
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const CallRef call{module, &made};
-      if (made.name.empty() || std::isupper(static_cast<unsigned char>(made.name.front())) != 0 ||
-          !names_evaluation(made.name) || !is_of_missing_file(program, call) ||
-          program.guarded_by_rank(call.ref()) != RankTest::none ||
-          !facts::is_reachable(program, call.ref()) ||
-          facts::only_without_distribution(program, call.ref()) || !chooses_by(program, call) ||
-          knows_of_ranks(program, call))
-        continue;
-      const auto given = facts::arguments_of(call);
-      if (std::any_of(given.begin(), given.end(),
-                      [&](Ref argument) { return is_always_sharded(program, argument); }))
-        out.push_back(call);
-    }
+  for (const CallRef& call : program.calls_that(names_evaluation)) {
+    if (std::isupper(static_cast<unsigned char>(call.call->name.front())) != 0 ||
+        !is_of_missing_file(program, call) ||
+        program.guarded_by_rank(call.ref()) != RankTest::none ||
+        !facts::is_reachable(program, call.ref()) ||
+        facts::only_without_distribution(program, call.ref()) || !chooses_by(program, call) ||
+        knows_of_ranks(program, call))
+      continue;
+    const auto given = facts::arguments_of(call);
+    if (std::any_of(given.begin(), given.end(),
+                    [&](Ref argument) { return is_always_sharded(program, argument); }))
+      out.push_back(call);
+  }
   return out;
 }
 

@@ -55,11 +55,16 @@ bool names_a_draw(std::string_view function) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
+bool names_random_init(std::string_view name) {
+  return says_any(name, {"normal", "uniform", "orthogonal", "sparse", "xavier", "kaiming"});
+}
+
 bool is_random_init(const CallRef& call) {
-  const std::string_view name = call.call->path;
-  return name.starts_with("torch.nn.init.") &&
-         says_any(call.call->name,
-                  {"normal", "uniform", "orthogonal", "sparse", "xavier", "kaiming"});
+  return call.call->path.starts_with("torch.nn.init.") && names_random_init(call.call->name);
+}
+
+bool may_draw(std::string_view name) {
+  return names_random_init(name) || may_initialise(name) || names_a_draw(name);
 }
 
 // What the call draws for; empty where it is no draw.
@@ -101,25 +106,27 @@ bool is_restored_below(const Program& program, const CallRef& draw, Ref drawn) {
 
 }  // namespace
 
+bool may_initialise(std::string_view name) {
+  return name == "apply" || name == "reset_parameters" ||
+         (says_any(name, {"init"}) && says_any(name, {"weight"}));
+}
+
 bool initialises(const CallRef& call) {
-  const std::string name = facts::lowered(call.call->name);
-  if (name == "apply")
+  if (call.call->name == "apply")
     return call.positional(0) &&
            says_any(call.positional(0).text(), {"init", "xavier", "kaiming", "reset_param"});
-  return name == "reset_parameters" || (says_any(name, {"init"}) && says_any(name, {"weight"}));
+  return may_initialise(call.call->name);
 }
 
 std::vector<LateDraw> draws_on_every_rank(const Program& program) {
   std::vector<LateDraw> out;
   if (!program.has_ddp() || draws_alike(program)) return out;
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const CallRef call{module, &made};
-      const Ref drawn = drawn_by(program, call);
-      if (drawn && program.guarded_by_rank(call.ref()) == RankTest::none &&
-          facts::is_reachable(program, call.ref()) && !is_restored_below(program, call, drawn))
-        out.push_back({call, drawn});
-    }
+  for (const CallRef& call : program.calls_that(may_draw)) {
+    const Ref drawn = drawn_by(program, call);
+    if (drawn && program.guarded_by_rank(call.ref()) == RankTest::none &&
+        facts::is_reachable(program, call.ref()) && !is_restored_below(program, call, drawn))
+      out.push_back({call, drawn});
+  }
   return out;
 }
 

@@ -4,12 +4,14 @@
 
 #include "scenarios/pitfalls/rule.hpp"
 
+#include <string_view>
 #include <vector>
 
 namespace bench::pitfalls {
 
 // model.apply(weights_init), model.init_weights(), model.reset_parameters()
 bool initialises(const CallRef& call);
+bool may_initialise(std::string_view name);  // of a call, by its name alone
 
 struct LateDraw {
   CallRef call;
