@@ -171,6 +171,37 @@ void check_rounds_of_all(const Program& program, bool by_hand, Report& report) {
     }
 }
 
+// if torch.isnan(loss): continue, above a reduction in the same round that all ranks come to: they
+// wait there, whoever makes the backward pass.
+void check_skipped_reductions(const Program& program, bool by_hand, Report& report) {
+  constexpr diagnose::ListedKind kLeaving[] = {Kind::continue_statement, Kind::break_statement,
+                                               Kind::return_statement};
+  if (!facts::is_distributed(program)) return;
+  const auto& loops = program.training_loops();
+  for (const diagnose::ListedKind kind : kLeaving)
+    for (const Module* module : program.modules())
+      for (const NodeId node : module->nodes_of(kind)) {
+        const Ref statement{module, node};
+        const Ref round = program.innermost_loop(statement);
+        if (!round || (by_hand && std::any_of(loops.begin(), loops.end(), [&](const auto& loop) {
+                         return steps_in(program, loop, round);
+                       })))
+          continue;
+        const auto guards = program.guards(statement);
+        if (std::none_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+              return module->tree().contains(round.node, guard.condition.node) &&
+                     module->tree().contains((*module)[guard.condition.node].parent, node) &&
+                     depends_on_local_data(guard.condition.text());
+            }))
+          continue;
+        if (reduces_below(program, statement, round) &&
+            !facts::only_without_distribution(program, statement) &&
+            facts::is_reachable(program, statement) &&
+            !agrees_between_ranks(program, statement, round))
+          tell(statement, "on a loss that only this rank sees", report);
+      }
+}
+
 // is_valid, error = check_loss(loss): a verdict of a function about the loss that it is given. One
 // of this program has to look for numbers that are none.
 bool is_verdict_on_loss(const Program& program, Ref condition) {
@@ -372,7 +403,10 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
                        trains_by_engine(program) ||
                        (program.has_ddp() && !program.framework_distributes());
   if (by_hand || program.uses(Api::hvd_optimizer)) check_skipped_backwards(program, report);
-  if (by_hand || !program.framework_distributes()) check_rounds_of_all(program, by_hand, report);
+  if (by_hand || !program.framework_distributes()) {
+    check_rounds_of_all(program, by_hand, report);
+    check_skipped_reductions(program, by_hand, report);
+  }
   if (!by_hand) return;
   check_stand_in_losses(program, report);
   check_quiet_ends(program, report);

@@ -159,8 +159,10 @@ void check_handed_loaders_unsharded(const Program& program, Report& report) {
           says_any(call.call->name, {"val", "eval", "test"}))
         continue;
       const auto given = facts::arguments_of(call);
-      if (std::none_of(given.begin(), given.end(),
-                       [&](Ref each) { return program.wrap_of(each, Wrapper::ddp) != nullptr; }))
+      if (std::none_of(given.begin(), given.end(), [&](Ref each) {
+            return program.wrap_of(each, Wrapper::ddp) != nullptr || is_engine(program, each) ||
+                   is_sharded(program, each);
+          }))
         continue;
       for (const Ref each : given) {
         const auto loaders = loaders_of(program, each);
@@ -254,6 +256,7 @@ void check_sharded_models(const Program& program, Report& report) {
   if (!trains_by_engine(program) || program.has_ddp() || shards_elsewhere(program) ||
       may_share_samples(program))
     return;
+  if (!makes_loaders_anew(program)) check_handed_loaders_unsharded(program, report);
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& loader : loaders_of(program, loop.iterable))
       if (gives_all_data(program, loader) && trains_sharded_model(program, loop))

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/launched_with.hpp"
 
 #include <algorithm>
@@ -23,10 +24,28 @@ bool counts_batches(std::string_view name) {
          name.ends_with("batches") || facts::contains(name, "num_batch");
 }
 
+// train_bs, args.bs, bsz: the short words for a batch.
+bool has_short_word(std::string_view text) {
+  const auto words = words_of_name(text);
+  return std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return word == "bs" || word == "bsz"; });
+}
+
 bool is_batch(std::string_view text) {
   const std::string plain = facts::lowered(text);
-  return facts::contains(plain, "batch") && !counts_batches(plain) &&
+  return (facts::contains(plain, "batch") || has_short_word(text)) && !counts_batches(plain) &&
          !facts::contains(plain, "len(");
+}
+
+// test_bs, args.val_batch_size: how an evaluation is cut into batches changes none of its figures.
+bool is_of_evaluation(std::string_view batch) {
+  bool evaluates = false;
+  for (const std::string& word : words_of_name(batch)) {
+    if (word.starts_with("train")) return false;
+    for (const std::string_view each : {"val", "valid", "validation", "eval", "test"})
+      evaluates = evaluates || word == each;
+  }
+  return evaluates;
 }
 
 // Compared with a limit, or multiplied and compared with the total again: not the batch in use.
@@ -70,8 +89,12 @@ bool remainder_is_checked(const Program& program) {
   for (const diagnose::Module* module : program.modules()) {
     const auto& tree = module->tree();
     for (const NodeId node : module->nodes_of(Kind::binary)) {
-      if (tree[node].op != Op::modulo) continue;
-      const std::string_view total = tree.text(tree.child(node, Field::left));
+      const NodeId left = tree.child(node, Field::left);
+      // "%d samples a batch" % size formats a text.
+      if (tree[node].op != Op::modulo || tree[left].kind == Kind::string ||
+          tree[left].kind == Kind::concatenated_string)
+        continue;
+      const std::string_view total = tree.text(left);
       const Ref parts{module, tree.child(node, Field::right)};
       if (is_batch(total) && (is_rank_count(parts.text()) || facts::contains(total, "batch_size") ||
                               program.is_world_size(parts)))
@@ -258,7 +281,8 @@ void check_truncating_batch_division(const Program& program, Report& report) {
                                  "is smaller than the one asked for");
     finding.severity = severity;
     // Most batches are powers of two, which the usual numbers of ranks divide.
-    if (!remainder_matters(program, batch, divisor) && !is_for_users_to_set(program, batch))
+    if (is_of_evaluation(batch.text()) ||
+        (!remainder_matters(program, batch, divisor) && !is_for_users_to_set(program, batch)))
       finding.severity = Severity::info;
     finding.help = "Check that it divides: assert batch_size % world_size == 0.";
   };

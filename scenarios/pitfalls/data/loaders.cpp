@@ -276,11 +276,20 @@ std::string key_of(const CallRef& loader) {
 
 namespace {
 
+bool is_a_name(Ref condition) {
+  return condition.kind() == Kind::identifier || condition.kind() == Kind::attribute;
+}
+
+bool is_shuffled(const Program& program, const CallRef& loader) {
+  const Ref shuffled = loader.argument(2, "shuffle");
+  return shuffled && !program.is_literal_false(shuffled);
+}
+
 // train, self.is_train, opt.isTrain
 bool asks_for_training(Ref condition) {
   std::string word = facts::lowered(diagnose::last_word(condition));
   std::erase(word, '_');
-  return (condition.kind() == Kind::identifier || condition.kind() == Kind::attribute) &&
+  return is_a_name(condition) &&
          (word == "train" || word == "istrain" || word == "training" || word == "istraining");
 }
 
@@ -302,8 +311,10 @@ bool is_evaluation_loader(const Program& program, const CallRef& loader) {
   if (dataset && says_evaluation(dataset.text())) return true;
   const auto function = program.enclosing_function(loader.ref());
   if (function && says_evaluation(function.function->name)) return true;
-  // The other branch of `if tag == "train"` and of `if train`.
+  // `if val_mode:`, and the other branch of `if tag == "train"` and of `if train`.
   return program.under(loader.ref(), [&](Ref condition, bool holds) {
+    if (holds && is_a_name(condition) && says_evaluation(diagnose::last_word(condition)))
+      return !is_shuffled(program, loader);
     if (!holds && asks_for_training(condition)) return is_in_else_of(condition, loader);
     const std::string_view text = condition.text();
     const bool same = facts::contains(text, "==");

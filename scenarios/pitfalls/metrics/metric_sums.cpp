@@ -71,7 +71,8 @@ bool starts_anew(const Program& program, Ref object, Ref loop, int depth = 0) {
       if (whole.kind() == Kind::identifier && whole.text() != object.text() && depth < kContainers)
         return starts_anew(program, whole, loop, depth + 1);
     }
-    return source.ref.module == loop.module &&
+    // log.meters of an object that is made elsewhere: nothing here gives it a value.
+    return source.ref != object && source.ref.module == loop.module &&
            loop.module->tree().contains(loop.node, source.ref.node);
   });
 }
@@ -296,16 +297,20 @@ bool tells_time(std::string_view name) {
 
 }  // namespace
 
-MetricSum first_sum(const Program& program, Ref loop) {
+namespace {
+
+bool is_sum_of_metrics(const Assigned& each, const std::vector<Assigned>& in_loop) {
+  return each.value && is_metric(each, in_loop);
+}
+
+// All that the loop adds up, in source order, but counts of its rounds, times and lists that are
+// written out one by one. What a step of it does is added to `in_loop`.
+std::vector<Assigned> sums_kept(const Program& program, Ref loop, std::vector<Assigned>& in_loop) {
   std::vector<Assigned> sums = sums_of(program, loop);
-  std::vector<Assigned> in_loop = assignments_in(loop);
   for (const Assigned& each : additions_by_steps(program, loop, in_loop))
-    if (each.value && is_metric(each, in_loop)) sums.push_back(each);
-  const auto is_sum_of_metrics = [&](const Assigned& each) {
-    return each.value && is_metric(each, in_loop);
-  };
+    if (is_sum_of_metrics(each, in_loop)) sums.push_back(each);
   for (const Assigned& each : perhaps_sums_of(program, loop))
-    if (is_sum_of_metrics(each)) sums.push_back(each);
+    if (is_sum_of_metrics(each, in_loop)) sums.push_back(each);
   if (!sums.empty() && std::all_of(sums.begin(), sums.end(), [&](const Assigned& each) {
         return keeps_a_batch(program, loop, each);
       }))
@@ -317,20 +322,38 @@ MetricSum first_sum(const Program& program, Ref loop) {
   std::erase_if(sums, [&](const Assigned& each) {
     return written.contains(each.name) || counts_rounds(each.name) ||
            adds_one_each_round(program, loop, each) ||
-           (tells_time(each.name) && !is_sum_of_metrics(each));
+           (tells_time(each.name) && !is_sum_of_metrics(each, in_loop));
   });
   std::stable_sort(sums.begin(), sums.end(),
                    [](const Assigned& a, const Assigned& b) { return a.target < b.target; });
+  return sums;
+}
+
+}  // namespace
+
+MetricSum first_sum(const Program& program, Ref loop) {
+  std::vector<Assigned> in_loop = assignments_in(loop);
+  const std::vector<Assigned> sums = sums_kept(program, loop, in_loop);
   const auto first = [&](const auto& accepts) {
     const auto found = std::find_if(sums.begin(), sums.end(), accepts);
     return found == sums.end() ? MetricSum{} : MetricSum{loop.with(found->target), found->name};
   };
-  if (const MetricSum metric = first(is_sum_of_metrics)) return metric;
+  if (const MetricSum metric =
+          first([&](const Assigned& each) { return is_sum_of_metrics(each, in_loop); }))
+    return metric;
   if (const MetricSum number = first([](const Assigned& each) {
         return !counts(each.name) && !(each.value && is_size(each.value.text()));
       }))
     return number;
   return first([](const Assigned&) { return true; });
+}
+
+std::vector<MetricSum> sums_of_metrics(const Program& program, Ref loop) {
+  std::vector<Assigned> in_loop = assignments_in(loop);
+  std::vector<MetricSum> out;
+  for (const Assigned& each : sums_kept(program, loop, in_loop))
+    if (is_sum_of_metrics(each, in_loop)) out.push_back({loop.with(each.target), each.name});
+  return out;
 }
 
 namespace {

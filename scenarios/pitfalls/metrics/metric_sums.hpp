@@ -54,6 +54,9 @@ struct MetricSum {
 // else whatever it adds up; empty where it adds up nothing.
 MetricSum first_sum(const Program& program, Ref loop);
 
+// All metrics that the loop adds up, in source order.
+std::vector<MetricSum> sums_of_metrics(const Program& program, Ref loop);
+
 // The first metric that the loop adds up with `+=`, by itself and not for a meter, in a program
 // whose other metrics are reduced out of sight.
 MetricSum sum_by_hand(const Program& program, Ref loop);

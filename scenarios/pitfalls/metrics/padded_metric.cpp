@@ -120,8 +120,14 @@ MetricSum reduced_sum(const Program& program, Ref loop, const CallRef& loader,
   std::erase_if(others, [&](const Reduction& each) { return is_of_training(program, each, loop); });
   if (others.empty()) return {};
   const MetricSum sum = first_sum(program, loop);
-  if (!sum || is_stored_by_key(sum) || !may_reduce(program, loop, sum.name, others)) return {};
-  return sum;
+  if (!sum || is_stored_by_key(sum)) return {};
+  if (may_reduce(program, loop, sum.name, others)) return sum;
+  // Another one beside it: correct += ... of losses.update(loss), correct += ...
+  const auto sums = sums_of_metrics(program, loop);
+  const auto reduced = std::find_if(sums.begin(), sums.end(), [&](const MetricSum& each) {
+    return !is_stored_by_key(each) && may_reduce(program, loop, each.name, others);
+  });
+  return reduced == sums.end() ? MetricSum{} : *reduced;
 }
 
 // The accuracy on the training data, or a sampler that evaluations do without.

@@ -417,6 +417,10 @@ bool may_reduce(const Program& program, Ref loop, const std::string& sum,
   const VariableNames reduced = reduced_in(program, function, reductions);
   const std::vector<Assigned> assigned = assignments_in({function.module, function.function->body});
   VariableNames made = with_wholes({sum});  // totals[0] of all_reduce(totals)
+  // log.meters["acc"] of log.synchronize_between_processes(): the object holds its meters.
+  if (const std::size_t dot = sum.find('.'); dot != std::string::npos && sum.ends_with("]") &&
+                                             dot < sum.find('[') && !sum.starts_with("self."))
+    made.insert(sum.substr(0, dot));
   for (bool grown = true; grown;) {
     grown = false;
     for (const Assigned& each : assigned)

@@ -122,7 +122,8 @@ bool starts_on_one_node(const Program& program) {
   }
   for (const Ref assignment : settings_of(program, "MASTER_ADDR")) {
     const Value given = program.evaluate(assignment.child(Field::right));
-    if (spans && given.is_default) continue;
+    // A function that is left from an example and that nothing calls sets nothing.
+    if ((spans && given.is_default) || !is_reachable(program, assignment)) continue;
     const std::string address = given.is_string() ? given.string : std::string();
     const auto guards = program.guards(assignment);
     const bool always = std::none_of(

@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/ranks/rank_partings.hpp"
 
+#include "scenarios/pitfalls/metrics/reductions.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/wrappers/never_wrapped.hpp"
 
@@ -107,6 +109,43 @@ bool skips_a_meeting(const Program& program, const TrainingLoop& loop, Ref state
     return is_below(node) && program.innermost_loop(round.with(node)) == round &&
            !is_under_rank_test(program, round.with(node));
   });
+}
+
+namespace {
+
+// dist.all_reduce(x), reduce_tensor(x): no gather of indices, no results that are written to a
+// file.
+bool surely_reduces(const Program& program, Ref reduction) {
+  const CallRef call = program.as_call(reduction);
+  return call && (call.call->api != Api::none ||
+                  says_any(call.call->name, {"all_reduce", "allreduce", "reduce_", "all_gather"}));
+}
+
+// Within the round only where the program asks whether there are several ranks.
+bool is_asked_for_ranks_alone(const Program& program, Ref node, Ref round) {
+  const auto& tree = node.module->tree();
+  const auto guards = program.guards(node);
+  return program.guarded_by_rank(node) == RankTest::none &&
+         std::all_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+           const NodeId test = tree[guard.condition.node].parent;
+           return guard.condition.module != node.module || test == round.node ||
+                  !tree.contains(round.node, test) || !tree.contains(test, node.node) ||
+                  program.is_distributed_flag(guard.condition);
+         });
+}
+
+}  // namespace
+
+bool reduces_below(const Program& program, Ref statement, Ref round) {
+  for (const Reduction& reduction : reductions_of(program)) {
+    if (!surely_reduces(program, reduction.call)) continue;
+    const Ref place = place_in(program, round, reduction.call);
+    if (place && place.node > statement.node && program.innermost_loop(place) == round &&
+        is_asked_for_ranks_alone(program, place, round) &&
+        program.guarded_by_rank(reduction.call) == RankTest::none)
+      return true;
+  }
+  return false;
 }
 
 namespace {

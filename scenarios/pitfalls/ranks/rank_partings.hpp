@@ -23,6 +23,10 @@ bool leaves_on_some_ranks(const Program& program, const diagnose::Guard& guard, 
 bool skips_a_meeting(const Program& program, const diagnose::TrainingLoop& loop, Ref statement,
                      Ref round);
 
+// shown = reduce_tensor(loss) below the statement in the same round, under no other question than
+// whether there are several ranks.
+bool reduces_below(const Program& program, Ref statement, Ref round);
+
 // try: ... except Exception: continue, above or around the backward pass: the rank that meets the
 // error makes a step less. An iterator that is at its end is so on every rank.
 bool swallows_errors(const Program& program, Ref statement, const diagnose::TrainingLoop& loop,

@@ -103,11 +103,29 @@ bool starts_beside(const Program& program, const Beside& beside) {
   return false;
 }
 
+// os.environ["RANK"] in brackets, under no question: without a launcher it raises a KeyError.
+template <typename Beside>
+bool needs_variable_beside(const Program& program, const Beside& beside) {
+  const diagnose::Module& root = program.root();
+  const auto& tree = root.tree();
+  const auto& reads = root.nodes_of(diagnose::Kind::subscript);
+  return std::any_of(reads.begin(), reads.end(), [&](diagnose::NodeId node) {
+    const Ref read{&root, node};
+    const std::string name = program.environment_name(read);
+    return (name == "RANK" || name == "LOCAL_RANK" || name == "WORLD_SIZE") &&
+           tree[node].field != diagnose::Field::left && beside(read) &&
+           program.guards(read).empty() &&
+           tree.ancestor(node, diagnose::Kind::conditional) == diagnose::kNoNode &&
+           tree.ancestor(node, diagnose::Kind::try_statement) == diagnose::kNoNode;
+  });
+}
+
 // dist.barrier() under no question for a group: it fails in a run without one.
 // What DataParallel trains has one process: such a call is what is left of a version with ranks.
 template <typename Beside>
 bool needs_ranks_beside(const Program& program, const Beside& beside) {
   if (program.has_data_parallel() && !program.has_ddp()) return false;
+  if (needs_variable_beside(program, beside)) return true;
   const auto asks = [&](const diagnose::Guard& guard) {
     return program.is_distributed_flag(guard.condition) ||
            says_any(guard.condition.text(), {"dist", "ddp", "world", "parallel", "gpu", "is_init"});
