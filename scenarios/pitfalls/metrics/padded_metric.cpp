@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/frameworks/engine_runs.hpp"
 #include "scenarios/pitfalls/metrics/phase_loops.hpp"
+#include "scenarios/pitfalls/metrics/plain_meters.hpp"
 #include "scenarios/pitfalls/metrics/reductions.hpp"
 #include "scenarios/pitfalls/metrics/torchmetrics.hpp"
 #include "scenarios/pitfalls/metrics/training_reductions.hpp"
@@ -120,8 +121,14 @@ MetricSum reduced_sum(const Program& program, Ref loop, const CallRef& loader,
   std::erase_if(others, [&](const Reduction& each) { return is_of_training(program, each, loop); });
   if (others.empty()) return {};
   const MetricSum sum = first_sum(program, loop);
-  if (!sum || is_stored_by_key(sum) || !may_reduce(program, loop, sum.name, others)) return {};
-  return sum;
+  if (!sum || is_stored_by_key(sum)) return {};
+  if (may_reduce(program, loop, sum.name, others)) return sum;
+  // A meter beside it may be reduced where that of the loss is forgotten.
+  const auto in_loop = assignments_in(loop);
+  for (const Assigned& meter : meter_sums_in(program, loop))
+    if (is_metric(meter, in_loop) && may_reduce(program, loop, meter.name, others))
+      return {loop.with(meter.target), meter.name};
+  return {};
 }
 
 // The accuracy on the training data, or a sampler that evaluations do without.
