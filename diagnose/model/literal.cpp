@@ -113,6 +113,8 @@ class Evaluator {
       case Kind::tuple:
       case Kind::set:
         return evaluate_list(at, depth);
+      case Kind::comprehension:
+        return evaluate_comprehension(at, depth);
       case Kind::unary:
         return evaluate_unary(at, depth);
       case Kind::binary:
@@ -140,6 +142,19 @@ class Evaluator {
     }
     value.type = Value::Type::list;
     return value;
+  }
+
+  // [i for i in range(4)]: the items as they are.
+  Value evaluate_comprehension(Ref at, int depth) {
+    const SyntaxTree& tree = at.module->tree();
+    const Ref body = at.child(Field::body);
+    const NodeId clause = tree.child_at(at.node, 1);
+    if (body.kind() != Kind::identifier || tree.child_count(at.node) != 2 ||
+        tree[clause].kind != Kind::for_in_clause ||
+        tree.text(tree.child(clause, Field::left)) != body.text())
+      return {};
+    Value items = evaluate(at.with(tree.child(clause, Field::right)), depth + 1);
+    return items.type == Value::Type::list ? items : Value{};
   }
 
   Value evaluate_unary(Ref at, int depth) {
@@ -187,7 +202,7 @@ class Evaluator {
     return value;
   }
 
-  // int("4"), len([1, 2]), list(range(4)), range(4)
+  // int("4"), len([1, 2]), list(range(4)), range(4), range(1, 4)
   Value evaluate_call(Ref at, int depth) {
     const CallRef call = program_.as_call(at);
     if (!call || call.module->tree()[call.call->function].kind != Kind::identifier) return {};
@@ -196,12 +211,17 @@ class Evaluator {
     if (call.call->name == "len" && inner.type == Value::Type::list)
       return make_integer(static_cast<std::int64_t>(inner.items.size()));
     if (call.call->name == "list" && inner.type == Value::Type::list) return inner;
-    if (call.call->name == "range" && inner.is_integer() && !call.positional(1) &&
-        inner.integer >= 0 && inner.integer <= static_cast<std::int64_t>(kMaxItems)) {
+    if (call.call->name == "range" && inner.is_integer() && !call.positional(2)) {
+      const bool has_start = static_cast<bool>(call.positional(1));
+      const Value stop = has_start ? evaluate(call.positional(1), depth + 1) : inner;
+      const std::int64_t start = has_start ? inner.integer : 0;
+      if (!stop.is_integer() || start < 0 || stop.integer < start ||
+          stop.integer - start > static_cast<std::int64_t>(kMaxItems))
+        return {};
       Value value;
       value.type = Value::Type::list;
-      value.is_default = inner.is_default;
-      for (std::int64_t i = 0; i < inner.integer; ++i) value.items.push_back(make_integer(i));
+      value.is_default = inner.is_default || stop.is_default;
+      for (std::int64_t i = start; i < stop.integer; ++i) value.items.push_back(make_integer(i));
       return value;
     }
     return {};

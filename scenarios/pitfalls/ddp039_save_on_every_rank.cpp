@@ -217,11 +217,16 @@ void check_saves_below_fit(const Program& program, Report& report) {
   }
 }
 
-// on_train_epoch_end() of a callback or of the module, which the Trainer calls in every process.
+// on_train_epoch_end() of a callback or of the module, and training_step(), which the Trainer calls
+// in every process.
 bool is_in_saving_hook(const Program& program, Ref node) {
   const auto method = program.enclosing_function(node);
   const auto cls = program.enclosing_class(node);
-  if (!method || !cls || !method.function->name.starts_with("on_")) return false;
+  if (!method || !cls) return false;
+  if (method.function->name.ends_with("_step"))
+    return program.derives_from(cls, Api::lightning_module);
+  if (!method.function->name.starts_with("on_") && !method.function->name.ends_with("_epoch_end"))
+    return false;
   return program.derives_from(cls, Api::lightning_module) ||
          std::any_of(cls.cls->bases.begin(), cls.cls->bases.end(), [&](diagnose::NodeId base) {
            const std::string_view name = cls.module->text(base);
@@ -252,7 +257,7 @@ bool is_callback_of_transformers(const Program& program, Ref node) {
 }
 
 void check_saves_in_hooks(const Program& program, Report& report) {
-  const bool lightning = has_lightning_ranks(program);
+  const bool lightning = runs_steps_in_several(program);
   const bool transformers = has_trainer_ranks(program);
   for (const CallRef& save : transformers ? saves_of(program) : torch_saves_of(program)) {
     const bool of_transformers = is_callback_of_transformers(program, save.ref());

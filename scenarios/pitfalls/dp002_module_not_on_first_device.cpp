@@ -1,5 +1,6 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
@@ -43,6 +44,32 @@ std::vector<CallRef> placements_with(const Program& program, const Wrap& wrap) {
   for (const CallRef& call : facts::placements(program, wrap))
     if (!never_both(program, call.ref(), wrap.call.ref())) out.push_back(call);
   return out;
+}
+
+// Both(net, criterion) after net = net.cuda(0), of a class without layers of its own: its
+// parameters are those of what it was given, which was moved.
+bool holds_what_was_moved(const Program& program, const Wrap& wrap) {
+  const CallRef made = program.made_by(wrap.module);
+  if (!made || wrap.classes.empty()) return false;
+  for (const diagnose::ClassRef& cls : wrap.classes) {
+    const auto init = program.method(cls, "__init__");
+    if (!init) return false;
+    for (const CallRef& call : facts::calls_in({init.module, init.function->body}))
+      if (program.class_of_call(call) ||
+          init.module->qualified(call.call->function).starts_with("torch.nn.") ||
+          facts::contains(call.ref().with(call.call->function).text(), "nn."))
+        return false;
+  }
+  const auto given = facts::arguments_of(made);
+  return std::any_of(given.begin(), given.end(), [&](Ref each) {
+    for (const char* name : {"cuda", "to"})
+      for (const CallRef& move : program.calls_named(name))
+        if (move.module == each.module && move.receiver() &&
+            (move.receiver().text() == each.text() ||
+             each.module->tree().contains(each.node, move.call->node)))
+          return true;
+    return false;
+  });
 }
 
 // "cuda:1", or a name for torch.device("cuda:1") and nothing else.
@@ -225,7 +252,8 @@ void check_module_not_on_first_device(const Program& program, Report& report) {
     if (placements.empty()) {
       // Something else may place it: a default device, or a model that builds itself on the GPU.
       if (wrap.classes.empty() || program.mentions("set_default_device") ||
-          program.mentions("set_default_tensor_type") || program.uses(Api::set_device))
+          program.mentions("set_default_tensor_type") || program.uses(Api::set_device) ||
+          holds_what_was_moved(program, wrap))
         continue;
       report
           .at(wrap.call.ref(), Confidence::likely,

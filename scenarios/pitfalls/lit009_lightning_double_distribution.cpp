@@ -1,6 +1,10 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/frameworks/lightning_dp.hpp"
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/named_in_code.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/own_ranks.hpp"
 
 #include <algorithm>
 
@@ -139,6 +143,45 @@ bool reads_ready_batches(const Program& program) {
   return program.mentions("IterableDataset");
 }
 
+// optimizer.step() below the pass back, in its function. An optimizer that is made there is for
+// something else than the module, as for the noise of an attack on its inputs.
+bool steps_below(const Program& program, const CallRef& backward) {
+  const auto steps = program.calls_named("step");
+  return std::any_of(steps.begin(), steps.end(), [&](const CallRef& step) {
+    const FunctionRef here = program.enclosing_function(backward.ref());
+    if (!step.receiver() || step.module != backward.module ||
+        step.call->node < backward.call->node || program.enclosing_function(step.ref()) != here ||
+        says_any(step.receiver().text(), {"sched", "warm"}))
+      return false;
+    const CallRef made = program.origin(step.receiver(), Api::optimizer);
+    return !made || program.enclosing_function(made.ref()) != here;
+  });
+}
+
+// loss.backward() in training_step(), where self.manual_backward(loss) is meant: Lightning prepares
+// its DDP for the pass back in the latter alone, or behind the step. (Source: lightning 2.x,
+// DDPStrategy.pre_backward and _DDPForwardRedirection.)
+void check_backwards_by_hand(const Program& program, Report& report) {
+  if (!runs_steps_in_several(program)) return;
+  for (const CallRef& backward : program.calls_named("backward")) {
+    const ClassRef cls = program.enclosing_class(backward.ref());
+    const FunctionRef method = program.enclosing_function(backward.ref());
+    if (!backward.receiver() || backward.positional(0) || !cls || !method ||
+        !program.derives_from(cls, Api::lightning_module) || !steps_below(program, backward))
+      continue;
+    const auto steps = steps_of_module(program, cls);
+    if (std::find(steps.begin(), steps.end(), method) == steps.end() ||
+        method.function->name == "backward")  // the hook, which Lightning calls itself
+      continue;
+    report
+        .at(backward.ref(), Confidence::likely,
+            "the step passes back by itself, and Lightning prepares its DDP for "
+            "self.manual_backward(loss): the gradients are not reduced, and every process trains a "
+            "model of its own")
+        .help = "Set self.automatic_optimization = False, and call self.manual_backward(loss).";
+  }
+}
+
 }  // namespace
 
 void check_lightning_double_distribution(const Program& program, Report& report) {
@@ -180,6 +223,7 @@ void check_lightning_double_distribution(const Program& program, Report& report)
           .help = "Leave the sampler to the Trainer, which makes one for each rank.";
   check_sampler_of_one_rank(program, report);
   check_devices_of_one_rank(program, report);
+  check_backwards_by_hand(program, report);
   bool has_sampler = program.uses(Api::distributed_sampler);
   for (const trainer::Use& use : trainer::uses(program)) {
     for (const std::string_view name : {"use_distributed_sampler", "replace_sampler_ddp"}) {
@@ -187,8 +231,9 @@ void check_lightning_double_distribution(const Program& program, Report& report)
       const auto* count = use.find("devices");
       const bool one_device =
           count != nullptr && count->value.is_integer() && count->value.integer == 1;
-      if (argument && argument->value.is_false() && !has_sampler && !program.mentions("Sampler") &&
-          use.call && !one_device && !reads_ready_batches(program))
+      if (argument && argument->value.is_false() && !has_sampler &&
+          !facts::is_named_in_code(program, "Sampler") && use.call && !one_device &&
+          !reads_ready_batches(program))
         trainer::flag(
             report, *argument, Confidence::likely,
             "no sampler is inserted and the script has none: every rank sees all the data")

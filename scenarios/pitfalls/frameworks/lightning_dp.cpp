@@ -52,6 +52,12 @@ void add_steps(const Program& program, ClassRef cls, std::vector<FunctionRef>& o
 
 }  // namespace
 
+std::vector<FunctionRef> steps_of_module(const Program& program, ClassRef cls) {
+  std::vector<FunctionRef> out;
+  add_steps(program, cls, out);
+  return out;
+}
+
 std::vector<FunctionRef> steps_of_replicas(const Program& program) {
   std::vector<FunctionRef> out;
   if (!program.uses(Api::lightning_trainer) || !trains_by_dp(program)) return out;

@@ -34,6 +34,24 @@ std::string variable(Ref at) {
   return key ? std::string(at.child(Field::value).text()) + "[\"" + *key + "\"]" : std::string{};
 }
 
+// each in [each.avg for each in meters]: a name inside the comprehension alone, and what it goes
+// over stands there as well.
+bool is_of_comprehension(Ref whole, NodeId name) {
+  const auto& tree = whole.module->tree();
+  const std::string_view text = tree.text(name);
+  for (NodeId at = name; at != whole.node && at != kNoNode;) {
+    at = tree[at].parent;
+    if (at == kNoNode || tree[at].kind != Kind::comprehension) continue;
+    for (NodeId part = tree[at].first_child; part != kNoNode; part = tree[part].next_sibling) {
+      if (tree[part].kind != Kind::for_in_clause) continue;
+      const NodeId target = tree.child(part, Field::left);
+      for (NodeId id = target; target != kNoNode && id < tree[target].last; ++id)
+        if (tree[id].kind == Kind::identifier && tree.text(id) == text) return true;
+    }
+  }
+  return false;
+}
+
 // A loss, a score or what the model says: counts and times are no metric.
 bool scores(Ref value) {
   for (const CallRef& call : facts::calls_in(value))
@@ -150,7 +168,10 @@ VariableNames variables_in(Ref expression) {
     if (name.empty()) continue;
     const bool is_word =
         field == Field::name || field == Field::attribute || field == Field::function;
-    if (name != "self" && !is_word) out.insert(name);
+    if (name != "self" && !is_word &&
+        !is_of_comprehension(expression,
+                             tree[at].kind == Kind::subscript ? tree.child(at, Field::value) : at))
+      out.insert(name);
     at = tree[at].last - 1;
   }
   return out;
@@ -193,7 +214,8 @@ std::vector<Assigned> assignments_in(Ref subtree) {
                              [](const Def& def, NodeId node) { return def.target < node; });
   for (; at != module.defs().end() && at->target < last; ++at) {
     const Def& def = *at;
-    if ((def.kind != DefKind::assign && def.kind != DefKind::loop) || def.value == kNoNode)
+    if ((def.kind != DefKind::assign && def.kind != DefKind::loop) || def.value == kNoNode ||
+        module.tree()[module.tree()[def.value].parent].kind == Kind::for_in_clause)
       continue;
     Ref value = subtree.with(def.value);
     if (value.kind() == Kind::tuple && def.element >= 0)

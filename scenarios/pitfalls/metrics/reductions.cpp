@@ -25,18 +25,51 @@ bool says_reduction(std::string_view name) {
       name == "put" || holds_any(name, {"reduc", "gather", "sync", "dist", "across", "colle",
                                         "concat", "scalars", "save_r", "all_r", "merge_"});
   if (!may) return false;
-  for (const std::string_view word :
-       {"allreduce",         "allgather",           "all_reduce",       "all_gather",
-        "reduce_tensor",     "reduce_mean",         "reduce_sum",       "reduce_value",
-        "reduce_scalar",     "reduce_dict",         "reduce_loss",      "reduce_metric",
-        "gather_",           "synchronize_between", "distributed_mean", "distributed_sum",
-        "distributed_avg",   "distributed_average", "average_across",   "mean_across",
-        "sum_across",        "dist_reduce",         "dist_mean",        "dist_avg",
-        "dist_gather",       "dist_collect",        "dist_concat",      "distributed_concat",
-        "broadcast_scalars", "collect_result",      "collect_pred",     "collect_metric",
-        "collect_across",    "concat_all",          "save_result",      "sync_across",
-        "sync_metric",       "sync_result",         "sync_dict",        "sync_between",
-        "across_rank",       "across_process",      "across_gpu",       "from_all_rank"})
+  for (const std::string_view word : {"allreduce",
+                                      "allgather",
+                                      "all_reduce",
+                                      "all_gather",
+                                      "reduce_tensor",
+                                      "reduce_mean",
+                                      "reduce_sum",
+                                      "reduce_value",
+                                      "reduce_scalar",
+                                      "reduce_dict",
+                                      "reduce_loss",
+                                      "reduce_metric",
+                                      "gather_",
+                                      "synchronize_between",
+                                      "distributed_mean",
+                                      "distributed_sum",
+                                      "distributed_avg",
+                                      "distributed_average",
+                                      "average_across",
+                                      "mean_across",
+                                      "sum_across",
+                                      "dist_reduce",
+                                      "dist_sum",
+                                      "dist_mean",
+                                      "dist_avg",
+                                      "dist_gather",
+                                      "dist_collect",
+                                      "dist_concat",
+                                      "distributed_concat",
+                                      "broadcast_scalars",
+                                      "collect_result",
+                                      "collect_pred",
+                                      "collect_metric",
+                                      "collect_across",
+                                      "concat_all",
+                                      "save_result",
+                                      "sync_across",
+                                      "sync_metric",
+                                      "sync_result",
+                                      "sync_dict",
+                                      "sync_between",
+                                      "across_rank",
+                                      "across_process",
+                                      "across_gpu",
+                                      "from_all_rank"})
     if (facts::contains(name, word)) return true;
   const bool merges =
       facts::contains(name, "merge_") &&
@@ -73,6 +106,13 @@ Ref given_to(const Program& program, const CallRef& call) {
   return is_object ? object : Ref{};
 }
 
+// dist_sum(device, top1.sum, top1.count): each number that the helper is given.
+void add_reductions_by(const Program& program, const CallRef& call, std::vector<Reduction>& out) {
+  out.push_back({call.ref(), given_to(program, call)});
+  for (std::size_t i = 1; const Ref more = call.positional(i); ++i)
+    if (diagnose::stands_for_object(more)) out.push_back({call.ref(), more});
+}
+
 // dist.broadcast(stop, src=0): what one rank says, and no number of the others is in it. Where the
 // source is a variable, each rank may have its turn.
 bool sends_number_of_one(const Program& program, const CallRef& call) {
@@ -98,8 +138,9 @@ std::vector<Reduction> reductions_of(const Program& program) {
     const bool reduces =
         says_reduction(facts::lowered(call.call->name)) || reduces_by_accelerate(program, call);
     if (reduces && call.call->api != Api::all_reduce && !program.callee(call) &&
+        call.module->qualified(call.call->function) != "functools.reduce" &&
         !hands_out_work(program, call))
-      out.push_back({call.ref(), given_to(program, call)});
+      add_reductions_by(program, call, out);
   }
   return out;
 }

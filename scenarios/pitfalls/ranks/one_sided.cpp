@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/frameworks/engines.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/named_in_code.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
@@ -55,7 +56,7 @@ std::vector<CallRef> gathers_of_shards(const Program& program) {
   // What kind of states an option names is not known.
   if (shards_nothing(program) || program.mentions("LOCAL_STATE_DICT") ||
       program.mentions("SHARDED_STATE_DICT") ||
-      (program.mentions("StateDictType") && !program.mentions("FULL_STATE_DICT")))
+      (facts::is_named_in_code(program, "StateDictType") && !program.mentions("FULL_STATE_DICT")))
     return out;
   // An optimizer's states are those of its own shards: it asks nobody.
   const auto is_of_model = [&](Ref object) {

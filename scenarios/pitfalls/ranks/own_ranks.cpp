@@ -107,6 +107,31 @@ bool starts_several(const Program& program, const trainer::Use& use) {
          (devices != nullptr || use.find("num_nodes"));
 }
 
+// gpus=2, gpus=[0, 1], gpus=-1, written out, as the older versions counted them.
+bool asks_for_several_gpus(const trainer::Use& use) {
+  const trainer::Argument* gpus = use.find("gpus");
+  if (gpus == nullptr || gpus->value.is_default) return false;
+  const auto& value = gpus->value;
+  if (value.is_integer()) return value.integer < 0 || value.integer > 1;
+  if (value.is_string()) return value.string == "-1" || facts::contains(value.string, ",");
+  return value.type == diagnose::Value::Type::list && value.items.size() > 1;
+}
+
+// "ddp_spawn", which is also what the older versions took for several GPUs by themselves.
+bool spawns_several(const Program& program, const trainer::Use& use) {
+  if (!use.call || trainer::is_one(use.find("devices")) || trainer::is_one(use.find("gpus")))
+    return false;
+  for (const std::string_view name : {"strategy", "distributed_backend", "accelerator"}) {
+    const trainer::Argument* argument = use.find(name);
+    if (argument == nullptr || argument->value.type == diagnose::Value::Type::none) continue;
+    const std::string words = words_of(program, *argument).front();
+    if (facts::contains(words, "ddp") && says_any(words, {"spawn", "fork"}))
+      return use.find("devices") != nullptr || asks_for_gpus(use);
+    if (name != "accelerator" || !says_any(words, {"gpu", "cuda", "auto"})) return false;
+  }
+  return !use.has_more && asks_for_several_gpus(use);
+}
+
 // devices=args.gpus, with no word of a strategy: one device is as likely.
 bool may_be_of_one_device(const Program& program, const trainer::Use& use) {
   const auto* strategy = strategy_of(program, use);
@@ -271,6 +296,14 @@ bool fits_in_lightning_ranks(const Program& program, const CallRef& fit) {
                   ((starts_several(program, use) || takes_ddp_by_itself(program, use)) &&
                    !may_be_of_one_device(program, use));
          });
+}
+
+bool runs_steps_in_several(const Program& program) {
+  const std::vector<trainer::Use> uses = trainer::uses(program);
+  return has_lightning_ranks(program) ||
+         (!program.is_notebook() &&
+          std::any_of(uses.begin(), uses.end(),
+                      [&](const trainer::Use& use) { return spawns_several(program, use); }));
 }
 
 bool has_lightning_ranks(const Program& program) {

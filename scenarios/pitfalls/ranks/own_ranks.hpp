@@ -14,6 +14,10 @@ bool has_ranks_of_its_own(const Program& program);
 // which is no script to start again: "ddp" raises there, and what forks comes back to one process.
 bool has_lightning_ranks(const Program& program);
 
+// The same, or a Trainer spawns them, so that they run its steps and hooks and come back to one
+// process: strategy="ddp_spawn", and gpus=2 without a strategy in the older versions.
+bool runs_steps_in_several(const Program& program);
+
 // The Trainer of this call of fit() does so, whatever an option may say.
 bool fits_in_lightning_ranks(const Program& program, const CallRef& fit);
 
