@@ -84,6 +84,10 @@ bool is_tested(const Program& program, Ref use) {
     const std::string_view text = condition.text();
     const bool asks = facts::contains(text, "isinstance") || facts::contains(text, "hasattr") ||
                       facts::contains(text, "type(");
+    // if isinstance(model, Net): model.encode(): a wrapper of it is no Net.
+    if (holds && text.starts_with("isinstance(") &&
+        !says_any(text, {"parallel", "ddp", "wrap", " and ", " or ", "nn.module"}))
+      return true;
     // A wrapper answers with its own name.
     if (holds && facts::contains(text, "_get_name() ==")) return true;
     return asks && !holds && !text.starts_with("not ");
