@@ -5,6 +5,8 @@
 #include "diagnose/model/role_names.hpp"
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 namespace bench::diagnose {
 namespace {
@@ -239,11 +241,8 @@ bool Program::mentions_rank(Ref subtree) const {
 
 namespace {
 
-bool comes_from_rank(const Program& program, Ref subtree, int depth) {
-  constexpr int kNames = 3;  // files -> share -> data set
-  if (program.mentions_rank(subtree)) return true;
-  if (depth >= kNames) return false;
-  // A name may hold a path that was built from the rank, or a share of the files.
+// What the names in the expression hold: a path that was built from the rank, or a share of files.
+void add_held(const Program& program, Ref subtree, std::set<Ref>& known, std::vector<Ref>& out) {
   const SyntaxTree& tree = subtree.module->tree();
   for (NodeId at = subtree.node; at < tree[subtree.node].last; ++at) {
     const Kind kind = tree[at].kind;
@@ -254,17 +253,28 @@ bool comes_from_rank(const Program& program, Ref subtree, int depth) {
       const bool inside =
           source.ref.module == subtree.module && tree.contains(subtree.node, source.ref.node);
       if (source.how == Source::How::value && !inside && what != Kind::class_definition &&
-          what != Kind::function && comes_from_rank(program, source.ref, depth + 1))
-        return true;
+          what != Kind::function && known.insert(source.ref).second)
+        out.push_back(source.ref);
     }
   }
-  return false;
 }
 
 }  // namespace
 
+// Level by level, and each value once: tables of hundreds of values name each other.
 bool Program::comes_from_rank(Ref subtree) const {
-  return bench::diagnose::comes_from_rank(*this, subtree, 0);
+  constexpr int kNames = 3;  // files -> share -> data set
+  std::set<Ref> known{subtree};
+  std::vector<Ref> level{subtree};
+  for (int names = 0; !level.empty(); ++names) {
+    std::vector<Ref> next;
+    for (const Ref value : level) {
+      if (mentions_rank(value)) return true;
+      if (names < kNames) add_held(*this, value, known, next);
+    }
+    level = std::move(next);
+  }
+  return false;
 }
 
 bool Program::is_distributed_flag(Ref condition) const {
