@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/handed_out.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/device_as_word.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 
@@ -39,10 +40,14 @@ bool is_on_cpu(std::string_view constructor) {
   return false;
 }
 
-// Net() of a file that is not there.
+// Net() of a file that is not there, and not Net(device), which may move itself.
 bool is_named_class(const Program& program, const CallRef& call) {
+  const auto given = facts::arguments_of(call);
   return !program.callee(call) && !call.call->name.empty() &&
-         std::isupper(static_cast<unsigned char>(call.call->name.front())) != 0;
+         std::isupper(static_cast<unsigned char>(call.call->name.front())) != 0 &&
+         std::none_of(given.begin(), given.end(), [&](Ref each) {
+           return says_any(each.text(), {"device", "cuda", "gpu"}) || program.comes_from_rank(each);
+         });
 }
 
 // base.to(rank), where the name holds what the call made.
@@ -156,11 +161,16 @@ bool moves_itself(const Program& program, ClassRef cls) {
   });
 }
 
-// Nothing in the program can have put the module on a GPU.
+bool is_below(const Program& program, const Wrap& wrap, const CallRef& placement) {
+  return !never_both(program, placement.ref(), wrap.call.ref()) &&
+         only_runs_before(program, wrap.call.ref(), placement.ref());
+}
+
+// Nothing in the program can have put the module on a GPU before it is wrapped.
 bool is_never_placed(const Program& program, const Wrap& wrap) {
   const auto placements = facts::placements(program, wrap);
   if (!std::all_of(placements.begin(), placements.end(), [&](const CallRef& call) {
-        return never_both(program, call.ref(), wrap.call.ref());
+        return never_both(program, call.ref(), wrap.call.ref()) || is_below(program, wrap, call);
       }))
     return false;
   if (!is_built_here(program, wrap, !placements.empty())) return false;
@@ -285,10 +295,15 @@ void check_device_ids_mismatch(const Program& program, Report& report) {
     if (program.evaluate(ids).type == Value::Type::none || !is_never_placed(program, wrap))
       continue;
     if (list.kind() != Kind::list) continue;
+    const auto placements = facts::placements(program, wrap);
+    const bool is_late =
+        std::any_of(placements.begin(), placements.end(),
+                    [&](const CallRef& each) { return is_below(program, wrap, each); });
     Finding& finding =
         report.at(wrap.call.ref(), Confidence::likely,
-                  "device_ids is given but the module is never moved to a GPU: ValueError, its "
-                  "parameters are on the CPU");
+                  std::string("device_ids is given but the module is ") +
+                      (is_late ? "not moved to a GPU before" : "never moved to a GPU") +
+                      ": ValueError, its parameters are on the CPU");
     if (!is_made_beside(program, wrap)) tell_as_note(finding);
     finding.help =
         "Call model.to(local_rank) before wrapping, or leave device_ids out for CPU training.";
