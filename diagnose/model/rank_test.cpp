@@ -117,6 +117,45 @@ bool is_last_rank(const Program& program, Ref number) {
          program.integer(number.child(Field::right)) == 1;
 }
 
+// args.save_model, cfg.save: a setting, and none that is called as a test of the rank.
+bool is_plain_setting(const Source& source) {
+  const Ref setting = source.ref;
+  if (source.how == Source::How::argument) return true;
+  if (source.how != Source::How::unknown || setting.kind() != Kind::attribute ||
+      is_main_name(last_word(setting)))
+    return false;
+  const std::string holder = lowered(setting.child(Field::object).text());
+  for (const std::string_view word : {"arg", "opt", "cfg", "conf", "setting", "param"})
+    if (holder.find(word) != std::string::npos) return true;
+  return false;
+}
+
+bool is_truth(Ref value) {
+  return value.kind() == Kind::true_literal || value.kind() == Kind::false_literal;
+}
+
+// A rank is part of it, or a name that says so. A question of its words: what they hold may ask for
+// the value around which the condition stands.
+bool speaks_of_rank(const Program& program, Ref condition) {
+  if (program.comes_from_rank(condition)) return true;
+  const SyntaxTree& tree = condition.module->tree();
+  for (NodeId id = condition.node; id < tree[condition.node].last; ++id)
+    if (tree[id].kind == Kind::identifier && is_main_name(tree.text(id))) return true;
+  return false;
+}
+
+// return False, and flag = False, in a function of this program, where no test of the rank stands
+// around it. The default of a parameter is none: callers give it.
+bool is_given_to_all(const Program& program, Ref value) {
+  const Kind around = value.module->tree()[value.module->tree()[value.node].parent].kind;
+  if (!is_truth(value) || !program.enclosing_function(value) ||
+      (around != Kind::return_statement && around != Kind::assignment))
+    return false;
+  const auto guards = program.guards(value);
+  return std::none_of(guards.begin(), guards.end(),
+                      [&](const Guard& guard) { return speaks_of_rank(program, guard.condition); });
+}
+
 // should_log = step % interval == 0 or step == last: what it compares is in sight, to the last
 // operand.
 bool is_all_comparisons(const Program& program, Ref at, int depth = 0) {
@@ -135,8 +174,10 @@ bool is_all_comparisons(const Program& program, Ref at, int depth = 0) {
       const auto& sources = program.sources(at);
       return !sources.empty() &&
              std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+               if ((depth > 0 || source.ref != at) && is_plain_setting(source)) return true;
                return source.how == Source::How::value && source.ref != at &&
-                      is_all_comparisons(program, source.ref, depth + 1);
+                      (is_given_to_all(program, source.ref) ||
+                       is_all_comparisons(program, source.ref, depth + 1));
              });
     }
     default:

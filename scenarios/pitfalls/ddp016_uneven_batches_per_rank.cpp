@@ -311,25 +311,6 @@ void check_turns_of_sampler(const Program& program, Report& report) {
   }
 }
 
-// batches = order.tensor_split(count) after count = turns * world_size: as many for each rank.
-bool is_cut_into_whole_turns(const Program& program, Ref list) {
-  const CallRef cut = program.made_by(list);
-  if (!cut || !holds_any(cut.call->name, {"tensor_split", "array_split", "chunk"})) return false;
-  const auto whole = [&](Ref count) {
-    const auto& sources = program.sources(count);
-    return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-      const Ref product = source.ref;
-      return product.kind() == Kind::binary &&
-             product.module->tree()[product.node].op == diagnose::Op::multiply &&
-             (program.is_world_size(product.child(Field::left)) ||
-              program.is_world_size(product.child(Field::right)));
-    });
-  };
-  for (std::size_t i = 0; const Ref count = cut.positional(i); ++i)
-    if (whole(count)) return true;
-  return false;
-}
-
 // wds.DataPipeline(wds.SimpleShardList(urls), wds.split_by_node, ...): each rank reads its shards
 // to their end, and nothing makes the numbers of batches equal.
 void check_shards_by_node(const Program& program, Report& report) {
@@ -418,7 +399,7 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
       if (is_padded(tree.text(owner)) || program.is_evaluation(subscript)) continue;
       if (is_worked_off(program, subscript) || is_for_validation(subscript) ||
           shares_out_model(program, subscript) ||
-          is_cut_into_whole_turns(program, subscript.child(Field::value)))
+          comes_in_whole_turns(program, subscript.child(Field::value)))
         continue;
       as_in_trial(
           report.at(subscript, Confidence::likely,

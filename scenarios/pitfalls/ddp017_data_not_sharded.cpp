@@ -297,6 +297,39 @@ void check_loaders_of_trainer(const Program& program, Report& report) {
 
 }  // namespace
 
+namespace {
+
+// args.sampler == "random", where that is the option's default, or another is, and it does not
+// hold: a way to draw samples, and no question whether there is a sampler.
+bool is_default_way(const Program& program, const diagnose::Guard& guard) {
+  const Ref condition = guard.condition;
+  const auto& tree = condition.module->tree();
+  if (condition.kind() != diagnose::Kind::comparison || tree.child_count(condition.node) != 2 ||
+      tree[condition.node].op != diagnose::Op::equal)
+    return false;
+  const Ref right = condition.with(tree.child_at(condition.node, 1));
+  const auto way = tree.string_value(right.node);
+  const diagnose::Value taken = program.evaluate(condition.with(tree.child_at(condition.node, 0)));
+  return way && taken.is_string() && (taken.string == *way) == guard.holds;
+}
+
+// The other branch of `if train_sampler:`.
+bool is_beside_sampler(const Program& program, const TrainingLoop& loop, const CallRef& loader) {
+  const auto loaders = loaders_of_training(program, loop);
+  // One of them is made for ranks: whoever starts several chooses it.
+  const bool is_choice = std::any_of(loaders.begin(), loaders.end(), [&](const CallRef& other) {
+    return has_some_sampler(program, other) &&
+           !facts::only_without_distribution(program, other.ref());
+  });
+  return program.under(loader.ref(), [&](Ref condition, bool holds) {
+    const bool absent = facts::contains(condition.text(), "is None");
+    return facts::contains(condition.text(), "sampler") && holds == absent &&
+           (is_choice || !is_default_way(program, {condition, holds}));
+  });
+}
+
+}  // namespace
+
 void check_data_not_sharded(const Program& program, Report& report) {
   check_forgotten_samplers(program, report);
   check_sharded_models(program, report);
@@ -316,12 +349,7 @@ void check_data_not_sharded(const Program& program, Report& report) {
           }))
         continue;
       if (facts::only_without_distribution(program, loader.ref())) continue;
-      // The other branch of `if train_sampler:`.
-      if (program.under(loader.ref(), [](Ref condition, bool holds) {
-            const bool absent = facts::contains(condition.text(), "is None");
-            return facts::contains(condition.text(), "sampler") && holds == absent;
-          }))
-        continue;
+      if (is_beside_sampler(program, loop, loader)) continue;
       bool trains_wrapped = false;
       for (const auto& forward : program.forward_calls())
         trains_wrapped = trains_wrapped || forward.wrap->kind == Wrapper::ddp;

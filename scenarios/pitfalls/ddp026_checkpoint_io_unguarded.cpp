@@ -277,11 +277,13 @@ bool is_in_hook(const Program& program, Ref node) {
          });
 }
 
-// num_nodes=int(os.environ["SLURM_NNODES"])
+// num_nodes=int(os.environ["SLURM_NNODES"]), and no setting by such a name: cfg.NUM_NODES.
 bool asks_the_cluster(const Program& program, Ref nodes) {
   const auto& sources = program.sources(nodes);
   return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
-    return facts::contains(source.ref.text(), "NODES");
+    const std::string_view text = source.ref.text();
+    return facts::contains(text, "NODES") &&
+           (facts::contains(text, "environ") || facts::contains(text, "getenv"));
   });
 }
 

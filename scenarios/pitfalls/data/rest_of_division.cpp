@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/data/rest_of_division.hpp"
 
+#include "scenarios/pitfalls/program/words.hpp"
+
 #include <algorithm>
 
 namespace bench::pitfalls {
@@ -18,6 +20,23 @@ bool asks_for_last_rank(const Program& program, Ref condition) {
   return program.is_rank(rank) && last.kind() == Kind::binary &&
          tree[last.node].op == diagnose::Op::subtract &&
          program.is_world_size(last.child(Field::left)) && last.child(Field::right).text() == "1";
+}
+
+// per_rank * world_size, and a product of such a one, also by way of names.
+bool is_multiple_of_ranks(const Program& program, Ref count, int depth = 0) {
+  constexpr int kFactors = 4;  // batches * batch, batch -> parameter -> per_rank * world_size
+  const auto& sources = program.sources(count);
+  return depth < kFactors &&
+         std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           const Ref product = source.ref;
+           if (product.kind() != Kind::binary ||
+               product.module->tree()[product.node].op != diagnose::Op::multiply)
+             return false;
+           for (const Ref factor : {product.child(Field::left), product.child(Field::right)})
+             if (program.is_world_size(factor) || is_multiple_of_ranks(program, factor, depth + 1))
+               return true;
+           return false;
+         });
 }
 
 }  // namespace
@@ -43,6 +62,22 @@ bool cuts_with_rest(const Program& program, Ref slice) {
   return slice.kind() == Kind::slice && tree.child_count(slice.node) == 2 &&
          gives_rest_to_last(program, slice.with(tree.child_at(slice.node, 0)),
                             slice.with(tree.child_at(slice.node, 1)));
+}
+
+bool comes_in_whole_turns(const Program& program, Ref list) {
+  const CallRef cut = program.made_by(list);
+  if (cut && holds_any(cut.call->name, {"tensor_split", "array_split", "chunk"})) {
+    for (std::size_t i = 0; const Ref count = cut.positional(i); ++i)
+      if (is_multiple_of_ranks(program, count)) return true;
+    return false;
+  }
+  // One that is filled, and cut into its own name: self.order = self.order[rank::world_size].
+  const auto& sources = program.sources(list);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    return made && (made.call->name == "zeros" || made.call->name == "empty") &&
+           is_multiple_of_ranks(program, made.positional(0));
+  });
 }
 
 }  // namespace bench::pitfalls

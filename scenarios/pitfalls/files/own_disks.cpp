@@ -1,11 +1,11 @@
 #include "scenarios/pitfalls/files/own_disks.hpp"
 
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <set>
 
 namespace bench::pitfalls {
@@ -66,14 +66,15 @@ bool is_started_by_hand(const Program& program) {
   return has_rank && std::any_of(options.begin(), options.end(), is_address_elsewhere);
 }
 
-// The generator is seeded somewhere, other than in the workers of a loader. The program may do so
-// through a helper of another file, which has the word in its name.
-bool is_seeded(const Program& program) {
+// The generator is seeded somewhere, other than in the workers of a loader and below all draws. The
+// program may do so through a helper of another file, which has the word in its name.
+bool is_seeded(const Program& program, Ref draw) {
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& other : module->calls()) {
       const CallRef seed{module, &other};
       if (!facts::contains(facts::lowered(other.name), "seed") ||
-          facts::contains(other.name, "manual_seed") || other.name == "initial_seed")
+          facts::contains(other.name, "manual_seed") || other.name == "initial_seed" ||
+          only_runs_before(program, draw, seed.ref()))
         continue;
       const auto function = program.enclosing_function(seed.ref());
       if (!function || program.is_spawned(function) ||
@@ -161,8 +162,7 @@ class OwnParts {
     const Draw draw = drawn(call);
     if (is_text_of_clock(program_, call)) return true;
     if (draw != Draw::unless_seeded) return draw == Draw::own;
-    if (!seeded_) seeded_ = is_seeded(program_);
-    return !*seeded_;
+    return !is_seeded(program_, call.ref());
   }
 
   bool is_given_own(Ref part, Ref at, int depth) {
@@ -171,6 +171,15 @@ class OwnParts {
       for (const auto index :
            part.module->defs_of(at.child(diagnose::Field::attribute).text(), true))
         if (has(part.with(part.module->defs()[index].value), depth + 1)) return true;
+    // name += "_%06d" % random.randint(0, 999999)
+    if (at.kind() == diagnose::Kind::identifier)
+      for (const auto index : part.module->defs_of(at.text(), false)) {
+        const diagnose::Def& def = part.module->defs()[index];
+        if (def.kind == diagnose::DefKind::augmented &&
+            part.module->function_of(def.target) == part.module->function_of(at.node) &&
+            has(part.with(def.value), depth + 1))
+          return true;
+      }
     for (const diagnose::Source& source : program_.sources(at)) {
       const diagnose::Kind what = source.ref.kind();
       const bool inside = source.ref.module == part.module &&
@@ -188,7 +197,6 @@ class OwnParts {
 
   const Program& program_;
   std::set<Ref> seen_;
-  std::optional<bool> seeded_;
 };
 
 }  // namespace
