@@ -7,7 +7,6 @@
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/steps/stored_gradients.hpp"
 #include "scenarios/pitfalls/wrappers/bare_calls.hpp"
-#include "scenarios/pitfalls/wrappers/bare_partners.hpp"
 #include "scenarios/pitfalls/wrappers/bypass.hpp"
 #include "scenarios/pitfalls/wrappers/frozen.hpp"
 #include "scenarios/pitfalls/wrappers/handed_to_training.hpp"
@@ -307,8 +306,7 @@ void check_without_wrapper(const Program& program, Report& report) {
         report_bypass(report, node, kLost);
 }
 
-void check_missing_wrappers(const Program& program, Report& report) {
-  check_bare_partners(program, report);
+void check_dropped_wrappers(const Program& program, Report& report) {
   for (const CallRef& lost : wrappers_of_loop_items(program))
     report
         .at(lost.ref(), Confidence::certain,
@@ -384,7 +382,7 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
   if (!program.has_ddp()) return check_without_wrapper(program, report);
   check_training_out_of_sight(program, report);
   check_steps_of_model(program, report);
-  check_missing_wrappers(program, report);
+  check_dropped_wrappers(program, report);
   check_stored_gradients(program, report);
   std::optional<bool> other_training;  // asked once: it looks at every forward pass
   for (const CallRef& backward : backwards_of(program)) {

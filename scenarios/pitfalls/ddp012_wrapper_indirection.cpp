@@ -13,7 +13,6 @@
 #include "scenarios/pitfalls/wrappers/own_wrappers.hpp"
 #include "scenarios/pitfalls/wrappers/taken_off.hpp"
 #include "scenarios/pitfalls/wrappers/wrapped_above.hpp"
-#include "scenarios/pitfalls/wrappers/wrapper_api.hpp"
 #include "scenarios/pitfalls/wrappers/wrapper_names.hpp"
 #include "scenarios/pitfalls/wrappers/wrapping_callers.hpp"
 
@@ -34,6 +33,80 @@ using diagnose::Wrap;
 using diagnose::Wrapper;
 
 namespace {
+
+bool is_wrapper_api(std::string_view name) {
+  static constexpr auto kNames =
+      std::to_array<std::string_view>({"add_module",
+                                       "apply",
+                                       "bfloat16",
+                                       "buffers",
+                                       "children",
+                                       "compile",
+                                       "cpu",
+                                       "cuda",
+                                       "device",
+                                       "device_ids",
+                                       "dim",
+                                       "double",
+                                       "eval",
+                                       "extra_repr",
+                                       "find_unused_parameters",
+                                       "float",
+                                       "forward",
+                                       "get_buffer",
+                                       "get_extra_state",
+                                       "get_parameter",
+                                       "get_submodule",
+                                       "half",
+                                       "ipu",
+                                       "join",
+                                       "load_checkpoint",  // of DeepSpeed's engine
+                                       "load_state_dict",
+                                       "logger",
+                                       "modules",
+                                       "named_buffers",
+                                       "named_children",
+                                       "named_modules",
+                                       "named_parameters",
+                                       "no_sync",
+                                       "module",
+                                       "output_device",
+                                       "parameters",
+                                       "process_group",
+                                       "reducer",
+                                       "register_backward_hook",
+                                       "register_buffer",
+                                       "register_comm_hook",
+                                       "register_forward_hook",
+                                       "register_forward_pre_hook",
+                                       "register_full_backward_hook",
+                                       "register_module",
+                                       "register_parameter",
+                                       "register_state_dict_pre_hook",
+                                       "require_backward_grad_sync",
+                                       "require_forward_param_sync",
+                                       "requires_grad_",
+                                       "save_checkpoint",
+                                       "scatter",
+                                       "gather",
+                                       "replicate",
+                                       "parallel_apply",
+                                       "set_extra_state",
+                                       "share_memory",
+                                       "state_dict",
+                                       "static_graph",
+                                       "to",
+                                       "to_empty",
+                                       "train",
+                                       "training",
+                                       "type",
+                                       "xpu",
+                                       "zero_grad",
+                                       "src_device_obj",
+                                       "is_multi_device_module",
+                                       "broadcast_buffers"});
+  return name.starts_with("_") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
 
 // for name in ("width", "depth"): one of those, or of what is not written out.
 bool may_be_name(const Program& program, Ref name, std::string_view attribute) {
@@ -84,10 +157,6 @@ bool is_tested(const Program& program, Ref use) {
     const std::string_view text = condition.text();
     const bool asks = facts::contains(text, "isinstance") || facts::contains(text, "hasattr") ||
                       facts::contains(text, "type(");
-    // if isinstance(model, Net): model.encode(): a wrapper of it is no Net.
-    if (holds && text.starts_with("isinstance(") &&
-        !says_any(text, {"parallel", "ddp", "wrap", " and ", " or ", "nn.module"}))
-      return true;
     // A wrapper answers with its own name.
     if (holds && facts::contains(text, "_get_name() ==")) return true;
     return asks && !holds && !text.starts_with("not ");
@@ -381,9 +450,7 @@ void check_wrapper_indirection(const Program& program, Report& report) {
       if (tree[id].kind != Kind::attribute) continue;
       const Ref attribute{module, tree.child(id, Field::attribute)};
       const Ref object{module, tree.child(id, Field::object)};
-      if (!attribute || !object ||
-          (is_wrapper_api(attribute.text()) && !is_private_method({module, id})))
-        continue;
+      if (!attribute || !object || is_wrapper_api(attribute.text())) continue;
       if (!may_hold_wrapper(object)) continue;
       if (object.text().ends_with(".module")) continue;  // below the wrapper already
       if ((!holds_wrapper({module, id}, object) &&

@@ -101,24 +101,10 @@ bool comes_too_late(const Program& program, std::string_view name, Ref assignmen
          !facts::only_before_ranks(program, assignment);
 }
 
-// if not torch.cuda.is_available(): raise RuntimeError(): whoever comes by below is no choice.
-bool is_refusal_above(const diagnose::Guard& guard, Ref node) {
-  const auto& tree = node.module->tree();
-  const Ref test = guard.condition.with(tree[guard.condition.node].parent);
-  if (guard.holds || test.kind() != Kind::if_statement || tree.contains(test.node, node.node))
-    return false;
-  const Ref body = test.child(Field::consequence);
-  NodeId last = diagnose::kNoNode;
-  for (NodeId at = tree[body.node].first_child; at != diagnose::kNoNode; at = tree[at].next_sibling)
-    last = at;
-  return last != diagnose::kNoNode && tree[last].kind == Kind::raise_statement;
-}
-
 // Nothing but the script's own `if __name__ == "__main__":` stands around it.
 bool is_set_always(const Program& program, Ref node) {
   const auto guards = program.guards(node);
-  return std::all_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
-    if (is_refusal_above(guard, node)) return true;
+  return std::all_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
     // with set_grad_enabled(train) and set_detect_anomaly(True): the first is an object, and true.
     return guard.holds && (facts::contains(guard.condition.text(), "__name__") ||
                            facts::contains(guard.condition.text(), "set_grad_enabled("));

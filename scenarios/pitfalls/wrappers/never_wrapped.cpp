@@ -107,6 +107,26 @@ bool is_plain_model(const Program& program, Ref model, int depth = 0) {
   });
 }
 
+// sync(model), comm.mean_(p.grad), Optimizer(SGD(...)): functions out of sight may reduce. Those
+// that by their names load, save, test or measure do not.
+bool may_reduce_out_of_sight(const Program& program, std::string_view model) {
+  const std::string parameters = std::string(model) + ".";
+  const auto calls = calls_given(program, [&](Ref value) {
+    const std::string_view text = value.text();
+    return text == model || facts::contains(text, ".grad") ||
+           (text.starts_with(parameters) && facts::contains(text, "parameters")) ||
+           program.comes_from(value, Api::optimizer);
+  });
+  return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    const bool stays = names_one_of(call.call->name,
+                                    {"eval", "test", "valid", "load", "save", "init", "count",
+                                     "log", "sched", "warmup", "accuracy", "clip", "freeze",
+                                     "flops", "summary", "initialize", "scale_loss", "unscale"}) ||
+                       call.call->name == "step";
+    return !stays;
+  });
+}
+
 // A step of an optimizer follows: gradients of the inputs alone, as of an attack, are nobody's
 // business but the rank's.
 bool steps(const Program& program, const TrainingLoop& loop) {
@@ -140,24 +160,6 @@ bool is_dealt_out(const Program& program, const TrainingLoop& loop) {
 }
 
 }  // namespace
-
-bool may_reduce_out_of_sight(const Program& program, std::string_view model) {
-  const std::string parameters = std::string(model) + ".";
-  const auto calls = calls_given(program, [&](Ref value) {
-    const std::string_view text = value.text();
-    return text == model || facts::contains(text, ".grad") ||
-           (text.starts_with(parameters) && facts::contains(text, "parameters")) ||
-           program.comes_from(value, Api::optimizer);
-  });
-  return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
-    const bool stays = names_one_of(call.call->name,
-                                    {"eval", "test", "valid", "load", "save", "init", "count",
-                                     "log", "sched", "warmup", "accuracy", "clip", "freeze",
-                                     "flops", "summary", "initialize", "scale_loss", "unscale"}) ||
-                       call.call->name == "step";
-    return !stays;
-  });
-}
 
 std::vector<CallRef> unreduced_forwards(const Program& program) {
   std::vector<CallRef> out;
