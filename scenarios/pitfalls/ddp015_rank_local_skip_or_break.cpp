@@ -191,7 +191,8 @@ void check_skipped_reductions(const Program& program, bool by_hand, Report& repo
         if (std::none_of(guards.begin(), guards.end(), [&](const Guard& guard) {
               return module->tree().contains(round.node, guard.condition.node) &&
                      module->tree().contains((*module)[guard.condition.node].parent, node) &&
-                     depends_on_local_data(guard.condition.text());
+                     depends_on_local_data(guard.condition.text()) &&
+                     is_loss_of_batch(program, guard.condition, round);
             }))
           continue;
         if (reduces_below(program, statement, round) &&

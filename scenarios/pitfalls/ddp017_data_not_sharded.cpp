@@ -130,6 +130,8 @@ bool may_be_iterable(const Program& program, const CallRef& loader) {
 constexpr std::string_view kNotSharded =
     "the training loader has no DistributedSampler: every rank trains on all the data, N times the "
     "work for one epoch";
+constexpr std::string_view kMayBeIterable =
+    "a data set that is not at hand, and is not shuffled, may split itself";
 constexpr std::string_view kPassSampler =
     "Pass sampler=DistributedSampler(dataset), drop shuffle=True, and call set_epoch in each "
     "epoch.";
@@ -160,8 +162,9 @@ void check_handed_loaders_unsharded(const Program& program, Report& report) {
         continue;
       const auto given = facts::arguments_of(call);
       if (std::none_of(given.begin(), given.end(), [&](Ref each) {
-            return program.wrap_of(each, Wrapper::ddp) != nullptr || is_engine(program, each) ||
-                   is_sharded(program, each);
+            return program.wrap_of(each, Wrapper::ddp) != nullptr ||
+                   (says_any(call.call->name, {"train", "fit"}) &&
+                    (is_engine(program, each) || is_sharded(program, each)));
           }))
         continue;
       for (const Ref each : given) {
@@ -170,10 +173,12 @@ void check_handed_loaders_unsharded(const Program& program, Report& report) {
         if (std::any_of(loaders.begin(), loaders.end(),
                         [&](const CallRef& loader) { return has_some_sampler(program, loader); }))
           continue;
-        for (const CallRef& loader : loaders)
-          if (gives_all_data(program, loader))
-            report.at(loader.ref(), Confidence::likely, std::string(kNotSharded)).help =
-                kPassSampler;
+        for (const CallRef& loader : loaders) {
+          if (!gives_all_data(program, loader)) continue;
+          Finding& finding = report.at(loader.ref(), Confidence::likely, std::string(kNotSharded));
+          finding.help = kPassSampler;
+          if (may_be_iterable(program, loader)) tell_as_note(finding, std::string(kMayBeIterable));
+        }
       }
     }
   }
@@ -367,9 +372,7 @@ void check_data_not_sharded(const Program& program, Report& report) {
                    : "Pass sampler=DistributedSampler(dataset), drop shuffle=True, and call "
                      "set_epoch in each epoch.";
       if (!iterable && may_be_iterable(program, loader))
-        tell_as_note(finding,
-                     "a data set that is not at hand, and is not shuffled, may split "
-                     "itself");
+        tell_as_note(finding, std::string(kMayBeIterable));
     }
 }
 

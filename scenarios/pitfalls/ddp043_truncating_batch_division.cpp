@@ -39,6 +39,7 @@ bool is_batch(std::string_view text) {
 
 // test_bs, args.val_batch_size: how an evaluation is cut into batches changes none of its figures.
 bool is_of_evaluation(std::string_view batch) {
+  batch = batch.substr(batch.rfind('.') + 1);
   bool evaluates = false;
   for (const std::string& word : words_of_name(batch)) {
     if (word.starts_with("train")) return false;

@@ -53,7 +53,7 @@ bool holds_what_was_moved(const Program& program, const Wrap& wrap) {
   if (!made || wrap.classes.empty()) return false;
   for (const diagnose::ClassRef& cls : wrap.classes) {
     const auto init = program.method(cls, "__init__");
-    if (!init) return false;
+    if (!init || program.base_of(cls)) return false;
     for (const CallRef& call : facts::calls_in({init.module, init.function->body}))
       if (program.class_of_call(call) ||
           init.module->qualified(call.call->function).starts_with("torch.nn.") ||
@@ -61,7 +61,7 @@ bool holds_what_was_moved(const Program& program, const Wrap& wrap) {
         return false;
   }
   const auto given = facts::arguments_of(made);
-  return std::any_of(given.begin(), given.end(), [&](Ref each) {
+  return !given.empty() && std::all_of(given.begin(), given.end(), [&](Ref each) {
     for (const char* name : {"cuda", "to"})
       for (const CallRef& move : program.calls_named(name))
         if (move.module == each.module && move.receiver() &&

@@ -143,18 +143,37 @@ bool reads_ready_batches(const Program& program) {
   return program.mentions("IterableDataset");
 }
 
-// optimizer.step() below the pass back, in its function. An optimizer that is made there is for
-// something else than the module, as for the noise of an attack on its inputs.
+// opt after opt = self.optimizers(): the module's. Any other may be for the noise of an attack on
+// its inputs, or for a copy.
+bool is_of_module(const Program& program, Ref optimizer) {
+  if (optimizer.kind() == diagnose::Kind::subscript)
+    optimizer = optimizer.child(diagnose::Field::value);
+  const auto& sources = program.sources(optimizer);
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           const CallRef made = program.as_call(source.ref);
+           return made && made.call->name == "optimizers" && made.receiver().text() == "self";
+         });
+}
+
+// The module reduces something by hand, which may be its gradients.
+bool reduces_by_hand(const ClassRef& cls) {
+  const auto calls = facts::calls_in({cls.module, cls.cls->node});
+  return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    return call.call->name != "log" &&
+           says_any(call.call->name, {"reduce", "gather", "average_grad", "sync_grad"});
+  });
+}
+
+// optimizer.step() below the pass back, in its function.
 bool steps_below(const Program& program, const CallRef& backward) {
   const auto steps = program.calls_named("step");
   return std::any_of(steps.begin(), steps.end(), [&](const CallRef& step) {
     const FunctionRef here = program.enclosing_function(backward.ref());
     if (!step.receiver() || step.module != backward.module ||
-        step.call->node < backward.call->node || program.enclosing_function(step.ref()) != here ||
-        says_any(step.receiver().text(), {"sched", "warm"}))
+        step.call->node < backward.call->node || program.enclosing_function(step.ref()) != here)
       return false;
-    const CallRef made = program.origin(step.receiver(), Api::optimizer);
-    return !made || program.enclosing_function(made.ref()) != here;
+    return is_of_module(program, step.receiver());
   });
 }
 
@@ -167,7 +186,8 @@ void check_backwards_by_hand(const Program& program, Report& report) {
     const ClassRef cls = program.enclosing_class(backward.ref());
     const FunctionRef method = program.enclosing_function(backward.ref());
     if (!backward.receiver() || backward.positional(0) || !cls || !method ||
-        !program.derives_from(cls, Api::lightning_module) || !steps_below(program, backward))
+        !program.derives_from(cls, Api::lightning_module) || reduces_by_hand(cls) ||
+        !steps_below(program, backward))
       continue;
     const auto steps = steps_of_module(program, cls);
     if (std::find(steps.begin(), steps.end(), method) == steps.end() ||

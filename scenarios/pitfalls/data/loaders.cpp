@@ -293,6 +293,24 @@ bool asks_for_training(Ref condition) {
          (word == "train" || word == "istrain" || word == "training" || word == "istraining");
 }
 
+// val_mode, args.is_test; not multi_device, skip_validation or fast_dev_run.
+bool asks_for_evaluation(Ref condition) {
+  if (!is_a_name(condition)) return false;
+  const auto words = words_of_name(diagnose::last_word(condition));
+  constexpr std::string_view kWords[] = {"val",        "valid",    "validation", "validate", "eval",
+                                         "evaluation", "evaluate", "test",       "testing"};
+  constexpr std::string_view kBeside[] = {"is",   "for", "mode",  "do",
+                                          "only", "set", "split", "phase"};
+  const auto is_in = [](const auto& list, const std::string& word) {
+    return std::find(std::begin(list), std::end(list), word) != std::end(list);
+  };
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return is_in(kWords, word); }) &&
+         std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+           return is_in(kWords, word) || is_in(kBeside, word);
+         });
+}
+
 // Not below `if self.training: return`, where all the rest of the function is for training.
 bool is_in_else_of(Ref condition, const CallRef& loader) {
   const auto& tree = condition.module->tree();
@@ -313,8 +331,7 @@ bool is_evaluation_loader(const Program& program, const CallRef& loader) {
   if (function && says_evaluation(function.function->name)) return true;
   // `if val_mode:`, and the other branch of `if tag == "train"` and of `if train`.
   return program.under(loader.ref(), [&](Ref condition, bool holds) {
-    if (holds && is_a_name(condition) && says_evaluation(diagnose::last_word(condition)))
-      return !is_shuffled(program, loader);
+    if (holds && asks_for_evaluation(condition)) return !is_shuffled(program, loader);
     if (!holds && asks_for_training(condition)) return is_in_else_of(condition, loader);
     const std::string_view text = condition.text();
     const bool same = facts::contains(text, "==");

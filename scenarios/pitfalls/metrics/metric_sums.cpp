@@ -34,6 +34,22 @@ std::string variable(Ref at) {
   return key ? std::string(at.child(Field::value).text()) + "[\"" + *key + "\"]" : std::string{};
 }
 
+// [dist.all_reduce(each) for each in (losses, hits)]: a loop in other words.
+bool reduces_within(Ref comprehension) {
+  const auto calls = facts::calls_in(comprehension);
+  return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    return says_any(call.call->name, {"reduce", "gather", "sync"});
+  });
+}
+
+// The value is what a comprehension goes over, of which nothing outside has the parts.
+bool is_gone_over_within(Ref value) {
+  const auto& tree = value.module->tree();
+  const NodeId clause = tree[value.node].parent;
+  return clause != kNoNode && tree[clause].kind == Kind::for_in_clause &&
+         !reduces_within(value.with(tree[clause].parent));
+}
+
 // each in [each.avg for each in meters]: a name inside the comprehension alone, and what it goes
 // over stands there as well.
 bool is_of_comprehension(Ref whole, NodeId name) {
@@ -41,7 +57,8 @@ bool is_of_comprehension(Ref whole, NodeId name) {
   const std::string_view text = tree.text(name);
   for (NodeId at = name; at != whole.node && at != kNoNode;) {
     at = tree[at].parent;
-    if (at == kNoNode || tree[at].kind != Kind::comprehension) continue;
+    if (at == kNoNode || tree[at].kind != Kind::comprehension || reduces_within(whole.with(at)))
+      continue;
     for (NodeId part = tree[at].first_child; part != kNoNode; part = tree[part].next_sibling) {
       if (tree[part].kind != Kind::for_in_clause) continue;
       const NodeId target = tree.child(part, Field::left);
@@ -75,6 +92,17 @@ bool is_size(std::string_view text) {
          text.ends_with(".shape[0]");
 }
 
+// batch.scores of for batch in loader, and page.masks after page = Page() in the round.
+bool starts_with_its_object(const Program& program, Ref object, Ref loop) {
+  while (object.kind() == Kind::attribute) object = object.child(Field::object);
+  if (object.kind() != Kind::identifier) return false;
+  const auto& sources = program.sources(object);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    return source.ref != object && source.ref.module == loop.module &&
+           loop.module->tree().contains(loop.node, source.ref.node);
+  });
+}
+
 // A list that starts anew in every round holds nothing across batches; a list in a dictionary does
 // where the dictionary does.
 bool starts_anew(const Program& program, Ref object, Ref loop, int depth = 0) {
@@ -89,8 +117,9 @@ bool starts_anew(const Program& program, Ref object, Ref loop, int depth = 0) {
       if (whole.kind() == Kind::identifier && whole.text() != object.text() && depth < kContainers)
         return starts_anew(program, whole, loop, depth + 1);
     }
-    // log.meters of an object that is made elsewhere: nothing here gives it a value.
-    return source.ref != object && source.ref.module == loop.module &&
+    // log.meters, to which nothing here gives a value, is as new as log is.
+    if (source.ref == object) return starts_with_its_object(program, object, loop);
+    return source.ref.module == loop.module &&
            loop.module->tree().contains(loop.node, source.ref.node);
   });
 }
@@ -215,7 +244,7 @@ std::vector<Assigned> assignments_in(Ref subtree) {
   for (; at != module.defs().end() && at->target < last; ++at) {
     const Def& def = *at;
     if ((def.kind != DefKind::assign && def.kind != DefKind::loop) || def.value == kNoNode ||
-        module.tree()[module.tree()[def.value].parent].kind == Kind::for_in_clause)
+        is_gone_over_within(subtree.with(def.value)))
       continue;
     Ref value = subtree.with(def.value);
     if (value.kind() == Kind::tuple && def.element >= 0)

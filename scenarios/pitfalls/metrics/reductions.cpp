@@ -70,7 +70,7 @@ bool says_reduction(std::string_view name) {
                                       "across_process",
                                       "across_gpu",
                                       "from_all_rank"})
-    if (facts::contains(name, word)) return true;
+    if (facts::contains(name, word) && !facts::contains(name, "summar")) return true;
   const bool merges =
       facts::contains(name, "merge_") &&
       holds_any(name, {"result", "rank", "across", "pred", "metric", "stat", "output", "all"});
@@ -459,9 +459,13 @@ bool may_reduce(const Program& program, Ref loop, const std::string& sum,
   const std::vector<Assigned> assigned = assignments_in({function.module, function.function->body});
   VariableNames made = with_wholes({sum});  // totals[0] of all_reduce(totals)
   // log.meters["acc"] of log.synchronize_between_processes(): the object holds its meters.
-  if (const std::size_t dot = sum.find('.'); dot != std::string::npos && sum.ends_with("]") &&
-                                             dot < sum.find('[') && !sum.starts_with("self."))
-    made.insert(sum.substr(0, dot));
+  const std::string object = sum.substr(0, sum.find('.'));
+  if (sum.ends_with("]") && object != "self" && object.size() < sum.find('[') &&
+      std::any_of(reductions.begin(), reductions.end(), [&](const Reduction& reduction) {
+        const CallRef call = program.as_call(reduction.call);
+        return call && call.module == loop.module && call.receiver().text() == object;
+      }))
+    return true;
   for (bool grown = true; grown;) {
     grown = false;
     for (const Assigned& each : assigned)

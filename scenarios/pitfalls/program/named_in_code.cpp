@@ -14,8 +14,10 @@ bool is_named_in_code(const Program& program, std::string_view word) {
     const auto& tree = module->tree();
     for (NodeId id = 0; id < tree.size(); ++id)
       if ((tree[id].kind == Kind::identifier || tree[id].kind == Kind::string) &&
-          contains(tree.text(id), word) && tree.ancestor(id, Kind::import_from) == kNoNode &&
-          tree.ancestor(id, Kind::import_statement) == kNoNode)
+          contains(tree.text(id), word) &&
+          ((tree.ancestor(id, Kind::import_from) == kNoNode &&
+            tree.ancestor(id, Kind::import_statement) == kNoNode) ||
+           tree.ancestor(id, Kind::aliased_import) != kNoNode))
         return true;
   }
   return false;

@@ -7,7 +7,8 @@
 
 namespace bench::pitfalls::facts {
 
-// A name or a string outside of imports holds the word, in whatever file of the program.
+// A name or a string outside of imports holds the word, in whatever file of the program, or what is
+// imported under another name.
 bool is_named_in_code(const Program& program, std::string_view word);
 
 }  // namespace bench::pitfalls::facts

@@ -93,6 +93,18 @@ bool launches_itself_here(const Program& program) {
   return false;
 }
 
+// In a function that nothing calls, as one left from an example. A decorator, or the language (with
+// job:, job()), may call it all the same.
+bool is_in_leftover(const Program& program, Ref node) {
+  const auto function = program.enclosing_function(node);
+  if (!function || function.function->owner_class != diagnose::kNoNode) return false;
+  const auto& tree = function.module->tree();
+  const NodeId around = tree[function.function->node].parent;
+  return (around == diagnose::kNoNode || tree[around].kind != Kind::decorated) &&
+         program.call_sites(function).empty() && program.handed_on(function).empty() &&
+         !is_reachable(program, node);
+}
+
 // The script itself says that all ranks share one machine: a rendezvous on the loopback address, as
 // many ranks as GPUs here, or ranks that are the indices mp.spawn hands out.
 bool starts_on_one_node(const Program& program) {
@@ -122,8 +134,7 @@ bool starts_on_one_node(const Program& program) {
   }
   for (const Ref assignment : settings_of(program, "MASTER_ADDR")) {
     const Value given = program.evaluate(assignment.child(Field::right));
-    // A function that is left from an example and that nothing calls sets nothing.
-    if ((spans && given.is_default) || !is_reachable(program, assignment)) continue;
+    if ((spans && given.is_default) || is_in_leftover(program, assignment)) continue;
     const std::string address = given.is_string() ? given.string : std::string();
     const auto guards = program.guards(assignment);
     const bool always = std::none_of(

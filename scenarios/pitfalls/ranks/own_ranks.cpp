@@ -119,7 +119,8 @@ bool asks_for_several_gpus(const trainer::Use& use) {
 
 // "ddp_spawn", which is also what the older versions took for several GPUs by themselves.
 bool spawns_several(const Program& program, const trainer::Use& use) {
-  if (!use.call || trainer::is_one(use.find("devices")) || trainer::is_one(use.find("gpus")))
+  if (!use.call || use.find("plugins") || trainer::is_one(use.find("devices")) ||
+      trainer::is_one(use.find("gpus")))
     return false;
   for (const std::string_view name : {"strategy", "distributed_backend", "accelerator"}) {
     const trainer::Argument* argument = use.find(name);

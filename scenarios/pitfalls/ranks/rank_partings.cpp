@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/ranks/rank_partings.hpp"
 
+#include "scenarios/pitfalls/metrics/metric_sums.hpp"
 #include "scenarios/pitfalls/metrics/reductions.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -114,11 +115,12 @@ bool skips_a_meeting(const Program& program, const TrainingLoop& loop, Ref state
 namespace {
 
 // dist.all_reduce(x), reduce_tensor(x): no gather of indices, no results that are written to a
-// file.
+// file, and no reduce_loss(), which may add up the parts of one.
 bool surely_reduces(const Program& program, Ref reduction) {
   const CallRef call = program.as_call(reduction);
   return call && (call.call->api != Api::none ||
-                  says_any(call.call->name, {"all_reduce", "allreduce", "reduce_", "all_gather"}));
+                  says_any(call.call->name, {"all_reduce", "allreduce", "reduce_tensor",
+                                             "reduce_value", "reduce_dict", "all_gather"}));
 }
 
 // Within the round only where the program asks whether there are several ranks.
@@ -136,11 +138,34 @@ bool is_asked_for_ranks_alone(const Program& program, Ref node, Ref round) {
 
 }  // namespace
 
+bool is_loss_of_batch(const Program& program, Ref condition, Ref round) {
+  if (says_any(condition.text(), {"world", "sync", "dist", "global", "across", "agree", "rank",
+                                  "norm", "val", "eval", "test", "mean", "avg", "average"}))
+    return false;
+  const auto& tree = condition.module->tree();
+  const VariableNames drawn = variables_in(round.child(diagnose::Field::left));
+  const auto is_made_of_batch = [&](const diagnose::Source& source) {
+    if (source.ref.module != round.module || !tree.contains(round.node, source.ref.node))
+      return false;
+    const VariableNames used = variables_in(source.ref);
+    return std::any_of(used.begin(), used.end(),
+                       [&](const std::string& name) { return drawn.contains(name); });
+  };
+  for (diagnose::NodeId id = condition.node; id < tree[condition.node].last; ++id) {
+    if (tree[id].kind != Kind::identifier || !says_any(tree.text(id), {"loss"})) continue;
+    const auto& sources = program.sources(condition.with(id));
+    if (std::any_of(sources.begin(), sources.end(), is_made_of_batch)) return true;
+  }
+  return false;
+}
+
 bool reduces_below(const Program& program, Ref statement, Ref round) {
   for (const Reduction& reduction : reductions_of(program)) {
     if (!surely_reduces(program, reduction.call)) continue;
     const Ref place = place_in(program, round, reduction.call);
+    // A `finally` runs whoever leaves.
     if (place && place.node > statement.node && program.innermost_loop(place) == round &&
+        place.module->tree().ancestor(place.node, Kind::finally_clause) == kNoNode &&
         is_asked_for_ranks_alone(program, place, round) &&
         program.guarded_by_rank(reduction.call) == RankTest::none)
       return true;

@@ -23,6 +23,11 @@ bool leaves_on_some_ranks(const Program& program, const diagnose::Guard& guard, 
 bool skips_a_meeting(const Program& program, const diagnose::TrainingLoop& loop, Ref statement,
                      Ref round);
 
+// The loss of the round's own batch: what it is made from has a name that the loop gives. Not a
+// norm of gradients, which are reduced, a figure of an evaluation, or what the ranks have agreed
+// on.
+bool is_loss_of_batch(const Program& program, Ref condition, Ref round);
+
 // shown = reduce_tensor(loss) below the statement in the same round, under no other question than
 // whether there are several ranks.
 bool reduces_below(const Program& program, Ref statement, Ref round);

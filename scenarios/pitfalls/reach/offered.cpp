@@ -103,6 +103,14 @@ bool starts_beside(const Program& program, const Beside& beside) {
   return false;
 }
 
+// os.environ["RANK"], os.environ["WORLD_SIZE"] = "0", "1"
+bool is_written(Ref read) {
+  const auto& tree = read.module->tree();
+  const auto assignment = tree.ancestor(read.node, diagnose::Kind::assignment);
+  return assignment != diagnose::kNoNode &&
+         tree.contains(tree.child(assignment, diagnose::Field::left), read.node);
+}
+
 // os.environ["RANK"] in brackets, under no question: without a launcher it raises a KeyError.
 template <typename Beside>
 bool needs_variable_beside(const Program& program, const Beside& beside) {
@@ -112,9 +120,9 @@ bool needs_variable_beside(const Program& program, const Beside& beside) {
   return std::any_of(reads.begin(), reads.end(), [&](diagnose::NodeId node) {
     const Ref read{&root, node};
     const std::string name = program.environment_name(read);
-    return (name == "RANK" || name == "LOCAL_RANK" || name == "WORLD_SIZE") &&
-           tree[node].field != diagnose::Field::left && beside(read) &&
-           program.guards(read).empty() &&
+    return (name == "RANK" || name == "LOCAL_RANK" || name == "WORLD_SIZE") && !is_written(read) &&
+           beside(read) && settings_of(program, name).empty() &&
+           !speaks_of(program, "setdefault") && program.guards(read).empty() &&
            tree.ancestor(node, diagnose::Kind::conditional) == diagnose::kNoNode &&
            tree.ancestor(node, diagnose::Kind::try_statement) == diagnose::kNoNode;
   });
