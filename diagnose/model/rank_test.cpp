@@ -120,10 +120,9 @@ bool is_last_rank(const Program& program, Ref number) {
 // args.save_model, cfg.save: a setting, and none that is called as a test of the rank.
 bool is_plain_setting(const Source& source) {
   const Ref setting = source.ref;
+  if (is_main_name(last_word(setting))) return false;
   if (source.how == Source::How::argument) return true;
-  if (source.how != Source::How::unknown || setting.kind() != Kind::attribute ||
-      is_main_name(last_word(setting)))
-    return false;
+  if (source.how != Source::How::unknown || setting.kind() != Kind::attribute) return false;
   const std::string holder = lowered(setting.child(Field::object).text());
   for (const std::string_view word : {"arg", "opt", "cfg", "conf", "setting", "param"})
     if (holder.find(word) != std::string::npos) return true;
@@ -134,14 +133,28 @@ bool is_truth(Ref value) {
   return value.kind() == Kind::true_literal || value.kind() == Kind::false_literal;
 }
 
-// A rank is part of it, or a name that says so. A question of its words: what they hold may ask for
-// the value around which the condition stands.
-bool speaks_of_rank(const Program& program, Ref condition) {
-  if (program.comes_from_rank(condition)) return true;
+// force, or not force, of def should_save(step, force=False).
+bool is_parameter(const Program& program, Ref condition) {
+  if (condition.kind() == Kind::not_expression) condition = condition.child(Field::argument);
+  const FunctionRef function = program.enclosing_function(condition);
+  if (!function || condition.kind() != Kind::identifier) return false;
+  const auto& parameters = function.function->parameters;
+  return std::any_of(parameters.begin(), parameters.end(), [&](const Parameter& parameter) {
+    return parameter.name == condition.text();
+  });
+}
+
+// A rank may be part of it: one is, a name says so, or it asks a function, or whether there is
+// something that only one rank may have. A question of its words: what they hold may ask for the
+// value around which the condition stands.
+bool may_speak_of_rank(const Program& program, Ref condition) {
   const SyntaxTree& tree = condition.module->tree();
   for (NodeId id = condition.node; id < tree[condition.node].last; ++id)
-    if (tree[id].kind == Kind::identifier && is_main_name(tree.text(id))) return true;
-  return false;
+    if (tree[id].kind == Kind::call || tree[id].kind == Kind::none_literal ||
+        (tree[id].kind == Kind::identifier && is_main_name(tree.text(id))))
+      return true;
+  return (condition.kind() != Kind::comparison && !is_parameter(program, condition)) ||
+         program.comes_from_rank(condition);
 }
 
 // return False, and flag = False, in a function of this program, where no test of the rank stands
@@ -152,8 +165,9 @@ bool is_given_to_all(const Program& program, Ref value) {
       (around != Kind::return_statement && around != Kind::assignment))
     return false;
   const auto guards = program.guards(value);
-  return std::none_of(guards.begin(), guards.end(),
-                      [&](const Guard& guard) { return speaks_of_rank(program, guard.condition); });
+  return std::none_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+    return may_speak_of_rank(program, guard.condition);
+  });
 }
 
 // should_log = step % interval == 0 or step == last: what it compares is in sight, to the last

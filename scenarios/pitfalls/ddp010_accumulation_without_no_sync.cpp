@@ -34,23 +34,16 @@ bool is_of_evaluation(const Program& program, Ref no_sync) {
   return body && !tree.contains(body.node, no_sync.node) && program.under_no_grad(body);
 }
 
-// The same, or in def ddp_sync(model, sync) of a file of helpers, which nothing calls or hands on.
-bool is_idle(const Program& program, Ref node) {
-  if (is_of_evaluation(program, node)) return true;
-  const auto helper = program.enclosing_function(node);
-  return helper && helper.module != &program.root() && !program.enclosing_class(node) &&
-         program.calls_named(helper.function->name).empty() && program.handed_on(helper).empty();
-}
-
-// model.no_sync() or model.no_sync, but where that keeps no training from it.
+// model.no_sync() or model.no_sync, but where an evaluation alone is kept from it.
 bool has_no_sync(const Program& program) {
   for (const CallRef& call : program.calls_named("no_sync"))
     if (!call.receiver()) return true;
   for (const diagnose::Module* module : program.modules()) {
     const auto& tree = module->tree();
     for (NodeId node = 0; node < tree.size(); ++node)
-      if (const Ref at{module, node};
-          at.child(Field::attribute).text() == "no_sync" && !is_idle(program, at))
+      if (tree[node].kind == Kind::attribute &&
+          tree.text(tree.child(node, Field::attribute)) == "no_sync" &&
+          !is_of_evaluation(program, {module, node}))
         return true;
   }
   return false;

@@ -167,6 +167,15 @@ void check_handed_loaders_unsharded(const Program& program, Report& report) {
                     (is_engine(program, each) || is_sharded(program, each)));
           }))
         continue;
+      // train(model, loader, calibration): the first of them is shared out.
+      const auto is_shared_out = [&](Ref each) {
+        const auto loaders = loaders_of(program, each);
+        return std::any_of(loaders.begin(), loaders.end(), [&](const CallRef& loader) {
+          return !is_evaluation_loader(program, loader) &&
+                 (has_some_sampler(program, loader) || dataset_knows_rank(program, loader));
+        });
+      };
+      if (std::any_of(given.begin(), given.end(), is_shared_out)) continue;
       for (const Ref each : given) {
         const auto loaders = loaders_of(program, each);
         // loader = DataLoader(data), and if distributed: loader = DataLoader(data, sampler=sampler)
@@ -302,39 +311,6 @@ void check_loaders_of_trainer(const Program& program, Report& report) {
 
 }  // namespace
 
-namespace {
-
-// args.sampler == "random", where that is the option's default, or another is, and it does not
-// hold: a way to draw samples, and no question whether there is a sampler.
-bool is_default_way(const Program& program, const diagnose::Guard& guard) {
-  const Ref condition = guard.condition;
-  const auto& tree = condition.module->tree();
-  if (condition.kind() != diagnose::Kind::comparison || tree.child_count(condition.node) != 2 ||
-      tree[condition.node].op != diagnose::Op::equal)
-    return false;
-  const Ref right = condition.with(tree.child_at(condition.node, 1));
-  const auto way = tree.string_value(right.node);
-  const diagnose::Value taken = program.evaluate(condition.with(tree.child_at(condition.node, 0)));
-  return way && taken.is_string() && (taken.string == *way) == guard.holds;
-}
-
-// The other branch of `if train_sampler:`.
-bool is_beside_sampler(const Program& program, const TrainingLoop& loop, const CallRef& loader) {
-  const auto loaders = loaders_of_training(program, loop);
-  // One of them is made for ranks: whoever starts several chooses it.
-  const bool is_choice = std::any_of(loaders.begin(), loaders.end(), [&](const CallRef& other) {
-    return has_some_sampler(program, other) &&
-           !facts::only_without_distribution(program, other.ref());
-  });
-  return program.under(loader.ref(), [&](Ref condition, bool holds) {
-    const bool absent = facts::contains(condition.text(), "is None");
-    return facts::contains(condition.text(), "sampler") && holds == absent &&
-           (is_choice || !is_default_way(program, {condition, holds}));
-  });
-}
-
-}  // namespace
-
 void check_data_not_sharded(const Program& program, Report& report) {
   check_forgotten_samplers(program, report);
   check_sharded_models(program, report);
@@ -354,7 +330,12 @@ void check_data_not_sharded(const Program& program, Report& report) {
           }))
         continue;
       if (facts::only_without_distribution(program, loader.ref())) continue;
-      if (is_beside_sampler(program, loop, loader)) continue;
+      // The other branch of `if train_sampler:`.
+      if (program.under(loader.ref(), [](Ref condition, bool holds) {
+            const bool absent = facts::contains(condition.text(), "is None");
+            return facts::contains(condition.text(), "sampler") && holds == absent;
+          }))
+        continue;
       bool trains_wrapped = false;
       for (const auto& forward : program.forward_calls())
         trains_wrapped = trains_wrapped || forward.wrap->kind == Wrapper::ddp;

@@ -60,7 +60,8 @@ bool holds_what_was_moved(const Program& program, const Wrap& wrap) {
           facts::contains(call.ref().with(call.call->function).text(), "nn."))
         return false;
   }
-  const auto given = facts::arguments_of(made);
+  auto given = facts::arguments_of(made);
+  std::erase_if(given, [](Ref each) { return !diagnose::stands_for_object(each); });
   return !given.empty() && std::all_of(given.begin(), given.end(), [&](Ref each) {
     for (const char* name : {"cuda", "to"})
       for (const CallRef& move : program.calls_named(name))

@@ -1,10 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
-#include "scenarios/pitfalls/reach/switches.hpp"
 
 #include <algorithm>
-#include <vector>
 
 namespace bench::pitfalls {
 
@@ -12,47 +10,13 @@ using diagnose::Api;
 using diagnose::ClassRef;
 using diagnose::Wrapper;
 
-namespace {
-
-// self.encoder(x) and encoder(x) of objects of the class, and self.forward(x).
-std::vector<CallRef> forwards_of(const Program& program, const ClassRef& owner) {
-  std::vector<CallRef> out;
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& each : module->calls()) {
-      const CallRef call{module, &each};
-      const Ref called{module, each.function};
-      const Ref object = each.name == "forward" ? call.receiver() : called;
-      if (object && diagnose::stands_for_object(object) && program.class_of(object) == owner)
-        out.push_back(call);
-    }
-  return out;
-}
-
-// if lengths is not None: in forward(self, x, lengths=None), and every call in sight leaves the
-// lengths out: nothing is packed.
-bool is_left_out(const Program& program, const CallRef& pad) {
-  const auto function = program.enclosing_function(pad.ref());
-  if (!function || function.function->name != "forward") return false;
-  const auto switches = facts::switches_around(program, function, pad.ref());
-  if (switches.empty()) return false;
-  const auto calls = forwards_of(program, program.enclosing_class(pad.ref()));
-  return !calls.empty() && std::all_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-    facts::Switches outer;
-    return facts::is_switched_off_by(program, function, switches, call, outer);
-  });
-}
-
-}  // namespace
-
 void check_rnn_under_dataparallel(const Program& program, Report& report) {
   if (!program.has_data_parallel()) return;
   const auto classes = facts::wrapped_classes(program, Wrapper::data_parallel);
   for (const CallRef& call : program.calls(Api::pad_packed)) {
     if (call.keyword("total_length") || call.positional(3)) continue;
     const ClassRef owner = program.enclosing_class(call.ref());
-    if (!owner || std::find(classes.begin(), classes.end(), owner) == classes.end() ||
-        is_left_out(program, call))
-      continue;
+    if (!owner || std::find(classes.begin(), classes.end(), owner) == classes.end()) continue;
     Finding& finding = in_no_trial(
         report.at(call.ref(), Confidence::certain,
                   "pad_packed_sequence without total_length under DataParallel: every replica pads "

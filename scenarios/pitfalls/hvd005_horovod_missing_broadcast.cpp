@@ -24,33 +24,6 @@ bool is_part_of(Ref part, Ref whole) {
   return part.text().starts_with(std::string(whole.text()) + ".");
 }
 
-// torch.manual_seed(args.seed), seed_everything(7): the same on every rank.
-bool seeds_ranks_alike(const Program& program) {
-  const auto is_common = [&](const CallRef& seed) {
-    const Ref value = seed.positional(0);
-    return value && !program.comes_from_rank(value) && !facts::contains(value.text(), "worker") &&
-           program.guarded_by_rank(seed.ref()) == diagnose::RankTest::none &&
-           facts::is_reachable(program, seed.ref());
-  };
-  for (const CallRef& seed : program.calls(Api::manual_seed))
-    if (seed.call->path == "torch.manual_seed" && is_common(seed)) return true;
-  for (const std::string_view name : {"seed_everything", "set_seed"})
-    for (const CallRef& seed : program.calls_named(name))
-      if (is_common(seed)) return true;
-  return false;
-}
-
-// def fit(self, model): ... named_parameters=model.named_parameters(), of a file that others use:
-// nothing in the program gives the parameter a value.
-bool is_given_model(const Program& program, const CallRef& optimizer) {
-  const CallRef named = program.made_by(optimizer.keyword("named_parameters"));
-  if (!named || !named.receiver()) return false;
-  const auto& models = program.module_sources(named.receiver());
-  return !models.empty() && std::all_of(models.begin(), models.end(), [](const auto& model) {
-    return model.how == diagnose::Source::How::parameter;
-  });
-}
-
 // A common seed, or a file that every rank reads, makes the weights equal without a broadcast.
 bool may_start_equal(const Program& program, Ref model) {
   if (program.mentions("seed") || program.mentions("pretrained")) return true;
@@ -59,16 +32,6 @@ bool may_start_equal(const Program& program, Ref model) {
     return load.receiver() && program.guards(load.ref()).empty() &&
            (same_model(program, load.receiver(), model) || is_part_of(model, load.receiver()));
   });
-}
-
-// The model whose parameters a broadcast sends, or a part of it.
-bool is_sent_model(const Program& program, Ref loaded) {
-  const auto broadcasts = program.calls(Api::hvd_broadcast_parameters);
-  return loaded && std::any_of(broadcasts.begin(), broadcasts.end(), [&](const CallRef& broadcast) {
-           const Ref model = broadcast_model(program, broadcast);
-           return model && (model.text() == loaded.text() || same_model(program, model, loaded) ||
-                            is_part_of(model, loaded) || is_part_of(loaded, model));
-         });
 }
 
 // Two models are trained, and only one of them is broadcast by its name.
@@ -141,18 +104,11 @@ void check_horovod_missing_broadcast(const Program& program, Report& report) {
   const CallRef optimizer = program.calls(Api::hvd_optimizer).front();
   if (!program.uses(Api::hvd_broadcast_parameters) && !program.mentions("broadcast_parameters") &&
       !program.mentions("broadcast_object")) {
-    Finding& finding = report.at(
-        optimizer.ref(), Confidence::certain,
-        "parameters are never broadcast: Horovod, unlike DDP, does not do it, so ranks start from "
-        "different weights and stay different");
-    finding.help = "hvd.broadcast_parameters(model.state_dict(), root_rank=0).";
-    if (is_given_model(program, optimizer))
-      tell_as_note(finding, "what hands the model over may have made the ranks equal");
-    else
-      tell_as_note(finding,
-                   seeds_ranks_alike(program)
-                       ? "one seed for all ranks makes them equal, where nothing else draws"
-                       : "");
+    report
+        .at(optimizer.ref(), Confidence::certain,
+            "parameters are never broadcast: Horovod, unlike DDP, does not do it, so ranks start "
+            "from different weights and stay different")
+        .help = "hvd.broadcast_parameters(model.state_dict(), root_rank=0).";
     return;
   }
   check_models_left_out(program, report);
@@ -160,12 +116,10 @@ void check_horovod_missing_broadcast(const Program& program, Report& report) {
   if (program.uses(Api::hvd_broadcast_optimizer_state) ||
       program.mentions("broadcast_optimizer_state"))
     return;
-  // Where every rank reads the same file there is nothing to broadcast, nor where one rank reads
-  // the weights of the model alone: the optimizer is new on all of them.
+  // Where every rank reads the same file there is nothing to broadcast.
   const auto loads = program.calls_named("load_state_dict");
   if (std::none_of(loads.begin(), loads.end(), [&](const CallRef& load) {
-        return program.guarded_by_rank(load.ref()) == diagnose::RankTest::main_only &&
-               !is_sent_model(program, load.receiver());
+        return program.guarded_by_rank(load.ref()) == diagnose::RankTest::main_only;
       }))
     return;
   Finding& finding =

@@ -143,9 +143,16 @@ bool reads_ready_batches(const Program& program) {
   return program.mentions("IterableDataset");
 }
 
-// opt after opt = self.optimizers(): the module's. Any other may be for the noise of an attack on
-// its inputs, or for a copy.
+// opt after opt = self.optimizers(), or self.optimizer of parameters, made with the module: its
+// own. Any other may be for the noise of an attack on its inputs, or for a copy.
 bool is_of_module(const Program& program, Ref optimizer) {
+  const CallRef kept = program.origin(optimizer, Api::optimizer);
+  if (kept && optimizer.text().starts_with("self.")) {
+    const FunctionRef maker = program.enclosing_function(kept.ref());
+    return maker &&
+           (maker.function->name == "__init__" || maker.function->name == "configure_optimizers") &&
+           facts::contains(kept.argument(0, "params").text(), "parameters()");
+  }
   if (optimizer.kind() == diagnose::Kind::subscript)
     optimizer = optimizer.child(diagnose::Field::value);
   const auto& sources = program.sources(optimizer);
@@ -181,7 +188,11 @@ bool steps_below(const Program& program, const CallRef& backward) {
 // its DDP for the pass back in the latter alone, or behind the step. (Source: lightning 2.x,
 // DDPStrategy.pre_backward and _DDPForwardRedirection.)
 void check_backwards_by_hand(const Program& program, Report& report) {
-  if (!runs_steps_in_several(program)) return;
+  // Other strategies reduce by hooks of their own, whoever passes back.
+  const auto is_said = [&](const char* word) { return program.mentions(word); };
+  if (!runs_steps_in_several(program) || is_said("ddp_sharded") || is_said("fsdp") ||
+      is_said("deepspeed") || is_said("horovod"))
+    return;
   for (const CallRef& backward : program.calls_named("backward")) {
     const ClassRef cls = program.enclosing_class(backward.ref());
     const FunctionRef method = program.enclosing_function(backward.ref());
@@ -191,7 +202,8 @@ void check_backwards_by_hand(const Program& program, Report& report) {
       continue;
     const auto steps = steps_of_module(program, cls);
     if (std::find(steps.begin(), steps.end(), method) == steps.end() ||
-        method.function->name == "backward")  // the hook, which Lightning calls itself
+        method.function->name == "backward" ||  // the hook, which Lightning calls itself
+        facts::contains(Ref{method.module, method.function->body}.text(), "manual_backward("))
       continue;
     report
         .at(backward.ref(), Confidence::likely,

@@ -73,11 +73,16 @@ bool comes_in_whole_turns(const Program& program, Ref list) {
   }
   // One that is filled, and cut into its own name: self.order = self.order[rank::world_size].
   const auto& sources = program.sources(list);
-  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-    const CallRef made = program.as_call(source.ref);
-    return made && (made.call->name == "zeros" || made.call->name == "empty") &&
-           is_multiple_of_ranks(program, made.positional(0));
-  });
+  const auto is_cut = [](const diagnose::Source& source) {
+    return source.ref.kind() == Kind::subscript;
+  };
+  return !std::all_of(sources.begin(), sources.end(), is_cut) &&
+         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           const CallRef made = program.as_call(source.ref);
+           return is_cut(source) ||
+                  (made && (made.call->name == "zeros" || made.call->name == "empty") &&
+                   is_multiple_of_ranks(program, made.positional(0)));
+         });
 }
 
 }  // namespace bench::pitfalls

@@ -69,12 +69,14 @@ bool is_started_by_hand(const Program& program) {
 // The generator is seeded somewhere, other than in the workers of a loader and below all draws. The
 // program may do so through a helper of another file, which has the word in its name.
 bool is_seeded(const Program& program, Ref draw) {
+  const Ref round = program.innermost_loop(draw);
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& other : module->calls()) {
       const CallRef seed{module, &other};
       if (!facts::contains(facts::lowered(other.name), "seed") ||
           facts::contains(other.name, "manual_seed") || other.name == "initial_seed" ||
-          only_runs_before(program, draw, seed.ref()))
+          (only_runs_before(program, draw, seed.ref()) &&
+           !(round && runs_in(program, round, seed.ref()))))
         continue;
       const auto function = program.enclosing_function(seed.ref());
       if (!function || program.is_spawned(function) ||
@@ -175,7 +177,7 @@ class OwnParts {
     if (at.kind() == diagnose::Kind::identifier)
       for (const auto index : part.module->defs_of(at.text(), false)) {
         const diagnose::Def& def = part.module->defs()[index];
-        if (def.kind == diagnose::DefKind::augmented &&
+        if (def.kind == diagnose::DefKind::augmented && def.target < at.node &&
             part.module->function_of(def.target) == part.module->function_of(at.node) &&
             has(part.with(def.value), depth + 1))
           return true;

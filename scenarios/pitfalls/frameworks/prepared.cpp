@@ -5,7 +5,6 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/wrappers/frozen.hpp"
-#include "scenarios/pitfalls/wrappers/without_parameters.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -314,9 +313,7 @@ CallRef wrapping_preparation(const Program& program, Ref object) {
        !is_used_as_module(program, name)))
     return {};
   // Accelerate leaves a model alone that has nothing to train.
-  if (is_frozen(program, object) || is_frozen(program, name) ||
-      has_no_parameters(program, program.class_of(object)))
-    return {};
+  if (is_frozen(program, object) || is_frozen(program, name)) return {};
   return runs_wherever(program, prepare.ref(), object) ||
                  is_prepared_both_ways(program, prepare, name)
              ? prepare

@@ -112,18 +112,10 @@ diagnose::NodeId start_of(const CallRef& prepare) {
   return taken_by(prepare) ? taken_by(prepare).node : prepare.call->node;
 }
 
-// loader, and loader in copy.deepcopy(loader): what is copied stays as it was.
-Ref without_copy(const Program& program, Ref argument) {
-  const CallRef copy = program.as_call(argument);
-  const bool is_copy =
-      copy && (copy.call->path == "copy.deepcopy" || copy.call->path == "copy.copy");
-  return is_copy ? copy.positional(0) : argument;
-}
-
-// The call is passed the variable by its name, or a copy of it.
-bool is_passed(const Program& program, const CallRef& prepare, Ref name) {
+// The call is passed the variable by its name.
+bool is_passed(const CallRef& prepare, Ref name) {
   for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
-    if (without_copy(program, argument).text() == name.text()) return true;
+    if (argument.text() == name.text()) return true;
   return false;
 }
 
@@ -157,7 +149,7 @@ bool leaves_as_it_was(const Program& program, const CallRef& prepare, Ref loader
       !runs_wherever(program, prepare.ref(), loader) || has_sampler_of_ranks(program, loader))
     return false;
   const Ref assignment = taken_by(prepare) ? taken_by(prepare) : prepare.ref();
-  return is_passed(program, prepare, loader) &&
+  return is_passed(prepare, loader) &&
          (of_file || !may_change_between(program, loader, assignment, loader));
 }
 
@@ -186,7 +178,7 @@ bool is_kept_beside(const Program& program, const CallRef& prepare, Ref loader) 
     return false;
   const Ref kept = loader.with(values.front()->value);
   return kept.kind() == Kind::identifier && shares_variable(program, kept, prepare.ref()) &&
-         is_passed(program, prepare, kept) && !is_given_anew(prepare, kept);
+         is_passed(prepare, kept) && !is_given_anew(prepare, kept);
 }
 
 }  // namespace
