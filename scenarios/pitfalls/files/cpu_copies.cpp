@@ -37,14 +37,15 @@ bool goes_to_cpu(std::string_view text) {
                     ".to(torch.device(\"cpu\"", ".to(torch.device('cpu'", "to_cpu("});
 }
 
-// {key: value.cpu() for key, value in net.state_dict().items()} above the save, or the same as a
-// loop: for key, value in states.items(): states[key] = value.cpu().
+// {key: value.cpu() for key, value in net.state_dict().items()} above the save, also of a name such
+// as state_dict, or the same as a loop: for key, value in states.items(): states[key] =
+// value.cpu().
 bool copies_to_cpu(Ref body) {
   const auto& tree = body.module->tree();
   for (diagnose::NodeId at = body.node; at < tree[body.node].last; ++at) {
     const std::string_view text = tree.text(at);
     if (tree[at].kind == Kind::comprehension && goes_to_cpu(text) &&
-        facts::contains(text, "state_dict()"))
+        (facts::contains(text, "state_dict()") || facts::contains(text, "state_dict.items()")))
       return true;
     if (tree[at].kind == Kind::call && facts::contains(text, "to_cpu(") &&
         facts::contains(text, "state_dict()"))  // weights_to_cpu(net.state_dict())
