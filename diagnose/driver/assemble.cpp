@@ -33,12 +33,6 @@ bool is_external(std::string_view top) {
   return std::binary_search(kExternal.begin(), kExternal.end(), top);
 }
 
-std::string parent_of(const std::string& directory) {
-  if (directory.empty()) return {};
-  const std::size_t slash = directory.rfind('/', directory.size() - 2);
-  return slash == std::string::npos ? std::string() : directory.substr(0, slash + 1);
-}
-
 bool inside(const std::string& directory, const std::string& top) {
   if (top.empty() || top == ".") return true;
   std::string prefix = top;

@@ -25,6 +25,12 @@ void look_up_type(DIR* directory, DirectoryEntry& entry) {
 
 std::string directory_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
 
+std::string parent_of(const std::string& directory) {
+  if (directory.empty()) return {};
+  const std::size_t slash = directory.rfind('/', directory.size() - 2);
+  return slash == std::string::npos ? std::string() : directory.substr(0, slash + 1);
+}
+
 std::string prefix_of(const std::string& tree) {
   const std::string folder = std::filesystem::path(tree).lexically_normal().string();
   if (folder == "." || folder == "./" || folder.empty()) return {};

@@ -25,6 +25,9 @@ using Lister = std::function<std::vector<DirectoryEntry>(const std::string& dire
 // "tools/" of "tools/train.py"; empty for a file of the current directory.
 std::string directory_of(const std::string& path);
 
+// "a/" of "a/b/"; empty for a directory of the current one, and the root for the root.
+std::string parent_of(const std::string& directory);
+
 // A tree that was given as the beginning of the paths in it: "src/", or nothing for ".".
 std::string prefix_of(const std::string& tree);
 

@@ -1,8 +1,6 @@
 #include "diagnose/driver/known_paths.hpp"
 
 #include <filesystem>
-#include <string_view>
-#include <utility>
 
 namespace bench::diagnose {
 namespace {
@@ -16,25 +14,17 @@ std::optional<KnownPath> ask_disk(const std::string& path) {
   return KnownPath{fs::is_directory(status), fs::is_symlink(status)};
 }
 
-// The last part of "a/b/" and what stands before it; nothing to look up in a directory above for
-// the current one, the root, and what dots lead to.
-std::optional<std::pair<std::string, std::string>> split(const std::string& directory) {
-  if (directory.size() < 2) return std::nullopt;
-  const std::size_t slash = directory.rfind('/', directory.size() - 2);
-  const std::size_t first = slash == std::string::npos ? 0 : slash + 1;
-  std::string name = directory.substr(first, directory.size() - 1 - first);
-  if (name.empty() || name == "." || name == "..") return std::nullopt;
-  return std::pair(directory.substr(0, first), std::move(name));
-}
-
 }  // namespace
 
-// A directory that nobody may list can hold directories that one may enter.
+// Nothing is looked up in a directory above for the current one, the root, and what dots lead to. A
+// directory that nobody may list can hold directories that one may enter.
 bool KnownPaths::is_absent(const std::string& directory) {
-  const auto parts = split(directory);
-  if (!parts) return false;
-  const Listing& above = listing_of(parts->first);
-  return above.is_whole && !above.entries.contains(parts->second);
+  const std::string above = parent_of(directory);
+  if (above.size() == directory.size()) return false;
+  const std::string name = directory.substr(above.size(), directory.size() - above.size() - 1);
+  if (name.empty() || name == "." || name == "..") return false;
+  const Listing& listing = listing_of(above);
+  return listing.is_whole && !listing.entries.contains(name);
 }
 
 const KnownPaths::Listing& KnownPaths::listing_of(const std::string& directory) {
@@ -44,9 +34,9 @@ const KnownPaths::Listing& KnownPaths::listing_of(const std::string& directory) 
     for (DirectoryEntry& each : list_(directory))
       made.entries.emplace(std::move(each.name), KnownPath{each.is_directory, each.is_link});
     std::error_code error;
-    made.is_whole = made.entries.size() < kMaxEntries &&
-                    (!made.entries.empty() ||
-                     !fs::is_directory(directory.empty() ? "." : directory, error));
+    made.is_whole =
+        made.entries.size() < kMaxEntries &&
+        (!made.entries.empty() || !fs::is_directory(directory.empty() ? "." : directory, error));
   }
   return listings_.emplace(directory, std::move(made)).first->second;
 }

@@ -55,8 +55,7 @@ bool holds_what_was_moved(const Program& program, const Wrap& wrap) {
     const auto init = program.method(cls, "__init__");
     if (!init || program.base_of(cls)) return false;
     for (const CallRef& call : facts::calls_in({init.module, init.function->body}))
-      if (program.class_of_call(call) ||
-          init.module->qualified(call.call->function).starts_with("torch.nn.") ||
+      if (program.class_of_call(call) || call.call->path.starts_with("torch.nn.") ||
           facts::contains(call.ref().with(call.call->function).text(), "nn."))
         return false;
   }

@@ -174,13 +174,12 @@ bool reduces_by_hand(const ClassRef& cls) {
 
 // optimizer.step() below the pass back, in its function.
 bool steps_below(const Program& program, const CallRef& backward) {
+  const FunctionRef here = program.enclosing_function(backward.ref());
   const auto steps = program.calls_named("step");
   return std::any_of(steps.begin(), steps.end(), [&](const CallRef& step) {
-    const FunctionRef here = program.enclosing_function(backward.ref());
-    if (!step.receiver() || step.module != backward.module ||
-        step.call->node < backward.call->node || program.enclosing_function(step.ref()) != here)
-      return false;
-    return is_of_module(program, step.receiver());
+    return step.receiver() && step.module == backward.module &&
+           step.call->node >= backward.call->node &&
+           program.enclosing_function(step.ref()) == here && is_of_module(program, step.receiver());
   });
 }
 

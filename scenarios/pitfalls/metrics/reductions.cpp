@@ -138,8 +138,7 @@ std::vector<Reduction> reductions_of(const Program& program) {
     const bool reduces =
         says_reduction(facts::lowered(call.call->name)) || reduces_by_accelerate(program, call);
     if (reduces && call.call->api != Api::all_reduce && !program.callee(call) &&
-        call.module->qualified(call.call->function) != "functools.reduce" &&
-        !hands_out_work(program, call))
+        call.call->path != "functools.reduce" && !hands_out_work(program, call))
       add_reductions_by(program, call, out);
   }
   return out;

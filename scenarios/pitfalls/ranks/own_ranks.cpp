@@ -300,11 +300,11 @@ bool fits_in_lightning_ranks(const Program& program, const CallRef& fit) {
 }
 
 bool runs_steps_in_several(const Program& program) {
+  if (program.is_notebook()) return false;
+  if (has_lightning_ranks(program)) return true;
   const std::vector<trainer::Use> uses = trainer::uses(program);
-  return has_lightning_ranks(program) ||
-         (!program.is_notebook() &&
-          std::any_of(uses.begin(), uses.end(),
-                      [&](const trainer::Use& use) { return spawns_several(program, use); }));
+  return std::any_of(uses.begin(), uses.end(),
+                     [&](const trainer::Use& use) { return spawns_several(program, use); });
 }
 
 bool has_lightning_ranks(const Program& program) {
