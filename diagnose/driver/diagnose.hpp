@@ -2,30 +2,17 @@
 #pragma once
 
 #include "diagnose/driver/module_cache.hpp"
-#include "diagnose/driver/selection.hpp"
+#include "diagnose/driver/options.hpp"
 #include "diagnose/finding.hpp"
-#include "diagnose/launch/launch_line.hpp"
 #include "diagnose/model/program.hpp"
 #include "diagnose/notice.hpp"
 
-#include <chrono>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace bench::diagnose {
-
-struct DiagnoseOptions {
-  std::vector<std::string> paths;
-  std::optional<std::string> launch;  // a launch line for the scripts
-  std::optional<int> gpus;
-  Selection selection;
-  unsigned threads = 0;  // 0: as many as there are cores
-  // A file that takes longer to parse is not a training script but an attack or a data dump.
-  std::chrono::microseconds parse_limit = SyntaxTree::kParseLimit;
-};
 
 struct DiagnoseResult {
   std::vector<Finding> findings;  // by file, line, column, rule

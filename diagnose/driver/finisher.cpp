@@ -41,14 +41,16 @@ std::uint32_t number_of(std::string_view text) {
 std::vector<Finding> Finisher::finish(const Program& program, std::vector<Finding> found) const {
   std::vector<Finding> kept;
   for (Finding& finding : found) {
-    if (finding.severity < selection_.at_least) continue;
     const Module* module = module_at(program, finding.file);
     if (module != nullptr && module->tree().size() > 1) {
       finding.excerpt = module->tree().line_text(finding.line);
     } else if (finding.file != kLaunchOption) {
       finding.excerpt = line_of_file(finding.file, finding.line);
     }
-    if (is_silenced(finding.excerpt, finding) || is_silenced_beside(finding)) continue;
+    // First, so that what a comment silences does not depend on what else is hidden.
+    if (is_silenced(module, finding)) continue;
+    if (finding.severity < options_.selection.at_least) continue;
+    if (options_.ignores(finding.file, finding.rule)) continue;
     locate(program, finding);
     if (finding.file.ends_with(".ipynb")) map_notebook(finding);
     kept.push_back(std::move(finding));
@@ -57,10 +59,24 @@ std::vector<Finding> Finisher::finish(const Program& program, std::vector<Findin
   return kept;
 }
 
+bool Finisher::is_silenced_by(const Finding& finding, std::uint32_t line,
+                              std::string_view text) const {
+  const bool silenced = diagnose::is_silenced(text, finding);
+  if (silenced) used_.note(finding.file, line, finding.rule);
+  return silenced;
+}
+
+bool Finisher::is_silenced(const Module* module, const Finding& finding) const {
+  if (is_silenced_by(finding, finding.line, finding.excerpt)) return true;
+  if (type_of(finding.file) == FileType::shell) return is_silenced_in_shell(finding);
+  if (module == nullptr || !module->tree().holds(kIgnoreMark)) return false;
+  const std::uint32_t line = line_for_comment(module->tree(), finding.line);
+  return line != finding.line && is_silenced_by(finding, line, module->tree().line_text(line));
+}
+
 // A shell command that goes on over several lines has no room for a comment but behind its last
 // line, and above its first.
-bool Finisher::is_silenced_beside(const Finding& finding) const {
-  if (type_of(finding.file) != FileType::shell) return false;
+bool Finisher::is_silenced_in_shell(const Finding& finding) const {
   const auto goes_on = [&](std::uint32_t line) {
     return line > 0 && line_of_file(finding.file, line).ends_with('\\');
   };
@@ -68,8 +84,8 @@ bool Finisher::is_silenced_beside(const Finding& finding) const {
   std::uint32_t last = finding.line;
   while (goes_on(first - 1)) --first;
   while (goes_on(last)) ++last;
-  return is_silenced(line_of_file(finding.file, last), finding) ||
-         (first > 1 && is_silenced(line_of_file(finding.file, first - 1), finding));
+  return is_silenced_by(finding, last, line_of_file(finding.file, last)) ||
+         (first > 1 && is_silenced_by(finding, first - 1, line_of_file(finding.file, first - 1)));
 }
 
 std::string Finisher::line_of_file(const std::string& file, std::uint32_t line) const {

@@ -7,6 +7,7 @@
 #include "diagnose/driver/surroundings.hpp"
 #include "diagnose/launch/launch_line.hpp"
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -20,6 +21,11 @@ class LaunchTable {
 
   // Before any question; the files stay the same from then on.
   void note_files(const std::vector<SourceFile>& files);
+
+  // Files beside scripts of which the test is true are no evidence. Before any question, too.
+  void leave_out(std::function<bool(const std::string& path)> test) {
+    surroundings_.leave_out(std::move(test));
+  }
 
   // The lines that start a script. Safe to call from several threads.
   std::vector<LaunchLine> lines_of(const SourceFile& script);

@@ -1,4 +1,4 @@
-// Which rules run and which findings a user has silenced.
+// Which rules run.
 #pragma once
 
 #include "diagnose/finding.hpp"
@@ -22,11 +22,10 @@ struct Selection {
   bool wants(const pitfalls::Rule& rule) const;
 };
 
+// One of the words means the rule.
+bool any_means(const std::vector<std::string>& words, const pitfalls::Rule& rule);
+
 // Throws UsageError that names the nearest rules when a word matches none.
 void check_selection(const Selection& selection);
-
-// True when the line carries `# bench: ignore[RULE] reason` for this rule, or ignore without a
-// list.
-bool is_silenced(std::string_view line, const Finding& finding);
 
 }  // namespace bench::diagnose

@@ -7,6 +7,7 @@
 #include "diagnose/driver/source_files.hpp"
 
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 namespace bench::diagnose {
@@ -16,17 +17,24 @@ constexpr std::string_view kTable = "diagnose";
 constexpr std::string_view kProjectTable = "tool.bench.diagnose";
 constexpr std::int64_t kMostGpus = 1'000'000;  // more is a slip of the pen
 
-const std::vector<std::string> kKeys{"select", "ignore", "launch", "gpus", "severity"};
+const std::vector<std::string> kKeys{"select",   "ignore",  "launch",          "gpus",
+                                     "severity", "exclude", "per-file-ignores"};
+constexpr std::string_view kPerFileIgnores = "per-file-ignores";
 
 [[noreturn]] void refuse(const ConfigEntry& entry, const std::string& what) {
   throw UsageError(entry.file + ":" + std::to_string(entry.line) + ": " + what);
 }
 
-void add_words(const ConfigEntry& entry, std::vector<std::string>& words) {
-  if (entry.value.type != Value::Type::list)
-    refuse(entry, entry.path + ": expected a list of rules");
-  for (const Value& item : entry.value.items) {
-    if (!item.is_string()) refuse(entry, entry.path + ": expected a list of strings");
+const std::vector<Value>& strings_of(const ConfigEntry& entry, const std::string& key,
+                                     const std::string& what) {
+  if (entry.value.type != Value::Type::list) refuse(entry, key + ": expected a list of " + what);
+  for (const Value& item : entry.value.items)
+    if (!item.is_string()) refuse(entry, key + ": expected a list of strings");
+  return entry.value.items;
+}
+
+void add_words(const ConfigEntry& entry, const std::string& key, std::vector<std::string>& words) {
+  for (const Value& item : strings_of(entry, key, "rules")) {
     // Named here, where the file and line are known.
     Selection alone;
     alone.select = {item.string};
@@ -34,10 +42,33 @@ void add_words(const ConfigEntry& entry, std::vector<std::string>& words) {
       check_selection(alone);
     } catch (const UsageError& error) {
       const std::string_view what = error.what();
-      refuse(entry, entry.path + std::string(what.substr(what.find(": "))));
+      refuse(entry, key + std::string(what.substr(what.find(": "))));
     }
     words.push_back(item.string);
   }
+}
+
+// The folder that the globs of a settings file belong to.
+std::string folder_of(const std::string& file) {
+  std::error_code error;
+  return std::filesystem::absolute(file, error).parent_path().string();
+}
+
+std::string place_of(const ConfigEntry& entry, std::string_view key) {
+  return entry.file + ":" + std::to_string(entry.line) + ": " + std::string(key);
+}
+
+void add_excluded(const ConfigEntry& entry, PathPatterns& exclude) {
+  for (const Value& item : strings_of(entry, entry.path, "globs"))
+    exclude.add(PathPattern(item.string, folder_of(entry.file), place_of(entry, "exclude")));
+}
+
+void add_file_ignores(const ConfigEntry& entry, const std::string& glob,
+                      std::vector<FileIgnores>& out) {
+  FileIgnores ignores{PathPattern(glob, folder_of(entry.file), place_of(entry, kPerFileIgnores)),
+                      {}};
+  add_words(entry, std::string(kPerFileIgnores) + ": '" + glob + "'", ignores.rules);
+  out.push_back(std::move(ignores));
 }
 
 void apply_severity(const ConfigEntry& entry, DiagnoseOptions& options) {
@@ -49,12 +80,11 @@ void apply_severity(const ConfigEntry& entry, DiagnoseOptions& options) {
   refuse(entry, "severity: expected \"info\", \"warning\" or \"error\"");
 }
 
-void apply_entry(const ConfigEntry& entry, DiagnoseOptions& options) {
-  const std::string key(entry.key());
+void apply_entry(const ConfigEntry& entry, const std::string& key, DiagnoseOptions& options) {
   if (key == "select") {
-    if (options.selection.select.empty()) add_words(entry, options.selection.select);
+    if (options.selection.select.empty()) add_words(entry, entry.path, options.selection.select);
   } else if (key == "ignore") {
-    add_words(entry, options.selection.ignore);
+    add_words(entry, entry.path, options.selection.ignore);
   } else if (key == "launch") {
     if (!entry.value.is_string()) refuse(entry, "launch: expected a command as a string");
     if (!options.launch) options.launch = entry.value.string;
@@ -64,9 +94,33 @@ void apply_entry(const ConfigEntry& entry, DiagnoseOptions& options) {
     if (!options.gpus) options.gpus = static_cast<int>(entry.value.integer);
   } else if (key == "severity") {
     apply_severity(entry, options);
+  } else if (key == "exclude") {
+    add_excluded(entry, options.exclude);
   } else {
     refuse(entry, unknown_name_message("key", key, kKeys));
   }
+}
+
+// What stands behind `table.` in the path of an entry, globs with dots in them included; nothing
+// where the entry is not below the table.
+std::optional<std::string> key_below(const ConfigEntry& entry, std::string_view table) {
+  const std::string_view path = entry.path;
+  if (!path.starts_with(table) || !path.substr(table.size()).starts_with('.')) return std::nullopt;
+  return std::string(path.substr(table.size() + 1));
+}
+
+// True when the entry is one of the table.
+bool apply_below(const ConfigEntry& entry, std::string_view table, DiagnoseOptions& options) {
+  const auto key = key_below(entry, table);
+  if (!key) return false;
+  const std::string nested = std::string(kPerFileIgnores) + ".";
+  if (key->starts_with(nested))
+    add_file_ignores(entry, key->substr(nested.size()), options.per_file_ignores);
+  else if (*key == kPerFileIgnores && entry.value.known())  // not the table itself
+    refuse(entry, *key + ": expected a table of globs with lists of rules");
+  else if (*key != kPerFileIgnores)
+    apply_entry(entry, *key, options);
+  return true;
 }
 
 // The current directory and those above it in the same repository, as prefixes: "", "../". Outside
@@ -109,8 +163,8 @@ void apply_settings(const std::optional<std::string>& file, DiagnoseOptions& opt
     bool found = false;
     for (const ConfigEntry& entry : read_toml(candidate, *text)) {
       // A file that was named may be a copy of a pyproject.toml.
-      if (entry.parent() == table || (file && entry.parent() == kProjectTable)) {
-        apply_entry(entry, options);
+      if (apply_below(entry, table, options) ||
+          (file && apply_below(entry, kProjectTable, options))) {
         found = true;
       } else if (!is_project && !entry.path.starts_with(kTable) &&
                  !entry.path.starts_with("tool")) {

@@ -1,5 +1,4 @@
-// Finding and reading what a user names on the command line: files, and directories walked without
-// following links. Nothing above the size limit is read.
+// What a file is by its name, and its bytes. Nothing above the size limit is read.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +27,6 @@ struct SourceFile {
 
 // The path as findings show it: ./a//b.py is a/b.py.
 std::string shown_path(const std::string& path);
-
-// Throws UsageError for a path that does not exist or cannot be read. Of a directory also what may
-// hold launch lines (a README, a Makefile), as FileType::other. A file that several of the paths
-// lead to stands once. Directories below the given ones that cannot be read are put into
-// `unreadable`.
-std::vector<SourceFile> find_sources(const std::vector<std::string>& paths,
-                                     std::vector<std::string>* unreadable = nullptr);
 
 // Nothing when the file is too large, unreadable or not a regular file.
 std::optional<std::string> read_source(const std::string& path);

@@ -96,7 +96,8 @@ void Surroundings::read_folder(const std::string& folder, const std::string& roo
     if (entry.is_directory && !is_nested && is_listed(kLaunchFolders, entry.name))
       folders.push_back(path + '/');
     if (entry.is_directory || launch_document(path) == LaunchDocument::none || left <= 0) continue;
-    if (given_.contains(path) || (entry.is_link && links_out_of(path, root))) continue;
+    if (given_.contains(path) || (left_out_ && left_out_(path))) continue;
+    if (entry.is_link && links_out_of(path, root)) continue;
     --left;
     const auto text = cache_.read(path);
     if (!text || !may_hold_launches(*text)) continue;

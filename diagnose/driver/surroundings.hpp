@@ -37,6 +37,9 @@ class Surroundings {
   // Files that were given themselves are no surroundings.
   void set_given(std::set<std::string> absolute_paths) { given_ = std::move(absolute_paths); }
 
+  // Nor are those of which the test is true.
+  void leave_out(std::function<bool(const std::string& path)> test) { left_out_ = std::move(test); }
+
   // Lines beside the script that start it. Safe to call from several threads.
   std::vector<LaunchLine> launches_of(const std::string& script);
   // Whether a launch line came from this file.
@@ -51,6 +54,7 @@ class Surroundings {
   const ModuleCache& cache_;
   Lister list_;
   std::set<std::string> given_;
+  std::function<bool(const std::string& path)> left_out_;
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, std::string>, std::vector<LaunchLine>> lines_;
   std::map<std::string, ProjectAround> projects_;  // by a script's directory

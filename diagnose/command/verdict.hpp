@@ -1,0 +1,20 @@
+// What every action of `bench diagnose` ends with: notices on standard error and an exit code.
+#pragma once
+
+#include "diagnose/driver/diagnose.hpp"
+
+#include <string>
+#include <vector>
+
+namespace bench::diagnose {
+
+// 1 when something needs a change; notes alone leave a script clean.
+int exit_code_of(const std::vector<Finding>& findings);
+
+// To standard error; true when a file that was named, not met in a folder, could not be checked.
+bool print_notices(const DiagnoseResult& result, const DiagnoseOptions& options);
+
+// "1 fix", "2 fixes", "3 findings".
+std::string counted(std::size_t number, const std::string& noun);
+
+}  // namespace bench::diagnose

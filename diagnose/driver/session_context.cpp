@@ -1,0 +1,80 @@
+// What a file stands in, as the rules ask for it: launch lines, versions, settings of the project.
+#include "diagnose/driver/directory.hpp"
+#include "diagnose/driver/project_requirements.hpp"
+#include "diagnose/driver/session.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace bench::diagnose {
+
+ProgramContext Session::context_of(const SourceFile& file) {
+  ProgramContext context;
+  context.top = file.top;
+  context.gpus = options_.gpus;
+  context.list = list_;
+  if (given_launch_) context.launches.push_back(*given_launch_);
+  if (!given_launch_) context.launches = launches_.lines_of(file);
+  context.newest = versions_of(file, context.launches);
+  context.shipped = [this, file](const std::string& key) { return configured(file, key); };
+  context.any_in_project = asker_of(file);
+  return context;
+}
+
+// Questions about the project of a file. Of a file that was given alone it is what stands beside
+// it, or all below the mark of a root.
+std::function<bool(const std::string&, const TextTest&)> Session::asker_of(const SourceFile& file) {
+  return [this, file](const std::string& question, const TextTest& accepts) {
+    std::string root = directory_of(file.path);
+    if (!file.is_named)
+      root = configs_.root_among(directories_above(file.path, file.top), file.top);
+    else if (const auto above = launches_.directories_above_given(file.path); !above.empty())
+      root = above.back();
+    return scripts_.any(root, question, accepts);
+  };
+}
+
+// A script that was given alone may lie below its project's root.
+std::vector<ShippedValue> Session::configured(const SourceFile& file, const std::string& key) {
+  if (file.is_named) {
+    const auto above = launches_.directories_above_given(file.path);
+    if (above.empty()) return configs_.values_of(directory_of(file.path), file.path, key);
+    std::error_code error;
+    const auto path = std::filesystem::absolute(file.path, error).lexically_normal();
+    return configs_.values_of(above.back(), path.string(), key);
+  }
+  const auto directories = directories_above(file.path, file.top);
+  return configs_.values_of(configs_.root_among(directories, file.top), file.path, key);
+}
+
+NewestVersions Session::versions_of(const SourceFile& file,
+                                    const std::vector<LaunchLine>& launches) {
+  NewestVersions out = requirements_of(file);
+  const NewestVersions entered = environments_of(launches, cache_);
+  out.python = std::min(out.python, entered.python);
+  fill_open(out, entered);
+  if (out.lightning == kAnyVersion)
+    out.lightning = pages_.lightning_for(directories_above(file.path, file.top), file.top);
+  return out;
+}
+
+// The nearest directory that bounds a package counts.
+NewestVersions Session::requirements_of(const SourceFile& file) {
+  NewestVersions out;
+  const auto narrow = [&](const std::string& directory, const std::string& top) {
+    const std::lock_guard lock(mutex_);
+    auto known = requirements_.find(directory);
+    if (known == requirements_.end())
+      known =
+          requirements_.emplace(directory, requirements_in(directory, top, cache_, list_)).first;
+    fill_open(out, known->second);
+  };
+  for (const std::string& directory : directories_above(file.path, file.top))
+    narrow(directory, file.top);
+  if (!file.is_named) return out;
+  const auto above = launches_.directories_above_given(file.path);
+  for (const std::string& directory : above) narrow(directory, above.back());
+  return out;
+}
+
+}  // namespace bench::diagnose
