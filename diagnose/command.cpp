@@ -2,36 +2,57 @@
 
 #include "bench/core/error.hpp"
 #include "bench/core/nearest.hpp"
+#include "diagnose/command/add_ignores.hpp"
 #include "diagnose/command/fixes.hpp"
 #include "diagnose/command/flags.hpp"
 #include "diagnose/command/programs.hpp"
+#include "diagnose/command/result_output.hpp"
 #include "diagnose/command/verdict.hpp"
+#include "diagnose/driver/baseline.hpp"
 #include "diagnose/driver/diagnose.hpp"
+#include "diagnose/driver/repository.hpp"
 #include "diagnose/output/index.hpp"
 #include "diagnose/output/render.hpp"
 #include "scenarios/pitfalls/page.hpp"
 #include "scenarios/pitfalls/registry.hpp"
 
-#include <unistd.h>
-
 #include <cstdio>
-#include <cstdlib>
+#include <optional>
 
 namespace bench::diagnose {
 namespace {
 
-bool wants_color() { return ::isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr; }
+RenderContext context_of(const DiagnoseResult& result, const ResultOutput& output) {
+  RenderContext context{result.files, output.wants_color(), result.notices};
+  RepositoryPaths paths;
+  for (const Finding& finding : result.findings)
+    context.repository_paths.try_emplace(finding.file, paths.of(finding.file));
+  return context;
+}
 
-int run_rules(const Flags& flags, const CostPredictorFactory& cost_predictor) {
+int run_rules(const Flags& flags, ResultOutput& output,
+              const CostPredictorFactory& cost_predictor) {
   CostPredictor predict;
   if (flags.cost || !flags.machine.empty()) predict = cost_predictor(flags.machine);
+  std::optional<Baseline> baseline;
+  if (flags.baseline) baseline.emplace(*flags.baseline);
   DiagnoseResult result = diagnose(flags.options);
+  const std::size_t known = baseline ? baseline->take_known(result) : 0;
   if (predict) predict_costs(result.findings, predict);
-  const std::string text =
-      find_format(flags.format)
-          ->render(result.findings, {result.files, wants_color(), result.notices});
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  return print_notices(result, flags.options) ? kExitUsage : exit_code_of(result.findings);
+  const auto render = flags.statistics ? render_statistics : find_format(flags.format)->render;
+  output.write(render(result.findings, context_of(result, output)));
+  const bool refused = print_notices(result, flags.options);
+  if (baseline) print_known(*flags.baseline, known, baseline->gone(result, flags.options));
+  return refused ? kExitUsage : exit_code_of(result.findings);
+}
+
+int run_action(const Flags& flags, ResultOutput& output,
+               const CostPredictorFactory& cost_predictor) {
+  if (flags.explain_trainer) return run_explain_trainer(flags, output);
+  if (flags.to_ddp) return run_to_ddp(flags, output);
+  if (flags.add_ignores) return run_add_ignores(flags, output);
+  if (flags.fix || flags.diff) return run_fixes(flags, output);
+  return run_rules(flags, output, cost_predictor);
 }
 
 }  // namespace
@@ -40,10 +61,10 @@ int diagnose_command(const std::vector<std::string>& arguments,
                      const CostPredictorFactory& cost_predictor) {
   const std::optional<Flags> flags = read_flags(arguments);
   if (!flags) return kExitClean;
-  if (flags->explain_trainer) return run_explain_trainer(*flags);
-  if (flags->to_ddp) return run_to_ddp(*flags);
-  if (flags->fix || flags->diff) return run_fixes(*flags);
-  return run_rules(*flags, cost_predictor);
+  ResultOutput output(flags->output_file);
+  const int code = run_action(*flags, output, cost_predictor);
+  output.finish();
+  return code == kExitFindings && flags->exit_zero ? kExitClean : code;
 }
 
 int explain_command(const std::vector<std::string>& arguments) {

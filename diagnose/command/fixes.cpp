@@ -1,15 +1,14 @@
 #include "diagnose/command/fixes.hpp"
 
 #include "bench/core/error.hpp"
+#include "diagnose/command/changed_texts.hpp"
 #include "diagnose/command/verdict.hpp"
 #include "diagnose/driver/diagnose.hpp"
 #include "diagnose/driver/fix.hpp"
-#include "diagnose/driver/source_files.hpp"
 #include "diagnose/driver/source_search.hpp"
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <set>
 
 namespace bench::diagnose {
@@ -34,28 +33,13 @@ std::size_t keep_fixes_of_given_files(std::vector<Finding>& findings,
   return left;
 }
 
-// Texts as they were and as fixes have left them so far.
-struct Texts {
-  std::map<std::string, std::string> original;
-  std::map<std::string, std::string> current;
-
-  void remember(const std::string& file) {
-    if (current.contains(file)) return;
-    if (auto text = read_source(file)) original[file] = current[file] = std::move(*text);
-  }
-  std::optional<std::string> read(const std::string& path) const {
-    const auto known = current.find(path);
-    return known != current.end() ? std::optional(known->second) : read_source(path);
-  }
-};
-
 struct Fixed {
   DiagnoseResult result;      // of the last round
   std::size_t applied = 0;    // fixes
   std::size_t elsewhere = 0;  // fixes left out, since they are of files that were not given
 };
 
-Fixed fix_texts(const DiagnoseOptions& options, Texts& texts) {
+Fixed fix_texts(const DiagnoseOptions& options, ChangedTexts& texts) {
   std::set<std::string> given;
   for (const SourceFile& file : find_sources(options).files) given.insert(file.path);
   Fixed out;
@@ -66,32 +50,20 @@ Fixed fix_texts(const DiagnoseOptions& options, Texts& texts) {
       if (finding.fix)
         for (const Edit& edit : finding.fix->edits) texts.remember(edit.file);
     std::size_t now = 0;
-    const auto changed = apply_fixes(out.result.findings, texts.current, now);
+    const auto changed = apply_fixes(out.result.findings, texts.current(), now);
     if (now == 0) break;
     out.applied += now;
-    for (const auto& [file, text] : changed) texts.current[file] = text;
+    for (const auto& [file, text] : changed) texts.set(file, text);
   }
   return out;
 }
 
-void hand_over(const Flags& flags, Texts& texts) {
-  for (const auto& [file, text] : texts.current) {
-    if (text == texts.original[file]) continue;
-    if (flags.diff) {
-      const std::string diff = unified_diff(file, texts.original[file], text);
-      std::fwrite(diff.data(), 1, diff.size(), stdout);
-    } else {
-      write_source(file, text);
-    }
-  }
-}
-
 }  // namespace
 
-int run_fixes(const Flags& flags) {
-  Texts texts;
+int run_fixes(const Flags& flags, ResultOutput& output) {
+  ChangedTexts texts(reader_of(flags.options));
   const Fixed fixed = fix_texts(flags.options, texts);
-  hand_over(flags, texts);
+  texts.hand_over(flags, output);
   print_notices(fixed.result, flags.options);
   std::fprintf(stderr, "%s %s; %s left\n", counted(fixed.applied, "fix").c_str(),
                flags.diff ? "shown" : "applied",

@@ -16,6 +16,12 @@ struct Flags {
   std::string severity;
   std::vector<std::string> exclude;
   std::optional<std::string> config;
+  std::optional<std::string> stdin_filename;
+  std::optional<std::string> baseline;
+  std::optional<std::string> output_file;
+  bool exit_zero = false;
+  bool statistics = false;
+  bool add_ignores = false;
   bool fix = false;
   bool diff = false;
   bool to_ddp = false;

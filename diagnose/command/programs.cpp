@@ -7,8 +7,6 @@
 #include "diagnose/driver/source_files.hpp"
 #include "diagnose/driver/to_ddp.hpp"
 
-#include <cstdio>
-
 namespace bench::diagnose {
 namespace {
 
@@ -18,6 +16,7 @@ std::vector<Finding> findings_with(const DiagnoseOptions& options, const std::st
   DiagnoseOptions alone = options;
   alone.paths = {file};
   alone.selection = {};
+  alone.per_file_ignores.clear();
   return diagnose(alone,
                   [&](const std::string& path) {
                     return path == file ? std::optional(text) : read_source(path);
@@ -27,7 +26,7 @@ std::vector<Finding> findings_with(const DiagnoseOptions& options, const std::st
 
 }  // namespace
 
-int run_to_ddp(const Flags& flags) {
+int run_to_ddp(const Flags& flags, ResultOutput& output) {
   bool any = false;
   for_each_program(flags.options, [&](const Program& program) {
     const std::string& file = program.root().path();
@@ -45,20 +44,20 @@ int run_to_ddp(const Flags& flags) {
       if (flags.diff) out += "\n" + unified_diff(file, before, rewrite.text);
       if (flags.fix) write_source(file, rewrite.text);
     }
-    std::fwrite(out.data(), 1, out.size(), stdout);
+    output.write(out);
   });
-  if (!any) std::puts("no DataParallel call to rewrite");
+  if (!any) output.write("no DataParallel call to rewrite\n");
   return kExitClean;
 }
 
-int run_explain_trainer(const Flags& flags) {
+int run_explain_trainer(const Flags& flags, ResultOutput& output) {
   bool any = false;
   for_each_program(flags.options, [&](const Program& program) {
     const std::string text = explain_trainer(program);
     any = any || !text.empty();
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    output.write(text);
   });
-  if (!any) std::puts("no Lightning Trainer found");
+  if (!any) output.write("no Lightning Trainer found\n");
   return kExitClean;
 }
 

@@ -34,6 +34,11 @@ bool print_notices(const DiagnoseResult& result, const DiagnoseOptions& options)
   return refused;
 }
 
+void print_known(const std::string& baseline, std::size_t known, std::size_t gone) {
+  std::fprintf(stderr, "bench: note: %s: %s known and not shown, %zu gone\n",
+               printable(baseline).c_str(), counted(known, "finding").c_str(), gone);
+}
+
 std::string counted(std::size_t number, const std::string& noun) {
   return std::to_string(number) + " " + noun + (number == 1 ? "" : noun == "fix" ? "es" : "s");
 }

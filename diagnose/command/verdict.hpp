@@ -14,6 +14,9 @@ int exit_code_of(const std::vector<Finding>& findings);
 // To standard error; true when a file that was named, not met in a folder, could not be checked.
 bool print_notices(const DiagnoseResult& result, const DiagnoseOptions& options);
 
+// To standard error: what a baseline has hidden, and how many of its findings are no more.
+void print_known(const std::string& baseline, std::size_t known, std::size_t gone);
+
 // "1 fix", "2 fixes", "3 findings".
 std::string counted(std::size_t number, const std::string& noun);
 

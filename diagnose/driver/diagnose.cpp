@@ -93,6 +93,8 @@ DiagnoseResult diagnose(const DiagnoseOptions& options, const Reader& reader) {
   result.files = plan.scripts().size() + plan.modules().size();
   sort_and_merge(result.findings);
   result.notices = session.notices();
+  result.checked = session.covered();
+  for (const SourceFile& file : files) result.checked.insert(file.path);
   return result;
 }
 

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ struct DiagnoseResult {
   std::vector<Finding> findings;  // by file, line, column, rule
   std::vector<Notice> notices;    // by file
   std::size_t files = 0;          // looked at
+  std::set<std::string> checked;  // those, and the modules of the project that they bring
 };
 
 DiagnoseResult diagnose(const DiagnoseOptions& options);

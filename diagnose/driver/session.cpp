@@ -130,9 +130,16 @@ void Session::note_files(const std::vector<SourceFile>& files) {
   pages_.note_files(files);
 }
 
-bool Session::covered(const std::string& path) {
+bool Session::covered(const std::string& path) const {
   const std::lock_guard lock(mutex_);
   return covered_.contains(path);
+}
+
+std::set<std::string> Session::covered() const {
+  const std::lock_guard lock(mutex_);
+  std::set<std::string> out = covered_;
+  std::erase_if(out, [&](const std::string& path) { return is_left_out(path); });
+  return out;
 }
 
 void Session::note_unreadable(const std::vector<std::string>& directories) {

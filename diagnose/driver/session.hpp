@@ -43,7 +43,9 @@ class Session {
   void note_unreadable(const std::vector<std::string>& directories);
   void note_emptied(const std::vector<Notice>& notices);
 
-  bool covered(const std::string& path);
+  // Python files that rules have seen, in whichever program.
+  bool covered(const std::string& path) const;
+  std::set<std::string> covered() const;
   ModuleCache& cache() { return cache_; }
   std::vector<Notice> notices() const { return notices_.all(); }
 
@@ -79,7 +81,7 @@ class Session {
   std::set<std::string> named_;  // files
   Notices notices_;
   UsedIgnores used_ignores_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::set<std::string> covered_;
   std::map<std::string, NewestVersions> requirements_;  // by directory
 };

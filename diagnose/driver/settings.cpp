@@ -4,6 +4,7 @@
 #include "bench/core/nearest.hpp"
 #include "diagnose/config/config_entry.hpp"
 #include "diagnose/config/toml_mistake.hpp"
+#include "diagnose/driver/directory.hpp"
 #include "diagnose/driver/source_files.hpp"
 
 #include <filesystem>
@@ -123,25 +124,35 @@ bool apply_below(const ConfigEntry& entry, std::string_view table, DiagnoseOptio
   return true;
 }
 
-// The current directory and those above it in the same repository, as prefixes: "", "../". Outside
-// of a repository only the current one: what lies above is somebody else's.
-std::vector<std::string> folders_of_settings() {
+// A directory and those above it in the same repository, as prefixes: "", "../". Outside of a
+// repository only that one: what lies above is somebody else's.
+std::vector<std::string> folders_from(const std::filesystem::path& start,
+                                      const std::string& first) {
   std::error_code error;
   std::vector<std::string> folders;
-  std::string up;
-  for (std::filesystem::path at = std::filesystem::current_path(error); at.has_relative_path();
-       at = at.parent_path()) {
+  std::string up = first;
+  for (std::filesystem::path at = start; at.has_relative_path(); at = at.parent_path()) {
     folders.push_back(up);
     if (std::filesystem::exists(at / ".git", error)) return folders;
     up += "../";
   }
-  return {""};
+  return {first};
 }
 
-std::vector<std::string> settings_files() {
+std::vector<std::string> folders_of_settings(const DiagnoseOptions& options) {
+  std::error_code error;
+  if (!options.given_text || !options.given_text->has_place)
+    return folders_from(std::filesystem::current_path(error), "");
+  const std::string& path = options.given_text->path;
+  const auto full = std::filesystem::absolute(path, error).lexically_normal();
+  return folders_from(full.parent_path(), directory_of(path));
+}
+
+std::vector<std::string> settings_files(const DiagnoseOptions& options) {
   std::vector<std::string> files;
-  for (const std::string& folder : folders_of_settings())
-    for (const char* name : {"bench.toml", "pyproject.toml"}) files.push_back(folder + name);
+  for (const std::string& folder : folders_of_settings(options))
+    for (const char* name : {"bench.toml", "pyproject.toml"})
+      files.push_back(shown_path(folder + name));
   return files;
 }
 
@@ -149,7 +160,7 @@ std::vector<std::string> settings_files() {
 
 void apply_settings(const std::optional<std::string>& file, DiagnoseOptions& options) {
   const std::vector<std::string> candidates =
-      file ? std::vector<std::string>{*file} : settings_files();
+      file ? std::vector<std::string>{*file} : settings_files(options);
   for (const std::string& candidate : candidates) {
     const auto text = read_source(candidate);
     if (!text) {

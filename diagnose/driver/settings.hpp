@@ -1,6 +1,7 @@
 // A project's settings: the table [tool.bench.diagnose] of pyproject.toml, or [diagnose] of
-// bench.toml, in the current directory or the nearest above it up to the repository's root. Flags
-// add to what a file says and win where both speak.
+// bench.toml, in the current directory or the nearest above it up to the repository's root. For a
+// text that stands in place of a file it is the directory of that file. Flags add to what a file
+// says and win where both speak.
 #pragma once
 
 #include "diagnose/driver/diagnose.hpp"

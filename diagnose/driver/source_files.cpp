@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -66,28 +68,35 @@ std::optional<std::string> read_source(const std::string& path) {
   return out;
 }
 
-void write_source(const std::string& path, const std::string& text) {
+std::string replace_file(const std::string& path, const std::string& text) {
   std::error_code error;
   // A link stays one: the file behind it is written.
   fs::path target = fs::canonical(path, error);
-  if (error) target = path;
+  const bool is_new = static_cast<bool>(error);
+  if (is_new) target = path;
   std::string beside = target.string() + ".bench-fix";
   for (int i = 1; fs::exists(beside, error); ++i)
     beside = target.string() + ".bench-fix" + std::to_string(i);
+  errno = 0;
   std::ofstream out(beside, std::ios::binary | std::ios::trunc);
   out << text;
   out.close();
   if (!out) {
+    const std::string why = errno != 0 ? std::strerror(errno) : "unknown error";
     fs::remove(beside, error);
-    throw UsageError(path + ": cannot be written");
+    return why;
   }
-  fs::permissions(beside, fs::status(target).permissions(), error);
+  if (!is_new) fs::permissions(beside, fs::status(target).permissions(), error);
   fs::rename(beside, target, error);
-  if (error) {
-    const std::string why = error.message();
-    fs::remove(beside, error);
+  if (!error) return {};
+  const std::string why = error.message();
+  fs::remove(beside, error);
+  return why;
+}
+
+void write_source(const std::string& path, const std::string& text) {
+  if (const std::string why = replace_file(path, text); !why.empty())
     throw UsageError(path + ": cannot be written: " + why);
-  }
 }
 
 }  // namespace bench::diagnose

@@ -31,7 +31,11 @@ std::string shown_path(const std::string& path);
 // Nothing when the file is too large, unreadable or not a regular file.
 std::optional<std::string> read_source(const std::string& path);
 
-// Replaces a file's content through a file beside it, so that a crash leaves one or the other.
+// Replaces a file's content through a file beside it, so that a crash leaves one or the other. Why
+// that failed; empty when it did not.
+std::string replace_file(const std::string& path, const std::string& text);
+
+// The same for a source; throws UsageError.
 void write_source(const std::string& path, const std::string& text);
 
 }  // namespace bench::diagnose

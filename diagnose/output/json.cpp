@@ -1,3 +1,4 @@
+#include "diagnose/output/fingerprint.hpp"
 #include "diagnose/output/json_finding.hpp"
 #include "diagnose/output/render.hpp"
 
@@ -37,7 +38,12 @@ Json json_of(const Finding& finding) {
 
 std::string render_json(const std::vector<Finding>& findings, const RenderContext& context) {
   Json list = Json::array();
-  for (const Finding& finding : findings) list.push_back(json_of(finding));
+  Fingerprints fingerprints;
+  for (const Finding& finding : findings) {
+    Json each = json_of(finding);
+    each["fingerprint"] = fingerprints.next(finding, context.lasting_path(finding.file));
+    list.push_back(std::move(each));
+  }
   Json notices = Json::array();
   for (const Notice& notice : context.notices)
     notices.push_back(

@@ -5,7 +5,8 @@ namespace {
 
 constexpr Format kFormats[] = {
     {"text", render_text},     {"json", render_json},         {"sarif", render_sarif},
-    {"github", render_github}, {"markdown", render_markdown},
+    {"github", render_github}, {"markdown", render_markdown}, {"junit", render_junit},
+    {"gitlab", render_gitlab},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "diagnose/finding.hpp"
 #include "diagnose/notice.hpp"
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,14 @@ struct RenderContext {
   std::size_t files = 0;
   bool color = false;
   std::vector<Notice> notices;  // on files that were not, or not wholly, read
+  // Of files their path from the root of their repository, where that is another.
+  std::map<std::string, std::string> repository_paths = {};
+
+  // The path of a file that is the same from whichever folder the program runs, as far as is known.
+  const std::string& lasting_path(const std::string& file) const {
+    const auto known = repository_paths.find(file);
+    return known == repository_paths.end() ? file : known->second;
+  }
 };
 
 std::string render_text(const std::vector<Finding>& findings, const RenderContext& context);
@@ -22,6 +31,14 @@ std::string render_json(const std::vector<Finding>& findings, const RenderContex
 std::string render_sarif(const std::vector<Finding>& findings, const RenderContext& context);
 std::string render_github(const std::vector<Finding>& findings, const RenderContext& context);
 std::string render_markdown(const std::vector<Finding>& findings, const RenderContext& context);
+std::string render_junit(const std::vector<Finding>& findings, const RenderContext& context);
+std::string render_gitlab(const std::vector<Finding>& findings, const RenderContext& context);
+
+// How often each rule was broken, most first, as text.
+std::string render_statistics(const std::vector<Finding>& findings, const RenderContext& context);
+
+// The last line of the text: how many findings there are in how many files.
+std::string text_summary(const std::vector<Finding>& findings, const RenderContext& context);
 
 // "FILE: what": as it is printed to standard error.
 std::string notice_line(const Notice& notice);

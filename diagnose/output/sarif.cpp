@@ -1,5 +1,5 @@
 // SARIF 2.1.0, with rule metadata, fingerprints that survive moved lines, and fixes.
-#include "bench/core/fnv_hash.hpp"
+#include "diagnose/output/fingerprint.hpp"
 #include "diagnose/output/render.hpp"
 #include "diagnose/output/sarif_source.hpp"
 #include "scenarios/pitfalls/page.hpp"
@@ -25,20 +25,6 @@ const char* level_of(Severity severity) {
       return "note";
   }
   return "warning";
-}
-
-// FNV-1a over the rule, the file and the text of the line without blanks: stable when lines move.
-std::string fingerprint(const Finding& finding) {
-  FnvHash hash;
-  const auto mix = [&](std::string_view text) {
-    for (const char c : text) {
-      if (c != ' ' && c != '\t') hash.add(static_cast<unsigned char>(c));
-    }
-  };
-  mix(finding.rule);
-  mix(finding.file);
-  mix(finding.excerpt);
-  return hash.hex();
 }
 
 std::string uri_of(std::string_view path) {
@@ -207,13 +193,10 @@ Json sarif_of(const std::vector<Finding>& findings, const std::vector<Notice>& n
     rules.push_back(rule_metadata(rule));
   }
   Json results = Json::array();
-  std::map<std::string, int> seen;
-  for (const Finding& finding : findings) {
-    // Of equal lines each has its number, as the hash alone would be one alert.
-    std::string print = fingerprint(finding);
-    print += ":" + std::to_string(++seen[print]);
-    results.push_back(result_of(finding, index[finding.rule], print));
-  }
+  Fingerprints fingerprints;
+  for (const Finding& finding : findings)
+    results.push_back(
+        result_of(finding, index[finding.rule], fingerprints.next(finding, finding.file)));
   const Json driver = {
       {"name", "bench diagnose"}, {"semanticVersion", BENCH_VERSION}, {"rules", rules}};
   const Json root = {{"description", {{"text", "the folder in which bench diagnose ran"}}}};

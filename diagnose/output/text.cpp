@@ -127,14 +127,27 @@ std::string cost_of(const Finding& finding) {
 
 }  // namespace
 
-std::string render_text(const std::vector<Finding>& findings, const RenderContext& context) {
-  const Palette& palette = context.color ? kColors : kPlain;
-  std::string out;
+std::string text_summary(const std::vector<Finding>& findings, const RenderContext& context) {
   std::size_t counts[3] = {};
   std::size_t fixable = 0;
   for (const Finding& finding : findings) {
     ++counts[static_cast<std::size_t>(finding.severity)];
     if (finding.fix) ++fixable;
+  }
+  const Checked checked = checked_of(context);
+  if (findings.empty())
+    return "no pitfalls found in " + count(checked.files, "file") + checked.left_out + "\n";
+  std::string out = count(counts[2], "error") + ", " + count(counts[1], "warning") + ", " +
+                    std::to_string(counts[0]) + " info in " + count(context.files, "file");
+  out += checked.left_out;
+  if (fixable > 0) out += "; --fix can apply " + std::to_string(fixable);
+  return out + "\n";
+}
+
+std::string render_text(const std::vector<Finding>& findings, const RenderContext& context) {
+  const Palette& palette = context.color ? kColors : kPlain;
+  std::string out;
+  for (const Finding& finding : findings) {
     out += palette.bold;
     out += printable(finding.file) + ":" + std::to_string(finding.line) + ":" +
            std::to_string(finding.column) + ":";
@@ -155,14 +168,7 @@ std::string render_text(const std::vector<Finding>& findings, const RenderContex
     if (finding.fix) out += "  = fix: " + finding.fix->title + " (--fix applies it)\n";
     out += "\n";
   }
-  const Checked checked = checked_of(context);
-  if (findings.empty())
-    return "no pitfalls found in " + count(checked.files, "file") + checked.left_out + "\n";
-  out += count(counts[2], "error") + ", " + count(counts[1], "warning") + ", " +
-         std::to_string(counts[0]) + " info in " + count(context.files, "file");
-  out += checked.left_out;
-  if (fixable > 0) out += "; --fix can apply " + std::to_string(fixable);
-  return out + "\n";
+  return out + text_summary(findings, context);
 }
 
 std::string render_markdown(const std::vector<Finding>& findings, const RenderContext& context) {
