@@ -92,6 +92,7 @@ DiagnoseResult diagnose(const DiagnoseOptions& options, const Reader& reader) {
     if (!session.covered(file.path)) run({file}, Purpose::whole, 1);
   result.files = plan.scripts().size() + plan.modules().size();
   sort_and_merge(result.findings);
+  session.note_unused_ignores(files);
   result.notices = session.notices();
   result.checked = session.covered();
   for (const SourceFile& file : files) result.checked.insert(file.path);

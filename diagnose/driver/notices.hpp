@@ -3,9 +3,11 @@
 
 #include "diagnose/notice.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace bench::diagnose {
@@ -20,17 +22,28 @@ class Notices {
       notice = {file, std::move(text), unchecked};
   }
 
-  // By file.
+  // On a line. All of them stay.
+  void add(Notice notice) {
+    const std::lock_guard lock(mutex_);
+    on_lines_.push_back(std::move(notice));
+  }
+
+  // By file and line.
   std::vector<Notice> all() const {
     const std::lock_guard lock(mutex_);
     std::vector<Notice> out;
     for (const auto& [file, notice] : on_files_) out.push_back(notice);
+    out.insert(out.end(), on_lines_.begin(), on_lines_.end());
+    std::stable_sort(out.begin(), out.end(), [](const Notice& a, const Notice& b) {
+      return std::tie(a.file, a.line) < std::tie(b.file, b.line);
+    });
     return out;
   }
 
  private:
   mutable std::mutex mutex_;
   std::map<std::string, Notice> on_files_;
+  std::vector<Notice> on_lines_;
 };
 
 }  // namespace bench::diagnose

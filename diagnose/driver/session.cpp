@@ -13,6 +13,7 @@
 #include "diagnose/driver/source_files.hpp"
 #include "diagnose/driver/task_plan.hpp"
 #include "diagnose/driver/unread.hpp"
+#include "diagnose/driver/unused_ignores.hpp"
 #include "diagnose/launch/launch_documents.hpp"
 #include "diagnose/model/script_kind.hpp"
 #include "diagnose/model/shown_commands.hpp"
@@ -171,6 +172,10 @@ std::optional<std::string> Session::read(const SourceFile& file,
     notices_.note(file.path, std::move(source->problem), true);
     return std::nullopt;
   }
+  if (source->text.find(kIgnoreMark) != std::string::npos) {
+    const std::lock_guard lock(mutex_);
+    with_ignores_.insert(file.path);
+  }
   if (!is_wanted(source->text) && !file.is_named) return std::nullopt;
   if (file.is_named || (!is_data(file, source->text) && may_configure_training(source->text)))
     if (std::string why = why_unread(file.type, file.path, source->text); !why.empty()) {
@@ -180,6 +185,26 @@ std::optional<std::string> Session::read(const SourceFile& file,
   if (!is_wanted(source->text)) return std::nullopt;
   if (!source->problem.empty()) notices_.note(file.path, std::move(source->problem), false);
   return std::move(source->text);
+}
+
+// A file that only defines things says what it is for in the programs that import it; that they are
+// not among the files is no reason to doubt its comments.
+void Session::note_seen(const SourceFile& file, const AssembledProgram& assembled) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& module : assembled.keep_alive) {
+    if (module->tree().holds(kIgnoreMark)) with_ignores_.insert(module->path());
+    if (!assembled.is_cut && (module->path() != file.path || !only_defines(*module)))
+      seen_whole_.insert(module->path());
+  }
+}
+
+void Session::note_unused_ignores(const std::vector<SourceFile>& files) {
+  for (const SourceFile& file : files) {
+    if (file.type == FileType::other || !with_ignores_.contains(file.path)) continue;
+    const bool is_checked = seen_whole_.contains(file.path);
+    for (Notice& notice : unused_ignores(file, is_checked, cache_, options_, used_ignores_))
+      notices_.add(std::move(notice));
+  }
 }
 
 void Session::note_unparsed(const AssembledProgram& assembled) {
@@ -256,6 +281,7 @@ std::vector<Finding> Session::run_script(const SourceFile& file, Purpose purpose
     for (const auto& module : assembled.keep_alive)
       if (!is_part || speaks_of(module->path())) covered_.insert(module->path());
   }
+  if (!is_part) note_seen(file, assembled);
   std::vector<Finding> found = checked(*assembled.program);
   // What it imports is checked in programs that have all of it.
   if (is_part) std::erase_if(found, [&](const Finding& each) { return !speaks_of(each.file); });
@@ -283,6 +309,11 @@ std::vector<Finding> Session::run_config(const SourceFile& file) {
 std::vector<Finding> Session::run_without_script(const SourceFile& file,
                                                  std::vector<LaunchLine> launches,
                                                  std::vector<ConfigEntry> configs) {
+  // Alone it lacks the scripts that it is for; so does a job whose launch lines are not to count.
+  if (!file.is_named && !given_launch_) {
+    const std::lock_guard lock(mutex_);
+    seen_whole_.insert(file.path);
+  }
   const Module empty(file.path, "", "");
   ProgramInput input;
   input.modules.push_back(&empty);

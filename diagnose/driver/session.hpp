@@ -43,6 +43,9 @@ class Session {
   void note_unreadable(const std::vector<std::string>& directories);
   void note_emptied(const std::vector<Notice>& notices);
 
+  // Once all files have run: notices on comments in these that silence nothing.
+  void note_unused_ignores(const std::vector<SourceFile>& files);
+
   // Python files that rules have seen, in whichever program.
   bool covered(const std::string& path) const;
   std::set<std::string> covered() const;
@@ -51,6 +54,7 @@ class Session {
 
  private:
   std::optional<std::string> read(const SourceFile& file, bool (*is_wanted)(std::string_view));
+  void note_seen(const SourceFile& file, const AssembledProgram& assembled);
   void note_unparsed(const AssembledProgram& assembled);
   std::string error_place(const Module& module) const;
 
@@ -81,6 +85,8 @@ class Session {
   std::set<std::string> named_;  // files
   Notices notices_;
   UsedIgnores used_ignores_;
+  std::set<std::string> with_ignores_;  // files with comments of ours
+  std::set<std::string> seen_whole_;    // files of which rules know all that matters
   mutable std::mutex mutex_;
   std::set<std::string> covered_;
   std::map<std::string, NewestVersions> requirements_;  // by directory

@@ -45,9 +45,11 @@ std::string render_json(const std::vector<Finding>& findings, const RenderContex
     list.push_back(std::move(each));
   }
   Json notices = Json::array();
-  for (const Notice& notice : context.notices)
-    notices.push_back(
-        {{"file", notice.file}, {"message", notice.text}, {"unchecked", notice.unchecked}});
+  for (const Notice& notice : context.notices) {
+    Json each = {{"file", notice.file}, {"message", notice.text}, {"unchecked", notice.unchecked}};
+    if (notice.line > 0) each["line"] = notice.line;
+    notices.push_back(std::move(each));
+  }
   const Json out = {
       {"version", 1}, {"files", context.files}, {"findings", list}, {"notices", notices}};
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -43,7 +43,8 @@ std::string printable(std::string_view text) {
 }
 
 std::string notice_line(const Notice& notice) {
-  return printable(notice.file) + ": " + printable(notice.text);
+  const std::string line = notice.line > 0 ? ":" + std::to_string(notice.line) : "";
+  return printable(notice.file) + line + ": " + printable(notice.text);
 }
 
 std::string summary_line(const Finding& finding) {

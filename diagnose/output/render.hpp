@@ -15,7 +15,7 @@ namespace bench::diagnose {
 struct RenderContext {
   std::size_t files = 0;
   bool color = false;
-  std::vector<Notice> notices;  // on files that were not, or not wholly, read
+  std::vector<Notice> notices;  // on files and lines, apart from findings
   // Of files their path from the root of their repository, where that is another.
   std::map<std::string, std::string> repository_paths = {};
 
@@ -40,7 +40,7 @@ std::string render_statistics(const std::vector<Finding>& findings, const Render
 // The last line of the text: how many findings there are in how many files.
 std::string text_summary(const std::vector<Finding>& findings, const RenderContext& context);
 
-// "FILE: what": as it is printed to standard error.
+// "FILE: what", or "FILE:LINE: what": as it is printed to standard error.
 std::string notice_line(const Notice& notice);
 
 // One line without the excerpt: path:line:col: severity RULE message.

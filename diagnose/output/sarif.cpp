@@ -154,11 +154,11 @@ Json invocation_of(const std::vector<Notice>& notices) {
   Json said = Json::array();
   for (const Notice& notice : notices) {
     all_checked = all_checked && !notice.unchecked;
-    said.push_back(
-        {{"level", notice.unchecked ? "error" : "warning"},
-         {"message", {{"text", notice_line(notice)}}},
-         {"locations",
-          Json::array({{{"physicalLocation", {{"artifactLocation", artifact(notice.file)}}}}})}});
+    Json place = {{"artifactLocation", artifact(notice.file)}};
+    if (notice.line > 0) place["region"] = {{"startLine", notice.line}};
+    said.push_back({{"level", notice.unchecked ? "error" : "warning"},
+                    {"message", {{"text", notice_line(notice)}}},
+                    {"locations", Json::array({{{"physicalLocation", std::move(place)}}})}});
   }
   Json out = {{"executionSuccessful", all_checked}};
   if (!said.empty()) out["toolExecutionNotifications"] = std::move(said);

@@ -174,7 +174,10 @@ std::string render_text(const std::vector<Finding>& findings, const RenderContex
 std::string render_markdown(const std::vector<Finding>& findings, const RenderContext& context) {
   std::string notices;
   for (const Notice& notice : context.notices)
-    notices += "\n" + code_span(notice.file) + ": " + cell(notice.text) + "\n";
+    notices += "\n" +
+               code_span(notice.file +
+                         (notice.line > 0 ? ":" + std::to_string(notice.line) : std::string())) +
+               ": " + cell(notice.text) + "\n";
   const Checked checked = checked_of(context);
   if (findings.empty())
     return "No pitfalls found in " + count(checked.files, "file") + checked.left_out + ".\n" +
@@ -234,6 +237,7 @@ std::string render_github(const std::vector<Finding>& findings, const RenderCont
   }
   for (const Notice& notice : context.notices)
     out += "::warning file=" + escape(printable(notice.file), true) +
+           (notice.line > 0 ? ",line=" + std::to_string(notice.line) : "") +
            "::" + escape(printable(notice_line(notice)), false) + "\n";
   return out;
 }
