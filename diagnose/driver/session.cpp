@@ -15,6 +15,7 @@
 #include "diagnose/driver/unread.hpp"
 #include "diagnose/driver/unused_ignores.hpp"
 #include "diagnose/launch/launch_documents.hpp"
+#include "diagnose/launch/shell_script.hpp"
 #include "diagnose/model/script_kind.hpp"
 #include "diagnose/model/shown_commands.hpp"
 #include "scenarios/pitfalls/frameworks/config_words.hpp"
@@ -291,7 +292,10 @@ std::vector<Finding> Session::run_script(const SourceFile& file, Purpose purpose
 std::vector<Finding> Session::run_launches(const SourceFile& file) {
   const auto text = read(file, may_hold_launches);
   if (!text) return {};
-  std::vector<LaunchLine> launches = read_launch_document(file.path, *text);
+  // Standard input and scripts/train have no name that says what they are.
+  const bool is_named_so = launch_document(file.path) != LaunchDocument::none;
+  std::vector<LaunchLine> launches =
+      is_named_so ? read_launch_document(file.path, *text) : read_shell_script(file.path, *text);
   for (LaunchLine& launch : launches_.lines_beside(launches, file.path))
     launches.push_back(std::move(launch));
   return run_without_script(file, std::move(launches), {});

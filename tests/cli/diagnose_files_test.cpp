@@ -157,5 +157,97 @@ TEST_F(DiagnoseFiles, NameThePlaceOfRulesThatDoNotExist) {
   expect_refusal({".", "--config", "e.toml"}, "did you mean per-file-ignores");
 }
 
+class DiagnoseInput : public DiagnoseFiles {
+ protected:
+  Answer read(const std::string& text, std::vector<std::string> arguments,
+              const std::string& folder = ".") const {
+    arguments.insert(arguments.begin(), {"diagnose", "-"});
+    return here_.bench_reading(text, arguments, {{"PWD", folder}});
+  }
+};
+
+TEST_F(DiagnoseInput, IsAScriptWithoutSurroundings) {
+  here_.write("bench.toml", "[diagnose]\nignore = [\"DP001\"]\n");
+  const Answer answer = read(kScript, {});
+  EXPECT_EQ(answer.exit_code, 1);
+  EXPECT_TRUE(says(answer.out, "<stdin>:4:61: warning DP017")) << answer.out;
+  EXPECT_FALSE(says(answer.out, "DP001")) << answer.out;  // the settings of the current folder
+  EXPECT_TRUE(says(answer.out, "in 1 file\n")) << answer.out;
+  here_.write("helper.py", "import torch\nmodel = torch.nn.DataParallel(net, device_ids=[0, 1])\n");
+  EXPECT_EQ(read("import helper, torch\n", {}).out, "no pitfalls found in 1 file\n");
+  EXPECT_EQ(read("", {}).exit_code, 0);
+  const Answer job = read("#!/bin/bash\nexport CUDA_VISIBLE_DEVICES=0,,1\ntorchrun train.py\n", {});
+  EXPECT_TRUE(says(job.out, "<stdin>:2:8: error LAU005")) << job.out;
+}
+
+TEST_F(DiagnoseInput, StandsInPlaceOfAFile) {
+  here_.write("src/helper.py",
+              "import torch\ndef wrap(net):\n"
+              "    return torch.nn.DataParallel(net, device_ids=[0, 1])\n");
+  here_.write("src/run.sh", "torchrun --nproc-per-node 4 main.py\n");
+  here_.write("src/bench.toml", "[diagnose]\nselect = [\"DP017\", \"LAU002\"]\n");
+  here_.write("src/main.py", "syntax error(\n");  // as it was saved
+  const std::string text =
+      "import argparse\nimport torch\nfrom helper import wrap\nmodel = wrap(net)\n"
+      "parser = argparse.ArgumentParser()\nparser.add_argument('--local_rank', type=int)\n"
+      "torch.distributed.init_process_group('nccl')\nprint(parser.parse_args().local_rank)\n";
+  for (const char* name : {"src/main.py", "./src/main.py"}) {
+    const Answer answer = read(text, {"--stdin-filename", name});
+    EXPECT_TRUE(says(answer.out, "src/main.py:6")) << answer.out;  // by the launch line
+    EXPECT_TRUE(says(answer.out, "src/helper.py:3:"));             // by the import
+    EXPECT_FALSE(says(answer.out, "DP001")) << answer.out;         // by the settings
+    EXPECT_EQ(answer.err, "");
+  }
+  // A file that is not there yet.
+  EXPECT_TRUE(says(read(text, {"--stdin-filename", "src/new.py"}).out, "src/helper.py:3"));
+  EXPECT_TRUE(says(read(kScript, {"--stdin-filename", "none/new.py"}).out, "none/new.py:4"));
+  // What is named is checked.
+  const Answer excluded = read(text, {"--stdin-filename", "src/main.py", "--exclude", "src"});
+  EXPECT_TRUE(says(excluded.out, "src/main.py:6")) << excluded.out;
+  EXPECT_FALSE(says(excluded.out, "src/helper.py")) << excluded.out;
+  const Answer notebook = read("{", {"--stdin-filename", "a.ipynb"});
+  EXPECT_EQ(notebook.exit_code, 2);
+  EXPECT_TRUE(says(notebook.err, "bench: error: a.ipynb: is no notebook")) << notebook.err;
+}
+
+TEST_F(DiagnoseInput, IsFixedOnStandardOutput) {
+  const std::string text = "import lightning as L\ntrainer = L.Trainer(gpus=2)\n";
+  const std::string fixed =
+      "import lightning as L\ntrainer = L.Trainer(accelerator=\"gpu\", devices=2)\n";
+  const std::string name = "src/other.py";
+  const Answer fix = read(text, {"--fix", "--select", "LIT001", "--stdin-filename", name});
+  EXPECT_EQ(fix.exit_code, 0);
+  EXPECT_EQ(fix.out, fixed);
+  EXPECT_EQ(fix.err, "1 fix applied; 0 findings left\n");
+  EXPECT_EQ(here_.read(name), kScript);
+  const Answer nothing = read(kScript, {"--fix", "--select", "LIT001"});
+  EXPECT_EQ(nothing.out, kScript);
+  const Answer diff = read(text, {"--diff", "--select", "LIT001", "--stdin-filename", name});
+  EXPECT_EQ(diff.exit_code, 1);
+  EXPECT_TRUE(diff.out.starts_with("--- src/other.py\n+++ src/other.py\n")) << diff.out;
+  const Answer ignored = read(text, {"--add-ignores", "--select", "LIT001"});
+  EXPECT_EQ(ignored.out,
+            "import lightning as L\ntrainer = L.Trainer(gpus=2)  # bench: ignore[LIT001]\n");
+  read(text, {"--fix", "--select", "LIT001", "--output-file", "fixed.py"});
+  EXPECT_EQ(here_.read("fixed.py"), fixed);
+}
+
+TEST_F(DiagnoseInput, IsRefusedWhereItCannotBeMeant) {
+  const auto expect = [&](const std::string& text, const std::vector<std::string>& arguments,
+                          const std::string& error) {
+    const Answer answer = read(text, arguments);
+    EXPECT_EQ(answer.exit_code, 2) << error;
+    EXPECT_EQ(answer.out, "") << error;
+    EXPECT_TRUE(says(answer.err, error)) << answer.err;
+  };
+  expect("", {"train.py"}, "-: cannot be combined with other paths");
+  expect("", {"--to-ddp"}, "--to-ddp: cannot be combined with -");
+  expect("", {"--stdin-filename", "src"}, "--stdin-filename 'src': expected the path of a file");
+  expect("", {"--stdin-filename", ""}, "--stdin-filename ''");
+  expect(std::string((10U << 20) + 1, '#'), {}, "-: standard input is larger than 10 MiB");
+  expect_refusal({"train.py", "--stdin-filename", "a.py"},
+                 "--stdin-filename: expected - among the paths");
+}
+
 }  // namespace
 }  // namespace bench::cli_test

@@ -33,6 +33,10 @@ void redirect(int target, const fs::path& path) {
   if (chdir(home.c_str()) != 0) _exit(126);
   redirect(STDOUT_FILENO, home / ".stdout");
   redirect(STDERR_FILENO, home / ".stderr");
+  if (const int input = open((home / ".stdin").c_str(), O_RDONLY); input >= 0) {
+    if (dup2(input, STDIN_FILENO) < 0) _exit(126);
+    close(input);
+  }
   setenv("BENCH_WORKER", "mock", 1);
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
   for (const auto& [name, value] : extra) {
@@ -59,6 +63,14 @@ bool Workspace::has(const std::string& name) const { return fs::exists(path() / 
 
 Answer Workspace::bench(const std::vector<std::string>& arguments, const Environment& extra) const {
   return wait_for(start(arguments, extra));
+}
+
+Answer Workspace::bench_reading(const std::string& input, const std::vector<std::string>& arguments,
+                                const Environment& extra) const {
+  write(".stdin", input);
+  Answer answer = bench(arguments, extra);
+  fs::remove(path() / ".stdin");
+  return answer;
 }
 
 Answer Workspace::bench_interrupted_at(const std::string& progress,

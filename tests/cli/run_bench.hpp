@@ -30,6 +30,9 @@ class Workspace {
 
   // PWD among `extra` is the folder below the workspace's own in which it starts.
   Answer bench(const std::vector<std::string>& arguments, const Environment& extra = {}) const;
+  // With `input` as its standard input.
+  Answer bench_reading(const std::string& input, const std::vector<std::string>& arguments,
+                       const Environment& extra = {}) const;
   // Presses Ctrl-C once the program has printed `progress` to standard error.
   Answer bench_interrupted_at(const std::string& progress,
                               const std::vector<std::string>& arguments,

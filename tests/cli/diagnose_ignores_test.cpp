@@ -1,0 +1,214 @@
+// Comments that silence findings: which silence nothing, and --add-ignores, which writes them.
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+
+#include "tests/cli/run_bench.hpp"
+
+namespace bench::cli_test {
+namespace {
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+class DiagnoseIgnores : public testing::Test {
+ protected:
+  Answer diagnose(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "diagnose");
+    return here_.bench(arguments);
+  }
+  // What is said of the comments in a script.
+  std::string said(const std::string& text, std::vector<std::string> arguments = {}) const {
+    here_.write("train.py", text);
+    arguments.insert(arguments.begin(), "train.py");
+    return diagnose(arguments).err;
+  }
+  // The script with its findings silenced, after a second run has found nothing.
+  std::string silenced(const std::string& text, const std::string& file = "train.py") const {
+    here_.write(file, text);
+    EXPECT_NE(diagnose({file}).out, "no pitfalls found in 1 file\n");
+    EXPECT_EQ(diagnose({file, "--add-ignores"}).exit_code, 0);
+    const Answer again = diagnose({file});
+    EXPECT_EQ(again.out, "no pitfalls found in 1 file\n");
+    EXPECT_EQ(again.err, "");
+    return here_.read(file);
+  }
+
+  const Workspace here_;
+  const std::string import_ = "import torch\n";
+  const std::string wrap_ = "model = torch.nn.DataParallel(net, device_ids=[0, 1])";
+};
+
+TEST_F(DiagnoseIgnores, ThatSilenceNothingAreTold) {
+  EXPECT_EQ(said(import_ + wrap_ + "  # bench: ignore[DP001, DP017]\n"), "");
+  EXPECT_EQ(said(import_ + wrap_ + "  # bench: ignore\n"), "");
+  EXPECT_EQ(said(import_ + wrap_ + "  # bench: ignore[DP001, DDP018, missing-set-epoch]\n"),
+            "bench: note: train.py:2: ignore[DDP018, missing-set-epoch] silences nothing\n");
+  EXPECT_EQ(said(import_ + "print(1)  # bench: ignore\n"),
+            "bench: note: train.py:2: ignore silences nothing\n");
+  EXPECT_EQ(said(import_ + "# bench: ignore[DP001] above the line\n" + wrap_ + "\n"),
+            "bench: note: train.py:2: ignore[DP001] silences nothing\n");
+  EXPECT_EQ(said(import_ + "'''# bench: ignore[DP001]'''\n"), "");  // no comment
+}
+
+TEST_F(DiagnoseIgnores, OfRulesThatDidNotRunAreNot) {
+  const std::string idle = import_ + "print(1)  # bench: ignore[DDP018]\n";
+  EXPECT_TRUE(says(said(idle), "silences nothing"));
+  EXPECT_TRUE(says(said(idle, {"--select", "DDP018"}), "silences nothing"));
+  EXPECT_EQ(said(idle, {"--select", "DP001"}), "");
+  EXPECT_EQ(said(idle, {"--ignore", "DDP"}), "");
+  EXPECT_EQ(said(import_ + "print(1)  # bench: ignore[DDP018, DP001]\n", {"--select", "DP001"}),
+            "");
+  EXPECT_EQ(said(import_ + "print(1)  # bench: ignore\n", {"--ignore", "DP001"}), "");
+  // What is not severe enough to be shown is silenced all the same.
+  EXPECT_EQ(said(import_ + wrap_ + "  # bench: ignore[DP001]\n", {"--severity", "error"}), "");
+  here_.write("bench.toml", "[diagnose.per-file-ignores]\n\"*.py\" = [\"DDP018\"]\n");
+  EXPECT_EQ(said(idle), "");
+}
+
+TEST_F(DiagnoseIgnores, OfUnknownRulesAreToldAlways) {
+  const std::string unknown = import_ + "print(1)  # bench: ignore[DP917, LIT]\n";
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{}, {"--select", "DDP018"}, {"--severity", "error"}}) {
+    const std::string told = said(unknown, flags);
+    EXPECT_TRUE(says(told, "train.py:2: ignore[DP917]: unknown rule 'DP917'; did you mean DP017"))
+        << told;
+    EXPECT_TRUE(says(told, "train.py:2: ignore[LIT]: unknown rule 'LIT'")) << told;
+  }
+}
+
+TEST_F(DiagnoseIgnores, OfFilesThatWereNotGivenAreNot) {
+  here_.write("helper.py", import_ + "print(1)  # bench: ignore[DDP018]\n");
+  EXPECT_EQ(said("import torch\nimport helper\n"), "");
+  EXPECT_TRUE(says(diagnose({"."}).err, "helper.py:2: ignore[DDP018] silences nothing"));
+  EXPECT_EQ(diagnose({".", "--exclude", "helper.py"}).err, "");
+  here_.write("broken.py", import_ + "print(1)  # bench: ignore[DDP018]\ndef f(:\n");
+  EXPECT_FALSE(says(diagnose({"broken.py"}).err, "silences nothing"));
+}
+
+// The programs that import it are not there: what the rules would say is not known.
+TEST_F(DiagnoseIgnores, OfDefinitionsAreToldWhereSomethingUsesThem) {
+  here_.write("helper.py", import_ + "def f(x):\n    return x  # bench: ignore[DDP018]\n");
+  EXPECT_EQ(diagnose({"helper.py"}).err, "");
+  EXPECT_EQ(said("import torch\nimport helper\nprint(helper.f(1))\n", {"helper.py"}),
+            "bench: note: helper.py:3: ignore[DDP018] silences nothing\n");
+}
+
+TEST_F(DiagnoseIgnores, ThatSilenceNothingStandInDocuments) {
+  said(import_ + "print(1)  # bench: ignore[DDP018]\n");
+  const auto json = nlohmann::json::parse(diagnose({"train.py", "--format", "json"}).out);
+  ASSERT_EQ(json["notices"].size(), 1U);
+  EXPECT_EQ(json["notices"][0]["line"], 2);
+  EXPECT_EQ(json["notices"][0]["message"], "ignore[DDP018] silences nothing");
+  const auto sarif = nlohmann::json::parse(diagnose({"train.py", "--format", "sarif"}).out);
+  const auto& said = sarif["runs"][0]["invocations"][0]["toolExecutionNotifications"][0];
+  EXPECT_EQ(said["locations"][0]["physicalLocation"]["region"]["startLine"], 2);
+  EXPECT_TRUE(says(diagnose({"train.py", "--format", "github"}).out, "file=train.py,line=2::"));
+}
+
+TEST_F(DiagnoseIgnores, OfNotebooksNameTheLineOfTheFile) {
+  here_.write("a.ipynb", R"({"cells": [
+ {"cell_type": "code", "source": ["import torch\n",
+   "x = 1  # bench: ignore[DDP018]\n"]}
+], "nbformat": 4})");
+  EXPECT_EQ(diagnose({"a.ipynb"}).err, "bench: note: a.ipynb:3: ignore[DDP018] silences nothing\n");
+}
+
+TEST_F(DiagnoseIgnores, AreWrittenBehindTheLine) {
+  const std::string all = "# bench: ignore[DP001, DP017]";
+  EXPECT_EQ(silenced(import_ + wrap_ + "\n"), import_ + wrap_ + "  " + all + "\n");
+  EXPECT_EQ(silenced(import_ + wrap_), import_ + wrap_ + "  " + all);  // no line end
+  EXPECT_EQ(silenced("import torch\r\n" + wrap_ + " \t\r\nx = 1\r\n"),
+            "import torch\r\n" + wrap_ + "  " + all + "\r\nx = 1\r\n");
+  EXPECT_EQ(silenced("import torch\r" + wrap_ + "\rx = 1\r"),
+            "import torch\r" + wrap_ + "  " + all + "\rx = 1\r");
+  EXPECT_EQ(silenced(import_ + wrap_ + "  # noqa: E501\n"),
+            import_ + wrap_ + "  # noqa: E501  " + all + "\n");
+  EXPECT_EQ(silenced(import_ + "model = torch.nn.DataParallel(\n    net,\n    [0, 1])\n"),
+            import_ +
+                "model = torch.nn.DataParallel(  # bench: ignore[DP001]\n    net,\n"
+                "    [0, 1])  # bench: ignore[DP017]\n");
+}
+
+TEST_F(DiagnoseIgnores, AreMergedIntoACommentOfOurs) {
+  EXPECT_EQ(silenced(import_ + wrap_ + "  # bench: ignore[DP017] two GPUs here\n"),
+            import_ + wrap_ + "  # bench: ignore[DP017, DP001] two GPUs here\n");
+  EXPECT_EQ(silenced(import_ + wrap_ + "  # bench: ignore[]\n"),
+            import_ + wrap_ + "  # bench: ignore[DP001, DP017]\n");
+  EXPECT_EQ(silenced(import_ + wrap_ + "  # bench: ignore[DP001\n"),
+            import_ + wrap_ + "  # bench: ignore[DP001, DP017]\n");
+}
+
+TEST_F(DiagnoseIgnores, AreWrittenWhereACommentCanStand) {
+  const std::string all = "  # bench: ignore[DP001, DP017]\n";
+  EXPECT_EQ(silenced(import_ + wrap_ + " \\\n    .cuda() \\\n    .train()\n"),
+            import_ + wrap_ + " \\\n    .cuda() \\\n    .train()" + all);
+  EXPECT_EQ(silenced(import_ + wrap_ + "; s = '''a\n# b'''\n"),
+            import_ + wrap_ + "; s = '''a\n# b'''" + all);
+  EXPECT_EQ(silenced(import_ + wrap_ + "; s = f'''a\n{x}\n''' + \\\n    'b'\n"),
+            import_ + wrap_ + "; s = f'''a\n{x}\n''' + \\\n    'b'" + all);
+}
+
+TEST_F(DiagnoseIgnores, AreWrittenIntoJobsAndConfigs) {
+  EXPECT_EQ(silenced("export CUDA_VISIBLE_DEVICES=0,,1\ntorchrun train.py\n", "run.sh"),
+            "export CUDA_VISIBLE_DEVICES=0,,1  # bench: ignore[LAU005]\ntorchrun train.py\n");
+  const std::string job = "CUDA_VISIBLE_DEVICES=0,,1 torchrun \\\n  train.py\n";
+  EXPECT_EQ(silenced(job, "job.sh"),
+            "CUDA_VISIBLE_DEVICES=0,,1 torchrun \\\n  train.py  # bench: ignore[LAU005]\n");
+  const std::string config = silenced("trainer:\n  gpus: 2\n", "config.yaml");
+  EXPECT_TRUE(config.starts_with("trainer:\n  gpus: 2  # bench: ignore[LIT001")) << config;
+}
+
+TEST_F(DiagnoseIgnores, AreShownAsADiff) {
+  here_.write("train.py", import_ + wrap_ + "\n");
+  const Answer answer = diagnose({"train.py", "--add-ignores", "--diff"});
+  EXPECT_EQ(answer.exit_code, 1);
+  EXPECT_TRUE(says(answer.out, "\n+" + wrap_ + "  # bench: ignore[DP001, DP017]\n")) << answer.out;
+  EXPECT_EQ(answer.err, "2 ignores shown; 0 findings left\n");
+  EXPECT_EQ(here_.read("train.py"), import_ + wrap_ + "\n");
+}
+
+TEST_F(DiagnoseIgnores, AreWrittenForWhatIsShownOnly) {
+  here_.write("train.py", import_ + wrap_ + "\n");
+  diagnose({"train.py", "--add-ignores", "--severity", "warning"});
+  EXPECT_EQ(here_.read("train.py"), import_ + wrap_ + "  # bench: ignore[DP017]\n");
+  // A baseline that knows the line goes on knowing it.
+  here_.write("train.py", import_ + wrap_ + "\n");
+  diagnose({"train.py", "--select", "DP001", "--format", "json", "--output-file", "b.json"});
+  diagnose({"train.py", "--add-ignores", "--baseline", "b.json"});
+  EXPECT_EQ(diagnose({"train.py", "--baseline", "b.json"}).out, "no pitfalls found in 1 file\n");
+}
+
+TEST_F(DiagnoseIgnores, AreNotWrittenWhereNoneCanStand) {
+  here_.write("a.ipynb", R"({"cells": [{"cell_type": "code", "source": [")" + wrap_ + R"("]}]})");
+  const Answer notebook = diagnose({"a.ipynb", "--add-ignores"});
+  EXPECT_EQ(notebook.exit_code, 2);
+  EXPECT_TRUE(says(notebook.err, "a.ipynb: --add-ignores writes no comments into notebooks"));
+  std::filesystem::create_directory(here_.path() / "all");
+  here_.write("all/a.json", "{\"trainer\": {\"gpus\": 2}}\n");
+  here_.write("all/train.py", import_ + wrap_ + "\n");
+  const Answer json = diagnose({"all", "--add-ignores"});
+  EXPECT_EQ(json.exit_code, 1);
+  EXPECT_TRUE(says(json.err, "all/a.json:1: LIT001 stays: JSON has no comments")) << json.err;
+  EXPECT_EQ(here_.read("all/a.json"), "{\"trainer\": {\"gpus\": 2}}\n");
+  EXPECT_TRUE(says(here_.read("all/train.py"), "# bench: ignore[DP001, DP017]"));
+  std::string wide = "\xFF\xFE";
+  for (const char c : import_ + wrap_ + "\n") wide += {c, '\0'};
+  here_.write("wide.py", wide);
+  EXPECT_TRUE(says(diagnose({"wide.py", "--add-ignores"}).err, "where text is not UTF-8"));
+  EXPECT_EQ(here_.read("wide.py"), wide);
+}
+
+TEST_F(DiagnoseIgnores, AreNotWrittenIntoFilesThatWereNotGiven) {
+  here_.write("helper.py", import_ + wrap_ + "\n");
+  here_.write("train.py", "import torch\nimport helper\nhelper.model(x).backward()\n");
+  const Answer answer = diagnose({"train.py", "--add-ignores", "--select", "DP017"});
+  EXPECT_EQ(answer.exit_code, 1);
+  EXPECT_TRUE(says(answer.err, "1 finding in files that were not given")) << answer.err;
+  EXPECT_EQ(here_.read("helper.py"), import_ + wrap_ + "\n");
+}
+
+}  // namespace
+}  // namespace bench::cli_test
