@@ -4,6 +4,7 @@
 #include "diagnose/finding.hpp"
 #include "diagnose/syntax/tree.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <set>

@@ -6,11 +6,14 @@
 #include "diagnose/driver/source_text.hpp"
 #include "diagnose/syntax/tree.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace bench::diagnose {
 

@@ -3,6 +3,8 @@
 // from several threads once the files are noted.
 #pragma once
 
+#include "diagnose/config/config_entry.hpp"
+#include "diagnose/config/newest_versions.hpp"
 #include "diagnose/driver/assemble.hpp"
 #include "diagnose/driver/ignore_comments.hpp"
 #include "diagnose/driver/launch_table.hpp"
@@ -15,7 +17,9 @@
 #include "diagnose/driver/source_files.hpp"
 #include "diagnose/finding.hpp"
 #include "diagnose/model/program.hpp"
+#include "diagnose/notice.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
