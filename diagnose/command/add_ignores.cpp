@@ -32,6 +32,8 @@ Given given_files(const DiagnoseOptions& options) {
   return out;
 }
 
+constexpr const char* kNoPlace = "no comment can stand there";
+
 // What is to be written into the given files, and what cannot be.
 class Plan {
  public:
@@ -41,9 +43,24 @@ class Plan {
     IgnoreWriter* writer = writer_for(finding);
     if (writer == nullptr) return;
     const auto line = writer->line_for(finding.line);
-    if (!line || !writer->is_sound({{*line, {finding.rule}}}))
-      return leave(finding, "no comment can stand there");
+    if (!line) return leave(finding, kNoPlace);
     ignores_[finding.file][*line].insert(finding.rule);
+  }
+
+  // Where a file would not be what it is, what is at fault is found line by line.
+  void keep_sound(const std::vector<Finding>& findings) {
+    for (auto& [file, ignores] : ignores_) {
+      const IgnoreWriter& writer = writers_.at(file);
+      if (writer.is_sound(ignores)) continue;
+      IgnoresByLine sound;
+      for (const auto& each : ignores)
+        if (writer.is_sound({each})) sound.insert(each);
+      for (const Finding& finding : findings)
+        if (finding.file == file)
+          if (const auto line = writer.line_for(finding.line); line && !sound.contains(*line))
+            leave(finding, kNoPlace);
+      ignores = std::move(sound);
+    }
   }
 
   // A baseline knows a line by its text: where that changes, what it knows there comes again.
@@ -85,6 +102,10 @@ class Plan {
 
  private:
   IgnoreWriter* writer_for(const Finding& finding) {
+    if (finding.file == kLaunchOption) {
+      leave(finding, "no comment silences what --launch says");
+      return nullptr;
+    }
     const auto given = given_.find(finding.file);
     if (given == given_.end()) {
       ++elsewhere_;
@@ -92,10 +113,9 @@ class Plan {
     }
     auto known = writers_.find(finding.file);
     if (known == writers_.end())
-      known = writers_
-                  .emplace(finding.file,
-                           IgnoreWriter(given->second, texts_.read(finding.file).value_or("")))
-                  .first;
+      known =
+          writers_.try_emplace(finding.file, given->second, texts_.read(finding.file).value_or(""))
+              .first;
     const std::string why = known->second.why_not();
     if (!why.empty()) leave(finding, why);
     return why.empty() ? &known->second : nullptr;
@@ -139,9 +159,10 @@ int run_add_ignores(const Flags& flags, ResultOutput& output) {
   const Given given = given_files(flags.options);
   ChangedTexts texts(reader_of(flags.options));
   Shown shown = shown_findings(flags, texts);
-  const bool refused = print_notices(shown.result, flags.options);
+  const bool refused = print_notices(shown.result.notices, flags.options);
   Plan plan(given, texts);
   for (const Finding& finding : shown.result.findings) plan.add(finding);
+  plan.keep_sound(shown.result.findings);
   for (const Finding& finding : shown.known) plan.add_beside(finding);
   plan.apply_to(texts);
   Shown left = shown_findings(flags, texts);

@@ -64,13 +64,14 @@ int run_fixes(const Flags& flags, ResultOutput& output) {
   ChangedTexts texts(reader_of(flags.options));
   const Fixed fixed = fix_texts(flags.options, texts);
   texts.hand_over(flags, output);
-  print_notices(fixed.result, flags.options);
+  const bool refused = print_notices(fixed.result.notices, flags.options);
   std::fprintf(stderr, "%s %s; %s left\n", counted(fixed.applied, "fix").c_str(),
                flags.diff ? "shown" : "applied",
                counted(fixed.result.findings.size(), "finding").c_str());
   if (fixed.elsewhere > 0)
     std::fprintf(stderr, "%s in files that were not given; name them or their folder\n",
                  counted(fixed.elsewhere, "fix").c_str());
+  if (refused) return kExitUsage;
   return flags.diff && fixed.applied > 0 ? kExitFindings : exit_code_of(fixed.result.findings);
 }
 

@@ -1,6 +1,7 @@
 #include "diagnose/command/programs.hpp"
 
 #include "bench/core/error.hpp"
+#include "diagnose/command/verdict.hpp"
 #include "diagnose/driver/diagnose.hpp"
 #include "diagnose/driver/explain_trainer.hpp"
 #include "diagnose/driver/fix.hpp"
@@ -28,7 +29,7 @@ std::vector<Finding> findings_with(const DiagnoseOptions& options, const std::st
 
 int run_to_ddp(const Flags& flags, ResultOutput& output) {
   bool any = false;
-  for_each_program(flags.options, [&](const Program& program) {
+  const auto notices = for_each_program(flags.options, [&](const Program& program) {
     const std::string& file = program.root().path();
     const Rewrite rewrite = rewrite_and_mend(
         program, [&](const std::string& text) { return findings_with(flags.options, file, text); });
@@ -42,23 +43,23 @@ int run_to_ddp(const Flags& flags, ResultOutput& output) {
       if (read_source(file).value_or("").size() != before.size())
         throw UsageError(file + ": not in UTF-8: convert it before it is rewritten");
       if (flags.diff) out += "\n" + unified_diff(file, before, rewrite.text);
-      if (flags.fix) write_source(file, rewrite.text);
+      if (flags.fix && !flags.diff) write_source(file, rewrite.text);
     }
     output.write(out);
   });
   if (!any) output.write("no DataParallel call to rewrite\n");
-  return kExitClean;
+  return print_notices(notices, flags.options) ? kExitUsage : kExitClean;
 }
 
 int run_explain_trainer(const Flags& flags, ResultOutput& output) {
   bool any = false;
-  for_each_program(flags.options, [&](const Program& program) {
+  const auto notices = for_each_program(flags.options, [&](const Program& program) {
     const std::string text = explain_trainer(program);
     any = any || !text.empty();
     output.write(text);
   });
   if (!any) output.write("no Lightning Trainer found\n");
-  return kExitClean;
+  return print_notices(notices, flags.options) ? kExitUsage : kExitClean;
 }
 
 }  // namespace bench::diagnose

@@ -24,9 +24,9 @@ int exit_code_of(const std::vector<Finding>& findings) {
   return found ? kExitFindings : kExitClean;
 }
 
-bool print_notices(const DiagnoseResult& result, const DiagnoseOptions& options) {
+bool print_notices(const std::vector<Notice>& notices, const DiagnoseOptions& options) {
   bool refused = false;
-  for (const Notice& notice : result.notices) {
+  for (const Notice& notice : notices) {
     std::fprintf(stderr, "bench: %s: %s\n", notice.unchecked ? "error" : "note",
                  notice_line(notice).c_str());
     refused = refused || (notice.unchecked && names(options.paths, notice.file));

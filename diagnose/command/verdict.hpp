@@ -1,8 +1,11 @@
 // What every action of `bench diagnose` ends with: notices on standard error and an exit code.
 #pragma once
 
-#include "diagnose/driver/diagnose.hpp"
+#include "diagnose/driver/options.hpp"
+#include "diagnose/finding.hpp"
+#include "diagnose/notice.hpp"
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -12,7 +15,7 @@ namespace bench::diagnose {
 int exit_code_of(const std::vector<Finding>& findings);
 
 // To standard error; true when a file that was named, not met in a folder, could not be checked.
-bool print_notices(const DiagnoseResult& result, const DiagnoseOptions& options);
+bool print_notices(const std::vector<Notice>& notices, const DiagnoseOptions& options);
 
 // To standard error: what a baseline has hidden, and how many of its findings are no more.
 void print_known(const std::string& baseline, std::size_t known, std::size_t gone);

@@ -99,13 +99,16 @@ DiagnoseResult diagnose(const DiagnoseOptions& options, const Reader& reader) {
   return result;
 }
 
-void for_each_program(const DiagnoseOptions& options,
-                      const std::function<void(const Program& program)>& visit) {
-  const std::vector<SourceFile> files = find_sources(options).files;
+std::vector<Notice> for_each_program(const DiagnoseOptions& options,
+                                     const std::function<void(const Program& program)>& visit) {
+  const FoundSources found = find_sources(options);
   Session session(options, reader_of(options), lister_of(options));
-  session.note_files(files);
-  for (const SourceFile& file : files)
+  session.note_files(found.files);
+  session.note_unreadable(found.unreadable);
+  session.note_emptied(found.emptied);
+  for (const SourceFile& file : found.files)
     if (file.type != FileType::other) session.visit(file, visit);
+  return session.notices();
 }
 
 std::vector<Finding> diagnose_texts(const std::map<std::string, std::string>& files,

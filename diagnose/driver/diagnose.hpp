@@ -26,8 +26,9 @@ DiagnoseResult diagnose(const DiagnoseOptions& options);
 DiagnoseResult diagnose(const DiagnoseOptions& options, const Reader& reader);
 
 // Builds the program of each script or config under `paths` and hands it to `visit`, one by one.
-void for_each_program(const DiagnoseOptions& options,
-                      const std::function<void(const Program& program)>& visit);
+// What there is to say on the files.
+std::vector<Notice> for_each_program(const DiagnoseOptions& options,
+                                     const std::function<void(const Program& program)>& visit);
 
 // Both for files in memory, by name, of which one is the script. For tests.
 std::vector<Finding> diagnose_texts(const std::map<std::string, std::string>& files,

@@ -40,6 +40,7 @@ std::uint32_t number_of(std::string_view text) {
 
 std::vector<Finding> Finisher::finish(const Program& program, std::vector<Finding> found) const {
   std::vector<Finding> kept;
+  LinesByModule lines;
   for (Finding& finding : found) {
     const Module* module = module_at(program, finding.file);
     if (module != nullptr && module->tree().size() > 1) {
@@ -48,7 +49,7 @@ std::vector<Finding> Finisher::finish(const Program& program, std::vector<Findin
       finding.excerpt = line_of_file(finding.file, finding.line);
     }
     // First, so that what a comment silences does not depend on what else is hidden.
-    if (is_silenced(module, finding)) continue;
+    if (is_silenced(module, finding, lines)) continue;
     if (finding.severity < options_.selection.at_least) continue;
     if (options_.ignores(finding.file, finding.rule)) continue;
     locate(program, finding);
@@ -66,16 +67,19 @@ bool Finisher::is_silenced_by(const Finding& finding, std::uint32_t line,
   return silenced;
 }
 
-bool Finisher::is_silenced(const Module* module, const Finding& finding) const {
+bool Finisher::is_silenced(const Module* module, const Finding& finding,
+                           LinesByModule& lines) const {
   if (is_silenced_by(finding, finding.line, finding.excerpt)) return true;
-  if (type_of(finding.file) == FileType::shell) return is_silenced_in_shell(finding);
+  if (type_of(finding.file) == FileType::shell || shells_.contains(finding.file))
+    return is_silenced_in_shell(finding);
   if (module == nullptr || !module->tree().holds(kIgnoreMark)) return false;
-  const std::uint32_t line = line_for_comment(module->tree(), finding.line);
+  const CommentLines& comments = lines.try_emplace(module, module->tree()).first->second;
+  const std::uint32_t line = comments.line_for(finding.line);
   return line != finding.line && is_silenced_by(finding, line, module->tree().line_text(line));
 }
 
 // A shell command that goes on over several lines has no room for a comment but behind its last
-// line, and above its first.
+// line, and in a comment of its own above its first.
 bool Finisher::is_silenced_in_shell(const Finding& finding) const {
   const auto goes_on = [&](std::uint32_t line) {
     return line > 0 && line_of_file(finding.file, line).ends_with('\\');
@@ -84,8 +88,12 @@ bool Finisher::is_silenced_in_shell(const Finding& finding) const {
   std::uint32_t last = finding.line;
   while (goes_on(first - 1)) --first;
   while (goes_on(last)) ++last;
-  return is_silenced_by(finding, last, line_of_file(finding.file, last)) ||
-         (first > 1 && is_silenced_by(finding, first - 1, line_of_file(finding.file, first - 1)));
+  if (is_silenced_by(finding, last, line_of_file(finding.file, last))) return true;
+  if (first == 1) return false;
+  const std::string above = line_of_file(finding.file, first - 1);
+  const std::size_t begin = above.find_first_not_of(" \t");
+  return begin != std::string::npos && above[begin] == '#' &&
+         is_silenced_by(finding, first - 1, above);
 }
 
 std::string Finisher::line_of_file(const std::string& file, std::uint32_t line) const {

@@ -9,6 +9,8 @@
 #include "diagnose/finding.hpp"
 #include "diagnose/model/program.hpp"
 
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,14 +19,17 @@ namespace bench::diagnose {
 
 class Finisher {
  public:
-  // Which comments have silenced something is put into `used`.
-  Finisher(const ModuleCache& cache, const DiagnoseOptions& options, UsedIgnores& used)
-      : cache_(cache), options_(options), used_(used) {}
+  // `shells` are shell scripts that no name tells. Which comments have silenced something is put
+  // into `used`.
+  Finisher(const ModuleCache& cache, const DiagnoseOptions& options,
+           const std::set<std::string>& shells, UsedIgnores& used)
+      : cache_(cache), options_(options), shells_(shells), used_(used) {}
 
   std::vector<Finding> finish(const Program& program, std::vector<Finding> found) const;
 
  private:
-  bool is_silenced(const Module* module, const Finding& finding) const;
+  using LinesByModule = std::map<const Module*, CommentLines>;
+  bool is_silenced(const Module* module, const Finding& finding, LinesByModule& lines) const;
   bool is_silenced_by(const Finding& finding, std::uint32_t line, std::string_view text) const;
   bool is_silenced_in_shell(const Finding& finding) const;
   std::string line_of_file(const std::string& file, std::uint32_t line) const;
@@ -33,6 +38,7 @@ class Finisher {
 
   const ModuleCache& cache_;
   const DiagnoseOptions& options_;
+  const std::set<std::string>& shells_;
   UsedIgnores& used_;
 };
 

@@ -62,21 +62,6 @@ bool is_for(const IgnoreComment& comment, const Finding& finding) {
          });
 }
 
-// The line ends in a string that goes on, or in a backslash behind which it goes on.
-bool goes_on(const SyntaxTree& tree, std::uint32_t line) {
-  const auto end = static_cast<std::uint32_t>(tree.line_start(line) + tree.line_text(line).size());
-  const auto& nodes = tree.nodes();
-  const bool in_string = std::any_of(nodes.begin(), nodes.end(), [&](const Node& node) {
-    return node.kind == Kind::string && node.begin < end && end < node.end;
-  });
-  if (in_string) return true;
-  const auto& comments = tree.comments();
-  const bool in_comment = std::any_of(comments.begin(), comments.end(), [&](const auto& comment) {
-    return comment.begin < end && end <= comment.end;
-  });
-  return !in_comment && tree.line_text(line).ends_with('\\');
-}
-
 }  // namespace
 
 std::vector<IgnoreComment> ignore_comments_of(std::string_view line) {
@@ -95,8 +80,22 @@ bool is_silenced(std::string_view line, const Finding& finding) {
                      [&](const IgnoreComment& comment) { return is_for(comment, finding); });
 }
 
-std::uint32_t line_for_comment(const SyntaxTree& tree, std::uint32_t line) {
-  while (line < tree.line_count() && goes_on(tree, line)) ++line;
+CommentLines::CommentLines(const SyntaxTree& tree) : goes_on_(tree.line_count() + 1, false) {
+  for (std::uint32_t line = 1; line <= tree.line_count(); ++line)
+    goes_on_[line] = tree.line_text(line).ends_with('\\');
+  for (const SyntaxTree::Comment& comment : tree.comments())
+    goes_on_[tree.line_at(comment.begin)] = false;
+  std::uint32_t done = 0;  // strings within strings are on lines that are marked already
+  for (const Node& node : tree.nodes()) {
+    if (node.kind != Kind::string || node.end <= done) continue;
+    done = node.end;
+    const std::uint32_t last = tree.line_at(node.end);
+    for (std::uint32_t line = tree.line_at(node.begin); line < last; ++line) goes_on_[line] = true;
+  }
+}
+
+std::uint32_t CommentLines::line_for(std::uint32_t line) const {
+  while (line + 1 < goes_on_.size() && goes_on_[line]) ++line;
   return line;
 }
 

@@ -32,9 +32,16 @@ std::vector<IgnoreComment> ignore_comments_of(std::string_view line);
 // One of the line's comments is for this rule, or for all.
 bool is_silenced(std::string_view line, const Finding& finding);
 
-// The line on which a comment on a line of a script stands: the line itself, or, where that ends
-// within a string or in a backslash, the next one that does not.
-std::uint32_t line_for_comment(const SyntaxTree& tree, std::uint32_t line);
+// Where comments on the lines of a script stand: on the line itself, or, where that ends within a
+// string or in a backslash, on the next one that does not.
+class CommentLines {
+ public:
+  explicit CommentLines(const SyntaxTree& tree);
+  std::uint32_t line_for(std::uint32_t line) const;
+
+ private:
+  std::vector<bool> goes_on_;  // by line, from 1
+};
 
 // Which comments have silenced something. Safe to use from several threads.
 class UsedIgnores {

@@ -30,23 +30,6 @@ bool same_entries(const std::vector<ConfigEntry>& a, const std::vector<ConfigEnt
                     });
 }
 
-// The command that ends on the line leaves no quote open.
-bool quotes_are_closed(std::string_view command) {
-  char quote = 0;
-  for (std::size_t at = 0; at < command.size(); ++at) {
-    const char c = command[at];
-    if (c == '\\' && quote != '\'')
-      ++at;
-    else if (quote != 0)
-      quote = c == quote ? char{0} : quote;
-    else if (c == '"' || c == '\'')
-      quote = c;
-    else if (c == '#' && (at == 0 || command[at - 1] == ' ' || command[at - 1] == '\t'))
-      return true;  // a comment goes on to the end
-  }
-  return quote == 0;
-}
-
 }  // namespace
 
 IgnoreWriter::IgnoreWriter(const SourceFile& file, std::string bytes)
@@ -61,7 +44,10 @@ IgnoreWriter::IgnoreWriter(const SourceFile& file, std::string bytes)
     lines_.push_back({begin, newline - (carriage ? 1 : 0)});
     begin = newline + 1;
   }
-  if (type_ == FileType::python) tree_ = SyntaxTree::parse(source_.text);
+  if (type_ == FileType::shell) shell_ends_ = shell_line_ends(source_.text);
+  if (type_ != FileType::python) return;
+  tree_ = SyntaxTree::parse(source_.text);
+  comment_lines_.emplace(*tree_);
 }
 
 std::string IgnoreWriter::why_not() const {
@@ -86,18 +72,20 @@ std::string_view IgnoreWriter::text_of(std::uint32_t line) const {
 
 std::optional<std::uint32_t> IgnoreWriter::line_for(std::uint32_t line) const {
   if (line == 0 || line > lines_.size()) return std::nullopt;
-  if (tree_) {
-    const std::uint32_t found = line_for_comment(*tree_, line);
-    return found <= lines_.size() ? std::optional(found) : std::nullopt;
-  }
-  if (type_ != FileType::shell) return line;
-  std::uint32_t first = line;
+  if (type_ == FileType::shell) return line_in_shell(line);
+  if (!comment_lines_) return line;
+  const std::uint32_t found = comment_lines_->line_for(line);
+  return found <= lines_.size() ? std::optional(found) : std::nullopt;
+}
+
+// Behind the whole command. An empty line that a backslash joins to it belongs to it in name only,
+// and would bring the comment's words into it.
+std::optional<std::uint32_t> IgnoreWriter::line_in_shell(std::uint32_t line) const {
   std::uint32_t last = line;
-  while (first > 1 && text_of(first - 1).ends_with('\\')) --first;
-  while (last < lines_.size() && text_of(last).ends_with('\\')) ++last;
-  const std::size_t begin = lines_[first - 1].begin;
-  const auto command = std::string_view(source_.text).substr(begin, lines_[last - 1].end - begin);
-  return quotes_are_closed(command) ? std::optional(last) : std::nullopt;
+  while (last < lines_.size() && shell_ends_[last - 1] == ShellLineEnd::goes_on) ++last;
+  const bool is_empty = text_of(last).find_first_not_of(" \t") == std::string_view::npos;
+  if (is_empty || shell_ends_[last - 1] != ShellLineEnd::plain) return std::nullopt;
+  return last;
 }
 
 IgnoreWriter::Insertion IgnoreWriter::insertion(std::uint32_t line,

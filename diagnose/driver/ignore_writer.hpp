@@ -2,6 +2,8 @@
 // accepts it and where it changes nothing else.
 #pragma once
 
+#include "diagnose/driver/ignore_comments.hpp"
+#include "diagnose/driver/shell_lines.hpp"
 #include "diagnose/driver/source_files.hpp"
 #include "diagnose/driver/source_text.hpp"
 #include "diagnose/syntax/tree.hpp"
@@ -45,6 +47,7 @@ class IgnoreWriter {
   };
 
   std::string_view text_of(std::uint32_t line) const;
+  std::optional<std::uint32_t> line_in_shell(std::uint32_t line) const;
   Insertion insertion(std::uint32_t line, const std::set<std::string>& rules) const;
 
   FileType type_;
@@ -53,6 +56,8 @@ class IgnoreWriter {
   SourceText source_;
   std::vector<Line> lines_;
   std::optional<SyntaxTree> tree_;  // of a script
+  std::optional<CommentLines> comment_lines_;
+  std::vector<ShellLineEnd> shell_ends_;
 };
 
 }  // namespace bench::diagnose

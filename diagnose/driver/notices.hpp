@@ -28,6 +28,13 @@ class Notices {
     on_lines_.push_back(std::move(notice));
   }
 
+  // Something could not be checked.
+  bool any_unchecked() const {
+    const std::lock_guard lock(mutex_);
+    return std::any_of(on_files_.begin(), on_files_.end(),
+                       [](const auto& each) { return each.second.unchecked; });
+  }
+
   // By file and line.
   std::vector<Notice> all() const {
     const std::lock_guard lock(mutex_);

@@ -22,6 +22,26 @@ std::string repository_around(const std::string& path) {
   return {};
 }
 
+std::string absolute_path(const std::string& path) {
+  std::string full = absolute(path).string();
+  if (full.size() > 1 && full.ends_with('/')) full.pop_back();
+  return full;
+}
+
+bool is_within(const std::string& path, const std::string& folder) {
+  return path == folder || folder == "/" || path.starts_with(folder + '/');
+}
+
+std::string project_of(const std::string& path) {
+  if (std::string repository = repository_around(path); !repository.empty()) return repository;
+  std::error_code error;
+  for (fs::path at = absolute(path).parent_path(); at.has_relative_path(); at = at.parent_path())
+    if (fs::exists(at / "pyproject.toml", error) || fs::exists(at / "setup.py", error))
+      return at.string();
+  const std::string here = absolute_path(".");
+  return is_within(absolute_path(path), here) ? here : std::string();
+}
+
 std::string RepositoryPaths::of(const std::string& path) {
   if (path.starts_with('<')) return path;  // a launch line, standard input
   const fs::path full = absolute(path);

@@ -10,6 +10,7 @@
 #include "diagnose/driver/package_pages.hpp"
 #include "diagnose/driver/project_configs.hpp"
 #include "diagnose/driver/project_scripts.hpp"
+#include "diagnose/driver/repository.hpp"
 #include "diagnose/driver/source_files.hpp"
 #include "diagnose/driver/task_plan.hpp"
 #include "diagnose/driver/unread.hpp"
@@ -76,7 +77,8 @@ Session::Session(const DiagnoseOptions& options, Reader reader, Lister list)
       launches_(cache_, list_),
       pages_(cache_, list_),
       configs_(cache_, list_),
-      scripts_(cache_, list_) {
+      scripts_(cache_, list_),
+      seen_(options) {
   if (options.launch) {
     auto launch = parse_launch(*options.launch);
     if (!launch)
@@ -106,6 +108,7 @@ std::vector<Finding> Session::run_file(const SourceFile& file, Purpose purpose) 
 }
 
 void Session::visit(const SourceFile& file, const std::function<void(const Program&)>& visit) {
+  (void)read(file, may_train);  // for its notices
   if (file.type == FileType::python || file.type == FileType::notebook) {
     const AssembledProgram assembled = assemble(file.path, context_of(file), cache_);
     if (assembled.program) visit(*assembled.program);
@@ -124,8 +127,10 @@ void Session::visit(const SourceFile& file, const std::function<void(const Progr
 }
 
 void Session::note_files(const std::vector<SourceFile>& files) {
-  for (const SourceFile& file : files)
-    if (file.is_named) named_.insert(file.path);
+  for (const SourceFile& file : files) {
+    if (file.is_named) named_.insert(absolute_path(file.path));
+    if (file.type == FileType::shell) shells_.insert(file.path);
+  }
   if (!options_.exclude.empty())
     launches_.leave_out([this](const std::string& path) { return is_left_out(path); });
   launches_.note_files(files);
@@ -154,8 +159,7 @@ void Session::note_emptied(const std::vector<Notice>& notices) {
 }
 
 bool Session::is_left_out(const std::string& path) const {
-  return !options_.exclude.empty() && !named_.contains(path) &&
-         options_.exclude.match(path) != nullptr;
+  return options_.exclude.match(path) != nullptr && !named_.contains(absolute_path(path));
 }
 
 // The text of a script or config that is worth a look; nothing when it is not.
@@ -173,10 +177,7 @@ std::optional<std::string> Session::read(const SourceFile& file,
     notices_.note(file.path, std::move(source->problem), true);
     return std::nullopt;
   }
-  if (source->text.find(kIgnoreMark) != std::string::npos) {
-    const std::lock_guard lock(mutex_);
-    with_ignores_.insert(file.path);
-  }
+  if (source->text.find(kIgnoreMark) != std::string::npos) seen_.note_ignores(file.path);
   if (!is_wanted(source->text) && !file.is_named) return std::nullopt;
   if (file.is_named || (!is_data(file, source->text) && may_configure_training(source->text)))
     if (std::string why = why_unread(file.type, file.path, source->text); !why.empty()) {
@@ -188,22 +189,12 @@ std::optional<std::string> Session::read(const SourceFile& file,
   return std::move(source->text);
 }
 
-// A file that only defines things says what it is for in the programs that import it; that they are
-// not among the files is no reason to doubt its comments.
-void Session::note_seen(const SourceFile& file, const AssembledProgram& assembled) {
-  const std::lock_guard lock(mutex_);
-  for (const auto& module : assembled.keep_alive) {
-    if (module->tree().holds(kIgnoreMark)) with_ignores_.insert(module->path());
-    if (!assembled.is_cut && (module->path() != file.path || !only_defines(*module)))
-      seen_whole_.insert(module->path());
-  }
-}
-
 void Session::note_unused_ignores(const std::vector<SourceFile>& files) {
+  if (notices_.any_unchecked()) seen_.note_gap();
   for (const SourceFile& file : files) {
-    if (file.type == FileType::other || !with_ignores_.contains(file.path)) continue;
-    const bool is_checked = seen_whole_.contains(file.path);
-    for (Notice& notice : unused_ignores(file, is_checked, cache_, options_, used_ignores_))
+    if (file.type == FileType::other || !seen_.has_ignores(file.path)) continue;
+    for (Notice& notice :
+         unused_ignores(file, seen_.of(file.path), cache_, options_, used_ignores_))
       notices_.add(std::move(notice));
   }
 }
@@ -250,7 +241,7 @@ std::vector<Finding> Session::checked(const Program& program) {
            !(each.is_for_readers && launches_.is_given(each.file));
   });
   std::erase_if(found, [&](const Finding& each) { return is_left_out(each.file); });
-  return Finisher(cache_, options_, used_ignores_).finish(program, std::move(found));
+  return Finisher(cache_, options_, shells_, used_ignores_).finish(program, std::move(found));
 }
 
 std::vector<Finding> Session::run_script(const SourceFile& file, Purpose purpose) {
@@ -282,7 +273,7 @@ std::vector<Finding> Session::run_script(const SourceFile& file, Purpose purpose
     for (const auto& module : assembled.keep_alive)
       if (!is_part || speaks_of(module->path())) covered_.insert(module->path());
   }
-  if (!is_part) note_seen(file, assembled);
+  if (!is_part) seen_.note_program(file, assembled);
   std::vector<Finding> found = checked(*assembled.program);
   // What it imports is checked in programs that have all of it.
   if (is_part) std::erase_if(found, [&](const Finding& each) { return !speaks_of(each.file); });
@@ -313,11 +304,7 @@ std::vector<Finding> Session::run_config(const SourceFile& file) {
 std::vector<Finding> Session::run_without_script(const SourceFile& file,
                                                  std::vector<LaunchLine> launches,
                                                  std::vector<ConfigEntry> configs) {
-  // Alone it lacks the scripts that it is for; so does a job whose launch lines are not to count.
-  if (!file.is_named && !given_launch_) {
-    const std::lock_guard lock(mutex_);
-    seen_whole_.insert(file.path);
-  }
+  seen_.note_alone(file.path);
   const Module empty(file.path, "", "");
   ProgramInput input;
   input.modules.push_back(&empty);

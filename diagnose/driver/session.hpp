@@ -14,6 +14,7 @@
 #include "diagnose/driver/package_pages.hpp"
 #include "diagnose/driver/project_configs.hpp"
 #include "diagnose/driver/project_scripts.hpp"
+#include "diagnose/driver/seen_files.hpp"
 #include "diagnose/driver/source_files.hpp"
 #include "diagnose/finding.hpp"
 #include "diagnose/model/program.hpp"
@@ -58,7 +59,6 @@ class Session {
 
  private:
   std::optional<std::string> read(const SourceFile& file, bool (*is_wanted)(std::string_view));
-  void note_seen(const SourceFile& file, const AssembledProgram& assembled);
   void note_unparsed(const AssembledProgram& assembled);
   std::string error_place(const Module& module) const;
 
@@ -86,11 +86,11 @@ class Session {
   ProjectConfigs configs_;
   ProjectScripts scripts_;
   std::optional<LaunchLine> given_launch_;
-  std::set<std::string> named_;  // files
+  std::set<std::string> named_;   // files, as absolute paths
+  std::set<std::string> shells_;  // shell scripts, whatever their names
   Notices notices_;
   UsedIgnores used_ignores_;
-  std::set<std::string> with_ignores_;  // files with comments of ours
-  std::set<std::string> seen_whole_;    // files of which rules know all that matters
+  SeenFiles seen_;
   mutable std::mutex mutex_;
   std::set<std::string> covered_;
   std::map<std::string, NewestVersions> requirements_;  // by directory

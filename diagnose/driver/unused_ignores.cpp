@@ -46,9 +46,8 @@ std::string unknown_rule(std::string_view name) {
 
 class Judge {
  public:
-  Judge(const std::string& file, bool is_checked, const DiagnoseOptions& options,
-        const UsedIgnores& used)
-      : file_(file), is_checked_(is_checked), options_(options), used_(used) {}
+  Judge(const std::string& file, Seen seen, const DiagnoseOptions& options, const UsedIgnores& used)
+      : file_(file), seen_(seen), options_(options), used_(used) {}
 
   // What there is to say on a comment; empty when there is nothing.
   std::vector<std::string> on(std::uint32_t line, const IgnoreComment& comment) const {
@@ -56,7 +55,9 @@ class Judge {
   }
 
  private:
+  // Rules of launch lines need all that may start the file.
   bool ran(const pitfalls::Rule& rule) const {
+    if (seen_ == Seen::no || (seen_ == Seen::itself && rule.id.starts_with("LAU"))) return false;
     return rule.check != nullptr && options_.selection.wants(rule) &&
            !options_.ignores(file_, rule.id);
   }
@@ -66,14 +67,14 @@ class Judge {
     const bool all_ran = std::all_of(rules.begin(), rules.end(), [&](const auto& rule) {
       return rule.check == nullptr || ran(rule);
     });
-    if (!is_checked_ || !all_ran || used_.has(file_, line)) return {};
+    if (!all_ran || used_.has(file_, line)) return {};
     return {"ignore silences nothing"};
   }
 
   std::vector<std::string> on_list(std::uint32_t line, const IgnoreComment& comment) const {
     std::vector<std::string> out;
     std::vector<std::string_view> idle;
-    bool all_ran = is_checked_;
+    bool all_ran = seen_ != Seen::no;
     for (const std::string_view name : comment.rules) {
       const pitfalls::Rule* rule = pitfalls::find_rule(name);
       if (rule == nullptr)
@@ -89,14 +90,14 @@ class Judge {
   }
 
   const std::string& file_;
-  bool is_checked_;
+  Seen seen_;
   const DiagnoseOptions& options_;
   const UsedIgnores& used_;
 };
 
 }  // namespace
 
-std::vector<Notice> unused_ignores(const SourceFile& file, bool is_checked, ModuleCache& cache,
+std::vector<Notice> unused_ignores(const SourceFile& file, Seen seen, ModuleCache& cache,
                                    const DiagnoseOptions& options, const UsedIgnores& used) {
   std::vector<Notice> out;
   const bool is_script = file.type == FileType::python || file.type == FileType::notebook;
@@ -104,7 +105,7 @@ std::vector<Notice> unused_ignores(const SourceFile& file, bool is_checked, Modu
   const auto text = cache.read(file.path);
   if (!text || (is_script && module == nullptr)) return out;
   const bool has_errors = module != nullptr && module->tree().has_errors();
-  const Judge judge(file.path, is_checked && !has_errors, options, used);
+  const Judge judge(file.path, has_errors ? Seen::no : seen, options, used);
   const bool is_notebook = file.type == FileType::notebook;
   const NotebookSource cells = is_notebook ? notebook_source(*text) : NotebookSource();
   const Visit visit = [&](std::uint32_t line, const IgnoreComment& comment) {

@@ -5,6 +5,7 @@
 #include "diagnose/driver/ignore_comments.hpp"
 #include "diagnose/driver/module_cache.hpp"
 #include "diagnose/driver/options.hpp"
+#include "diagnose/driver/seen_files.hpp"
 #include "diagnose/driver/source_files.hpp"
 #include "diagnose/notice.hpp"
 
@@ -12,9 +13,8 @@
 
 namespace bench::diagnose {
 
-// Notices on the comments of one file. `is_checked`: rules have seen all of it, in a program that
-// has all that it brings; otherwise only unknown rules are told.
-std::vector<Notice> unused_ignores(const SourceFile& file, bool is_checked, ModuleCache& cache,
+// Notices on the comments of one file, as far as rules know it; unknown rules are told in any case.
+std::vector<Notice> unused_ignores(const SourceFile& file, Seen seen, ModuleCache& cache,
                                    const DiagnoseOptions& options, const UsedIgnores& used);
 
 }  // namespace bench::diagnose

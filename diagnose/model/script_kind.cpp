@@ -22,30 +22,38 @@ bool is_done_at_once(const Module& script, const Call& call) {
   return true;
 }
 
+// Shares out the training over GPUs or ranks.
+bool is_of_ranks(Api api) {
+  switch (api) {
+    case Api::init_process_group:
+    case Api::ddp:
+    case Api::apex_ddp:
+    case Api::data_parallel:
+    case Api::hvd_init:
+    case Api::accelerator:
+    case Api::lightning_trainer:
+    case Api::hf_trainer:
+    case Api::deepspeed:
+    case Api::fsdp:
+    case Api::fully_shard:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Of the calls that a program that trains has.
+bool is_of_training(Api api) {
+  return is_of_ranks(api) || api == Api::data_loader || api == Api::distributed_sampler ||
+         api == Api::optimizer;
+}
+
 // What a program that trains has, whoever starts it: a console script begins with a file that only
 // defines main().
 bool sets_up_training(const Module& script) {
   const auto& calls = script.api_calls();
   return std::any_of(calls.begin(), calls.end(), [&](const std::uint32_t index) {
-    switch (script.calls()[index].api) {
-      case Api::init_process_group:
-      case Api::ddp:
-      case Api::apex_ddp:
-      case Api::data_parallel:
-      case Api::hvd_init:
-      case Api::accelerator:
-      case Api::lightning_trainer:
-      case Api::hf_trainer:
-      case Api::data_loader:
-      case Api::distributed_sampler:
-      case Api::deepspeed:
-      case Api::fsdp:
-      case Api::fully_shard:
-      case Api::optimizer:
-        return true;
-      default:
-        return false;
-    }
+    return is_of_training(script.calls()[index].api);
   });
 }
 
@@ -63,16 +71,31 @@ bool is_test(const Module& script) {
          (script_file(script).starts_with("test_") && is_below_tests(script.path()));
 }
 
-bool only_defines(const Module& script) {
-  if (script.has_main_guard() || script.path().ends_with(".ipynb")) return false;
+bool runs_itself(const Module& script) {
+  if (script.has_main_guard() || script.path().ends_with(".ipynb")) return true;
   const auto& loops = script.loops();
-  if (std::any_of(loops.begin(), loops.end(),
-                  [&](NodeId loop) { return script.scope_of(loop) == 0; }))
-    return false;
   const auto& calls = script.calls();
-  return std::none_of(calls.begin(), calls.end(),
-                      [&](const Call& call) { return is_done_at_once(script, call); }) &&
-         !sets_up_training(script) && script.calls_of("backward").empty();
+  return std::any_of(loops.begin(), loops.end(),
+                     [&](NodeId loop) { return script.scope_of(loop) == 0; }) ||
+         std::any_of(calls.begin(), calls.end(),
+                     [&](const Call& call) { return is_done_at_once(script, call); });
+}
+
+bool shares_out_itself(const Module& script) {
+  const auto& calls = script.calls();
+  const auto& known = script.api_calls();
+  if (std::none_of(known.begin(), known.end(),
+                   [&](const std::uint32_t index) { return is_of_ranks(calls[index].api); }))
+    return false;
+  return script.has_main_guard() || script.path().ends_with(".ipynb") ||
+         std::any_of(calls.begin(), calls.end(), [&](const Call& call) {
+           return script.scope_of(call.node) == 0 &&
+                  (is_of_ranks(call.api) || call.name == "backward" || call.name == "main");
+         });
+}
+
+bool only_defines(const Module& script) {
+  return !runs_itself(script) && !sets_up_training(script) && script.calls_of("backward").empty();
 }
 
 }  // namespace bench::diagnose

@@ -15,6 +15,13 @@ bool is_test(const Module& script);
 // The file lies in a folder `tests`: a test, or what tests share.
 bool is_below_tests(std::string_view path);
 
+// Something is done when the file runs, if only a path that is added.
+bool runs_itself(const Module& script);
+
+// A program begins with the file, by a main guard, as a notebook or by statements at its own level
+// that train, and it wraps the model or joins the ranks itself: no other file has to.
+bool shares_out_itself(const Module& script);
+
 // Nothing is done when the file runs, and nothing that trains is set up in it: functions, classes
 // and values alone, as in a model that a library finds by its place (fairseq's tasks and
 // criterions, packages of plug-ins).

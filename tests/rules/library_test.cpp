@@ -111,6 +111,28 @@ TEST(ScriptKind, TellsTestsAndDefinitions) {
     EXPECT_FALSE(only_defines(*module("a.py", text))) << text;
 }
 
+TEST(ScriptKind, TellsWhatRunsFromWhatSharesOut) {
+  const auto module = [](const std::string& text) {
+    return std::make_unique<Module>("a.py", "x", "import torch\n" + text);
+  };
+  const std::string wrap = "torch.nn.DataParallel(net)\n";
+  const std::string guard = "if __name__ == '__main__':\n  main()\n";
+  for (const std::string& text : {"model = " + wrap, "def main():\n  model = " + wrap + guard,
+                                  "def main():\n  model = " + wrap + "main()\n"})
+    EXPECT_TRUE(shares_out_itself(*module(text))) << text;
+  for (const std::string& text :
+       {std::string("import sys\nsys.path.append('..')\n"), "def main():\n  net()\n" + guard}) {
+    EXPECT_TRUE(runs_itself(*module(text))) << text;
+    EXPECT_FALSE(shares_out_itself(*module(text))) << text;
+  }
+  for (const std::string& text :
+       {std::string("def train_one_epoch(loss):\n  loss.backward()\n"), "def make():\n  " + wrap}) {
+    const auto helper = module(text);
+    EXPECT_FALSE(runs_itself(*helper) || shares_out_itself(*helper)) << text;
+    EXPECT_FALSE(only_defines(*helper)) << text;
+  }
+}
+
 // Whatever the words are: what the text holds is never denied.
 TEST(Trigrams, NeverDenyAWordOfTheText) {
   std::mt19937 random(7);
