@@ -5,12 +5,14 @@
 #include "diagnose/command/add_ignores.hpp"
 #include "diagnose/command/fixes.hpp"
 #include "diagnose/command/flags.hpp"
+#include "diagnose/command/kept_inputs.hpp"
 #include "diagnose/command/programs.hpp"
 #include "diagnose/command/result_output.hpp"
 #include "diagnose/command/verdict.hpp"
 #include "diagnose/driver/baseline.hpp"
 #include "diagnose/driver/diagnose.hpp"
 #include "diagnose/driver/repository.hpp"
+#include "diagnose/driver/source_files.hpp"
 #include "diagnose/output/index.hpp"
 #include "diagnose/output/render.hpp"
 #include "scenarios/pitfalls/page.hpp"
@@ -22,11 +24,13 @@
 namespace bench::diagnose {
 namespace {
 
-RenderContext context_of(const DiagnoseResult& result, const ResultOutput& output) {
+RenderContext context_of(const DiagnoseResult& result, const DiagnoseOptions& options,
+                         const ResultOutput& output) {
   RenderContext context{result.files, output.wants_color(), result.notices};
   RepositoryPaths paths;
   for (const Finding& finding : result.findings)
     context.repository_paths.try_emplace(finding.file, paths.of(finding.file));
+  context.launched = paths.of(shown_path(options.paths.front()));
   return context;
 }
 
@@ -40,8 +44,8 @@ int run_rules(const Flags& flags, ResultOutput& output,
   const std::size_t known = baseline ? baseline->take_known(result) : 0;
   if (predict) predict_costs(result.findings, predict);
   const auto render = flags.statistics ? render_statistics : find_format(flags.format)->render;
-  output.write(render(result.findings, context_of(result, output)));
-  const bool refused = print_notices(result, flags.options);
+  output.write(render(result.findings, context_of(result, flags.options, output)));
+  const bool refused = print_notices(result.notices, flags.options);
   if (baseline) print_known(*flags.baseline, known, baseline->gone(result, flags.options));
   return refused ? kExitUsage : exit_code_of(result.findings);
 }
@@ -61,6 +65,7 @@ int diagnose_command(const std::vector<std::string>& arguments,
                      const CostPredictorFactory& cost_predictor) {
   const std::optional<Flags> flags = read_flags(arguments);
   if (!flags) return kExitClean;
+  check_inputs_are_kept(*flags);
   ResultOutput output(flags->output_file);
   const int code = run_action(*flags, output, cost_predictor);
   output.finish();

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 
 namespace bench::diagnose {
 namespace {
@@ -98,6 +97,9 @@ void check_action(const CLI::App& app, const Flags& flags) {
   if (flags.add_ignores && (flags.explain_trainer || flags.to_ddp)) refuse("--add-ignores");
   if (flags.add_ignores && flags.fix) refuse("--fix");
   if (flags.statistics) refuse("--statistics");
+  if (flags.explain_trainer || flags.to_ddp)  // which tell all there is, and no findings
+    for (const char* flag : {"--select", "--ignore", "--severity", "--exit-zero"})
+      if (app.count(flag) > 0) refuse(flag);
   if (flags.baseline && !flags.add_ignores) refuse("--baseline");
 }
 
@@ -109,12 +111,8 @@ void check_output(const Flags& flags) {
   if (from_input && flags.to_ddp) refuse_beside("--to-ddp", "- (standard input)");
   if (flags.statistics && flags.format != "text")
     throw UsageError("--statistics: only with --format text, not with " + flags.format);
-  std::error_code error;
-  if (flags.baseline && flags.output_file &&
-      std::filesystem::equivalent(*flags.baseline, *flags.output_file, error))
-    throw UsageError(
-        "--output-file " + *flags.output_file +
-        ": is the baseline, whose findings would be lost; write it without --baseline");
+  if (flags.statistics && (flags.cost || !flags.machine.empty()))
+    refuse_beside(flags.cost ? "--cost" : "--machine", "--statistics");
 }
 
 void check_values(const Flags& flags) {
@@ -158,8 +156,8 @@ std::optional<Flags> read_flags(std::vector<std::string> arguments) {
   for (const std::string& glob : flags.exclude)
     options.exclude.add(PathPattern(glob, current_folder(), "--exclude"));
   take_standard_input(flags.stdin_filename, options);
-  apply_settings(flags.config, options);
-  if (!flags.severity.empty()) options.selection.at_least = severity_named(flags.severity);
+  flags.settings_file = apply_settings(flags.config, options);
+  if (app.count("--severity") > 0) options.selection.at_least = severity_named(flags.severity);
   return flags;
 }
 

@@ -16,6 +16,7 @@ struct Flags {
   std::string severity;
   std::vector<std::string> exclude;
   std::optional<std::string> config;
+  std::optional<std::string> settings_file;  // that was read
   std::optional<std::string> stdin_filename;
   std::optional<std::string> baseline;
   std::optional<std::string> output_file;

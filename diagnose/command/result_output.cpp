@@ -3,6 +3,7 @@
 #include "bench/core/error.hpp"
 #include "diagnose/driver/source_files.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,18 +18,34 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const std::string& file, const std::string& why) {
-  throw MachineError("--output-file " + file + ": cannot be written: " + why);
+  throw MachineError("--output-file " + (file.empty() ? "''" : file) +
+                     ": cannot be written: " + why);
 }
 
-// Pipes and devices (/dev/stdout) are written to; a file in their place would replace them.
+// What the system calls open files by: /dev/stdout, /proc/self/fd/3.
+bool names_descriptor(const std::string& file) {
+  const std::string path = fs::path(file).lexically_normal().string();
+  return path == "/dev/stdout" || path == "/dev/stderr" || path.starts_with("/dev/fd/") ||
+         (path.starts_with("/proc/") && path.find("/fd/") != std::string::npos);
+}
+
+// It is where standard output goes, to which a shell may append.
+bool is_standard_output(const std::string& file) {
+  struct stat named {};
+  struct stat standard {};
+  return ::stat(file.c_str(), &named) == 0 && ::fstat(STDOUT_FILENO, &standard) == 0 &&
+         named.st_dev == standard.st_dev && named.st_ino == standard.st_ino;
+}
+
+// Pipes and devices (/dev/stderr) are written to; a file in their place would replace them.
 bool is_written_in_place(const std::string& file) {
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
-  return fs::exists(status) && !fs::is_regular_file(status);
+  return fs::exists(status) && (!fs::is_regular_file(status) || names_descriptor(file));
 }
 
 std::string write_in_place(const std::string& file, const std::string& text) {
-  std::FILE* out = std::fopen(file.c_str(), "wb");
+  std::FILE* out = std::fopen(file.c_str(), "ab");
   if (out == nullptr) return std::strerror(errno);
   errno = 0;
   const bool written = std::fwrite(text.data(), 1, text.size(), out) == text.size();
@@ -39,15 +56,16 @@ std::string write_in_place(const std::string& file, const std::string& text) {
 }  // namespace
 
 ResultOutput::ResultOutput(std::optional<std::string> file) : file_(std::move(file)) {
+  if (file_ && *file_ == "-") file_.reset();
   if (!file_) return;
   std::error_code error;
   if (fs::is_directory(*file_, error)) refuse(*file_, "is a directory");
-  if (is_written_in_place(*file_)) return;
-  fs::path target = fs::canonical(*file_, error);  // behind a link
-  if (error) target = *file_;
+  if (is_standard_output(*file_) || is_written_in_place(*file_)) return;
+  const fs::path target = behind_links(*file_);
   const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
   if (!fs::is_directory(folder, error)) refuse(*file_, "no such folder: " + folder.string());
   if (target.filename().empty()) refuse(*file_, "names no file");
+  if (const std::string why = why_not_replaced(target.string()); !why.empty()) refuse(*file_, why);
   if (::access(folder.c_str(), W_OK | X_OK) != 0) refuse(*file_, std::strerror(errno));
 }
 
@@ -64,6 +82,10 @@ void ResultOutput::write(std::string_view text) {
 
 void ResultOutput::finish() {
   if (!file_) return;
+  if (is_standard_output(*file_)) {
+    std::fwrite(text_.data(), 1, text_.size(), stdout);
+    return;
+  }
   const std::string why =
       is_written_in_place(*file_) ? write_in_place(*file_, text_) : replace_file(*file_, text_);
   if (!why.empty()) refuse(*file_, why);

@@ -24,11 +24,17 @@ constexpr int kVersion = 1;  // of the JSON that render_json() writes
                    "; expected what `bench diagnose --format json` writes");
 }
 
+// There is nothing of that name; not so where nobody can tell.
+bool is_absent(const std::string& path) {
+  std::error_code error;
+  return fs::status(path, error).type() == fs::file_type::not_found;
+}
+
 Json parse(const std::string& file) {
   const auto text = file_text(file);
   if (!text)
-    throw UsageError("--baseline " + file +
-                     (fs::exists(file) ? ": cannot be read" : ": no such file"));
+    throw UsageError("--baseline " + (file.empty() ? "''" : file) +
+                     (is_absent(file) ? ": no such file" : ": cannot be read"));
   Json document;
   try {
     document = Json::parse(*text);
@@ -37,6 +43,8 @@ Json parse(const std::string& file) {
     const auto line =
         std::count(text->begin(), text->begin() + static_cast<std::ptrdiff_t>(at), '\n');
     refuse(file + ":" + std::to_string(line + 1), "is no JSON");
+  } catch (const Json::exception&) {
+    refuse(file, "holds a number that is out of range");
   }
   const bool is_result = document.is_object() && document.contains("version") &&
                          document.contains("findings") && document["findings"].is_array();
@@ -62,11 +70,6 @@ std::string hash_of(const std::string& fingerprint) {
   return is_hash ? hash : std::string();
 }
 
-std::string absolute(const std::string& path) {
-  std::error_code error;
-  return fs::absolute(path, error).lexically_normal().string();
-}
-
 }  // namespace
 
 Baseline::Baseline(const std::string& file) {
@@ -75,7 +78,7 @@ Baseline::Baseline(const std::string& file) {
   for (const Json& finding : document["findings"]) {
     const std::string where = "findings[" + std::to_string(index++) + "]";
     Entry entry{string_of(finding, "rule"), string_of(finding, "file"),
-                string_of(finding, "severity")};
+                string_of(finding, "repository_path"), string_of(finding, "severity")};
     if (entry.rule.empty() || entry.file.empty()) refuse(file, where + " has no rule or no file");
     const std::string hash = hash_of(string_of(finding, "fingerprint"));
     if (hash.empty()) refuse(file, where + " has no fingerprint, as in earlier versions");
@@ -95,13 +98,19 @@ std::size_t Baseline::take_known(DiagnoseResult& result) {
 
 std::size_t Baseline::gone(const DiagnoseResult& result, const DiagnoseOptions& options) const {
   std::set<std::string> checked;
-  for (const std::string& file : result.checked) checked.insert(absolute(file));
-  const std::string root = repository_around("x");
-  const auto was_looked_at = [&](const std::string& file) {
-    const std::string from_root = absolute((fs::path(root) / file).string());
-    std::error_code error;
-    if (checked.contains(absolute(file)) || checked.contains(from_root)) return true;
-    return !fs::exists(file, error) && !fs::exists(from_root, error);
+  for (const std::string& file : result.checked) checked.insert(absolute_path(file));
+  for (const Notice& notice : result.notices)
+    if (notice.unchecked) checked.erase(absolute_path(notice.file));
+  const fs::path root = repository_around("x");
+  const auto was_looked_at = [&](const Entry& entry) {
+    if (entry.file.starts_with('<'))  // no file: --launch, standard input
+      return entry.file == kLaunchOption ? options.launch.has_value()
+                                         : result.checked.contains(entry.file);
+    std::vector<std::string> paths{absolute_path((root / entry.lasting_path()).string())};
+    if (entry.repository_path.empty()) paths.push_back(absolute_path(entry.file));
+    return std::all_of(paths.begin(), paths.end(), is_absent) ||
+           std::any_of(paths.begin(), paths.end(),
+                       [&](const std::string& path) { return checked.contains(path); });
   };
   const auto could_be_found = [&](const Entry& entry) {
     const pitfalls::Rule* rule = pitfalls::find_rule(entry.rule);
@@ -109,7 +118,7 @@ std::size_t Baseline::gone(const DiagnoseResult& result, const DiagnoseOptions& 
     return options.selection.wants(*rule) && !options.ignores(entry.file, entry.rule) &&
            !(entry.severity == "info" && options.selection.at_least > Severity::info) &&
            !(entry.severity == "warning" && options.selection.at_least > Severity::warning) &&
-           was_looked_at(entry.file);
+           was_looked_at(entry);
   };
   std::size_t number = 0;
   for (const auto& [hash, entries] : left_)

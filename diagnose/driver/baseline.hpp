@@ -28,8 +28,13 @@ class Baseline {
  private:
   struct Entry {
     std::string rule;
-    std::string file;
+    std::string file;             // as it was shown
+    std::string repository_path;  // from the repository's root, where that is another
     std::string severity;
+
+    const std::string& lasting_path() const {
+      return repository_path.empty() ? file : repository_path;
+    }
   };
 
   std::map<std::string, std::vector<Entry>> left_;  // by fingerprint without its number

@@ -191,7 +191,10 @@ std::string unified_diff(const std::string& file, const std::string& before,
     add_hunk(out, lines, begin, end);
     at = end;
   }
-  return out.empty() ? out : "--- " + file + "\n+++ " + file + "\n" + out;
+  if (out.empty()) return out;
+  // As git does: `patch` takes a name with blanks for a name and a date but for the tab behind it.
+  const std::string name = file + (file.find(' ') == std::string::npos ? "\n" : "\t\n");
+  return "--- " + name + "+++ " + name + out;
 }
 
 }  // namespace bench::diagnose

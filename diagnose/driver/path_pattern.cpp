@@ -30,6 +30,19 @@ std::string why_no_glob(std::string_view glob) {
   return {};
 }
 
+// {a,b} of shells, or a half of it where a comma has parted it; {name} may well be a name.
+bool has_alternatives(std::string_view glob) {
+  int depth = 0;
+  for (std::size_t at = 0; at < glob.size(); ++at) {
+    const char c = glob[at];
+    if (c == '\\') ++at;
+    if (c == '{') ++depth;
+    if (c == '}' && depth-- == 0) return true;
+    if (c == ',' && depth > 0) return true;
+  }
+  return depth > 0;
+}
+
 std::vector<std::string> split(std::string_view path) {
   std::vector<std::string> parts;
   while (!path.empty()) {
@@ -90,8 +103,14 @@ PathPattern::PathPattern(const std::string& glob, const std::string& folder,
                      "; expected a glob, such as third_party/**, *.ipynb or the name of a folder");
   };
   if (const std::string why = why_no_glob(glob); !why.empty()) refuse(why);
+  if (has_alternatives(glob))
+    refuse("has alternatives in braces, which are not known here; write a glob for each, or \\{");
   is_of_folders_ = glob.ends_with('/');
   glob_ = split(glob);
+  // An absolute path into the folder, as a shell's $PWD/old gives it.
+  if (glob.starts_with('/') && glob_.size() > base_.size() &&
+      std::equal(base_.begin(), base_.end(), glob_.begin()))
+    glob_.erase(glob_.begin(), glob_.begin() + static_cast<std::ptrdiff_t>(base_.size()));
   while (!glob_.empty() && glob_.front() == "..") {
     if (!base_.empty()) base_.pop_back();
     glob_.erase(glob_.begin());

@@ -1,7 +1,8 @@
 // Globs that name files and folders, as .gitignore has them: a name without a slash is met
-// anywhere, one with a slash is a path from the folder that the pattern belongs to, a slash at the
-// end means folders alone. `*` and `?` stay within a name, `**` spans folders, [a-z] is one
-// character of a set. What lies in a folder that a pattern names is meant too.
+// anywhere, one with a slash is a path from the folder that the pattern belongs to (or an absolute
+// one into it), a slash at the end means folders alone. `*` and `?` stay within a name, `**` spans
+// folders, [a-z] is one character of a set. What lies in a folder that a pattern names is meant
+// too.
 #pragma once
 
 #include <string>

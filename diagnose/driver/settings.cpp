@@ -7,6 +7,8 @@
 #include "diagnose/driver/directory.hpp"
 #include "diagnose/driver/source_files.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -55,19 +57,36 @@ std::string folder_of(const std::string& file) {
   return std::filesystem::absolute(file, error).parent_path().string();
 }
 
-std::string place_of(const ConfigEntry& entry, std::string_view key) {
-  return entry.file + ":" + std::to_string(entry.line) + ": " + std::string(key);
+std::string place_of(const ConfigEntry& entry, std::uint32_t line, std::string_view key) {
+  return entry.file + ":" + std::to_string(line) + ": " + std::string(key);
 }
 
-void add_excluded(const ConfigEntry& entry, PathPatterns& exclude) {
+// The first line from the one of the key on that shows the item of its list; the key's where it is
+// written with escapes.
+std::uint32_t line_of_item(std::string_view text, const ConfigEntry& entry,
+                           const std::string& item) {
+  std::uint32_t line = 1;
+  while (!text.empty()) {
+    const std::string_view content = text.substr(0, text.find('\n'));
+    if (line >= entry.line && (content.find('"' + item + '"') != std::string_view::npos ||
+                               content.find('\'' + item + '\'') != std::string_view::npos))
+      return line;
+    text.remove_prefix(std::min(content.size() + 1, text.size()));
+    ++line;
+  }
+  return entry.line;
+}
+
+void add_excluded(const ConfigEntry& entry, std::string_view text, PathPatterns& exclude) {
   for (const Value& item : strings_of(entry, entry.path, "globs"))
-    exclude.add(PathPattern(item.string, folder_of(entry.file), place_of(entry, "exclude")));
+    exclude.add(PathPattern(item.string, folder_of(entry.file),
+                            place_of(entry, line_of_item(text, entry, item.string), "exclude")));
 }
 
 void add_file_ignores(const ConfigEntry& entry, const std::string& glob,
                       std::vector<FileIgnores>& out) {
-  FileIgnores ignores{PathPattern(glob, folder_of(entry.file), place_of(entry, kPerFileIgnores)),
-                      {}};
+  FileIgnores ignores{
+      PathPattern(glob, folder_of(entry.file), place_of(entry, entry.line, kPerFileIgnores)), {}};
   add_words(entry, std::string(kPerFileIgnores) + ": '" + glob + "'", ignores.rules);
   out.push_back(std::move(ignores));
 }
@@ -81,7 +100,8 @@ void apply_severity(const ConfigEntry& entry, DiagnoseOptions& options) {
   refuse(entry, "severity: expected \"info\", \"warning\" or \"error\"");
 }
 
-void apply_entry(const ConfigEntry& entry, const std::string& key, DiagnoseOptions& options) {
+void apply_entry(const ConfigEntry& entry, const std::string& key, std::string_view text,
+                 DiagnoseOptions& options) {
   if (key == "select") {
     if (options.selection.select.empty()) add_words(entry, entry.path, options.selection.select);
   } else if (key == "ignore") {
@@ -96,7 +116,7 @@ void apply_entry(const ConfigEntry& entry, const std::string& key, DiagnoseOptio
   } else if (key == "severity") {
     apply_severity(entry, options);
   } else if (key == "exclude") {
-    add_excluded(entry, options.exclude);
+    add_excluded(entry, text, options.exclude);
   } else {
     refuse(entry, unknown_name_message("key", key, kKeys));
   }
@@ -111,7 +131,12 @@ std::optional<std::string> key_below(const ConfigEntry& entry, std::string_view 
 }
 
 // True when the entry is one of the table.
-bool apply_below(const ConfigEntry& entry, std::string_view table, DiagnoseOptions& options) {
+bool apply_below(const ConfigEntry& entry, std::string_view table, std::string_view text,
+                 DiagnoseOptions& options) {
+  if (entry.path == table) {  // the table itself, which may be empty
+    if (entry.value.known()) refuse(entry, std::string(table) + ": expected a table");
+    return true;
+  }
   const auto key = key_below(entry, table);
   if (!key) return false;
   const std::string nested = std::string(kPerFileIgnores) + ".";
@@ -120,7 +145,7 @@ bool apply_below(const ConfigEntry& entry, std::string_view table, DiagnoseOptio
   else if (*key == kPerFileIgnores && entry.value.known())  // not the table itself
     refuse(entry, *key + ": expected a table of globs with lists of rules");
   else if (*key != kPerFileIgnores)
-    apply_entry(entry, *key, options);
+    apply_entry(entry, *key, text, options);
   return true;
 }
 
@@ -148,6 +173,12 @@ std::vector<std::string> folders_of_settings(const DiagnoseOptions& options) {
   return folders_from(full.parent_path(), directory_of(path));
 }
 
+// There is nothing of that name; what is there and cannot be read is no reason to go on without it.
+bool is_absent(const std::string& file) {
+  std::error_code error;
+  return !std::filesystem::exists(std::filesystem::symlink_status(file, error));
+}
+
 std::vector<std::string> settings_files(const DiagnoseOptions& options) {
   std::vector<std::string> files;
   for (const std::string& folder : folders_of_settings(options))
@@ -158,13 +189,16 @@ std::vector<std::string> settings_files(const DiagnoseOptions& options) {
 
 }  // namespace
 
-void apply_settings(const std::optional<std::string>& file, DiagnoseOptions& options) {
+std::optional<std::string> apply_settings(const std::optional<std::string>& file,
+                                          DiagnoseOptions& options) {
   const std::vector<std::string> candidates =
       file ? std::vector<std::string>{*file} : settings_files(options);
   for (const std::string& candidate : candidates) {
     const auto text = read_source(candidate);
     if (!text) {
       if (file) throw UsageError("--config " + candidate + ": cannot be read");
+      if (!is_absent(candidate))
+        throw UsageError(candidate + ": cannot be read; expected a file of settings");
       continue;
     }
     const bool is_project = std::filesystem::path(candidate).filename() == "pyproject.toml";
@@ -174,18 +208,19 @@ void apply_settings(const std::optional<std::string>& file, DiagnoseOptions& opt
     bool found = false;
     for (const ConfigEntry& entry : read_toml(candidate, *text)) {
       // A file that was named may be a copy of a pyproject.toml.
-      if (apply_below(entry, table, options) ||
-          (file && apply_below(entry, kProjectTable, options))) {
+      const bool is_tool = !is_project && (entry.path == "tool" || entry.path.starts_with("tool."));
+      if (apply_below(entry, table, *text, options) ||
+          (file && apply_below(entry, kProjectTable, *text, options))) {
         found = true;
-      } else if (!is_project && !entry.path.starts_with(kTable) &&
-                 !entry.path.starts_with("tool")) {
+      } else if (!is_project && !(is_tool && (file || entry.path != "tool.bench"))) {
         refuse(entry, entry.path + ": expected settings below [" + std::string(table) + "]");
       }
     }
-    if (found) return;
+    if (found) return candidate;
     if (file)
       throw UsageError("--config " + candidate + ": has no table [" + std::string(table) + "]");
   }
+  return std::nullopt;
 }
 
 }  // namespace bench::diagnose

@@ -11,8 +11,10 @@
 
 namespace bench::diagnose {
 
-// Reads `file`, or the nearest file with such a table when it is empty. Throws UsageError with file
-// and line for keys and values that do not exist.
-void apply_settings(const std::optional<std::string>& file, DiagnoseOptions& options);
+// Reads `file`, or the nearest file with such a table when it is empty; which file that was,
+// nothing where there is none. Throws UsageError with file and line for keys and values that do not
+// exist, and for a settings file that is there and cannot be read.
+std::optional<std::string> apply_settings(const std::optional<std::string>& file,
+                                          DiagnoseOptions& options);
 
 }  // namespace bench::diagnose

@@ -68,15 +68,42 @@ std::optional<std::string> read_source(const std::string& path) {
   return out;
 }
 
+// As far as links are followed.
+std::string behind_links(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the system has it
+  std::error_code error;
+  if (const fs::path target = fs::canonical(path, error); !error) return target.string();
+  fs::path at = path;  // the last link leads to nothing
+  for (int i = 0; i < kMostLinks && fs::is_symlink(at, error); ++i) {
+    const fs::path next = fs::read_symlink(at, error);
+    if (error) break;
+    at = at.parent_path() / next;  // next alone where it is absolute
+  }
+  return at.string();
+}
+
+std::string why_not_replaced(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0)
+    return errno == ENOENT ? std::string() : std::strerror(errno);
+  constexpr mode_t kAnyWrite = S_IWUSR | S_IWGRP | S_IWOTH;
+  const bool is_read_only = (status.st_mode & kAnyWrite) == 0 || ::access(path.c_str(), W_OK) != 0;
+  return is_read_only ? "is read-only" : std::string();
+}
+
 std::string replace_file(const std::string& path, const std::string& text) {
   std::error_code error;
   // A link stays one: the file behind it is written.
-  fs::path target = fs::canonical(path, error);
-  const bool is_new = static_cast<bool>(error);
-  if (is_new) target = path;
-  std::string beside = target.string() + ".bench-fix";
+  const fs::path target = behind_links(path);
+  if (std::string why = why_not_replaced(target.string()); !why.empty()) return why;
+  const bool is_new = !fs::exists(target, error);
+  // The name is as long as the system allows at most, what is added included.
+  constexpr std::size_t kMostOfName = 200;
+  const fs::path folder = target.parent_path();
+  const std::string name = target.filename().string().substr(0, kMostOfName) + ".bench-fix";
+  std::string beside = (folder / name).string();
   for (int i = 1; fs::exists(beside, error); ++i)
-    beside = target.string() + ".bench-fix" + std::to_string(i);
+    beside = (folder / name).string() + std::to_string(i);
   errno = 0;
   std::ofstream out(beside, std::ios::binary | std::ios::trunc);
   out << text;

@@ -31,6 +31,13 @@ std::string shown_path(const std::string& path);
 // Nothing when the file is too large, unreadable or not a regular file.
 std::optional<std::string> read_source(const std::string& path);
 
+// The path that is written where the path is a link, be there a file or not.
+std::string behind_links(const std::string& path);
+
+// Why a file must not be replaced: it is read-only, or its name cannot be one. Empty where it may
+// be, and where there is none.
+std::string why_not_replaced(const std::string& path);
+
 // Replaces a file's content through a file beside it, so that a crash leaves one or the other. Why
 // that failed; empty when it did not.
 std::string replace_file(const std::string& path, const std::string& text);

@@ -28,7 +28,8 @@ std::string render_gitlab(const std::vector<Finding>& findings, const RenderCont
   Json issues = Json::array();
   Fingerprints fingerprints;
   for (const Finding& finding : findings) {
-    const std::string path = context.lasting_path(finding.file);
+    const bool is_launch = finding.file == kLaunchOption && !context.launched.empty();
+    const std::string& path = is_launch ? context.launched : context.lasting_path(finding.file);
     issues.push_back({{"description", finding.rule + ": " + finding.message},
                       {"check_name", finding.rule},
                       {"fingerprint", fingerprints.next(finding, path)},

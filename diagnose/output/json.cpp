@@ -41,7 +41,9 @@ std::string render_json(const std::vector<Finding>& findings, const RenderContex
   Fingerprints fingerprints;
   for (const Finding& finding : findings) {
     Json each = json_of(finding);
-    each["fingerprint"] = fingerprints.next(finding, context.lasting_path(finding.file));
+    const std::string& path = context.lasting_path(finding.file);
+    if (path != finding.file) each["repository_path"] = path;
+    each["fingerprint"] = fingerprints.next(finding, path);
     list.push_back(std::move(each));
   }
   Json notices = Json::array();

@@ -18,6 +18,8 @@ struct RenderContext {
   std::vector<Notice> notices;  // on files and lines, apart from findings
   // Of files their path from the root of their repository, where that is another.
   std::map<std::string, std::string> repository_paths = {};
+  // What --launch starts, for formats in which all has to stand in some file.
+  std::string launched = {};
 
   // The path of a file that is the same from whichever folder the program runs, as far as is known.
   const std::string& lasting_path(const std::string& file) const {
