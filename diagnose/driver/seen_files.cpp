@@ -8,6 +8,30 @@
 #include <filesystem>
 
 namespace bench::diagnose {
+namespace {
+
+// Imports are not followed out of the folder of a file that is named; sys.path may lead there.
+bool imports_from_above(const SourceFile& file, const AssembledProgram& assembled) {
+  const std::string project = project_of(file.path);
+  const std::string script = absolute_path(file.path);
+  const std::string top = absolute_path(file.top);
+  std::error_code error;
+  const auto lies_above = [&](const std::string& path) {
+    return !is_within(absolute_path(path), top) && std::filesystem::exists(path, error);
+  };
+  return std::any_of(
+      assembled.keep_alive.begin(), assembled.keep_alive.end(), [&](const auto& module) {
+        const std::string importer = absolute_path(module->path());
+        const auto& imports = module->imports();
+        return std::any_of(imports.begin(), imports.end(), [&](const std::string& import) {
+          const auto candidates =
+              import_candidates(importer, script, import, project.empty() ? "/" : project);
+          return std::any_of(candidates.begin(), candidates.end(), lies_above);
+        });
+      });
+}
+
+}  // namespace
 
 SeenFiles::SeenFiles(const DiagnoseOptions& options) : options_(options) {
   std::error_code error;
@@ -22,6 +46,10 @@ void SeenFiles::note_ignores(const std::string& path) {
 
 // Modules that nothing runs say what they are for in the programs that import them.
 void SeenFiles::note_program(const SourceFile& file, const AssembledProgram& assembled) {
+  const Module& root = assembled.program->root();
+  const bool shares_out = shares_out_itself(root);
+  const bool is_known =
+      shares_out && root.tree().holds(kIgnoreMark) && !imports_from_above(file, assembled);
   const std::lock_guard lock(mutex_);
   bool is_complete = !assembled.is_cut;
   for (const auto& module : assembled.keep_alive) {
@@ -32,9 +60,7 @@ void SeenFiles::note_program(const SourceFile& file, const AssembledProgram& ass
     has_gap_ = true;
     return;
   }
-  const Module& root = assembled.program->root();
-  const bool shares_out = shares_out_itself(root);
-  if (shares_out) programs_.insert(file.path);
+  if (is_known) programs_.insert(file.path);
   if (!shares_out && !runs_itself(root)) return;
   for (const auto& module : assembled.keep_alive) in_programs_.insert(module->path());
 }

@@ -179,7 +179,8 @@ std::optional<std::string> Session::read(const SourceFile& file,
   }
   if (source->text.find(kIgnoreMark) != std::string::npos) seen_.note_ignores(file.path);
   if (!is_wanted(source->text) && !file.is_named) return std::nullopt;
-  if (file.is_named || (!is_data(file, source->text) && may_configure_training(source->text)))
+  if (file.is_named || file.type == FileType::notebook ||
+      (!is_data(file, source->text) && may_configure_training(source->text)))
     if (std::string why = why_unread(file.type, file.path, source->text); !why.empty()) {
       notices_.note(file.path, why + ": not checked", true);
       return std::nullopt;
