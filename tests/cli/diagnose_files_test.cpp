@@ -92,6 +92,15 @@ TEST_F(DiagnoseFiles, ThatAreNamedAreChecked) {
       << answer.err;
 }
 
+// However it is spelt: a program of the folder imports it by another path.
+TEST_F(DiagnoseFiles, ThatAreNamedAreCheckedByEveryPath) {
+  here_.write("src/main.py", "import torch\nimport other\nother.model(x).sum().backward()\n");
+  const std::string other = (here_.path() / "src/other.py").string();
+  const Answer answer = diagnose({"src/main.py", other, "--exclude", "src"});
+  EXPECT_TRUE(says(answer.out, "\nsrc/other.py:4:") || answer.out.starts_with("src/other.py:4:"))
+      << answer.out;
+}
+
 TEST_F(DiagnoseFiles, ThatAreLeftOutAreReadWhereTheyAreImported) {
   here_.write("src/main.py",
               "import torch\nfrom wrap import wrap\nmodel = wrap(net)\n"
@@ -128,6 +137,28 @@ TEST_F(DiagnoseFiles, NameThePlaceOfWhatIsNoGlob) {
   here_.write("c.toml", "[diagnose]\nexclude = [1]\n");
   expect_refusal({".", "--config", "c.toml"},
                  "c.toml:2: diagnose.exclude: expected a list of strings");
+}
+
+TEST_F(DiagnoseFiles, MayBeNamedByAbsoluteGlobsAndNotByBraces) {
+  const std::string absolute = (here_.path() / "third_party").string();
+  EXPECT_FALSE(says(diagnose({".", "--exclude", absolute}).out, "vendored.py"));
+  EXPECT_TRUE(says(diagnose({".", "--exclude", "{{name}}"}).out, "vendored.py"));
+  expect_refusal({".", "--exclude", "{src,third_party}"}, "--exclude: '{src' has alternatives");
+  here_.write("a.toml", "[diagnose]\nexclude = [\n  \"ok\",\n  \"{a,b}.py\",\n]\n");
+  expect_refusal({".", "--config", "a.toml"}, "a.toml:4: exclude: '{a,b}.py' has alternatives");
+}
+
+TEST_F(DiagnoseFiles, OfSettingsAreReadOrRefused) {
+  here_.write("bench.toml", "[diagnose]\nignore = [\"DP001\"]\n");
+  here_.write("src/bench.toml", "[diagnose]\n");  // empty, and the nearest all the same
+  EXPECT_TRUE(says(diagnose({"."}, "src").out, "DP001"));
+  here_.write("src/bench.toml", "[tool.bench.diagnose]\nignore = [\"DP001\"]\n");
+  const Answer answer = diagnose({"."}, "src");
+  EXPECT_EQ(answer.exit_code, 2);
+  EXPECT_TRUE(says(answer.err, "bench.toml:1: tool.bench: expected settings below [diagnose]"));
+  std::filesystem::remove(here_.path() / "bench.toml");
+  std::filesystem::create_directory(here_.path() / "bench.toml");
+  expect_refusal({"."}, "bench.toml: cannot be read; expected a file of settings");
 }
 
 TEST_F(DiagnoseFiles, HaveRulesOfTheirOwnThatAreNotWanted) {

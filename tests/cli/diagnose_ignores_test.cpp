@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <filesystem>
 
 #include "tests/cli/run_bench.hpp"
@@ -19,10 +20,10 @@ class DiagnoseIgnores : public testing::Test {
     arguments.insert(arguments.begin(), "diagnose");
     return here_.bench(arguments);
   }
-  // What is said of the comments in a script.
+  // What is said of the comments in a script, with the folder in which it stands.
   std::string said(const std::string& text, std::vector<std::string> arguments = {}) const {
     here_.write("train.py", text);
-    arguments.insert(arguments.begin(), "train.py");
+    arguments.insert(arguments.begin(), ".");
     return diagnose(arguments).err;
   }
   // The script with its findings silenced, after a second run has found nothing.
@@ -81,10 +82,11 @@ TEST_F(DiagnoseIgnores, OfUnknownRulesAreToldAlways) {
 
 TEST_F(DiagnoseIgnores, OfFilesThatWereNotGivenAreNot) {
   here_.write("helper.py", import_ + "print(1)  # bench: ignore[DDP018]\n");
-  EXPECT_EQ(said("import torch\nimport helper\n"), "");
+  here_.write("train.py", "import torch\nimport helper\nprint(helper)\n");
+  EXPECT_EQ(diagnose({"train.py"}).err, "");
   EXPECT_TRUE(says(diagnose({"."}).err, "helper.py:2: ignore[DDP018] silences nothing"));
   EXPECT_EQ(diagnose({".", "--exclude", "helper.py"}).err, "");
-  here_.write("broken.py", import_ + "print(1)  # bench: ignore[DDP018]\ndef f(:\n");
+  here_.write("broken.py", import_ + wrap_ + "  # bench: ignore[DDP018]\ndef f(:\n");
   EXPECT_FALSE(says(diagnose({"broken.py"}).err, "silences nothing"));
 }
 
@@ -92,12 +94,50 @@ TEST_F(DiagnoseIgnores, OfFilesThatWereNotGivenAreNot) {
 TEST_F(DiagnoseIgnores, OfDefinitionsAreToldWhereSomethingUsesThem) {
   here_.write("helper.py", import_ + "def f(x):\n    return x  # bench: ignore[DDP018]\n");
   EXPECT_EQ(diagnose({"helper.py"}).err, "");
-  EXPECT_EQ(said("import torch\nimport helper\nprint(helper.f(1))\n", {"helper.py"}),
+  EXPECT_EQ(diagnose({"."}).err, "");
+  EXPECT_EQ(said("import torch\nimport helper\nprint(helper.f(1))\n"),
             "bench: note: helper.py:3: ignore[DDP018] silences nothing\n");
+  here_.write("cut.ipynb", "{\"cells\": [{\"import torch\"");  // which may use it, too
+  EXPECT_FALSE(says(diagnose({"."}).err, "silences nothing"));
+}
+
+TEST_F(DiagnoseIgnores, OfHelpersAreToldWithAllOfTheProjectOnly) {
+  const std::string helper =
+      "import torch\nimport sys\nsys.path.append('..')\n"
+      "def train_one_epoch(model, loader, optimizer, n):\n"
+      "    for i, (x, y) in enumerate(loader):\n        model(x).sum().backward()\n"
+      "        if (i + 1) % n == 0:  # bench: ignore[DDP010]\n            optimizer.step()\n";
+  std::filesystem::create_directory(here_.path() / "eng");
+  here_.write("eng/engine.py", helper);
+  here_.write("eng/run.py", "import torch\nimport engine\nprint(engine)\n");
+  for (const char* path : {"eng/engine.py", "eng"}) EXPECT_EQ(diagnose({path}).err, "") << path;
+  EXPECT_EQ(here_.bench_reading(helper, {"diagnose", "-", "--stdin-filename", "eng/engine.py"}).err,
+            "");
+  EXPECT_TRUE(says(diagnose({"."}).err, "eng/engine.py:7: ignore[DDP010] silences nothing"));
+  std::filesystem::create_directory(here_.path() / ".git");  // a root above the folder
+  EXPECT_EQ(here_.bench({"diagnose", "."}, {{"PWD", "eng"}}).err, "");
+  EXPECT_TRUE(says(here_.bench({"diagnose", ".."}, {{"PWD", "eng"}}).err, "silences nothing"));
+}
+
+TEST_F(DiagnoseIgnores, OfANamedProgramAreToldWithoutThoseOfLaunchLines) {
+  const auto named = [&](const std::string& text, std::vector<std::string> arguments = {}) {
+    here_.write("valid.py", text);
+    arguments.insert(arguments.begin(), "valid.py");
+    return diagnose(arguments).err;
+  };
+  const std::string model = import_ + "def main():\n    print(1)  # bench: ignore[";
+  const std::string guard = "]\nif __name__ == '__main__':\n    main()\n";
+  EXPECT_EQ(named(model + "DP007" + guard), "");  // another program may wrap it
+  const std::string wrap = "]\n    net = torch.nn.DataParallel(net)  # bench: ignore[DP001";
+  EXPECT_EQ(named(model + "DDP018" + wrap + guard),
+            "bench: note: valid.py:3: ignore[DDP018] silences nothing\n");
+  EXPECT_EQ(named(model + "DDP018" + wrap + guard, {"--launch", "python valid.py"}), "");
+  EXPECT_EQ(named(model + "LAU003" + wrap + guard), "");
+  EXPECT_TRUE(says(diagnose({"."}).err, "valid.py:3: ignore[LAU003] silences nothing"));
 }
 
 TEST_F(DiagnoseIgnores, ThatSilenceNothingStandInDocuments) {
-  said(import_ + "print(1)  # bench: ignore[DDP018]\n");
+  here_.write("train.py", import_ + wrap_ + "  # bench: ignore[DP001, DP017, DDP018]\n");
   const auto json = nlohmann::json::parse(diagnose({"train.py", "--format", "json"}).out);
   ASSERT_EQ(json["notices"].size(), 1U);
   EXPECT_EQ(json["notices"][0]["line"], 2);
@@ -113,7 +153,19 @@ TEST_F(DiagnoseIgnores, OfNotebooksNameTheLineOfTheFile) {
  {"cell_type": "code", "source": ["import torch\n",
    "x = 1  # bench: ignore[DDP018]\n"]}
 ], "nbformat": 4})");
-  EXPECT_EQ(diagnose({"a.ipynb"}).err, "bench: note: a.ipynb:3: ignore[DDP018] silences nothing\n");
+  EXPECT_EQ(diagnose({"."}).err, "bench: note: a.ipynb:3: ignore[DDP018] silences nothing\n");
+}
+
+TEST_F(DiagnoseIgnores, InShellScriptsSilenceTheirCommandAlone) {
+  const std::string job = "CUDA_VISIBLE_DEVICES=0,,1 torchrun train.py";
+  const std::string comment = "# bench: ignore[LAU005]\n";
+  const auto found = [&](const std::string& text) {
+    here_.write("run.sh", text);
+    return diagnose({"run.sh"}).out;
+  };
+  EXPECT_EQ(found(job + "  " + comment), "no pitfalls found in 1 file\n");
+  EXPECT_EQ(found("  " + comment + job + "\n"), "no pitfalls found in 1 file\n");
+  EXPECT_TRUE(says(found(job + "  " + comment + job + "\n"), "run.sh:2:22: error LAU005"));
 }
 
 TEST_F(DiagnoseIgnores, AreWrittenBehindTheLine) {
@@ -159,6 +211,38 @@ TEST_F(DiagnoseIgnores, AreWrittenIntoJobsAndConfigs) {
             "CUDA_VISIBLE_DEVICES=0,,1 torchrun \\\n  train.py  # bench: ignore[LAU005]\n");
   const std::string config = silenced("trainer:\n  gpus: 2\n", "config.yaml");
   EXPECT_TRUE(config.starts_with("trainer:\n  gpus: 2  # bench: ignore[LIT001")) << config;
+}
+
+TEST_F(DiagnoseIgnores, AreWrittenIntoScriptsThatTheirFirstLineTells) {
+  const std::string job = "#!/bin/bash\nCUDA_VISIBLE_DEVICES=0,,1 torchrun \\\n  train.py";
+  EXPECT_EQ(silenced(job + "\n", "run"), job + "  # bench: ignore[LAU005]\n");
+  EXPECT_EQ(here_.bench_reading(job + "\n", {"diagnose", "-", "--add-ignores"}).out,
+            job + "  # bench: ignore[LAU005]\n");
+}
+
+TEST_F(DiagnoseIgnores, AreNotWrittenIntoWhatAShellReads) {
+  const std::string job = "CUDA_VISIBLE_DEVICES=0,,1 torchrun train.py";
+  for (const std::string& text :
+       {job + "\\\n\necho\n", job + " \\\n", job + " \\", "cat <<EOF | bash\n" + job + "\nEOF\n",
+        "ssh host <<-'END'\n\t" + job + "\n\tEND\n"}) {
+    here_.write("run.sh", text);
+    const Answer answer = diagnose({"run.sh", "--add-ignores"});
+    EXPECT_TRUE(says(answer.err, "LAU005 stays: no comment can stand there")) << text << answer.err;
+    EXPECT_EQ(here_.read("run.sh"), text);
+  }
+  const std::string before =
+      "cat <<< a; cat <<E\n'\nE\necho $((1 << 3)) ${#x} 'a\n# b' \\' # it's\n";
+  EXPECT_EQ(silenced(before + job + "\n", "run.sh"), before + job + "  # bench: ignore[LAU005]\n");
+}
+
+TEST_F(DiagnoseIgnores, AreWrittenQuicklyIntoManyLines) {
+  std::string text = import_;
+  for (int i = 0; i < 2000; ++i) text += wrap_ + "\n";
+  here_.write("train.py", text);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(
+      says(diagnose({"train.py", "--add-ignores"}).err, "4000 ignores written; 0 findings"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
 }
 
 TEST_F(DiagnoseIgnores, AreShownAsADiff) {
@@ -208,6 +292,10 @@ TEST_F(DiagnoseIgnores, AreNotWrittenIntoFilesThatWereNotGiven) {
   EXPECT_EQ(answer.exit_code, 1);
   EXPECT_TRUE(says(answer.err, "1 finding in files that were not given")) << answer.err;
   EXPECT_EQ(here_.read("helper.py"), import_ + wrap_ + "\n");
+  const Answer launch = diagnose({"train.py", "--add-ignores", "--select", "LAU005", "--launch",
+                                  "CUDA_VISIBLE_DEVICES=0,,1 python train.py"});
+  EXPECT_TRUE(says(launch.err, "LAU005 stays: no comment silences what --launch says"));
+  EXPECT_FALSE(says(launch.err, "were not given")) << launch.err;
 }
 
 }  // namespace

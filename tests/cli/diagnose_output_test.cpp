@@ -1,4 +1,5 @@
 // What bench diagnose shows and where: baselines, statistics, output files and exit codes.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -91,7 +92,36 @@ TEST_F(DiagnoseOutput, KnowsABaselineFromEveryFolderOfTheRepository) {
   EXPECT_EQ(diagnose({"train.py", "--baseline", baseline}, "src").exit_code, 1);
 }
 
+TEST_F(DiagnoseOutput, CountsAsGoneWhatWasLookedForOnly) {
+  here_.write("src/other.py", std::string("import torch\n") + kWrap);
+  const std::string baseline = (here_.path() / "baseline.json").string();
+  const auto noted = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--baseline", baseline});
+    return diagnose(arguments).err;
+  };
+  // Written in a subfolder.
+  diagnose({".", "--format", "json", "--output-file", baseline}, "src");
+  const auto json = nlohmann::json::parse(here_.read("baseline.json"));
+  EXPECT_EQ(json["findings"][0]["file"], "other.py");
+  EXPECT_EQ(json["findings"][0]["repository_path"], "src/other.py");
+  EXPECT_TRUE(says(noted({"src/train.py"}), ": 2 findings known and not shown, 0 gone\n"));
+  std::filesystem::remove(here_.path() / "src/other.py");
+  EXPECT_TRUE(says(noted({"src/train.py"}), ": 2 findings known and not shown, 2 gone\n"));
+  // Files that are there and could not be checked.
+  here_.write("src/a.ipynb", R"({"cells": [{"cell_type": "code", "source": ["import torch\n", ")" +
+                                 std::string(kWrap, 53) + R"("]}]})");
+  write_baseline();
+  here_.write("src/a.ipynb", "{\"cells\": [{\"torch.nn.DataParallel\"");
+  EXPECT_TRUE(says(noted({"src"}), ": 2 findings known and not shown, 0 gone\n")) << noted({"src"});
+  // What stands in no file.
+  here_.bench_reading(std::string("import torch\n") + kWrap,
+                      {"diagnose", "-", "--format", "json", "--output-file", baseline});
+  EXPECT_TRUE(says(noted({"src"}), ": 0 findings known and not shown, 0 gone\n"));
+}
+
 TEST_F(DiagnoseOutput, SaysWhatIsNoBaseline) {
+  expect_refusal({"src", "--baseline", ""}, "--baseline '': no such file");
+  expect_refusal({"src", "--baseline", std::string(300, 'a')}, ": cannot be read");
   expect_refusal({"src", "--baseline", "none.json"}, "--baseline none.json: no such file");
   expect_refusal({"src", "--baseline", "src"}, "--baseline src: cannot be read");
   expect_refusal({"src", "--baseline", "src/train.py"}, "--baseline src/train.py:1: is no JSON");
@@ -101,6 +131,7 @@ TEST_F(DiagnoseOutput, SaysWhatIsNoBaseline) {
   };
   refused("", ":1: is no JSON");
   refused("{\n\"version\": 1,\n", ":3: is no JSON");
+  refused("{\"version\": 1e999, \"findings\": []}", ": holds a number that is out of range");
   refused("[]", ": holds no findings; expected what `bench diagnose --format json` writes");
   refused("{\"version\": \"2.1.0\", \"runs\": []}", ": holds no findings");
   refused("{\"version\": 2, \"findings\": []}", ": has version 2 instead of 1");
@@ -163,13 +194,109 @@ TEST_F(DiagnoseOutput, LeavesAnOlderFileWhereItFails) {
   expect_refusal({"src", "--output-file", "none/a.txt"},
                  "--output-file none/a.txt: cannot be written: no such folder: none", 3);
   expect_refusal({"src", "--output-file", "src"}, "--output-file src: cannot be written", 3);
-  expect_refusal({"src", "--output-file", ""}, "--output-file : cannot be written", 3);
+  expect_refusal({"src", "--output-file", ""}, "--output-file '': cannot be written", 3);
   expect_refusal({"src", "--output-file", "/dev/full"}, "No space left on device", 3);
   EXPECT_FALSE(here_.has("none"));
   if (::geteuid() == 0) return;  // whom no permission stops
   std::filesystem::create_directory(here_.path() / "locked");
   std::filesystem::permissions(here_.path() / "locked", std::filesystem::perms(0500));
   expect_refusal({"src", "--output-file", "locked/a.txt"}, "Permission denied", 3);
+}
+
+TEST_F(DiagnoseOutput, IsWrittenThroughLinksAndBehindWhatIsThere) {
+  std::filesystem::create_symlink("src/new.txt", here_.path() / "link.txt");  // to nothing
+  diagnose({"src", "--output-file", "link.txt"});
+  EXPECT_TRUE(std::filesystem::is_symlink(here_.path() / "link.txt"));
+  EXPECT_TRUE(says(here_.read("src/new.txt"), "src/train.py:2"));
+  std::filesystem::remove(here_.path() / "src/new.txt");
+  EXPECT_TRUE(says(diagnose({"src", "--output-file", "-"}).out, "src/train.py:2"));
+  EXPECT_FALSE(here_.has("-"));
+  // A descriptor of a file to which a shell appends.
+  here_.write("log", "before\n");
+  const int log = ::open((here_.path() / "log").c_str(), O_WRONLY | O_APPEND);
+  diagnose({"src", "--output-file", "/dev/fd/" + std::to_string(log)});
+  ::close(log);
+  EXPECT_TRUE(here_.read("log").starts_with("before\nsrc/train.py:2"));
+  const std::string name(250, 'a');
+  EXPECT_EQ(diagnose({"src", "--output-file", name}).exit_code, 1);
+  EXPECT_TRUE(here_.has(name));
+}
+
+TEST_F(DiagnoseOutput, ReplacesNothingThatIsRead) {
+  write_baseline();
+  here_.write("bench.toml", "[diagnose]\n");
+  here_.write("src/config.json", "{\"trainer\": {\"gpus\": 2}}\n");
+  here_.write("tool.py", "import torch\n");
+  const std::string script = here_.read("src/train.py");
+  expect_refusal({"src", "--output-file", "src/train.py"}, "is one of the files that are checked");
+  expect_refusal({"src", "--output-file", "src/../src/config.json"}, "that are checked");
+  expect_refusal({"src", "--output-file", "tool.py"}, "is a script, which would be lost");
+  expect_refusal({"src", "--output-file", "bench.toml"}, "holds the settings");
+  expect_refusal({"src", "--baseline", "baseline.json", "--output-file", "./baseline.json"},
+                 "is the baseline");
+  EXPECT_EQ(here_.read("src/train.py"), script);
+  for (const char* format : {"json", "sarif", "gitlab"})  // of an earlier run
+    for (int i = 0; i < 2; ++i)
+      EXPECT_EQ(diagnose({".", "--format", format, "--output-file", "out.json"}).exit_code, 1);
+  const std::vector<std::string> flags{
+      "diagnose", "-", "--stdin-filename", "src/train.py", "--output-file", "src/train.py"};
+  EXPECT_EQ(here_.bench_reading("import torch\n", flags).exit_code, 2);
+  auto fixed = flags;
+  fixed.push_back("--fix");
+  EXPECT_EQ(here_.bench_reading("import torch\n", fixed).exit_code, 0);
+  EXPECT_EQ(here_.read("src/train.py"), "import torch\n");
+}
+
+TEST_F(DiagnoseOutput, LeavesReadOnlyFilesAlone) {
+  const std::string text = "import lightning as L\ntrainer = L.Trainer(gpus=2)\n";
+  const auto all_read = std::filesystem::perms(0444);
+  for (const char* file : {"old.txt", "src/a.py"}) {
+    here_.write(file, text);
+    std::filesystem::permissions(here_.path() / file, all_read);
+  }
+  expect_refusal({"src", "--output-file", "old.txt"}, "cannot be written: is read-only", 3);
+  here_.write("src/b.py", text);
+  for (const char* action : {"--fix", "--add-ignores"}) {
+    const Answer answer = here_.bench({"diagnose", "src", action, "--select", "LIT001"});
+    EXPECT_EQ(answer.exit_code, 2) << action;
+    EXPECT_TRUE(says(answer.err, "src/a.py: cannot be written: is read-only; no file is changed"));
+  }
+  for (const char* file : {"old.txt", "src/a.py", "src/b.py"}) EXPECT_EQ(here_.read(file), text);
+}
+
+TEST_F(DiagnoseOutput, EndsWithTwoWhereANamedFileCouldNotBeChecked) {
+  here_.write("bad.ipynb", "{\"cells\":[{\"torch");
+  for (const char* action : {"--fix", "--diff", "--explain-trainer", "--to-ddp"}) {
+    const Answer answer = here_.bench({"diagnose", "bad.ipynb", action});
+    EXPECT_EQ(answer.exit_code, 2) << action;
+    EXPECT_TRUE(says(answer.err, "bench: error: bad.ipynb: is no notebook")) << action;
+  }
+  for (const char* action : {"--explain-trainer", "--to-ddp"})
+    EXPECT_TRUE(says(here_.bench({"diagnose", "src", action, "--exclude", "src"}).err,
+                     "src: nothing is checked: all is excluded by 'src' (--exclude)"));
+}
+
+TEST_F(DiagnoseOutput, ShowsTheStepsToDdpWithoutWritingThem) {
+  here_.write("src/train.py", std::string("import torch\nnet = torch.nn.Linear(1, 1)\n") + kWrap);
+  const std::string text = here_.read("src/train.py");
+  const Answer answer = here_.bench({"diagnose", "src/train.py", "--to-ddp", "--fix", "--diff"});
+  EXPECT_TRUE(says(answer.out, "+++ src/train.py\n")) << answer.out;
+  EXPECT_EQ(here_.read("src/train.py"), text);
+}
+
+TEST_F(DiagnoseOutput, NamesFilesWithBlanksAsPatchesDo) {
+  here_.write("a b.py", "import lightning as L\ntrainer = L.Trainer(gpus=2)\n");
+  const Answer answer = here_.bench({"diagnose", "a b.py", "--diff", "--select", "LIT001"});
+  EXPECT_TRUE(answer.out.starts_with("--- a b.py\t\n+++ a b.py\t\n@@")) << answer.out;
+}
+
+TEST_F(DiagnoseOutput, NamesAFileForALaunchLineWhereOneIsNeeded) {
+  const Answer answer =
+      here_.bench({"diagnose", "src/train.py", "--select", "LAU005", "--format", "gitlab",
+                   "--launch", "CUDA_VISIBLE_DEVICES=0,,1 python src/train.py"});
+  const auto json = nlohmann::json::parse(answer.out);
+  ASSERT_EQ(json.size(), 1U);
+  EXPECT_EQ(json[0]["location"]["path"], "src/train.py");
 }
 
 TEST_F(DiagnoseOutput, RefusesWhatWouldNotBeDone) {
@@ -179,8 +306,23 @@ TEST_F(DiagnoseOutput, RefusesWhatWouldNotBeDone) {
   expect_refusal({"src", "--fix", "--output-file", "a"}, "--output-file: cannot be combined with");
   expect_refusal({"src", "--fix", "--add-ignores"}, "--fix: cannot be combined with --add-ignores");
   expect_refusal({"src", "--to-ddp", "--add-ignores"}, "--add-ignores: cannot be combined");
-  expect_refusal({"src", "--baseline", "baseline.json", "--output-file", "./baseline.json"},
-                 "is the baseline");
+  expect_refusal({"src", "--statistics", "--cost"}, "--cost: cannot be combined with --statistics");
+  expect_refusal({"src", "--statistics", "--machine", "a"}, "--machine: cannot be combined with");
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& error) {
+    auto all = arguments;
+    all.insert(all.begin(), "diagnose");
+    const Answer answer = here_.bench(all);
+    EXPECT_EQ(answer.exit_code, 2) << error;
+    EXPECT_TRUE(says(answer.err, error)) << answer.err;
+  };
+  for (const std::string action : {"--to-ddp", "--explain-trainer"}) {
+    const std::string error = ": cannot be combined with " + action;
+    refused({"src", action, "--exit-zero"}, "--exit-zero" + error);
+    refused({"src", action, "--severity", "error"}, "--severity" + error);
+    refused({"src", action, "--select", "DP001"}, "--select" + error);
+    refused({"src", action, "--ignore", "DP001"}, "--ignore" + error);
+  }
+  refused({"src", "--severity", ""}, "--severity: unknown value ''");
 }
 
 }  // namespace
