@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/data/loader_restarts.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/data/second_loaders.hpp"
+#include "scenarios/pitfalls/data/unreached_sampler.hpp"
 #include "scenarios/pitfalls/frameworks/engine_runs.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/laboratory/paired_loss.hpp"
@@ -398,6 +399,7 @@ void check_missing_set_epoch(const Program& program, Report& report) {
   if (program.framework_distributes() && (program.imports("ignite") || program.imports("mmcv")))
     return;
   check_late_sets(program, report);
+  check_unreached_samplers(program, report);
   check_epochs_of_loaders(program, report);
   check_reading_loops(program, report);
   check_handed_loaders(program, report);

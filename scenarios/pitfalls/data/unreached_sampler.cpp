@@ -1,0 +1,117 @@
+#include "scenarios/pitfalls/data/unreached_sampler.hpp"
+
+#include "scenarios/pitfalls/data/fixed_epoch.hpp"
+#include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::Source;
+
+namespace {
+
+// loader of loader.sampler.set_epoch(...); empty for loader.batch_sampler.sampler and a sampler
+// that has a name of its own.
+Ref told_loader(const CallRef& set) {
+  const Ref object = set.receiver();
+  if (object.kind() != Kind::attribute || object.child(Field::attribute).text() != "sampler")
+    return {};
+  const Ref loader = object.child(Field::object);
+  return facts::contains(facts::lowered(loader.text()), "sampler") ? Ref{} : loader;
+}
+
+// The DistributedSamplers that shuffle, in what makes the batches of the loader; empty where it may
+// have a .sampler that it was given.
+std::vector<CallRef> inside_batch_sampler(const Program& program, const CallRef& loader) {
+  const Ref batches = loader.keyword("batch_sampler");
+  std::vector<CallRef> out;
+  if (!batches || loader.argument(3, "sampler") || loader.has_splat() ||
+      program.class_of_call(loader))
+    return out;
+  for (const Source& source : program.sources(batches)) {
+    const CallRef made = program.as_call(source.ref);
+    if (!made || source.how != Source::How::value) return {};
+    const CallRef sampler = program.origin(made.argument(0, "sampler"), Api::distributed_sampler);
+    if (sampler && !program.class_of_call(sampler) &&
+        !program.is_literal_false(sampler.argument(3, "shuffle")))
+      out.push_back(sampler);
+  }
+  return out;
+}
+
+// All loaders that the call may mean have a batch sampler with such a sampler inside: those.
+std::vector<CallRef> unreached_by(const Program& program, const CallRef& set) {
+  std::vector<CallRef> out;
+  const Ref told = told_loader(set);
+  if (!told || says_any(told.text(), {"val", "test", "eval"})) return out;
+  for (const CallRef& loader : loaders_of(program, told)) {
+    const auto inside = inside_batch_sampler(program, loader);
+    if (inside.empty()) return {};
+    out.insert(out.end(), inside.begin(), inside.end());
+  }
+  return out;
+}
+
+// Asked for above, so that nothing is raised where there is no such method.
+bool is_tried(const Program& program, const CallRef& set) {
+  const auto guards = program.guards(set.ref());
+  return std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+    return guard.holds && holds_any(guard.condition.text(), {"hasattr(", "getattr(", "isinstance("});
+  });
+}
+
+// The call tells another sampler than this one, as far as can be seen.
+bool is_for_another(const Program& program, const CallRef& set, const CallRef& sampler) {
+  if (!unreached_by(program, set).empty()) return true;
+  const auto& told = program.sources(set.receiver());
+  return !told.empty() && std::all_of(told.begin(), told.end(), [&](const Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    return source.how == Source::How::value && made &&
+           made.call->api == Api::distributed_sampler && made.ref() != sampler.ref();
+  });
+}
+
+bool trains(const Program& program, Ref epochs) {
+  return program.subtree_calls(epochs,
+                               [](const CallRef& call) { return call.call->name == "backward"; });
+}
+
+}  // namespace
+
+void check_unreached_samplers(const Program& program, Report& report) {
+  if (program.framework_distributes()) return;
+  const auto sets = program.calls_named("set_epoch");
+  std::vector<Ref> reported;  // loops over epochs
+  for (const CallRef& set : sets) {
+    const auto around = program.loops_around(set.ref());
+    const Ref epochs = around.empty() ? Ref{} : around.front();
+    const auto unreached = unreached_by(program, set);
+    if (!epochs || unreached.empty() || !is_tried(program, set) ||
+        never_changes(program, set.positional(0)) ||
+        epoch_count(program, epochs).value_or(2) <= 1 || !trains(program, epochs) ||
+        std::find(reported.begin(), reported.end(), epochs) != reported.end())
+      continue;
+    const bool told_elsewhere = std::any_of(sets.begin(), sets.end(), [&](const CallRef& other) {
+      return std::any_of(unreached.begin(), unreached.end(), [&](const CallRef& sampler) {
+        return !is_for_another(program, other, sampler);
+      });
+    });
+    if (told_elsewhere) continue;
+    Finding& finding = report.at(
+        set.ref(), Confidence::likely,
+        "the loader is given a batch_sampler, and its .sampler is another one, without set_epoch: "
+        "the DistributedSampler inside never hears of the epoch");
+    finding.help = "Call loader.batch_sampler.sampler.set_epoch(epoch).";
+    note_sampler(unreached.front(), finding);
+    reported.push_back(epochs);
+  }
+}
+
+}  // namespace bench::pitfalls
