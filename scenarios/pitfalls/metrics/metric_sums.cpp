@@ -178,7 +178,7 @@ std::vector<Assigned> perhaps_sums_of(const Program& program, Ref loop) {
   out.insert(out.end(), stored.begin(), stored.end());
   for (const CallRef& call : facts::calls_in(loop)) {
     const Ref object = call.receiver();
-    if (object.kind() == Kind::identifier && may_add(object.text(), call.call->name) &&
+    if (object && is_plain(object) && may_add(object.text(), call.call->name) &&
         call.positional(0) && !starts_anew(program, object, loop) && adds_up_alone(program, object))
       out.push_back(
           {std::string(object.text()), call.call->node, call.ref().child(Field::arguments)});

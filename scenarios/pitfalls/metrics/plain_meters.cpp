@@ -32,6 +32,13 @@ bool asks_others(Ref body) {
   });
 }
 
+// Metrics of mmeval ask nobody unless they are given a backend, each or all of them.
+bool is_mmeval_of_one(const Program& program, const CallRef& made) {
+  return program.qualified(made.ref().with(made.call->function)).starts_with("mmeval.") &&
+         !made.keyword("dist_backend") && !made.has_splat() &&
+         program.calls_named("set_default_dist_backend").empty();
+}
+
 template <typename Accepts>
 bool is_alone(const Program& program, Ref object, const Accepts& accepts) {
   const auto& sources = program.sources(object);
@@ -41,6 +48,7 @@ bool is_alone(const Program& program, Ref object, const Accepts& accepts) {
            if (!made) return false;
            if (const ClassRef cls = program.class_of_call(made))
              return accepts(cls) && !asks_others({cls.module, cls.cls->body});
+           if (is_mmeval_of_one(program, made)) return true;
            return is_usual_meter(made.call->name) &&
                   !says_any(made.ref().text(), {"sync", "dist", "world", "reduce"});
          });
