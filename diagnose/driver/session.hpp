@@ -66,6 +66,8 @@ class Session {
   ProgramContext context_of(const SourceFile& file);
   std::function<bool(const std::string&, const TextTest&)> asker_of(const SourceFile& file);
   std::vector<ShippedValue> configured(const SourceFile& file, const std::string& key);
+  std::string root_of(const SourceFile& file);
+  std::vector<std::string> above_given(const SourceFile& file);
   NewestVersions versions_of(const SourceFile& file, const std::vector<LaunchLine>& launches);
   NewestVersions requirements_of(const SourceFile& file);
 

@@ -21,30 +21,31 @@ ProgramContext Session::context_of(const SourceFile& file) {
   return context;
 }
 
-// Questions about the project of a file. Of a file that was given alone it is what stands beside
-// it, or all below the mark of a root.
+// Questions about the project of a file. Of a file that was given alone it is all below the mark of
+// a root, or the tree that its imports may lead to.
 std::function<bool(const std::string&, const TextTest&)> Session::asker_of(const SourceFile& file) {
   return [this, file](const std::string& question, const TextTest& accepts) {
-    std::string root = directory_of(file.path);
-    if (!file.is_named)
-      root = configs_.root_among(directories_above(file.path, file.top), file.top);
-    else if (const auto above = launches_.directories_above_given(file.path); !above.empty())
-      root = above.back();
+    std::string root = root_of(file);
+    if (const auto above = above_given(file); !above.empty()) root = above.back();
     return scripts_.any(root, question, accepts);
   };
 }
 
 // A script that was given alone may lie below its project's root.
 std::vector<ShippedValue> Session::configured(const SourceFile& file, const std::string& key) {
-  if (file.is_named) {
-    const auto above = launches_.directories_above_given(file.path);
-    if (above.empty()) return configs_.values_of(directory_of(file.path), file.path, key);
-    std::error_code error;
-    const auto path = std::filesystem::absolute(file.path, error).lexically_normal();
-    return configs_.values_of(above.back(), path.string(), key);
-  }
-  const auto directories = directories_above(file.path, file.top);
-  return configs_.values_of(configs_.root_among(directories, file.top), file.path, key);
+  const auto above = above_given(file);
+  if (above.empty()) return configs_.values_of(root_of(file), file.path, key);
+  std::error_code error;
+  const auto path = std::filesystem::absolute(file.path, error).lexically_normal();
+  return configs_.values_of(above.back(), path.string(), key);
+}
+
+std::string Session::root_of(const SourceFile& file) {
+  return configs_.root_among(directories_above(file.path, file.top), file.top);
+}
+
+std::vector<std::string> Session::above_given(const SourceFile& file) {
+  return file.is_named ? launches_.directories_above_given(file.path) : std::vector<std::string>{};
 }
 
 NewestVersions Session::versions_of(const SourceFile& file,

@@ -1,6 +1,7 @@
 #include "diagnose/driver/source_search.hpp"
 
 #include "bench/core/error.hpp"
+#include "diagnose/driver/directory.hpp"
 #include "diagnose/launch/launch_documents.hpp"
 
 #include <unistd.h>
@@ -88,12 +89,27 @@ FileType type_by_first_line(std::string_view text) {
                                                                         : FileType::python;
 }
 
+// Where imports of a file that was given by itself may lead: up to its project's root, or to the
+// current folder, from which scripts below it are started. Elsewhere it is the file's own folder.
+std::string tree_around(const std::string& shown) {
+  constexpr int kMaxLevels = 4;  // its own folder, and three above
+  const fs::path own = fs::path(shown).parent_path();
+  const bool is_below_here = !own.is_absolute() && (own.empty() || *own.begin() != "..");
+  if (!own.empty() && *own.begin() == "..") return own.string();
+  fs::path directory = own;
+  for (int level = 0; !directory.empty() && (is_below_here || level < kMaxLevels); ++level) {
+    if (is_project_root(list_directory((directory / "").string()))) return directory.string();
+    if (directory == directory.parent_path()) break;
+    directory = directory.parent_path();
+  }
+  return is_below_here ? "." : own.string();
+}
+
 SourceFile named_file(const std::string& path, std::string_view text) {
   FileType type = type_of(path);
   if (type == FileType::other) type = type_by_first_line(text);  // as in scripts/train
   const std::string shown = shown_path(path);
-  const std::string top = fs::path(shown).parent_path().string();
-  return {shown, type, top.empty() ? "." : top, true};
+  return {shown, type, tree_around(shown), true};
 }
 
 std::string beginning_of(const std::string& path) {

@@ -100,6 +100,22 @@ TEST(Diagnose, TakesTheSettingsOfTheRepository) {
   EXPECT_EQ(run().exit_code, 0);
 }
 
+// Started from the project's folder, a script below it imports what lies beside its own folder; a
+// project in between bounds that.
+TEST(Diagnose, FollowsImportsOfAScriptUpToTheCurrentFolder) {
+  const Workspace here;
+  std::filesystem::create_directories(here.path() / "tools");
+  here.write("wrapping.py", kScript);
+  here.write("tools/train.py", "import torch\nimport wrapping\n");
+  const auto found = [&] {
+    const Answer answer = here.bench({"diagnose", "tools/train.py", "--select", "DP001"});
+    return answer.out.find("wrapping.py:4") != std::string::npos;
+  };
+  EXPECT_TRUE(found());
+  std::filesystem::create_directory(here.path() / "tools/.git");
+  EXPECT_FALSE(found());
+}
+
 TEST(Diagnose, DoesNotFollowImportsThroughLinksOutOfTheTree) {
   const Workspace here;
   for (const char* folder : {"outside", "tree", "tree/inside"})
