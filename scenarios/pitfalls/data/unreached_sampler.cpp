@@ -63,7 +63,8 @@ std::vector<CallRef> unreached_by(const Program& program, const CallRef& set) {
 bool is_tried(const Program& program, const CallRef& set) {
   const auto guards = program.guards(set.ref());
   return std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
-    return guard.holds && holds_any(guard.condition.text(), {"hasattr(", "getattr(", "isinstance("});
+    return guard.holds &&
+           holds_any(guard.condition.text(), {"hasattr(", "getattr(", "isinstance("});
   });
 }
 
@@ -73,8 +74,8 @@ bool is_for_another(const Program& program, const CallRef& set, const CallRef& s
   const auto& told = program.sources(set.receiver());
   return !told.empty() && std::all_of(told.begin(), told.end(), [&](const Source& source) {
     const CallRef made = program.as_call(source.ref);
-    return source.how == Source::How::value && made &&
-           made.call->api == Api::distributed_sampler && made.ref() != sampler.ref();
+    return source.how == Source::How::value && made && made.call->api == Api::distributed_sampler &&
+           made.ref() != sampler.ref();
   });
 }
 
