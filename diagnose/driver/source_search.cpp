@@ -1,7 +1,6 @@
 #include "diagnose/driver/source_search.hpp"
 
 #include "bench/core/error.hpp"
-#include "diagnose/driver/directory.hpp"
 #include "diagnose/launch/launch_documents.hpp"
 
 #include <unistd.h>
