@@ -64,16 +64,42 @@ bool unpacks(const Program& program, const CallRef& call) {
   });
 }
 
-// file.write(answer.content) after answer = requests.get(url): the path that the file was opened
-// with, as in `with open(path, "wb") as file`.
+// What a part of an answer is a part of: answer.content, answer.read(), answer.raw, and chunk of
+// `for chunk in answer.iter_content(8192)`.
+Ref whole_of(const Program& program, Ref part) {
+  if (part.kind() == diagnose::Kind::attribute) return part.child(diagnose::Field::object);
+  if (const CallRef read = program.as_call(part); read && read.call->name == "read")
+    return read.receiver();
+  if (part.kind() != diagnose::Kind::identifier) return part;
+  for (const diagnose::Source& source : program.sources(part)) {
+    if (source.how != diagnose::Source::How::loop_item) continue;
+    const CallRef chunks = program.as_call(program.strip_iterable(source.ref));
+    if (chunks && (chunks.call->name == "iter_content" || chunks.call->name == "iter_lines"))
+      return chunks.receiver();
+  }
+  return part;
+}
+
+// requests.get(url), urlopen(url), and session.get(url) of a requests.Session().
+bool asks_a_server(const Program& program, const CallRef& call) {
+  if (!call) return false;
+  if (call.call->path == "requests.get" || call.call->path == "urllib.request.urlopen") return true;
+  if (call.call->name != "get" || !call.receiver()) return false;
+  const CallRef session = program.made_by(call.receiver());
+  return session && (session.call->path == "requests.Session" ||
+                     session.call->path == "requests.session");
+}
+
+// file.write(answer.content) after answer = requests.get(url), and shutil.copyfileobj(answer.raw,
+// file): the path that the file was opened with, as in `with open(path, "wb") as file`.
 Ref path_of_answer(const Program& program, const CallRef& call) {
-  if (call.call->name != "write" || !call.receiver() || !program.mentions("requests")) return {};
+  const bool copies = call.call->path == "shutil.copyfileobj";
+  const Ref file = copies ? call.positional(1) : call.receiver();
   const Ref answer = call.positional(0);
-  Ref got =
-      answer.kind() == diagnose::Kind::attribute ? answer.child(diagnose::Field::object) : answer;
-  const CallRef fetched = program.made_by(got);
-  if (!fetched || fetched.call->path != "requests.get") return {};
-  const CallRef opened = program.made_by(call.receiver());
+  if ((!copies && call.call->name != "write") || !file || !answer) return {};
+  if (!program.mentions("requests") && !program.mentions("urlopen")) return {};
+  if (!asks_a_server(program, program.made_by(whole_of(program, answer)))) return {};
+  const CallRef opened = program.made_by(file);
   return opened && opened.call->name == "open" ? opened.positional(0) : Ref{};
 }
 
