@@ -1,6 +1,8 @@
 #include "bench/core/units.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/wrappers/own_wrappers.hpp"
 
 #include <algorithm>
@@ -11,37 +13,93 @@ using diagnose::Api;
 using diagnose::Source;
 using diagnose::Wrapper;
 
+namespace {
+
+// F.cross_entropy(...), and criterion(...) of nn.CrossEntropyLoss(), which is not spread over the
+// GPUs itself.
+bool is_loss_in_one_place(const Program& program, const CallRef& call) {
+  if (call.call->api == Api::loss) return true;
+  const Ref function{call.module, call.call->function};
+  return function && program.comes_from(function, Api::loss) &&
+         program.wrap_of(function, Wrapper::data_parallel) == nullptr;
+}
+
+bool comes_gathered(const diagnose::ForwardCall& forward) {
+  return forward.wrap->kind == Wrapper::data_parallel;
+}
+
+bool takes_outputs(const Program& program, const CallRef& loss) {
+  const Ref input = loss.positional(0);
+  if (!input) return false;
+  if (program.is_wrapped(input, Wrapper::data_parallel)) return true;
+  const auto& forwards = program.forward_calls();
+  const auto& sources = program.sources(input);
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& from) {
+    return std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
+      return forward.call.ref() == from.ref && comes_gathered(forward);
+    });
+  });
+}
+
+// logits.view(-1, vocabulary), shifted[..., :-1, :].reshape(...), masks.permute(...): a score for
+// each token or pixel, where a classifier has some for each sample.
+bool is_of_every_place(Ref output) {
+  return holds_any(output.text(), {".view(-1,", ".reshape(-1,", ".permute(", ".flatten(0,",
+                                  "interpolate("});
+}
+
+bool takes_large_outputs(const Program& program, const CallRef& loss) {
+  const Ref input = loss.positional(0);
+  if (!input) return false;
+  const auto& sources = program.sources(input);
+  if (!is_of_every_place(input) &&
+      std::none_of(sources.begin(), sources.end(),
+                   [](const Source& source) { return is_of_every_place(source.ref); }))
+    return false;
+  const auto forwards = facts::forwards_behind(program, input);
+  return std::any_of(forwards.begin(), forwards.end(), comes_gathered);
+}
+
+// loss.backward() of the loss itself.
+CallRef loss_of_outputs(const Program& program, Ref value) {
+  for (const Source& source : program.sources(value)) {
+    const CallRef call = program.as_call(source.ref);
+    if (call && is_loss_in_one_place(program, call) && takes_outputs(program, call)) return call;
+  }
+  return {};
+}
+
+// Of one that is scaled, averaged or added to others, where its size is in sight.
+CallRef loss_of_large_outputs(const Program& program, Ref value) {
+  for (const Ref node : facts::calls_behind(program, value)) {
+    const CallRef call = program.as_call(node);
+    if (call && is_loss_in_one_place(program, call) && takes_large_outputs(program, call))
+      return call;
+  }
+  return {};
+}
+
+}  // namespace
+
 void check_primary_gpu_imbalance(const Program& program, Report& report) {
-  for (const CallRef& loss : program.calls_named("backward")) {
-    const Ref value = loss.receiver();
-    if (!value || program.wraps().empty()) continue;
-    const auto& wraps = program.wraps();
-    if (std::any_of(wraps.begin(), wraps.end(),
-                    [&](const auto& wrap) { return gathers_itself(program, wrap); }))
-      return;
-    for (const Source& source : program.sources(value)) {
-      const CallRef call = program.as_call(source.ref);
-      if (!call) continue;
-      const bool is_loss = call.call->api == Api::loss ||
-                           program.comes_from({call.module, call.call->function}, Api::loss);
-      const Ref input = call.positional(0);
-      if (!is_loss || !input || !program.is_wrapped(input, Wrapper::data_parallel)) {
-        bool gathered = false;
-        if (is_loss && input)
-          for (const Source& from : program.sources(input))
-            for (const auto& forward : program.forward_calls())
-              gathered = gathered || (forward.call.ref() == from.ref &&
-                                      forward.wrap->kind == Wrapper::data_parallel);
-        if (!gathered) continue;
-      }
-      Finding& finding = report.at(
-          call.ref(), Confidence::check,
-          "the loss is computed on outputs gathered on the first GPU: with large outputs it "
-          "runs out of memory while the others have room");
-      finding.severity = Severity::info;
-      finding.help = "Use DistributedDataParallel; or return the loss from forward and average it.";
-      return;
-    }
+  const auto& wraps = program.wraps();
+  if (!program.has_data_parallel() ||
+      std::any_of(wraps.begin(), wraps.end(),
+                  [&](const auto& wrap) { return gathers_itself(program, wrap); }))
+    return;
+  for (const CallRef& backward : program.calls_named("backward")) {
+    const Ref value = backward.receiver();
+    if (!value) continue;
+    CallRef loss = loss_of_outputs(program, value);
+    if (!loss) loss = loss_of_large_outputs(program, value);
+    if (!loss) continue;
+    Finding& finding = report.at(
+        loss.ref(), Confidence::check,
+        "the loss is computed on outputs gathered on the first GPU: with large outputs it "
+        "runs out of memory while the others have room");
+    finding.severity = Severity::info;
+    finding.help = "Use DistributedDataParallel; or return the loss from forward and average it.";
+    return;
   }
 }
 
