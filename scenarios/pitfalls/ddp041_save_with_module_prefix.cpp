@@ -1,5 +1,7 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/files/bare_restores.hpp"
+#include "scenarios/pitfalls/files/prefix_elsewhere.hpp"
 #include "scenarios/pitfalls/files/restored.hpp"
 #include "scenarios/pitfalls/files/saved_states.hpp"
 #include "scenarios/pitfalls/files/state_keys.hpp"
@@ -129,7 +131,6 @@ bool loads_into_wrapper(const Program& program) {
 // Every state that the program restores is an item of a checkpoint: states["model"]. A file that
 // holds nothing but a state, as the final model does, is none of those.
 bool restores_items_alone(const Program& program) {
-  if (copies_into_wrapper(program) || hands_wrapper_to_loader(program)) return false;
   const auto loads = program.calls_named("load_state_dict");
   return std::all_of(loads.begin(), loads.end(), [](const CallRef& load) {
     return load.positional(0).kind() == Kind::subscript;
@@ -248,40 +249,6 @@ bool is_surely_prepared(const Program& program, Ref object) {
   return prepare && !is_restored_after(program, object, prepare);
 }
 
-// A line of the text has one of the words, and no # above it.
-bool has_code(std::string_view text, std::initializer_list<std::string_view> words) {
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = text.substr(begin, end - begin);
-    const std::string_view code = line.substr(0, line.find('#'));
-    if (std::any_of(words.begin(), words.end(),
-                    [&](std::string_view word) { return facts::contains(code, word); }))
-      return true;
-    begin = end + 1;
-  }
-  return false;
-}
-
-// predict.py of train.py, infer/network.py of train/main.py: a file takes 'module.' off the keys,
-// and loads them into the bare model.
-bool is_stripped_elsewhere(const Program& program) {
-  return program.any_in_project("takes module. off the keys of a state", [](std::string_view text) {
-    return has_code(text, {".load_state_dict("}) && !facts::contains(text, ".backward(") &&
-           has_code(text, {"consume_prefix_in_state_dict_if_present(", ".replace('module.', '')",
-                           ".replace(\"module.\", \"\")", ".replace('module.','')",
-                           ".replace(\"module.\",\"\")", ".removeprefix('module.')",
-                           ".removeprefix(\"module.\")", "[k[7:]", "{k[7:]", " k[7:]", "[key[7:]",
-                           "{key[7:]", " key[7:]", " name[7:]", ".join(k.split('.')[1:])",
-                           ".join(k.split(\".\")[1:])", ".join(key.split('.')[1:])",
-                           ".join(key.split(\".\")[1:])"});
-  });
-}
-
-void soften_if_stripped(const Program& program, Finding& finding) {
-  if (is_stripped_elsewhere(program))
-    tell_as_note(finding, "a file of the project takes it off the keys, and loads");
-}
-
 void check_prepared_saves(const Program& program, Report& report) {
   for (const CallRef& save : calls_that_save(program))
     for (const CallRef& state : calls_saved(program, save)) {
@@ -396,16 +363,6 @@ void check_engine_states(const Program& program, Report& report) {
   }
 }
 
-// A script beside this one, which does not train itself, wraps its model and then loads a state
-// into it: test.py of train.py.
-bool is_loaded_beside(const Program& program) {
-  return program.any_beside([](std::string_view text) {
-    const std::size_t load = text.find(".load_state_dict(");
-    const std::size_t wrap = std::min(text.find("DataParallel("), text.find("DDP("));
-    return load != std::string_view::npos && wrap < load && !facts::contains(text, ".backward(");
-  });
-}
-
 }  // namespace
 
 void check_save_with_module_prefix(const Program& program, Report& report) {
@@ -416,11 +373,13 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
   if (program.wraps().empty() && !changes_keys(program)) check_prepared_saves(program, report);
   if (program.wraps().empty() || handles_prefix(program)) return;
   const bool is_loaded = loads_into_wrapper(program);
-  if (is_loaded && !restores_items_alone(program)) return;
+  const bool has_other_loads = copies_into_wrapper(program) || hands_wrapper_to_loader(program);
+  const bool has_items_alone = is_loaded && !has_other_loads && restores_items_alone(program);
   for (const CallRef& save : calls_that_save(program)) {
     for (const CallRef& state : calls_saved(program, save)) {
       if (state.call->name != "state_dict" || !state.receiver() ||
-          (is_loaded && !is_saved_whole(program, save, state)))
+          (is_loaded && !(has_items_alone && is_saved_whole(program, save, state)) &&
+           (has_other_loads || !goes_back_bare(program, state))))
         continue;
       // def state_dict(self): return self.module.state_dict() of the program's own wrapper.
       const Wrap* wrap = program.wrap_of(state.receiver());
@@ -437,10 +396,7 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
           "unexpected keys");
       finding.help = always ? "Save model.module.state_dict()."
                             : "Save model.module.state_dict() in the runs that wrap the model.";
-      if (is_loaded_beside(program))
-        tell_as_note(finding, "a script beside this one wraps its model too, and loads");
-      else
-        soften_if_stripped(program, finding);
+      if (!goes_back_bare(program, state)) soften_if_handled_elsewhere(program, finding);
       const std::string receiver(state.receiver().text());
       const std::string below = receiver + ".module";
       replace(
