@@ -44,8 +44,8 @@ bool takes_outputs(const Program& program, const CallRef& loss) {
 // logits.view(-1, vocabulary), shifted[..., :-1, :].reshape(...), masks.permute(...): a score for
 // each token or pixel, where a classifier has some for each sample.
 bool is_of_every_place(Ref output) {
-  return holds_any(output.text(), {".view(-1,", ".reshape(-1,", ".permute(", ".flatten(0,",
-                                  "interpolate("});
+  return holds_any(output.text(),
+                   {".view(-1,", ".reshape(-1,", ".permute(", ".flatten(0,", "interpolate("});
 }
 
 bool takes_large_outputs(const Program& program, const CallRef& loss) {

@@ -40,9 +40,8 @@ bool is_of_own_run(const Program& program, const CallRef& file, Ref dictionary,
   const auto says = [](Ref at) {
     return says_any(at.text(), {"resume", "checkpoint", "ckpt", "last", "latest"});
   };
-  if (says(file.ref()) || std::any_of(sources.begin(), sources.end(), [&](const auto& source) {
-        return says(source.ref);
-      }))
+  if (says(file.ref()) || std::any_of(sources.begin(), sources.end(),
+                                      [&](const auto& source) { return says(source.ref); }))
     return true;
   const std::string name(program.assigned_name(file.ref()));
   const auto& tree = dictionary.module->tree();
@@ -87,12 +86,11 @@ bool goes_back_bare(const Program& program, const CallRef& state) {
       if (file != files.end() || !is_something_else(program, restored)) return false;
       continue;
     }
-    goes_back =
-        goes_back || (file != files.end() && is_wrapped_later(program, object) &&
-                      only_runs_before(program, restore.ref(), wrap->call.ref()) &&
-                      restore.module->tree().ancestor(restore.call->node, Kind::try_statement) ==
-                          kNoNode &&
-                      is_of_own_run(program, *file, dictionary, key));
+    goes_back = goes_back || (file != files.end() && is_wrapped_later(program, object) &&
+                              only_runs_before(program, restore.ref(), wrap->call.ref()) &&
+                              restore.module->tree().ancestor(restore.call->node,
+                                                              Kind::try_statement) == kNoNode &&
+                              is_of_own_run(program, *file, dictionary, key));
   }
   return goes_back;
 }

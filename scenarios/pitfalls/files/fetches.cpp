@@ -86,8 +86,8 @@ bool asks_a_server(const Program& program, const CallRef& call) {
   if (call.call->path == "requests.get" || call.call->path == "urllib.request.urlopen") return true;
   if (call.call->name != "get" || !call.receiver()) return false;
   const CallRef session = program.made_by(call.receiver());
-  return session && (session.call->path == "requests.Session" ||
-                     session.call->path == "requests.session");
+  return session &&
+         (session.call->path == "requests.Session" || session.call->path == "requests.session");
 }
 
 // file.write(answer.content) after answer = requests.get(url), and shutil.copyfileobj(answer.raw,

@@ -140,9 +140,8 @@ bool is_item_restored(const Program& program, Ref state, const CallRef& load,
     return made && made.ref() == load.ref();
   };
   const auto& sources = program.sources(state);
-  if (is_item(state) || std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
-        return is_item(source.ref);
-      }))
+  if (is_item(state) || std::any_of(sources.begin(), sources.end(),
+                                    [&](const Source& source) { return is_item(source.ref); }))
     return true;
   const std::string name(name_of(program, load));
   const Ref body = body_around(program, state);
