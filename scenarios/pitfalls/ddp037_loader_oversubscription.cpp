@@ -1,8 +1,10 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/laboratory/trial_prices.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/launched_with.hpp"
 
 #include <cmath>
 
@@ -11,37 +13,59 @@ namespace bench::pitfalls {
 using diagnose::TrainingLoop;
 using diagnose::Value;
 
-void check_loader_oversubscription(const Program& program, Report& report) {
+namespace {
+
+void tell_no_workers(const CallRef& loader, Ref workers, Report& report) {
+  Finding& finding =
+      as_in_trial(report.at(workers ? workers : loader.ref(), Confidence::check,
+                            "the loader has no worker processes: the GPU waits while a batch is "
+                            "made"),
+                  "too-few");
+  finding.severity = Severity::info;
+  finding.help =
+      "Set num_workers to the cores divided by the ranks of the node, and pin_memory=True.";
+}
+
+void tell_too_many(Ref workers, std::int64_t each, std::int64_t ranks, Report& report) {
+  Finding& finding =
+      as_in_trial(report.at(workers, Confidence::check,
+                            std::to_string(each) + " workers in each of " + std::to_string(ranks) +
+                                (ranks == 1 ? " process: " : " processes: ") +
+                                std::to_string(ranks * each) + " loader processes on a node"),
+                  "too-many");
+  finding.severity = Severity::info;
+  finding.help = "Divide the cores of the node by its ranks.";
+}
+
+// The first launch line by which there are too many decides.
+void check_launches(const Program& program, Ref workers, Report& report) {
   constexpr std::int64_t kManyWorkers = 64;
-  if (!facts::is_distributed(program)) return;
+  for (const auto& launch : program.launches()) {
+    const auto ranks = launch.processes_per_node();
+    const Value each = facts::value_in_launch(program, launch, workers);
+    if (!ranks || !each.is_integer() || *ranks * each.integer <= kManyWorkers) continue;
+    tell_too_many(workers, each.integer, *ranks, report);
+    return;
+  }
+}
+
+}  // namespace
+
+void check_loader_oversubscription(const Program& program, Report& report) {
+  // Accelerate may run as one process: only the launch line tells.
+  const bool may_be_alone = !facts::is_distributed(program);
+  if (may_be_alone && !makes_accelerator(program)) return;
   for (const TrainingLoop& loop : program.training_loops())
     for (const CallRef& loader : loaders_of(program, loop.iterable)) {
       const Ref workers = loader.argument(5, "num_workers");
       const Value value = program.evaluate(workers);
-      if (!workers || (value.is_integer() && value.integer == 0 && !value.is_default)) {
-        if (!workers && loader.has_splat()) continue;
-        Finding& finding = as_in_trial(
-            report.at(workers ? workers : loader.ref(), Confidence::check,
-                      "the loader has no worker processes: the GPU waits while a batch is made"),
-            "too-few");
-        finding.severity = Severity::info;
-        finding.help =
-            "Set num_workers to the cores divided by the ranks of the node, and pin_memory=True.";
-        continue;
-      }
-      for (const auto& launch : program.launches()) {
-        const auto ranks = launch.processes_per_node();
-        if (!ranks || !value.is_integer() || *ranks * value.integer <= kManyWorkers) continue;
-        Finding& finding = as_in_trial(
-            report.at(workers, Confidence::check,
-                      std::to_string(value.integer) + " workers in each of " +
-                          std::to_string(*ranks) + (*ranks == 1 ? " process: " : " processes: ") +
-                          std::to_string(*ranks * value.integer) + " loader processes on a node"),
-            "too-many");
-        finding.severity = Severity::info;
-        finding.help = "Divide the cores of the node by its ranks.";
-        break;
-      }
+      if (!workers && loader.has_splat()) continue;
+      const bool has_none =
+          !workers || (value.is_integer() && value.integer == 0 && !value.is_default);
+      if (!has_none)
+        check_launches(program, workers, report);
+      else if (!may_be_alone)
+        tell_no_workers(loader, workers, report);
     }
 }
 

@@ -58,6 +58,20 @@ std::optional<Value> in_line(const LaunchLine& launch, const std::vector<std::st
 
 }  // namespace
 
+Value value_in_launch(const Program& program, const LaunchLine& launch, Ref expression) {
+  const Value otherwise = program.evaluate(expression);
+  const auto& sources = program.sources(expression);
+  if (sources.size() != 1 || sources.front().how != diagnose::Source::How::argument)
+    return otherwise;
+  const auto names = spellings(program, program.as_call(sources.front().ref));
+  const auto& words = launch.script_arguments;
+  const bool is_named = std::any_of(words.begin(), words.end(), [&](const LaunchWord& word) {
+    return std::find(names.begin(), names.end(), word.text.substr(0, word.text.find('='))) !=
+           names.end();
+  });
+  return is_named ? in_line(launch, names, otherwise).value_or(Value{}) : otherwise;
+}
+
 std::vector<Value> values_as_launched(const Program& program, Ref expression) {
   const auto& sources = program.sources(expression);
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::argument) return {};

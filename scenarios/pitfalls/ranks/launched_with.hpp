@@ -12,4 +12,10 @@ namespace bench::pitfalls::facts {
 // words that are not written out ("$@") and may hold the option.
 std::vector<diagnose::Value> values_as_launched(const Program& program, Ref expression);
 
+// What the expression is in one launch line: the value in the line of the option that it comes
+// from, or else what it is without one ("$@" may hold another). Nothing known where the line names
+// the option and its value is not written out.
+diagnose::Value value_in_launch(const Program& program, const diagnose::LaunchLine& launch,
+                                Ref expression);
+
 }  // namespace bench::pitfalls::facts
