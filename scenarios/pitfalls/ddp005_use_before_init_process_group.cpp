@@ -255,8 +255,7 @@ bool misses_call_of_join(const Program& program) {
       if (is_join(made.name)) return false;
     for (const diagnose::Def& def : module->defs()) {
       if (def.kind != diagnose::DefKind::import) continue;
-      const std::string_view name = module->text(def.target);
-      misses = misses || (is_join(name) && !is_named_below_imports(*module, name));
+      misses = misses || (is_join(def.name) && !is_named_below_imports(*module, def.name));
     }
   }
   return misses;
@@ -289,6 +288,11 @@ bool may_be_joined_elsewhere(const Program& program) {
 // class Trainer: model = DDP(model), in a file that runs nothing, or a main() that nothing here
 // calls: what uses it may join before. The same of a function that only such code calls.
 bool is_only_offered(const Program& program, Ref use) {
+  // A method of a class that nothing here makes an object of, whatever calls it on self.
+  if (const auto cls = program.enclosing_class(use);
+      cls && program.calls_named(cls.cls->name).empty() && program.handed_on(cls).empty() &&
+      program.derived_of(cls).empty())
+    return true;
   for (const Ref place : diagnose::places_of(program, use))
     for (auto function = program.enclosing_function(place); function;
          function = program.enclosing_function({function.module, function.function->node}))

@@ -240,6 +240,30 @@ bool demands_ranks(const Program& program) {
   return false;
 }
 
+// The last statement of a block raises, returns or ends the process.
+bool ends_by_leaving(const SyntaxTree& tree, NodeId block) {
+  NodeId last = block == kNoNode ? kNoNode : tree[block].first_child;
+  while (last != kNoNode && tree[last].next_sibling != kNoNode) last = tree[last].next_sibling;
+  if (last == kNoNode) return false;
+  const Kind kind = tree[last].kind;
+  return kind == Kind::raise_statement || kind == Kind::return_statement ||
+         (kind == Kind::expression_statement && facts::contains(tree.text(last), "exit("));
+}
+
+// if distributed: ... elif gpu is not None: ...; raise else: raise -- every branch but the first
+// leaves, and there is an else.
+bool all_others_leave(const SyntaxTree& tree, NodeId test) {
+  bool has_else = false;
+  for (NodeId at = tree[test].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    const Kind kind = tree[at].kind;
+    if (kind != Kind::elif_clause && kind != Kind::else_clause) continue;
+    const Field part = kind == Kind::elif_clause ? Field::consequence : Field::body;
+    if (!ends_by_leaving(tree, tree.child(at, part))) return false;
+    has_else = has_else || kind == Kind::else_clause;
+  }
+  return has_else;
+}
+
 // if world_size > 1: join() else: run_alone(); return -- what stands below is for the others.
 bool leaves_in_other_branch(Ref condition, Ref node) {
   const auto& tree = condition.module->tree();
@@ -251,6 +275,25 @@ bool leaves_in_other_branch(Ref condition, Ref node) {
       return facts::contains(text, "return") || facts::contains(text, "raise ") ||
              facts::contains(text, "exit(");
     }
+  return false;
+}
+
+// Above the node, in its block or one around it, the same test lets only runs with a group by:
+// `if args.distributed: model = DDP(model) else: raise NotImplementedError(...)`.
+bool others_have_left_above(const JoinTest& test, Ref node) {
+  if (test.attempt || !test.holds) return false;
+  const auto& tree = node.module->tree();
+  for (NodeId at = node.node; at != 0 && at != kNoNode; at = tree[at].parent) {
+    if (tree[at].kind == Kind::function || tree[at].kind == Kind::class_definition) return false;
+    const NodeId block = tree[at].parent;
+    if (block == kNoNode || (tree[block].kind != Kind::block && tree[block].kind != Kind::module))
+      continue;
+    for (NodeId before = tree[block].first_child; before != at; before = tree[before].next_sibling)
+      if (tree[before].kind == Kind::if_statement &&
+          tree.text(tree.child(before, Field::condition)) == test.condition.text() &&
+          all_others_leave(tree, before))
+        return true;
+  }
   return false;
 }
 
@@ -326,7 +369,8 @@ class RunsWithout {
                              test_);
         }))
       return true;
-    if (facts::exclusive(node, test_.join.ref())) return false;
+    if (facts::exclusive(node, test_.join.ref()) || others_have_left_above(test_, node))
+      return false;
     for (const Guard& guard : guards)
       if (agrees(guard, test_) || may_be_about_ranks(program_, guard)) return false;
     const FunctionRef function = program_.enclosing_function(node);
