@@ -1,7 +1,7 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/files/bare_restores.hpp"
-#include "scenarios/pitfalls/files/prefix_elsewhere.hpp"
+#include "scenarios/pitfalls/files/readers_elsewhere.hpp"
 #include "scenarios/pitfalls/files/restored.hpp"
 #include "scenarios/pitfalls/files/saved_states.hpp"
 #include "scenarios/pitfalls/files/state_keys.hpp"
@@ -16,6 +16,7 @@
 #include "scenarios/pitfalls/reach/opposite_runs.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/wrappers/bare_states.hpp"
+#include "scenarios/pitfalls/wrappers/empty_modules.hpp"
 #include "scenarios/pitfalls/wrappers/other_kind_asked.hpp"
 #include "scenarios/pitfalls/wrappers/own_wrappers.hpp"
 
@@ -220,6 +221,26 @@ bool converts_a_copy(const Program& program, const CallRef& call) {
          facts::contains(call.call->path, "quantization");
 }
 
+// torch.save(net.state_dict(), "net.pt") in the same block, where wrapped = DataParallel(net): a
+// file for either.
+bool saves_inner_beside(const Program& program, const CallRef& save, const Wrap& wrap) {
+  const auto& tree = save.module->tree();
+  const auto block_of = [&](NodeId node) { return tree.ancestor(node, Kind::block); };
+  if (wrap.module.kind() != Kind::identifier ||
+      program.assigned_name(wrap.call.ref()) == wrap.module.text())
+    return false;
+  for (const CallRef& other : calls_that_save(program)) {
+    if (other.module != save.module || other.call == save.call ||
+        block_of(other.call->node) != block_of(save.call->node))
+      continue;
+    for (const CallRef& state : calls_saved(program, other))
+      if (state.call->name == "state_dict" && state.receiver() &&
+          program.same_variable(state.receiver(), wrap.module))
+        return true;
+  }
+  return false;
+}
+
 // ema = copy.deepcopy(ddp_model), made below the wrapper: a wrapper too.
 bool is_copy_of_wrapper(const Program& program, Ref object) {
   const auto& sources = program.sources(object);
@@ -383,7 +404,10 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
         continue;
       // def state_dict(self): return self.module.state_dict() of the program's own wrapper.
       const Wrap* wrap = program.wrap_of(state.receiver());
-      if (wrap != nullptr && defines(program, *wrap, "state_dict")) continue;
+      if (wrap != nullptr &&
+          (defines(program, *wrap, "state_dict") || has_no_state(program, *wrap) ||
+           saves_inner_beside(program, save, *wrap)))
+        continue;
       // Where only some runs wrap, the keys are not even the same in all of them.
       const bool always = facts::is_surely_wrapped(program, state.receiver()) ||
                           is_copy_of_wrapper(program, state.receiver());

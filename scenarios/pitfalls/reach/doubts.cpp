@@ -166,6 +166,8 @@ std::string Doubts::about(const Rule& rule, Ref where) {
     return "its launch line starts one process";
   if (is_listed(kOfWrapper, rule.id) && wraps_nowhere(program_))
     return "what would make the wrapper is switched off";
+  if (is_listed(kOfWrapper, rule.id) && !makes_wrapper())
+    return "no call that can be followed makes the wrapper";
   const bool any_wrapper = is_listed(kOfWrapper, rule.id) && program_.has_data_parallel();
   if (!any_wrapper && !starts_ranks() &&
       (asks_callers_for_the_rank(program_, rule.id, where) || !wraps_for_others(program_)))

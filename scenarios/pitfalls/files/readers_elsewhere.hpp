@@ -1,4 +1,4 @@
-// What other files of the project do with the keys of a wrapper's state.
+// Other files of the project that read the states which a program saves.
 #pragma once
 
 #include "scenarios/pitfalls/rule.hpp"

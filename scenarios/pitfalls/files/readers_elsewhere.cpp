@@ -1,12 +1,51 @@
-#include "scenarios/pitfalls/files/prefix_elsewhere.hpp"
+#include "scenarios/pitfalls/files/readers_elsewhere.hpp"
 
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <initializer_list>
+#include <string>
+#include <string_view>
 
 namespace bench::pitfalls {
-
 namespace {
+
+bool is_of_name(char each) {
+  return std::isalnum(static_cast<unsigned char>(each)) != 0 || each == '_' || each == '.';
+}
+
+// net of "net.load_state_dict(": the name that ends at the place.
+std::string_view name_before(std::string_view text, std::size_t end) {
+  std::size_t begin = end;
+  while (begin > 0 && is_of_name(text[begin - 1])) --begin;
+  return text.substr(begin, end - begin);
+}
+
+// net = nn.DataParallel(net) and its kin is the last value that the text gives the name.
+bool is_given_wrapper(std::string_view text, const std::string& name) {
+  const std::size_t given = text.rfind("\n" + name + " = ");
+  const std::size_t indented = text.rfind(" " + name + " = ");
+  std::size_t at = given == std::string_view::npos ? indented : given;
+  if (indented != std::string_view::npos) at = std::max(at, indented);
+  if (at == std::string_view::npos) return false;
+  const std::string_view line = text.substr(at, text.find('\n', at + 1) - at);
+  return facts::contains(line, "DataParallel(") || facts::contains(line, "DDP(");
+}
+
+// net.load_state_dict(...) of a wrapper whose state the text saves nowhere: it reads what another
+// script has saved.
+bool only_reads_wrapper(std::string_view text) {
+  constexpr std::string_view kLoad = ".load_state_dict(";
+  for (std::size_t load = text.find(kLoad); load != std::string_view::npos;
+       load = text.find(kLoad, load + 1)) {
+    const std::string name(name_before(text, load));
+    if (!name.empty() && is_given_wrapper(text.substr(0, load), name) &&
+        !facts::contains(text, name + ".state_dict(") && !facts::contains(text, name + ".module"))
+      return true;
+  }
+  return false;
+}
 
 // A line of the text has one of the words, and no # above it.
 bool has_code(std::string_view text, std::initializer_list<std::string_view> words) {
@@ -37,13 +76,14 @@ bool is_stripped_elsewhere(const Program& program) {
   });
 }
 
-// A script beside this one, which does not train itself, wraps its model and then loads a state
-// into it: test.py of train.py.
+// test.py of train.py: a script beside this one, which neither trains nor saves the model, wraps it
+// and then loads a state into it.
 bool is_loaded_beside(const Program& program) {
   return program.any_beside([](std::string_view text) {
     const std::size_t load = text.find(".load_state_dict(");
     const std::size_t wrap = std::min(text.find("DataParallel("), text.find("DDP("));
-    return load != std::string_view::npos && wrap < load && !facts::contains(text, ".backward(");
+    if (load == std::string_view::npos || wrap >= load) return false;
+    return !facts::contains(text, ".backward(") || only_reads_wrapper(text);
   });
 }
 
