@@ -212,6 +212,31 @@ bool is_told_by_value(const Program& program, Ref at, std::string_view name) {
 
 }  // namespace
 
+// root if rank == 0 else None
+bool is_there_on_main_rank(const Program& program, Ref given) {
+  if (given.kind() != Kind::conditional) return false;
+  const SyntaxTree& tree = given.module->tree();
+  return is_nothing(given.with(tree.child_at(given.node, 2))) &&
+         !is_nothing(given.with(tree.child_at(given.node, 0))) &&
+         program.rank_test(given.with(tree.child_at(given.node, 1))) == RankTest::main_only;
+}
+
+// Log(root if rank == 0 else None), in every call of what the parameter belongs to.
+bool is_given_to_main_rank(const Program& program, Ref value) {
+  const FunctionRef function = program.enclosing_function(value);
+  if (!function || !is_parameter(program, value)) return false;
+  const auto& parameters = function.function->parameters;
+  const auto parameter = std::find_if(parameters.begin(), parameters.end(),
+                                      [&](const auto& each) { return each.name == value.text(); });
+  const auto index = static_cast<std::size_t>(parameter - parameters.begin());
+  const std::size_t first = function.function->owner_class != kNoNode ? 1 : 0;
+  const auto& sites = program.call_sites(function);
+  return parameter != parameters.end() && index >= first && !sites.empty() &&
+         std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+           return is_there_on_main_rank(program, site.argument(index - first, parameter->name));
+         });
+}
+
 // writer = SummaryWriter() if rank == 0 else None: on other ranks there is nothing.
 RankTest Program::presence_test(Ref value) const {
   const auto known = presence_.find(value);
@@ -244,8 +269,9 @@ RankTest Program::presence_test(Ref value) const {
         rank_guard(source.ref))
       elsewhere_nothing = true;
   }
+  const bool tells = (somewhere && only_main && elsewhere_nothing) ||
+                     (value.kind() == Kind::identifier && is_given_to_main_rank(*this, value));
   --testing_presence_;
-  const bool tells = somewhere && only_main && elsewhere_nothing;
   return presence_[value] = tells ? RankTest::main_only : RankTest::none;
 }
 

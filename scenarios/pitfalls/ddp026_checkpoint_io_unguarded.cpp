@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/files/own_disks.hpp"
 #include "scenarios/pitfalls/files/shared_removals.hpp"
 #include "scenarios/pitfalls/files/unwaited_reads.hpp"
+#include "scenarios/pitfalls/files/writer_of_logs.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
@@ -88,25 +89,46 @@ bool first_rank_downloads(const Program& program, const CallRef& load) {
 
 // The training and the test data are of one archive.
 bool is_in_one_archive(std::string_view name) {
-  for (const char* each : {"MNIST", "FashionMNIST", "KMNIST", "EMNIST", "CIFAR10", "CIFAR100"})
+  for (const char* each : {"MNIST", "FashionMNIST", "KMNIST", "EMNIST", "CIFAR10", "CIFAR100",
+                           "STL10", "Food101", "DTD", "Flowers102", "OxfordIIITPet"})
     if (name == each) return true;
   return false;
+}
+
+// CIFAR10(...), and Data(...) after Data = CIFAR10 or CIFAR10 if small else CIFAR100.
+bool has_one_archive(const Program& program, const CallRef& load) {
+  if (is_in_one_archive(load.call->name)) return true;
+  const auto& sources = program.sources(load.ref().with(load.call->function));
+  const auto is_none = [](const diagnose::Source& source) {
+    return source.ref.kind() == Kind::none_literal;
+  };
+  return !std::all_of(sources.begin(), sources.end(), is_none) &&
+         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           const std::string_view text = source.ref.text();
+           return is_none(source) || is_in_one_archive(text.substr(text.rfind('.') + 1));
+         });
+}
+
+// In a function, and the other one at the file's own level.
+bool is_deeper(const Program& program, Ref node, Ref other) {
+  return program.enclosing_function(node) && !program.enclosing_function(other);
 }
 
 // An evaluation in each epoch, and CIFAR10(root, train=True, download=True) above the loop, or in a
 // function, and above it on the file's own level: this process has the files by then, and the race
 // is told there.
 bool is_fetched_above(const Program& program, const CallRef& load) {
-  if (!is_in_one_archive(load.call->name)) return false;
+  if (!has_one_archive(program, load)) return false;
   const bool in_loop = !program.loops_around(load.ref()).empty();
   const auto same = program.calls_named(load.call->name);
   return std::any_of(same.begin(), same.end(), [&](const CallRef& other) {
     return other.call != load.call &&
-           (in_loop ||
-            (program.enclosing_function(load.ref()) && !program.enclosing_function(other.ref()))) &&
            other.argument(0, "root").text() == load.argument(0, "root").text() &&
            program.is_literal_true(other.keyword("download")) &&
-           program.guards(other.ref()).empty() && program.loops_around(other.ref()).empty() &&
+           (runs_wherever(program, other.ref(), load.ref()) ||
+            (program.guards(other.ref()).empty() &&
+             (in_loop || is_deeper(program, load.ref(), other.ref())))) &&
+           program.loops_around(other.ref()).empty() &&
            only_runs_before(program, other.ref(), load.ref());
   });
 }
@@ -163,7 +185,8 @@ bool all_ranks_do_at_once(const Program& program, Ref node) {
   return program.guarded_by_rank(node) == RankTest::none && !facts::under_lock(program, node) &&
          !facts::rank_goes_first(program, node) && !facts::only_before_ranks(program, node) &&
          facts::is_reachable(program, node) && !others_wait(program, node) &&
-         !is_left_to_a_person(program, node) && !facts::only_without_distribution(program, node);
+         !is_left_to_a_person(program, node) && !is_left_to_the_writer(program, node) &&
+         !facts::only_without_distribution(program, node);
 }
 
 // download=True, or that of a caller: make_data(root, download=True) for download=download.
@@ -249,7 +272,8 @@ void find_fetches(const Program& program, Report& report) {
   for (const auto& [call, path, is_moved] : fetches_of(program)) {
     const Ref node = call.ref();
     if (is_asked_for(program, node) || (path && program.comes_from_rank(path)) ||
-        (path && is_drawn_by_each(program, path)) || !all_ranks_do_at_once(program, node))
+        (path && is_drawn_by_each(program, path)) || is_made_by_parent(program, call) ||
+        !all_ranks_do_at_once(program, node))
       continue;
     Finding& finding = report.at(
         node, Confidence::likely,

@@ -114,17 +114,31 @@ bool asks_whether_it_is_there(const Program& program, Ref make) {
          std::all_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
            const std::string_view text = guard.condition.text();
            return facts::contains(text, "exists(") || facts::contains(text, "isdir(") ||
-                  facts::contains(text, "is_dir(");
+                  facts::contains(text, "is_dir(") || facts::contains(text, "isfile(") ||
+                  facts::contains(text, "is_file(");
          });
 }
 
 namespace {
 
-// if save_dir: above if not os.path.exists(save_dir): the name alone, or that it is not None.
-bool asks_for_a_name(const diagnose::Guard& guard, Ref directory) {
+// if save_dir: above if not os.path.exists(save_dir): the name alone, or that it is not None; the
+// same of root above Path(root).mkdir().
+bool asks_for_a_name(const Program& program, const diagnose::Guard& guard, Ref directory) {
   const std::string_view text = guard.condition.text();
-  return guard.holds && directory &&
-         (text == directory.text() || text == std::string(directory.text()) + " is not None");
+  if (!guard.holds || !directory) return false;
+  std::vector<Ref> names = parts_of(program, directory);
+  names.push_back(directory);
+  return std::any_of(names.begin(), names.end(), [&](Ref name) {
+    return text == name.text() || text == std::string(name.text()) + " is not None";
+  });
+}
+
+// Whoever has a name for the directory makes it.
+bool is_made_where_named(const Program& program, const CallRef& make, Ref directory) {
+  const auto guards = program.guards(make.ref());
+  return std::all_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    return asks_for_a_name(program, guard, directory);
+  });
 }
 
 bool asks_whether_this_is_there(const Program& program, const CallRef& make, Ref directory) {
@@ -132,7 +146,7 @@ bool asks_whether_this_is_there(const Program& program, const CallRef& make, Ref
   auto guards = program.guards(make.ref());
   const auto count = guards.size();
   std::erase_if(guards,
-                [&](const diagnose::Guard& guard) { return asks_for_a_name(guard, directory); });
+                [&](const auto& guard) { return asks_for_a_name(program, guard, directory); });
   return guards.size() < count && guards.size() == 1 &&
          facts::contains(guards.front().condition.text(), "exists(");
 }
@@ -146,8 +160,8 @@ bool is_made_above(const Program& program, const CallRef& make) {
   const auto makes_it = [&](const CallRef& other) {
     const Ref directory = directory_made(program, other);
     if (other.call == make.call || !directory) return false;
-    const bool always =
-        program.guards(other.ref()).empty() || asks_whether_it_is_there(program, other.ref());
+    const bool always = is_made_where_named(program, other, directory) ||
+                        asks_whether_it_is_there(program, other.ref());
     return always && program.guarded_by_rank(other.ref()) == RankTest::none &&
            (share_a_source(program, mine, directory) ||
             leads_through(program, parts, other, directory)) &&

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/files/shared_removals.hpp"
 
 #include "scenarios/pitfalls/files/own_disks.hpp"
+#include "scenarios/pitfalls/files/writer_of_logs.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
@@ -43,7 +44,7 @@ bool all_ranks_remove(const Program& program, Ref node) {
          program.guarded_by_rank(node) == RankTest::none &&
          !facts::rank_goes_first(program, node) && !facts::only_before_ranks(program, node) &&
          !facts::only_without_distribution(program, node) && !facts::in_dataset(program, node) &&
-         facts::is_reachable(program, node);
+         !is_left_to_the_writer(program, node) && facts::is_reachable(program, node);
 }
 
 // shutil.rmtree(out), also where each rank asks first whether it is there: all of them find it.
