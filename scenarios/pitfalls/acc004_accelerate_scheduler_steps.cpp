@@ -98,6 +98,9 @@ bool never_changes(const CallRef& scheduler) {
          facts::contains(scheduler.argument(0, "name").text(), "\"constant\"");
 }
 
+// scheduler.step(epoch) sets the number: done once for every process, it is the same one.
+bool is_told_the_epoch(const CallRef& step) { return step.positional(0) || step.keyword("epoch"); }
+
 // Stepped once an epoch, a prepared scheduler still advances once for every process.
 void check_schedulers_of_epochs(const Program& program, Report& report) {
   for (const CallRef& scheduler : program.calls(Api::scheduler)) {
@@ -108,7 +111,7 @@ void check_schedulers_of_epochs(const Program& program, Report& report) {
         (waits ? counts_processes(scheduler) : reckons_with_processes(program, scheduler)))
       continue;
     const CallRef step = step_of(program, scheduler, name, [&](const CallRef& each) {
-      return is_step_of_epoch(program, each);
+      return is_step_of_epoch(program, each) && (waits || !is_told_the_epoch(each));
     });
     if (!step) continue;
     report

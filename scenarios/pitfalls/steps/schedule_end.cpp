@@ -58,11 +58,30 @@ Ref computed_from(const Program& program, Ref value, bool& times_accumulation) {
   return {};
 }
 
+// steps = epochs * per_epoch after per_epoch = ceil(len(loader) / k): batches are counted, also by
+// way of names.
+bool counts_batches(const Program& program, Ref number, int depth = 0) {
+  constexpr int kNames = 3;
+  const auto& tree = number.module->tree();
+  if (facts::contains(number.text(), "len(")) return true;
+  if (depth >= kNames) return false;
+  for (NodeId at = number.node; at < tree[number.node].last; ++at) {
+    const Ref part = number.with(at);
+    if (!diagnose::stands_for_object(part) || part.kind() == Kind::subscript) continue;
+    for (const diagnose::Source& source : program.sources(part))
+      if (source.how == diagnose::Source::How::value && source.ref != part &&
+          (source.ref.kind() == Kind::binary || source.ref.kind() == Kind::call) &&
+          counts_batches(program, source.ref, depth + 1))
+        return true;
+  }
+  return false;
+}
+
 bool is_counted_from_batches(const Program& program, Ref steps) {
   const auto& sources = program.sources(steps);
-  return std::any_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
-    return facts::contains(source.ref.text(), "len(");
-  });
+  return std::any_of(
+      sources.begin(), sources.end(),
+      [&](const diagnose::Source& source) { return counts_batches(program, source.ref); });
 }
 
 // total for total = args.steps * args.accumulation, which the loop does not ask about.
