@@ -161,6 +161,23 @@ bool moves_itself(const Program& program, ClassRef cls) {
   });
 }
 
+// both = Both(encoder, decoder) and both.to(rank): what an object is made of moves with it.
+bool is_part_of_moved(const Program& program, const Wrap& wrap) {
+  const diagnose::Module& module = *wrap.module.module;
+  const auto function = program.enclosing_function(wrap.module);
+  return std::any_of(module.calls().begin(), module.calls().end(), [&](const diagnose::Call& each) {
+    const CallRef made{&module, &each};
+    if (each.node >= wrap.call.call->node || each.api == Api::ddp ||
+        each.api == Api::data_parallel || program.enclosing_function(made.ref()) != function ||
+        !(program.class_of_call(made) || is_named_class(program, made)))
+      return false;
+    const auto given = facts::arguments_of(made);
+    return std::any_of(given.begin(), given.end(),
+                       [&](Ref value) { return value.text() == wrap.module.text(); }) &&
+           is_moved_below(program, made);
+  });
+}
+
 bool is_below(const Program& program, const Wrap& wrap, const CallRef& placement) {
   return !never_both(program, placement.ref(), wrap.call.ref()) &&
          only_runs_before(program, wrap.call.ref(), placement.ref());
@@ -173,7 +190,8 @@ bool is_never_placed(const Program& program, const Wrap& wrap) {
         return never_both(program, call.ref(), wrap.call.ref()) || is_below(program, wrap, call);
       }))
     return false;
-  if (!is_built_here(program, wrap, !placements.empty())) return false;
+  if (!is_built_here(program, wrap, !placements.empty()) || is_part_of_moved(program, wrap))
+    return false;
   for (const Source& source : program.sources(wrap.module))
     if (is_moved_within(source.ref.text())) return false;  // Net().cuda().half()
   if (program.mentions("set_default_device") || program.mentions("set_default_tensor_type") ||
