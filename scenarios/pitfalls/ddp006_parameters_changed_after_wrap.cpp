@@ -221,6 +221,21 @@ bool bears_freezing(const Program& program, const Wrap& wrap, Ref change, Ref va
   });
 }
 
+// Another line of the function wraps the model with a search for unused parameters: in those runs
+// what is frozen is found.
+bool bears_freezing_in_some_runs(const Program& program, const Wrap& wrap, Ref value) {
+  const auto function = program.enclosing_function(wrap.call.ref());
+  const auto& wraps = program.wraps();
+  return program.is_literal_false(value) &&
+         std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& other) {
+           return other.kind == Wrapper::ddp &&
+                  program.enclosing_function(other.call.ref()) == function &&
+                  program.assigned_name(other.call.ref()) ==
+                      program.assigned_name(wrap.call.ref()) &&
+                  program.is_literal_true(other.call.keyword("find_unused_parameters"));
+         });
+}
+
 // What the trials did: "frozen" or "unfrozen"; neither where the value is not known.
 std::string_view trial_of(const Program& program, Ref value) {
   if (!value) return {};
@@ -391,6 +406,8 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
     Finding& finding = report.at(where, Confidence::likely, std::move(message));
     if (freezes) as_in_trial(finding, trial_of(program, value));
     finding.help = "Change parameters before wrapping, and wrap again after each later change.";
+    if (freezes && bears_freezing_in_some_runs(program, *wrap, value))
+      tell_as_note(finding, "some runs search for unused parameters, and find what is frozen");
   };
   for (const Module* module : program.modules()) {
     for (const std::uint32_t index : module->defs_of("requires_grad", true)) {

@@ -18,17 +18,11 @@ using diagnose::Wrap;
 
 namespace {
 
-bool is_pruning(const CallRef& call) {
-  const std::string_view name = call.call->path;
-  return name.starts_with("torch.nn.utils.prune.") && !name.ends_with("remove") &&
-         !name.ends_with("is_pruned");
-}
-
 // Functions that take the model, and methods of it.
 Ref given_other_layers(const CallRef& call) {
   const std::string_view name = call.call->name;
   // PyTorch's convert_sync_batchnorm() keeps the parameters, Apex's function makes new ones.
-  if (name == "convert_syncbn_model" || name == "get_peft_model" || is_pruning(call))
+  if (name == "convert_syncbn_model" || name == "get_peft_model")
     return call.positional(0) ? call.positional(0) : call.keyword("module");
   if (name == "resize_token_embeddings" || name == "add_adapter") return call.receiver();
   return {};

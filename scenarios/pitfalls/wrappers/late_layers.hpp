@@ -13,9 +13,9 @@ struct LateLayers {
   Ref model;  // what gets other layers: the wrapper, or a part of what it holds
 };
 
-// convert_sync_batchnorm(model), get_peft_model(model, config), prune.l1_unstructured(head,
-// "bias"), model.resize_token_embeddings(n): calls that replace layers or parameters of what they
-// are given.
+// convert_syncbn_model(model), get_peft_model(model, config), model.resize_token_embeddings(n):
+// calls that replace layers or parameters of what they are given. torch.nn.utils.prune keeps the
+// parameter itself, as weight_orig.
 std::vector<LateLayers> calls_that_replace_layers(const Program& program);
 
 // A layer without parameters in what the wrapper holds: nn.LazyLinear(10), and torch_geometric's
