@@ -399,7 +399,8 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
       if (is_padded(tree.text(owner)) || program.is_evaluation(subscript)) continue;
       if (is_worked_off(program, subscript) || is_for_validation(subscript) ||
           shares_out_model(program, subscript) ||
-          comes_in_whole_turns(program, subscript.child(Field::value)))
+          comes_in_whole_turns(program, subscript.child(Field::value)) ||
+          ends_with_a_turn(program, subscript.child(Field::subscript)))
         continue;
       as_in_trial(
           report.at(subscript, Confidence::likely,

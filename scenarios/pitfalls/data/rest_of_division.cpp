@@ -64,6 +64,29 @@ bool cuts_with_rest(const Program& program, Ref slice) {
                             slice.with(tree.child_at(slice.node, 1)));
 }
 
+bool ends_with_a_turn(const Program& program, Ref slice) {
+  const auto& tree = slice.module->tree();
+  return slice.kind() == Kind::slice && tree.child_count(slice.node) == 3 &&
+         is_multiple_of_ranks(program, slice.with(tree.child_at(slice.node, 1)));
+}
+
+namespace {
+
+// order[at : at + per_rank * world_size], a window of whole turns.
+bool is_window_of_turns(const Program& program, Ref cut) {
+  const Ref slice = cut.child(Field::subscript);
+  if (cut.kind() != Kind::subscript || slice.kind() != Kind::slice) return false;
+  const auto& tree = slice.module->tree();
+  if (tree.child_count(slice.node) != 2) return false;
+  const Ref begin = slice.with(tree.child_at(slice.node, 0));
+  const Ref end = slice.with(tree.child_at(slice.node, 1));
+  return end.kind() == Kind::binary && tree[end.node].op == diagnose::Op::add &&
+         end.child(Field::left).text() == begin.text() &&
+         is_multiple_of_ranks(program, end.child(Field::right));
+}
+
+}  // namespace
+
 bool comes_in_whole_turns(const Program& program, Ref list) {
   const CallRef cut = program.made_by(list);
   if (cut && holds_any(cut.call->name, {"tensor_split", "array_split", "chunk"})) {
@@ -71,6 +94,12 @@ bool comes_in_whole_turns(const Program& program, Ref list) {
       if (is_multiple_of_ranks(program, count)) return true;
     return false;
   }
+  if (const auto& windows = program.sources(list);
+      !windows.empty() && std::all_of(windows.begin(), windows.end(), [&](const auto& source) {
+        return source.how == diagnose::Source::How::value &&
+               is_window_of_turns(program, source.ref);
+      }))
+    return true;
   // One that is filled, and cut into its own name: self.order = self.order[rank::world_size].
   const auto& sources = program.sources(list);
   const auto is_cut = [](const diagnose::Source& source) {

@@ -12,6 +12,9 @@ bool gives_rest_to_last(const Program& program, Ref start, Ref end);
 // The slice data[start:end] of such numbers.
 bool cuts_with_rest(const Program& program, Ref slice);
 
+// order[rank:total:world_size] with total = per_rank * world_size: as many for each.
+bool ends_with_a_turn(const Program& program, Ref slice);
+
 // Dealt out in turn, each rank gets as many: batches = order.tensor_split(turns * world_size), and
 // order = np.zeros(batches * batch_size) of a batch_size that is per_rank * world_size.
 bool comes_in_whole_turns(const Program& program, Ref list);
