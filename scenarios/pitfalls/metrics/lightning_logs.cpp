@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/metrics/lightning_logs.hpp"
 
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
+#include "scenarios/pitfalls/metrics/metric_sums.hpp"
 #include "scenarios/pitfalls/metrics/torchmetrics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -132,6 +133,28 @@ bool is_reduced_by_metric(const Program& program, Ref value) {
                      [&](const diagnose::Source& source) { return reduces(source.ref); });
 }
 
+// np.mean(scores) of a list that takes what compute() of torchmetrics gives, and nothing else: each
+// item is that of all ranks.
+bool lists_what_metrics_give(const Program& program, Ref value) {
+  if (!program.imports("torchmetrics")) return false;
+  const auto names = variables_in(value);
+  bool any = false;
+  const auto function = program.enclosing_function(value);
+  for (const CallRef& add : program.calls_named("append")) {
+    if (!add.receiver() || program.enclosing_function(add.ref()) != function ||
+        !names.contains(std::string(add.receiver().text())))
+      continue;
+    const auto behind = facts::calls_behind(program, add.positional(0));
+    any = true;
+    if (std::none_of(behind.begin(), behind.end(), [&](Ref each) {
+          const CallRef call = program.as_call(each);
+          return call && call.call->name == "compute" && call.receiver() && !call.positional(0);
+        }))
+      return false;
+  }
+  return any;
+}
+
 // self.f1, self.totals["f1"], what a metric gives for one batch.
 bool may_be_metric(const Program& program, Ref value) {
   const CallRef call = program.as_call(value);
@@ -221,7 +244,8 @@ bool is_of_one_rank(const Program& program, const CallRef& log) {
   if (!value || reduces_by_hand(program.enclosing_function(log.ref()))) return false;
   const auto parts = values_logged(value);
   return std::any_of(parts.begin(), parts.end(), [&](Ref part) {
-    return !is_alike(program, part) && !is_reduced_by_metric(program, part);
+    return !is_alike(program, part) && !is_reduced_by_metric(program, part) &&
+           !lists_what_metrics_give(program, part);
   });
 }
 

@@ -319,6 +319,13 @@ bool keeps_a_batch(const Program& program, Ref loop, const Assigned& addition) {
          variables_in(targets).contains(std::string(kept.text()));
 }
 
+// cached_dataset.append(prepare(batch)): samples of this rank, kept for later passes.
+bool fills_a_data_set(const Program& program, Ref loop, const Assigned& addition) {
+  const CallRef call = program.as_call(loop.with(addition.target));
+  return call && call.call->name == "append" &&
+         says_any(addition.name, {"dataset", "data_set", "dataloader"});
+}
+
 // global_step += 1 in an evaluation: how many rounds there were, on every rank alike.
 bool counts_rounds(std::string_view name) {
   return name.ends_with("step") || name.ends_with("steps") || name.ends_with("iter") ||
@@ -372,7 +379,7 @@ std::vector<Assigned> sums_kept(const Program& program, Ref loop, std::vector<As
       written.insert(each.name);
   std::erase_if(sums, [&](const Assigned& each) {
     return written.contains(each.name) || counts_rounds(each.name) ||
-           adds_one_each_round(program, loop, each) ||
+           fills_a_data_set(program, loop, each) || adds_one_each_round(program, loop, each) ||
            (tells_time(each.name) && !is_sum_of_metrics(each, in_loop));
   });
   std::stable_sort(sums.begin(), sums.end(),
