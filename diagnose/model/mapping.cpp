@@ -71,6 +71,20 @@ NodeId stored_above(const Module& module, NodeId name, std::string_view key) {
   return kNoNode;
 }
 
+// options.pop("lr") between the two, in whatever branch: the item may be gone.
+bool may_be_taken_out(const Module& module, NodeId name, NodeId since, std::string_view key) {
+  const SyntaxTree& tree = module.tree();
+  const auto pops = module.calls_of("pop");
+  return std::any_of(pops.begin(), pops.end(), [&](std::uint32_t index) {
+    const Call& pop = module.calls()[index];
+    const NodeId given = own_positional(module, pop.node, 0);
+    return pop.node > since && pop.node < name && given != kNoNode &&
+           tree.string_value(given) == key && module[pop.function].kind == Kind::attribute &&
+           module.text(tree.child(pop.function, Field::object)) == module.text(name) &&
+           module.function_of(pop.node) == module.function_of(name);
+  });
+}
+
 // What the expression is another way to say: the value of a name, what a function gives back, an
 // item of a nested dictionary. Itself where it is a mapping of its own, kNoNode where unseen.
 NodeId behind(const Module& module, NodeId mapping, int depth) {
@@ -236,6 +250,8 @@ NodeId value_in_mapping(const Module& module, NodeId mapping, std::string_view k
     if (const NodeId stored = stored_above(module, mapping, key); stored != kNoNode) return stored;
   const NodeId display = behind(module, mapping, depth);
   if (display == kNoNode) return kNoNode;
+  if (module[mapping].kind == Kind::identifier && may_be_taken_out(module, mapping, display, key))
+    return kNoNode;
   if (display != mapping) return value_in_mapping(module, display, key, depth + 1);
   if (module[display].kind == Kind::dictionary)
     return value_in_display(module, display, key, depth);
@@ -258,6 +274,10 @@ bool add_items(const Module& module, NodeId mapping, std::vector<Argument>& out,
   if (!is_name) return all_seen;
   const bool stored = add_stored(module, mapping, out);
   if (display != kNoNode) add_updated(module, mapping, display, out, depth);
+  if (display != kNoNode)
+    std::erase_if(out, [&](const Argument& each) {
+      return !each.name.empty() && may_be_taken_out(module, mapping, display, each.name);
+    });
   return all_seen && stored && !may_be_changed(module, mapping, display);
 }
 
