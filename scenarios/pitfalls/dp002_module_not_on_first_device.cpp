@@ -133,7 +133,9 @@ bool binds_each_rank(const Program& program, const Wrap& wrap,
     const Ref device = bind.positional(0);
     return device && (program.is_local_rank(device) || program.is_rank(device)) &&
            facts::cuda_index(program, device).value_or(-1) < 0 &&  // Trainer(config, gpu=0)
-           runs_with_gpus(program, bind.ref()) && program.runs_before(bind.ref(), wrap.call.ref());
+           runs_with_gpus(program, bind.ref()) &&
+           !facts::are_of_different_modes(bind.ref(), wrap.call.ref()) &&
+           program.runs_before(bind.ref(), wrap.call.ref());
   });
   return bound && !placements.empty() &&
          (runs_with_gpus(program, wrap.call.ref()) ||

@@ -2,6 +2,10 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <utility>
 
 namespace bench::pitfalls::facts {
 
@@ -20,6 +24,7 @@ struct Known {
   std::string_view subject;
   std::string_view value;
   bool equal = true;
+  Op order = Op::none;  // of gpus > 1: it is above, or below, the value
 };
 
 bool is_literal(Kind kind) {
@@ -44,6 +49,35 @@ bool tells_the_same_again(const SyntaxTree& tree, NodeId condition) {
 
 // A flat `a and b and ...` is as deep as it is long.
 constexpr int kDeepestPart = 64;
+
+// A number of GPUs or processes is one in a whole run; that of a round is another in the next.
+bool counts_devices(std::string_view subject) {
+  const std::string text = lowered(subject);
+  for (const char* word : {"gpu", "device_count", "n_dev", "num_dev", "world_size", "nproc",
+                           "num_proc", "n_proc", "nodes"})
+    if (contains(text, word)) return true;
+  return false;
+}
+
+bool is_order(Op op) {
+  return op == Op::less || op == Op::less_equal || op == Op::greater || op == Op::greater_equal;
+}
+
+// >= for <: what holds where the comparison does not.
+Op opposite(Op op) {
+  switch (op) {
+    case Op::less:
+      return Op::greater_equal;
+    case Op::less_equal:
+      return Op::greater;
+    case Op::greater:
+      return Op::less_equal;
+    case Op::greater_equal:
+      return Op::less;
+    default:
+      return op;
+  }
+}
 
 void add_known(const SyntaxTree& tree, NodeId condition, bool holds, std::vector<Known>& out,
                int depth = 0) {
@@ -71,6 +105,10 @@ void add_known(const SyntaxTree& tree, NodeId condition, bool holds, std::vector
           out.push_back({tree.text(tree.child_at(condition, 0)), unquoted(tree.text(each)), false});
       return;
     }
+    if (const Op order = holds ? node.op : opposite(node.op);
+        is_order(order) && tree[right].kind == Kind::integer &&
+        counts_devices(tree.text(tree.child_at(condition, 0))))
+      return out.push_back({tree.text(tree.child_at(condition, 0)), tree.text(right), true, order});
     const bool equal = node.op == Op::equal || node.op == Op::is;
     if (!equal && node.op != Op::not_equal && node.op != Op::is_not) return;
     if (is_literal(tree[right].kind))
@@ -103,8 +141,37 @@ std::string_view without_self(std::string_view subject) {
   return subject.starts_with(kSelf) ? subject.substr(kSelf.size()) : subject;
 }
 
+// The whole numbers that n == 1, n > 1 and n <= 4 leave; empty for what is no number.
+std::optional<std::pair<long, long>> range_of(const Known& known) {
+  constexpr std::size_t kDigits = 9;  // more than any number of devices has
+  long value = 0;
+  const char* const end = known.value.data() + known.value.size();
+  if (known.value.empty() || known.value.size() > kDigits || !known.equal ||
+      std::from_chars(known.value.data(), end, value).ptr != end)
+    return std::nullopt;
+  constexpr long kLeast = std::numeric_limits<long>::min();
+  constexpr long kMost = std::numeric_limits<long>::max();
+  switch (known.order) {
+    case Op::less:
+      return std::pair(kLeast, value - 1);
+    case Op::less_equal:
+      return std::pair(kLeast, value);
+    case Op::greater:
+      return std::pair(value + 1, kMost);
+    case Op::greater_equal:
+      return std::pair(value, kMost);
+    default:
+      return std::pair(value, value);
+  }
+}
+
 bool contradict(const Known& a, const Known& b) {
   if (a.subject != b.subject) return false;
+  if (a.order != Op::none || b.order != Op::none) {
+    const auto one = range_of(a);
+    const auto other = range_of(b);
+    return one && other && (one->second < other->first || other->second < one->first);
+  }
   if (a.value == b.value) return a.equal != b.equal;
   return a.equal && b.equal && !a.value.empty() && !b.value.empty();
 }
