@@ -1,6 +1,8 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/metrics/metric_sums.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 
@@ -8,13 +10,44 @@ namespace bench::pitfalls {
 
 using diagnose::Api;
 using diagnose::ClassRef;
+using diagnose::Field;
+using diagnose::Kind;
 using diagnose::Wrapper;
+
+namespace {
+
+// if out.size(1) < steps: out = F.pad(out, ...), or torch.cat([out, zeros], dim=1), below: what
+// comes out has the length of the input again.
+bool is_padded_again(const Program& program, const CallRef& unpacked) {
+  const diagnose::Module& module = *unpacked.module;
+  const auto& tree = module.tree();
+  const diagnose::NodeId statement = tree.ancestor(unpacked.call->node, Kind::assignment);
+  const auto function = program.enclosing_function(unpacked.ref());
+  if (statement == diagnose::kNoNode || !function) return false;
+  const auto names = variables_in(unpacked.ref().with(tree.child(statement, Field::left)));
+  for (const CallRef& call : facts::calls_in({&module, function.function->body})) {
+    const std::string_view name = call.call->name;
+    const bool pads = name == "pad";
+    if (call.call->node < unpacked.call->node || !call.positional(0) ||
+        (!pads && name != "cat" && name != "concat"))
+      continue;
+    const auto guards = program.guards(call.ref());
+    const bool asks_length = std::any_of(guards.begin(), guards.end(), [](const auto& guard) {
+      return holds_any(guard.condition.text(), {".shape", ".size("});
+    });
+    if ((pads || asks_length) && meet(names, variables_in(call.positional(0)))) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 void check_rnn_under_dataparallel(const Program& program, Report& report) {
   if (!program.has_data_parallel()) return;
   const auto classes = facts::wrapped_classes(program, Wrapper::data_parallel);
   for (const CallRef& call : program.calls(Api::pad_packed)) {
-    if (call.keyword("total_length") || call.positional(3)) continue;
+    if (call.keyword("total_length") || call.positional(3) || is_padded_again(program, call))
+      continue;
     const ClassRef owner = program.enclosing_class(call.ref());
     if (!owner || std::find(classes.begin(), classes.end(), owner) == classes.end()) continue;
     Finding& finding = in_no_trial(

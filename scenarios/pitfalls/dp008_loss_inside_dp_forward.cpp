@@ -21,6 +21,13 @@ using diagnose::Wrapper;
 
 namespace {
 
+// model() is given nothing that could be cut: DataParallel makes one replica for it.
+bool runs_one_replica(const diagnose::ForwardCall& forward) {
+  return forward.wrap->kind == Wrapper::data_parallel &&
+         forward.call.module->arguments(forward.call.call->node).empty() &&
+         !forward.call.has_splat();
+}
+
 // forward returns what a loss function gives, as its only value or as the element of a tuple.
 bool forward_returns_loss(const Program& program, const Wrap& wrap, int element) {
   for (const ClassRef& cls : wrap.classes) {
@@ -83,7 +90,8 @@ bool is_output(const Program& program, Ref value, int depth = 0) {
     if (source.how != Source::How::value && source.how != Source::How::element) return false;
     const auto& forwards = program.forward_calls();
     return std::any_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
-      return forward.call.ref() == source.ref && forward.wrap->kind == Wrapper::data_parallel;
+      return forward.call.ref() == source.ref && forward.wrap->kind == Wrapper::data_parallel &&
+             !runs_one_replica(forward);
     });
   });
 }
@@ -300,7 +308,8 @@ void check_loss_inside_dp_forward(const Program& program, Report& report) {
       for (const auto& forward : program.forward_calls()) {
         if (forward.call.ref() != source.ref || forward.wrap->kind != Wrapper::data_parallel)
           continue;
-        if (!forward_returns_loss(program, *forward.wrap, source.element) ||
+        if (runs_one_replica(forward) ||
+            !forward_returns_loss(program, *forward.wrap, source.element) ||
             is_averaged_where_wrapped(program, backward, unscaled_loss.value, forward))
           continue;
         told = true;

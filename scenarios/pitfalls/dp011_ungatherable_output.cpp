@@ -43,8 +43,22 @@ bool is_number(const Program& program, Ref value, int depth = 0) {
          !call.receiver() && call.positional(0) && !program.callee(call);
 }
 
+// total of total = 0 and total += x below it: what it is in the end, the sum says.
+bool begins_a_sum(const Program& program, Ref value) {
+  const std::string_view name = program.assigned_name(value);
+  if (name.empty()) return false;
+  const diagnose::Module& module = *value.module;
+  const auto& defs = module.defs_of(name, false);
+  return std::any_of(defs.begin(), defs.end(), [&](const std::uint32_t index) {
+    const diagnose::Def& def = module.defs()[index];
+    return def.kind == diagnose::DefKind::augmented && def.target > value.node &&
+           def.scope == module.scope_of(value.node);
+  });
+}
+
 bool is_number(const Program& program, const Source& source) {
-  return source.how == Source::How::value && is_number(program, source.ref);
+  return source.how == Source::How::value && is_number(program, source.ref) &&
+         !begins_a_sum(program, source.ref);
 }
 
 bool is_surely_number(const Program& program, Ref value) {

@@ -1,6 +1,10 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/own_gpu.hpp"
+
+#include <algorithm>
+#include <vector>
 
 namespace bench::pitfalls {
 
@@ -11,6 +15,37 @@ using diagnose::Wrapper;
 
 namespace {
 
+constexpr int kHandsOn = 3;
+
+bool is_given_by_all(const Program& program, Ref device, int depth = 0);
+
+// encode(x, device=args.device): another one than the default, which may be the caller's own.
+bool gives_another(const Program& program, const CallRef& site, const FunctionRef& method,
+                   std::string_view name, int depth) {
+  Ref given = site.keyword(name);
+  if (!given && !site.has_splat()) given = facts::argument_for(site, method, name);
+  if (!given) return false;
+  const auto index = facts::cuda_index(program, given);
+  return !index || *index < 0 || is_given_by_all(program, given, depth + 1);
+}
+
+// def forward(self, x, device="cuda:0"), which every call of it, or of the model, gives another.
+bool is_given_by_all(const Program& program, Ref device, int depth) {
+  const FunctionRef method = program.enclosing_function(device);
+  if (depth > kHandsOn || !method || !facts::is_parameter(program, device)) return false;
+  std::vector<CallRef> sites = program.call_sites(method);
+  const ClassRef cls = program.enclosing_class(device);
+  if (method.function->name == "forward")
+    for (const diagnose::ForwardCall& forward : program.forward_calls()) {
+      const auto& classes = forward.wrap->classes;
+      if (std::find(classes.begin(), classes.end(), cls) != classes.end())
+        sites.push_back(forward.call);
+    }
+  return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return gives_another(program, site, method, device.text(), depth);
+  });
+}
+
 // The device argument of a placement inside forward, when it is a GPU with a fixed index.
 Ref fixed_device(const Program& program, const CallRef& call) {
   Ref device;
@@ -19,7 +54,7 @@ Ref fixed_device(const Program& program, const CallRef& call) {
   if (call.call->api == Api::tensor_factory) device = call.keyword("device");
   if (!device) return {};
   const auto index = facts::cuda_index(program, device);
-  return index && *index >= 0 ? device : Ref{};
+  return index && *index >= 0 && !is_given_by_all(program, device) ? device : Ref{};
 }
 
 // __init__ puts layers on the same device: the module spans GPUs on purpose.

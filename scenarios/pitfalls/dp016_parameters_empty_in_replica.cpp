@@ -67,6 +67,30 @@ bool is_fallback(const CallRef& call) {
   return false;
 }
 
+// next(self.parameters()), also by way of iter() or a name; what goes over them all, as in
+// zip(self.online.parameters(), self.target.parameters()), finds nothing to do.
+bool takes_the_first(const Program& program, const CallRef& call) {
+  const auto& tree = call.module->tree();
+  for (NodeId at = call.call->node; at != diagnose::kNoNode; at = tree[at].parent) {
+    const Kind kind = tree[at].kind;
+    if (kind == Kind::for_statement || kind == Kind::comprehension || kind == Kind::for_in_clause ||
+        kind == Kind::block)
+      break;
+    const CallRef taker = at == call.call->node ? CallRef{} : program.as_call(call.ref().with(at));
+    if (!taker) continue;
+    if (taker.call->name == "next") return true;
+    if (taker.call->name != "iter") return false;
+  }
+  const NodeId loop = tree.ancestor(call.call->node, Kind::for_statement);
+  const NodeId clause = tree.ancestor(call.call->node, Kind::for_in_clause);
+  const bool goes_over =
+      (loop != diagnose::kNoNode &&
+       tree.contains(tree.child(loop, diagnose::Field::right), call.call->node)) ||
+      (clause != diagnose::kNoNode &&
+       tree.contains(tree.child(clause, diagnose::Field::right), call.call->node));
+  return !goes_over;
+}
+
 // Under Lightning's "dp" the steps run in the replicas, and their loops over parameters do nothing.
 void check_steps_of_replicas(const Program& program, Report& report) {
   for (const FunctionRef& method : steps_of_replicas(program))
@@ -105,7 +129,11 @@ void check_parameters_empty_in_replica(const Program& program, Report& report) {
           report
               .at(call.ref(), Confidence::certain,
                   std::string(call.receiver().text()) + "." + std::string(call.call->name) +
-                      "() is empty in DataParallel's replicas: next(...) raises StopIteration")
+                      (takes_the_first(program, call)
+                           ? "() is empty in DataParallel's replicas: next(...) raises "
+                             "StopIteration"
+                           : "() is empty in DataParallel's replicas: what goes over it does "
+                             "nothing"))
               .help = "Use x.device and x.dtype of an input, or a buffer.";
   }
 }
