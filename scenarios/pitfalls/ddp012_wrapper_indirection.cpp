@@ -159,6 +159,10 @@ bool is_tested(const Program& program, Ref use) {
                       facts::contains(text, "type(");
     // A wrapper answers with its own name.
     if (holds && facts::contains(text, "_get_name() ==")) return true;
+    // if type(model) in KINDS: the wrapper's type is none of the model's own.
+    if (holds && condition.kind() == Kind::comparison && text.starts_with("type(") &&
+        !facts::contains(text, "Parallel") && !facts::contains(text, " not "))
+      return !facts::contains(text, "!=");
     return asks && !holds && !text.starts_with("not ");
   });
 }

@@ -305,6 +305,29 @@ bool is_prepared_both_ways(const Program& program, const CallRef& prepare, Ref n
   });
 }
 
+// unet = PeftModel.from_pretrained(unet, path) above prepare(unet): base and adapter are frozen
+// unless is_trainable is asked for.
+bool is_frozen_adapter(const Program& program, const CallRef& prepare, Ref name) {
+  Ref given;
+  for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
+    if (argument.text() == name.text()) given = argument;
+  const diagnose::Def* last = given ? last_value_above(given) : nullptr;
+  if (last == nullptr || last->kind != diagnose::DefKind::assign || last->element >= 0)
+    return false;
+  const CallRef made = program.as_call(given.with(last->value));
+  const Ref trains = made ? made.keyword("is_trainable") : Ref{};
+  if (!made || made.call->name != "from_pretrained" || made.has_splat() ||
+      !facts::contains(made.ref().with(made.call->function).text(), "PeftModel") ||
+      (trains && !program.is_literal_false(trains)))
+    return false;
+  for (const CallRef& call : program.calls_named("requires_grad_"))
+    if (!program.is_literal_false(call.positional(0))) return false;
+  const auto& switches = program.attribute_defs("requires_grad");
+  return std::all_of(switches.begin(), switches.end(), [&](const auto& each) {
+    return program.is_literal_false({each.module, each.def->value});
+  });
+}
+
 CallRef wrapping_preparation(const Program& program, Ref object) {
   if (is_unwrapped_into(program, object.text())) return {};
   const auto [prepare, name] = preparation_behind(program, object, Callers::one);
@@ -313,7 +336,9 @@ CallRef wrapping_preparation(const Program& program, Ref object) {
        !is_used_as_module(program, name)))
     return {};
   // Accelerate leaves a model alone that has nothing to train.
-  if (is_frozen(program, object) || is_frozen(program, name)) return {};
+  if (is_frozen(program, object) || is_frozen(program, name) ||
+      is_frozen_adapter(program, prepare, name))
+    return {};
   return runs_wherever(program, prepare.ref(), object) ||
                  is_prepared_both_ways(program, prepare, name)
              ? prepare
