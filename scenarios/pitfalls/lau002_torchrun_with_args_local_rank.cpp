@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/parsers.hpp"
 #include "scenarios/pitfalls/ranks/env_rendezvous.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
 
 #include <algorithm>
 
@@ -192,7 +193,8 @@ void check_torchrun_with_args_local_rank(const Program& program, Report& report)
   for (const Module* module : program.modules())
     for (NodeId id = 0; id < module->tree().size() && !used; ++id)
       used = (*module)[id].kind == Kind::attribute &&
-             module->text(module->tree().child(id, Field::attribute)) == "local_rank";
+             module->text(module->tree().child(id, Field::attribute)) == "local_rank" &&
+             facts::certainty_of_reach(program, {module, id}) != facts::Certainty::no;
   if (!used || !facts::is_distributed(program)) return;
   const bool shown = program.launches().empty() && shows_torchrun(program);
   const bool dropped = !torchrun && is_filled_by_no_launcher(program, option);

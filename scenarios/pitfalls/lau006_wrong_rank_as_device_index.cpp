@@ -73,9 +73,52 @@ bool is_number(const Program& program, Ref rank) {
          });
 }
 
+// local_rank + offset, with offset = 2: whatever the sum is called, it counts within the node.
+bool is_made_of_local_rank(const Program& program, Ref rank) {
+  const auto& sources = program.sources(rank);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    const Ref sum = source.ref;
+    if (sum.kind() != Kind::binary || sum.module->tree()[sum.node].op != diagnose::Op::add)
+      return false;
+    const auto is_local = [&](Ref part) {
+      return part.kind() == Kind::identifier &&
+             (part.text() == "local_rank" || program.is_local_rank(part));
+    };
+    const Ref left = sum.child(Field::left);
+    const Ref right = sum.child(Field::right);
+    return (is_local(left) && program.integer(right)) || (is_local(right) && program.integer(left));
+  });
+}
+
+// self.device = torch.device(f"cuda:{rank}") of a class that never looks at it: making the object
+// asks for no GPU.
+bool is_never_looked_at(const Program& program, const CallRef& device) {
+  const auto& tree = device.module->tree();
+  const Ref line = device.ref().with(tree[device.call->node].parent);
+  const Ref target = line.kind() == Kind::assignment ? line.child(Field::left) : Ref{};
+  const auto cls = program.enclosing_class(device.ref());
+  if (!cls || target.kind() != Kind::attribute || target.child(Field::object).text() != "self" ||
+      !program.derived_of(cls).empty())
+    return false;
+  const std::string_view name = target.child(Field::attribute).text();
+  for (const diagnose::Module* module : program.modules())
+    for (diagnose::NodeId at = 0; at < module->tree().size(); ++at) {
+      const Ref use{module, at};
+      if (use.kind() != Kind::attribute || use == target ||
+          use.child(Field::attribute).text() != name)
+        continue;
+      const Ref object = use.child(Field::object);
+      const bool is_own = object.text() == "self" ? program.enclosing_class(use) == cls
+                                                  : program.class_of(object) == cls;
+      if (is_own) return false;
+    }
+  return true;
+}
+
 bool is_global(const Program& program, Ref rank) {
   return rank && program.is_rank(rank) && !program.is_local_rank(rank) &&
-         !program.is_spawn_rank(rank) && !is_of_group(program, rank) && !is_number(program, rank);
+         !program.is_spawn_rank(rank) && !is_of_group(program, rank) && !is_number(program, rank) &&
+         !is_made_of_local_rank(program, rank);
 }
 
 // In one branch of several the index is SLURM_PROCID itself, which counts the tasks of all nodes,
@@ -264,7 +307,7 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
           return;
   // device = torch.device(f"cuda:{rank}")
   for (const CallRef& device : program.calls(Api::torch_device))
-    if (flag(global_rank_in(program, device.ref()))) return;
+    if (!is_never_looked_at(program, device) && flag(global_rank_in(program, device.ref()))) return;
   // images.to(f"cuda:{rank}") of the batches.
   for (const std::string_view method : {"to", "cuda"})
     for (const CallRef& move : program.calls_named(method))
