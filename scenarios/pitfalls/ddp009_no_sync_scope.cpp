@@ -164,11 +164,27 @@ bool is_chosen_by_run(const Program& program, Ref context) {
   });
 }
 
+// distributed_type: DEEPSPEED in each of the project's Accelerate configs: no_sync() of Accelerate
+// is empty then, and the engine reduces in its backward pass.
+std::string why_empty(const Program& program, Ref context) {
+  const CallRef made = program.as_call(context);
+  if (!made || !program.is_accelerator(made.receiver())) return {};
+  const auto shipped = program.shipped("distributed_type");
+  const bool all = std::all_of(shipped.begin(), shipped.end(), [](const auto& each) {
+    return each.value.is_string() && each.value.string == "DEEPSPEED";
+  });
+  return !shipped.empty() && all ? "the project's Accelerate config takes DeepSpeed, which no_sync "
+                                   "does not keep from reducing"
+                                 : "";
+}
+
 // Steps inside the scope, and those that no pass outside of it leads to.
 void report_steps(const Program& program, Ref with, Ref context, Report& report) {
   const auto tell = [&](const CallRef& step, Confidence confidence, std::string message) {
-    as_in_trial(report.at(step.ref(), confidence, std::move(message)), "step-inside").help =
-        "Run the last micro-batch outside of no_sync(), then step.";
+    Finding& finding =
+        as_in_trial(report.at(step.ref(), confidence, std::move(message)), "step-inside");
+    finding.help = "Run the last micro-batch outside of no_sync(), then step.";
+    tell_as_note(finding, why_empty(program, context));
   };
   for (const CallRef& call : facts::calls_in(with.child(Field::body)))
     if (call.call->name == "step" && program.comes_from(call.receiver(), Api::optimizer) &&

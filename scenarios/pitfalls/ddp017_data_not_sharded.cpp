@@ -74,6 +74,17 @@ bool names_rank(ClassRef cls) {
   return false;
 }
 
+// Pairs(list(RankShare(graphs))): a class of the program, by its name and its code, deals out what
+// the data set is made of.
+bool is_made_of_a_share(const Program& program, Ref dataset) {
+  const auto behind = facts::calls_behind(program, dataset);
+  return std::any_of(behind.begin(), behind.end(), [&](Ref each) {
+    const ClassRef cls = program.class_of_call(program.as_call(each));
+    return cls && says_any(cls.cls->name, {"sampler", "shard", "share", "split", "partition"}) &&
+           names_rank(cls);
+  });
+}
+
 bool dataset_knows_rank(const Program& program, const CallRef& loader) {
   const Ref dataset = loader.argument(0, "dataset");
   if (!dataset) return true;
@@ -84,7 +95,7 @@ bool dataset_knows_rank(const Program& program, const CallRef& loader) {
         facts::contains(source.ref.module->tree().source(), "world_size"))
       return true;
   const ClassRef cls = program.class_of(dataset);
-  return cls && names_rank(cls);
+  return (cls && names_rank(cls)) || is_made_of_a_share(program, dataset);
 }
 
 // The loop trains something else, in a program that trains its wrapped model elsewhere.

@@ -316,6 +316,30 @@ Confidence confidence_in(const CallRef& made, Api api) {
   return made.call->api == api ? Confidence::certain : Confidence::likely;
 }
 
+// LBFGS([temperature]) after temperature = torch.ones(1): numbers of its own, which no replica has.
+bool is_of_own_tensors(const Program& program, const CallRef& made) {
+  const Ref given = program.written(made.argument(0, "params"));
+  if (given.kind() != Kind::list && given.kind() != Kind::tuple) return false;
+  const auto& tree = given.module->tree();
+  bool any = false;
+  for (auto at = tree[given.node].first_child; at != diagnose::kNoNode;
+       at = tree[at].next_sibling) {
+    const auto& sources = program.sources(given.with(at));
+    any = true;
+    if (sources.empty() ||
+        !std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+          const CallRef call = program.as_call(source.ref);
+          return call && source.how == diagnose::Source::How::value &&
+                 (call.call->api == Api::tensor_factory ||
+                  call.call->path == "torch.nn.Parameter" ||
+                  call.call->path == "torch.nn.parameter.Parameter" ||
+                  call.call->path == "torch.autograd.Variable");
+        }))
+      return false;
+  }
+  return any;
+}
+
 void check_steps_of_one_rank(const Program& program, Report& report) {
   for (const CallRef& step : program.calls_named("step")) {
     if (!step.receiver() || program.guarded_by_rank(step.ref()) == RankTest::none) continue;
@@ -323,7 +347,9 @@ void check_steps_of_one_rank(const Program& program, Report& report) {
         is_made_on_these_ranks(program, step, Api::optimizer) ||
         is_made_on_these_ranks(program, step, Api::scheduler))
       continue;
-    if (const CallRef made = program.origin(step.receiver(), Api::optimizer))
+    const CallRef made = program.origin(step.receiver(), Api::optimizer);
+    if (made && is_of_own_tensors(program, made)) continue;
+    if (made)
       report
           .at(step.ref(), confidence_in(made, Api::optimizer),
               who_steps(program, step) + "its optimizer: the replicas drift apart from here")

@@ -324,6 +324,19 @@ bool is_for_other_models(const Program& program, const CallRef& load) {
          });
 }
 
+// elif test: torch.load(pretrained), below `if pretrained is not None`: there is no file to load.
+bool has_no_path(const Program& program, const CallRef& load) {
+  const Ref path = load.argument(0, "f");
+  if (!path || path.kind() == diagnose::Kind::string) return false;
+  const std::string name(path.text());
+  const auto guards = program.guards(load.ref());
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    const std::string_view text = guard.condition.text();
+    return guard.holds ? text == name + " is None" || text == "not " + name
+                       : text == name + " is not None" || text == name;
+  });
+}
+
 }  // namespace
 
 void check_load_without_map_location(const Program& program, Report& report) {
@@ -349,6 +362,7 @@ void check_load_without_map_location(const Program& program, Report& report) {
     if (facts::only_without_distribution(program, load.ref()) ||
         !facts::is_reachable(program, load.ref()))
       continue;
+    if (has_no_path(program, load)) continue;
     // What a framework saves lies where its ranks had it.
     const bool of_framework = lightning || has_trainer_ranks(program);
     const bool surely = is_of_a_run(program, load, words) && !saves_from_cpu(program) &&

@@ -57,6 +57,18 @@ Ref forward_in_step_without_grad(const Program& program, const CallRef& backward
   return first;
 }
 
+// batch = normalizer.backward(batch): what has this name undoes a transformation. Autograd's gives
+// nothing back, and DeepSpeed's engine the loss that it is given.
+bool is_of_a_transformation(const CallRef& backward) {
+  const auto& tree = backward.module->tree();
+  const diagnose::Kind around = tree[tree[backward.call->node].parent].kind;
+  const bool is_used = around == diagnose::Kind::assignment ||
+                       around == diagnose::Kind::return_statement ||
+                       around == diagnose::Kind::attribute || around == diagnose::Kind::subscript;
+  const Ref given = backward.positional(0);
+  return is_used && given && !says_any(given.text(), {"loss"});
+}
+
 // The function is decorated, or its whole body is under the `with`.
 bool has_gradients_off(const Program& program, const CallRef& backward) {
   const auto function = program.enclosing_function(backward.ref());
@@ -74,7 +86,7 @@ void check_no_grad_training_forward(const Program& program, Report& report) {
   for (const CallRef& backward : program.calls_named("backward")) {
     const Ref loss = facts::loss_of(backward);
     const auto function = program.enclosing_function(backward.ref());
-    if (!loss || !has_gradients_off(program, backward) ||
+    if (!loss || is_of_a_transformation(backward) || !has_gradients_off(program, backward) ||
         std::find(told.begin(), told.end(), function) != told.end())
       continue;
     const Ref forward = forward_in_step_without_grad(program, backward, loss);

@@ -278,6 +278,21 @@ bool claims_one_process(const Program& program) {
 
 namespace {
 
+// if args.single_gpu or config.get("use_single_gpu"): every part asks for one GPU by its name.
+bool asks_for_one_gpu(Ref condition) {
+  if (condition.kind() == Kind::boolean)
+    return condition.module->tree()[condition.node].op == diagnose::Op::logical_or &&
+           asks_for_one_gpu(condition.child(Field::left)) &&
+           asks_for_one_gpu(condition.child(Field::right));
+  if (condition.kind() != Kind::identifier && condition.kind() != Kind::attribute &&
+      condition.kind() != Kind::subscript && condition.kind() != Kind::call)
+    return false;
+  const std::string text = lowered(condition.text());
+  for (const char* word : {"single_gpu", "singlegpu", "single_process", "one_gpu"})
+    if (contains(text, word)) return true;
+  return false;
+}
+
 // The condition comes out so in runs of one process only.
 bool says_one_process(const Program& program, Ref condition, bool holds) {
   // rank == -1 and stopper(metric), where both hold.
@@ -299,7 +314,7 @@ bool says_one_process(const Program& program, Ref condition, bool holds) {
     const OneProcess asked = asks_for_one_process(program, condition);
     if (asked != OneProcess::silent) return holds == (asked == OneProcess::holds);
   }
-  if (holds) return is_set_in_one_process(program, condition);
+  if (holds) return asks_for_one_gpu(condition) || is_set_in_one_process(program, condition);
   // if empty or is_main(local_rank): return: the rank alone keeps no run of several out.
   if (condition.kind() == Kind::boolean && program.rank_test(condition) != diagnose::RankTest::none)
     return false;

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/wrappers/lost_wrapper.hpp"
 
 #include "diagnose/model/made_at.hpp"
+#include "scenarios/pitfalls/metrics/metric_sums.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/handed_out.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -120,9 +121,8 @@ Ref inner_given_to(const Program& program, Ref object, Ref use) {
         (wrapper_of_inner(program, inner) == nullptr && !is_taken_for_ddp(program, inner)) ||
         inner.child(Field::object).text() != object.text() ||
         (!is_field && program.enclosing_function(value) != program.enclosing_function(object)) ||
-        !only_runs_before(program, value, use) ||
-        is_wrapped_again(program, value, object.text()) || changes_below(program, def, object) ||
-        facts::only_without_distribution(program, value) ||
+        !only_runs_before(program, value, use) || is_wrapped_again(program, value, object.text()) ||
+        changes_below(program, def, object) || facts::only_without_distribution(program, value) ||
         program.guarded_by_rank(value) != diagnose::RankTest::none)
       continue;
     return inner;
@@ -161,6 +161,25 @@ std::vector<CallRef> wrappers_of_loop_items(const Program& program) {
   return out;
 }
 
+namespace {
+
+// teacher = DDP(teacher) beside optimizer = SGD(student.parameters()): nothing trains the teacher,
+// and what its wrapper would reduce is nothing.
+bool others_are_trained(const Program& program, diagnose::FunctionRef function, Ref model) {
+  bool any = false;
+  for (const CallRef& optimizer : program.calls(diagnose::Api::optimizer)) {
+    if (program.enclosing_function(optimizer.ref()) != function) continue;
+    const auto given = variables_in(optimizer.ref().child(Field::arguments));
+    if (given.contains(std::string(model.text())) ||
+        !facts::contains(optimizer.ref().text(), ".parameters("))
+      return false;
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace
+
 std::vector<CallRef> wrappers_dropped(const Program& program) {
   std::vector<CallRef> out;
   for (const Wrap& wrap : program.wraps()) {
@@ -178,7 +197,7 @@ std::vector<CallRef> wrappers_dropped(const Program& program) {
     bool is_used = holds_any(tree.text(function.function->node), {"global ", "nonlocal "});
     for (diagnose::NodeId id = tree[line.node].last; id < end; ++id)
       is_used = is_used || (tree[id].kind == Kind::identifier && tree.text(id) == name.text());
-    if (!is_used) out.push_back(wrap.call);
+    if (!is_used && !others_are_trained(program, function, name)) out.push_back(wrap.call);
   }
   return out;
 }
