@@ -153,14 +153,15 @@ bool is_stored(const Program& program, Ref object, std::string_view name) {
 
 // if isinstance(model, DDP): model.module.encode() else: model.encode()
 bool is_tested(const Program& program, Ref use) {
-  return program.under(use, [](Ref condition, bool holds) {
+  const std::string type = "type(" + std::string(use.child(Field::object).text()) + ")";
+  return program.under(use, [&](Ref condition, bool holds) {
     const std::string_view text = condition.text();
     const bool asks = facts::contains(text, "isinstance") || facts::contains(text, "hasattr") ||
                       facts::contains(text, "type(");
     // A wrapper answers with its own name.
     if (holds && facts::contains(text, "_get_name() ==")) return true;
     // if type(model) in KINDS: the wrapper's type is none of the model's own.
-    if (holds && condition.kind() == Kind::comparison && text.starts_with("type(") &&
+    if (holds && condition.kind() == Kind::comparison && text.starts_with(type) &&
         !facts::contains(text, "Parallel") && !facts::contains(text, " not "))
       return !facts::contains(text, "!=");
     return asks && !holds && !text.starts_with("not ");

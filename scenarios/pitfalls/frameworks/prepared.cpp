@@ -311,7 +311,10 @@ bool is_frozen_adapter(const Program& program, const CallRef& prepare, Ref name)
   Ref given;
   for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
     if (argument.text() == name.text()) given = argument;
-  const diagnose::Def* last = given ? last_value_above(given) : nullptr;
+  if (!given) return false;
+  const diagnose::Def* last = last_value_above(given, [&](const diagnose::Def& def) {
+    return def.value == diagnose::kNoNode || !given.module->tree().contains(def.value, given.node);
+  });
   if (last == nullptr || last->kind != diagnose::DefKind::assign || last->element >= 0)
     return false;
   const CallRef made = program.as_call(given.with(last->value));
