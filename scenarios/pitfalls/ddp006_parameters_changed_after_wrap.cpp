@@ -223,17 +223,18 @@ bool bears_freezing(const Program& program, const Wrap& wrap, Ref change, Ref va
 
 // Another line of the function wraps the model with a search for unused parameters: in those runs
 // what is frozen is found.
-bool bears_freezing_in_some_runs(const Program& program, const Wrap& wrap, Ref value) {
+std::string why_borne(const Program& program, const Wrap& wrap, Ref value) {
   const auto function = program.enclosing_function(wrap.call.ref());
   const auto& wraps = program.wraps();
-  return program.is_literal_false(value) &&
-         std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& other) {
-           return other.kind == Wrapper::ddp &&
-                  program.enclosing_function(other.call.ref()) == function &&
-                  program.assigned_name(other.call.ref()) ==
-                      program.assigned_name(wrap.call.ref()) &&
-                  program.is_literal_true(other.call.keyword("find_unused_parameters"));
-         });
+  const bool is_found =
+      program.is_literal_false(value) &&
+      std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& other) {
+        return other.kind == Wrapper::ddp &&
+               program.enclosing_function(other.call.ref()) == function &&
+               program.assigned_name(other.call.ref()) == program.assigned_name(wrap.call.ref()) &&
+               program.is_literal_true(other.call.keyword("find_unused_parameters"));
+      });
+  return is_found ? "some runs search for unused parameters, and find what is frozen" : "";
 }
 
 // What the trials did: "frozen" or "unfrozen"; neither where the value is not known.
@@ -394,9 +395,9 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
     if (wrap == nullptr || !is_trained(program, *wrap) ||
         is_wrapped_again(program, object, where, *wrap))
       return;
-    if (freezes && is_static_graph(program, *wrap)) return;
-    if (freezes && (bears_freezing(program, *wrap, where, value) ||
-                    changes_nothing(program, *wrap, where, value)))
+    if (freezes &&
+        (is_static_graph(program, *wrap) || bears_freezing(program, *wrap, where, value) ||
+         changes_nothing(program, *wrap, where, value)))
       return;
     // A GAN switches the other network off and on in every step; DDP of that network is then
     // unused.
@@ -406,8 +407,7 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
     Finding& finding = report.at(where, Confidence::likely, std::move(message));
     if (freezes) as_in_trial(finding, trial_of(program, value));
     finding.help = "Change parameters before wrapping, and wrap again after each later change.";
-    if (freezes && bears_freezing_in_some_runs(program, *wrap, value))
-      tell_as_note(finding, "some runs search for unused parameters, and find what is frozen");
+    if (freezes) tell_as_note(finding, why_borne(program, *wrap, value));
   };
   for (const Module* module : program.modules()) {
     for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
@@ -428,9 +428,8 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
     for (const Def& def : module->defs()) {
       if (!def.is_attribute || def.kind != DefKind::assign || def.value == kNoNode) continue;
       const Ref target{module, def.target};
-      if (!facts::contains(target.text(), ".module.")) continue;
-      if (!is_layer(program, target.with(def.value))) continue;
-      flag(target, target.child(Field::object), kReplaced);
+      if (facts::contains(target.text(), ".module.") && is_layer(program, target.with(def.value)))
+        flag(target, target.child(Field::object), kReplaced);
     }
   }
   for (const CallRef& call : program.calls_named("setattr"))
