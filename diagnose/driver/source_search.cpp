@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <system_error>
 
@@ -88,20 +89,21 @@ FileType type_by_first_line(std::string_view text) {
                                                                         : FileType::python;
 }
 
-// Where imports of a file that was given by itself may lead: up to its project's root, or to the
-// current folder, from which scripts below it are started. Elsewhere it is the file's own folder.
+// Where imports of a file that was given by itself may lead: up to its project's root, at most three
+// folders above. Without a mark of one it is the file's own folder: what lies beside that may belong
+// to anybody.
 std::string tree_around(const std::string& shown) {
-  constexpr int kMaxLevels = 4;  // its own folder, and three above
+  constexpr int kMaxLevels = 4;  // its own folder among them
   const fs::path own = fs::path(shown).parent_path();
-  const bool is_below_here = !own.is_absolute() && (own.empty() || *own.begin() != "..");
-  if (!own.empty() && *own.begin() == "..") return own.string();
   fs::path directory = own;
-  for (int level = 0; !directory.empty() && (is_below_here || level < kMaxLevels); ++level) {
-    if (is_project_root(list_directory((directory / "").string()))) return directory.string();
-    if (directory == directory.parent_path()) break;
+  for (int level = 0; level < kMaxLevels; ++level) {
+    if (is_project_root(list_directory(directory.empty() ? "" : (directory / "").string())))
+      return directory.empty() ? "." : directory.string();
+    const bool leads_up = !directory.empty() && *std::prev(directory.end()) == "..";
+    if (directory.empty() || leads_up || directory == directory.parent_path()) break;
     directory = directory.parent_path();
   }
-  return is_below_here ? "." : own.string();
+  return own.empty() ? "." : own.string();
 }
 
 SourceFile named_file(const std::string& path, std::string_view text) {

@@ -5,7 +5,6 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
-#include "scenarios/pitfalls/steps/schedule_end.hpp"
 #include "scenarios/pitfalls/steps/schedule_length.hpp"
 
 namespace bench::pitfalls {
@@ -124,6 +123,54 @@ void check_schedulers_of_epochs(const Program& program, Report& report) {
   }
 }
 
+// steps = epochs * per_epoch after per_epoch = ceil(len(loader) / k): batches are counted, also by
+// way of names.
+bool counts_batches(const Program& program, Ref number, int depth = 0) {
+  constexpr int kNames = 3;
+  const auto& tree = number.module->tree();
+  if (facts::contains(number.text(), "len(")) return true;
+  if (depth >= kNames) return false;
+  for (NodeId at = number.node; at < tree[number.node].last; ++at) {
+    const Ref part = number.with(at);
+    if (!diagnose::stands_for_object(part) || part.kind() == Kind::subscript) continue;
+    for (const diagnose::Source& source : program.sources(part))
+      if (source.how == diagnose::Source::How::value && source.ref != part &&
+          (source.ref.kind() == Kind::binary || source.ref.kind() == Kind::call) &&
+          counts_batches(program, source.ref, depth + 1))
+        return true;
+  }
+  return false;
+}
+
+// The name of a number of steps that the schedule is made for: num_training_steps=args.steps.
+// Empty where it is counted from the batches.
+Ref horizon_of(const Program& program, const CallRef& scheduler) {
+  for (const std::string_view name : {"num_training_steps", "T_max", "total_steps"}) {
+    const Ref steps = scheduler.keyword(name);
+    if (!diagnose::stands_for_object(steps)) continue;
+    for (const diagnose::Source& source : program.sources(steps))
+      if (counts_batches(program, source.ref)) return {};
+    return steps;
+  }
+  return {};
+}
+
+// while step < args.steps: ... and if step >= args.steps: break, around the node.
+bool ends_at(const Program& program, Ref node, Ref steps) {
+  const auto& tree = node.module->tree();
+  const auto loops = program.loops_around(node);
+  if (loops.empty() || loops.back().module != node.module) return false;
+  for (const diagnose::NodeId at : node.module->nodes_of(Kind::comparison)) {
+    if (!tree.contains(loops.back().node, at) || tree.child_count(at) != 2) continue;
+    const diagnose::NodeId test = tree[at].parent;
+    const bool decides =
+        tree[test].kind == Kind::while_statement ||
+        (tree[test].kind == Kind::if_statement && facts::contains(tree.text(test), "break"));
+    if (decides && tree.text(tree.child_at(at, 1)) == steps.text()) return true;
+  }
+  return false;
+}
+
 // def factor(step): ... (step - warmup) / (args.steps - warmup): LambdaLR(optimizer, factor) is
 // made for so many steps as the loop around step() takes.
 bool divides_by_end_of_loop(const Program& program, const CallRef& scheduler, Ref step) {
@@ -148,45 +195,25 @@ bool divides_by_end_of_loop(const Program& program, const CallRef& scheduler, Re
   return false;
 }
 
-// All command lines and config files of the project choose a rate that stays as it is.
-bool is_constant_as_shipped(const Program& program, const CallRef& scheduler) {
-  const Ref kind = scheduler.argument(0, "name");
-  if (!diagnose::stands_for_object(kind)) return false;
-  const std::string_view text = kind.text();
-  const auto shipped = program.shipped(std::string(text.substr(text.rfind('.') + 1)));
-  return !shipped.empty() &&
-         std::all_of(shipped.begin(), shipped.end(), [](const diagnose::ShippedValue& each) {
-           return each.value.is_string() && each.value.string == "constant";
-         });
-}
-
-std::string told_of_end(const ScheduleEnd& end) {
-  if (end.times_accumulation)
-    return "the schedule is made for the steps of the loop times the accumulation and is then "
-           "prepared: its step() advances once for every process, whatever is accumulated, so it "
-           "does not end with the loop";
-  return "the schedule is made for the steps of the loop and is then prepared: its step() advances "
-         "once for every process, so it ends too early";
-}
-
 // The schedule ends with the training, counted in steps of one process, and is prepared.
 void check_schedulers_of_steps(const Program& program, Report& report) {
   for (const CallRef& scheduler : program.calls(Api::scheduler)) {
     const std::string_view name = program.assigned_name(scheduler.ref());
-    if (name.empty() || never_changes(scheduler) || !is_prepared(program, scheduler, name) ||
+    const Ref steps = horizon_of(program, scheduler);
+    if (name.empty() || !is_prepared(program, scheduler, name) ||
         reckons_with_processes(program, scheduler))
       continue;
-    const ScheduleEnd end = end_of_schedule(program, scheduler);
     if (!step_of(program, scheduler, name, [&](const CallRef& each) {
           return !is_step_of_epoch(program, each) &&
-                 (end.steps ? ends_at(program, each.ref(), end.steps)
-                            : divides_by_end_of_loop(program, scheduler, each.ref()));
+                 (steps ? ends_at(program, each.ref(), steps)
+                        : divides_by_end_of_loop(program, scheduler, each.ref()));
         }))
       continue;
-    Finding& finding = report.at(scheduler.ref(), Confidence::likely, told_of_end(end));
-    finding.help = "Give it num_processes times as many steps, or do not prepare the scheduler.";
-    if (is_constant_as_shipped(program, scheduler))
-      tell_as_note(finding, "the command lines here choose a constant rate");
+    report
+        .at(scheduler.ref(), Confidence::likely,
+            "the schedule is made for the steps of the loop and is then prepared: its step() "
+            "advances once for every process, so it ends too early")
+        .help = "Give it num_processes times as many steps, or do not prepare the scheduler.";
   }
 }
 

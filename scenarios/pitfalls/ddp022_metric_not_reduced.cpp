@@ -17,7 +17,6 @@
 #include "scenarios/pitfalls/metrics/phase_loops.hpp"
 #include "scenarios/pitfalls/metrics/reductions.hpp"
 #include "scenarios/pitfalls/metrics/summed_mean.hpp"
-#include "scenarios/pitfalls/metrics/told_meters.hpp"
 #include "scenarios/pitfalls/metrics/training_reductions.hpp"
 #include "scenarios/pitfalls/metrics/unsummed_mean.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
@@ -429,7 +428,6 @@ void check_metric_not_reduced(const Program& program, Report& report) {
   if (!prepared) check_plateau_steps(program, reductions, report);
   check_own_copies(program, reductions, report);
   check_idle_copies(program, reductions, report);
-  check_told_meters(program, reductions, report);
   if (by_hand) check_choices_out_of_sight(program, reductions, report);
   for (const Module* module : program.modules()) {
     if (by_hand)

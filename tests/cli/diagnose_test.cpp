@@ -100,20 +100,23 @@ TEST(Diagnose, TakesTheSettingsOfTheRepository) {
   EXPECT_EQ(run().exit_code, 0);
 }
 
-// Started from the project's folder, a script below it imports what lies beside its own folder; a
-// project in between bounds that.
-TEST(Diagnose, FollowsImportsOfAScriptUpToTheCurrentFolder) {
+// tools/train.py imports what lies beside tools where a mark says that it is one project.
+TEST(Diagnose, FollowsImportsOfAScriptUpToTheRootOfItsProject) {
   const Workspace here;
-  std::filesystem::create_directories(here.path() / "tools");
+  std::filesystem::create_directories(here.path() / "tools/inner");
   here.write("wrapping.py", kScript);
-  here.write("tools/train.py", "import torch\nimport wrapping\n");
-  const auto found = [&] {
-    const Answer answer = here.bench({"diagnose", "tools/train.py", "--select", "DP001"});
+  here.write("tools/inner/train.py", "import torch\nimport wrapping\n");
+  const auto found = [&](const std::string& script) {
+    const Answer answer = here.bench({"diagnose", script, "--select", "DP001"});
     return answer.out.find("wrapping.py:4") != std::string::npos;
   };
-  EXPECT_TRUE(found());
-  std::filesystem::create_directory(here.path() / "tools/.git");
-  EXPECT_FALSE(found());
+  const std::string script = "tools/inner/train.py";
+  EXPECT_FALSE(found(script));
+  std::filesystem::create_directory(here.path() / ".git");
+  EXPECT_TRUE(found(script));
+  EXPECT_TRUE(found((here.path() / script).string()));
+  here.write("tools/setup.py", "");  // a project within
+  EXPECT_FALSE(found(script));
 }
 
 TEST(Diagnose, DoesNotFollowImportsThroughLinksOutOfTheTree) {

@@ -27,6 +27,11 @@ Ref told_loader(const CallRef& set) {
   return facts::contains(facts::lowered(loader.text()), "sampler") ? Ref{} : loader;
 }
 
+bool is_plain_batch_sampler(const CallRef& made) {
+  return made.call->path == "torch.utils.data.BatchSampler" ||
+         made.call->path == "torch.utils.data.sampler.BatchSampler";
+}
+
 // The DistributedSamplers that shuffle, in what makes the batches of the loader; empty where it may
 // have a .sampler that it was given.
 std::vector<CallRef> inside_batch_sampler(const Program& program, const CallRef& loader) {
@@ -37,7 +42,10 @@ std::vector<CallRef> inside_batch_sampler(const Program& program, const CallRef&
     return out;
   for (const Source& source : program.sources(batches)) {
     const CallRef made = program.as_call(source.ref);
-    if (!made || source.how != Source::How::value) return {};
+    // One of another library may tell the epochs by itself.
+    if (!made || source.how != Source::How::value ||
+        !is_plain_batch_sampler(made))
+      return {};
     const CallRef sampler = program.origin(made.argument(0, "sampler"), Api::distributed_sampler);
     if (sampler && !program.class_of_call(sampler) &&
         !program.is_literal_false(sampler.argument(3, "shuffle")))
@@ -79,6 +87,26 @@ bool is_for_another(const Program& program, const CallRef& set, const CallRef& s
   });
 }
 
+// sampler.epoch = epoch, tell_epoch(sampler, epoch) and getattr(sampler, "set_epoch"): it may be told
+// by these.
+bool may_be_told_otherwise(const Program& program, Ref epochs) {
+  for (const diagnose::Module* module : program.modules())
+    for (const Kind kind : {Kind::assignment, Kind::augmented_assignment})
+      for (const diagnose::NodeId node : module->nodes_of(kind)) {
+        const Ref target = Ref{module, node}.child(Field::left);
+        if (target.kind() == Kind::attribute && target.text().ends_with(".epoch") &&
+            facts::contains(facts::lowered(target.text()), "sampler"))
+          return true;
+      }
+  return program.subtree_calls(epochs, [&](const CallRef& call) {
+    if (call.call->name == "hasattr" || call.call->name == "isinstance") return false;
+    const auto arguments = call.module->arguments(call.call->node);
+    return std::any_of(arguments.begin(), arguments.end(), [&](const diagnose::Argument& each) {
+      return says_any(call.module->text(each.value), {"sampler"});
+    });
+  });
+}
+
 bool trains(const Program& program, Ref epochs) {
   return program.subtree_calls(epochs,
                                [](const CallRef& call) { return call.call->name == "backward"; });
@@ -97,6 +125,7 @@ void check_unreached_samplers(const Program& program, Report& report) {
     if (!epochs || unreached.empty() || !is_tried(program, set) ||
         never_changes(program, set.positional(0)) ||
         epoch_count(program, epochs).value_or(2) <= 1 || !trains(program, epochs) ||
+        may_be_told_otherwise(program, epochs) ||
         std::find(reported.begin(), reported.end(), epochs) != reported.end())
       continue;
     const bool told_elsewhere = std::any_of(sets.begin(), sets.end(), [&](const CallRef& other) {

@@ -36,7 +36,7 @@ bool asks_others(Ref body) {
 bool is_mmeval_of_one(const Program& program, const CallRef& made) {
   return program.qualified(made.ref().with(made.call->function)).starts_with("mmeval.") &&
          !made.keyword("dist_backend") && !made.has_splat() &&
-         program.calls_named("set_default_dist_backend").empty();
+         program.calls_named("set_default_dist_backend").empty() && !program.mentions("dist_comm");
 }
 
 template <typename Accepts>

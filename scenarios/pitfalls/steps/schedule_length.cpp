@@ -2,7 +2,6 @@
 
 #include "diagnose/model/accelerate.hpp"
 #include "diagnose/model/made_at.hpp"
-#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
@@ -40,7 +39,7 @@ class LengthTrail {
     visit(given, 0);
     return found_;
   }
-  // A parameter, whose value comes from callers that are not all in sight.
+  // A parameter, whose value comes from callers.
   bool leads_out_of_sight() const { return leads_out_; }
   // len(loader), and all others that were met on the way.
   const std::vector<Ref>& lengths() const { return lengths_; }
@@ -70,8 +69,7 @@ class LengthTrail {
   void visit_name(Ref name, bool is_attribute, int depth) {
     const std::string_view text = name.text();
     if (is_number_of_processes(text)) found_ = true;
-    const diagnose::Module* home = is_attribute ? nullptr : name.module;
-    if (found_ || !seen_.emplace(text, home).second) return;
+    if (found_ || !seen_.emplace(text, is_attribute).second) return;
     // args.steps *= accelerator.num_processes may stand in any file.
     const std::vector<const diagnose::Module*> own{name.module};
     for (const diagnose::Module* module : is_attribute ? program_.modules() : own)
@@ -79,7 +77,7 @@ class LengthTrail {
         const Def& def = module->defs()[index];
         const Ref target{module, def.target};
         if (def.kind == DefKind::parameter) {
-          visit_callers(target, depth);
+          leads_out_ = leads_out_ || program_.enclosing_function(target) == here_;
         } else if (def.kind == DefKind::function) {
           for (const diagnose::Function& each : module->functions())
             if (each.name == text) visit({module, each.body}, depth + 1);
@@ -90,28 +88,9 @@ class LengthTrail {
       }
   }
 
-  // args, args.train: the caller has it from callers of its own.
-  bool is_of_a_parameter(Ref given) const {
-    while (given.kind() == Kind::attribute) given = given.child(Field::object);
-    return facts::is_parameter(program_, given);
-  }
-
-  // What main(args) is given for the parameter of the function that makes the schedule.
-  void visit_callers(Ref parameter, int depth) {
-    const auto function = program_.enclosing_function(parameter);
-    if (function != here_) return;
-    const auto& sites = program_.call_sites(function);
-    if (sites.empty() || !program_.handed_on(function).empty()) leads_out_ = true;
-    for (const CallRef& site : sites) {
-      const Ref given = facts::argument_for(site, function, parameter.text());
-      leads_out_ = leads_out_ || !given || is_of_a_parameter(given);
-      visit(given, depth + 1);
-    }
-  }
-
   const Program& program_;
   diagnose::FunctionRef here_;
-  std::set<std::pair<std::string_view, const diagnose::Module*>> seen_;
+  std::set<std::pair<std::string_view, bool>> seen_;
   std::vector<Ref> lengths_;
   bool found_ = false;
   bool leads_out_ = false;
