@@ -179,8 +179,10 @@ FunctionRef Program::find_callee(CallRef call) const {
     if (source.ref.kind() == Kind::function)
       return {source.ref.module, source.ref.module->function_at(source.ref.node)};
     if (source.ref.kind() == Kind::lambda) continue;
-    if (source.ref.kind() == Kind::class_definition)
-      return method({source.ref.module, source.ref.module->class_at(source.ref.node)}, "__init__");
+    if (source.ref.kind() != Kind::class_definition) continue;
+    const ClassRef made{source.ref.module, source.ref.module->class_at(source.ref.node)};
+    const FunctionRef maker = method(made, "__init__");
+    return maker ? maker : method(made, "__post_init__");
   }
   return {};
 }
@@ -191,12 +193,14 @@ const std::vector<CallRef>& Program::call_sites(FunctionRef function) const {
   call_sites_[function.function] = {};  // a cycle sees no sites instead of looping
   std::vector<CallRef> found;
   std::string_view name = function.function->name;
-  if (name == "__init__" && function.function->owner_class != kNoNode)
+  if (function.function->makes_object() && function.function->owner_class != kNoNode)
     name = function.module->class_at(function.function->owner_class)->name;
   const bool is_method = function.function->owner_class != kNoNode;
   // Where the name stands for one function only, a call that does not fit it calls nothing.
   const auto calls_it = [&](const CallRef& call) {
     if (callee(call) != function) return false;
+    // What the fields of a data class are given is no argument of its method.
+    if (function.function->name == "__post_init__") return true;
     return can_bind(call, function) || sources({call.module, call.call->function}).size() > 1;
   };
   for (const CallRef& call : calls_named(name)) {

@@ -173,7 +173,7 @@ const std::vector<CallRef>& Program::possible_call_sites(FunctionRef function) c
   // model.save(step), where the class of model is not known: calls of that name stand for it. The
   // __init__ of another class says nothing.
   if (sites.empty() && function.function->owner_class != kNoNode &&
-      function.function->name != "__init__") {
+      !function.function->makes_object()) {
     const auto modes = modules_with_modes(*this, function.function->name);
     for (const CallRef& call : calls_named(function.function->name))
       if (const Ref object = call.receiver();

@@ -28,7 +28,7 @@ bool is_handed_back(const Function& function, const CallRef& call) {
 
 // The only call of the function that holds the node.
 CallRef caller_of(const Program& program, const FunctionRef& function) {
-  if (!function || function.function->name == "__init__") return {};
+  if (!function || function.function->makes_object()) return {};
   const auto& sites = program.call_sites(function);
   if (sites.size() != 1 || program.enclosing_function(sites.front().ref()) == function) return {};
   return sites.front();

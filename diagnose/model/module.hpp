@@ -80,6 +80,10 @@ struct Function {
   NodeId body = kNoNode;
   std::vector<Parameter> parameters;
   std::vector<NodeId> returns;  // returned expressions
+
+  // A call of the class runs it; that of a data class, which is made without one of its own, runs
+  // its __post_init__.
+  bool makes_object() const { return name == "__init__" || name == "__post_init__"; }
 };
 
 struct Class {

@@ -298,7 +298,8 @@ void Resolver::follow_parameter(const Module& module, const Def& def, int elemen
   bool is_left_out = false;
   for (const CallRef& site : program_.call_sites({&module, function})) {
     Ref value = site.keyword(def.name);
-    if (!value) value = site.positional(is_method ? index - 1 : index);
+    if (!value && function->name != "__post_init__")
+      value = site.positional(is_method ? index - 1 : index);
     if (value)
       follow(value, element, depth + 1);
     else
@@ -419,7 +420,7 @@ void Resolver::follow_call(Ref at, int element, int depth) {
     const Ref same = prepared_by(call, element < 0 ? 0 : static_cast<std::size_t>(element));
     if (same) return follow(same, -1, depth + 1);
   }
-  if (!function || function.function->name == "__init__") return emit(at, element);
+  if (!function || function.function->makes_object()) return emit(at, element);
   const std::size_t before = progress();
   const bool chooses = hands_word_over(call);
   const auto outer = std::pair(choosing_, chosen_in_);

@@ -205,8 +205,8 @@ bool Program::is_spawned(FunctionRef function) const {
         target.child(Field::object).text() == "self")
       return true;
     // mp.spawn(Trainer, args) makes an object in every process.
-    const NodeId callable = function.function->name == "__init__" ? function.function->owner_class
-                                                                  : function.function->node;
+    const NodeId callable = function.function->makes_object() ? function.function->owner_class
+                                                              : function.function->node;
     for (const Source& source : sources(target))
       if (source.ref.module == function.module && source.ref.node == callable) return true;
   }

@@ -13,7 +13,7 @@ constexpr int kCallDepth = 5;
 bool makes_object_of(const Program& program, Ref first, Ref second) {
   const FunctionRef maker = program.enclosing_function(first);
   const FunctionRef method = program.enclosing_function(second);
-  if (!maker || !method || maker.function->name != "__init__" || maker == method ||
+  if (!maker || !method || !maker.function->makes_object() || maker == method ||
       maker.function->owner_class == kNoNode ||
       method.function->owner_class != maker.function->owner_class || method.module != maker.module)
     return false;

@@ -334,7 +334,7 @@ bool rank_goes_first(const Program& program, Ref node) {
     const FunctionRef function = program.enclosing_function(node);
     if (!function) return false;
     std::vector<CallRef> sites = program.call_sites(function);
-    if (sites.empty() && function.function->name == "__init__") {
+    if (sites.empty() && function.function->makes_object()) {
       const ClassRef cls = program.enclosing_class(node);
       if (cls)
         for (const CallRef& made : program.calls_named(cls.cls->name)) sites.push_back(made);

@@ -231,7 +231,7 @@ Certainty reach(const Program& program, Ref node, int depth, Switches switches) 
     if (best == Certainty::certain) return best;
   }
   const bool is_made_in_sight =
-      function.function->name == "__init__" && !program.call_sites(function).empty();
+      function.function->makes_object() && !program.call_sites(function).empty();
   if (unseen && !is_made_in_sight) best = std::max(best, object);
   return best == Certainty::certain
              ? best

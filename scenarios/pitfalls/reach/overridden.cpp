@@ -27,7 +27,7 @@ bool is_called_by_derived(const Program& program, FunctionRef method, ClassRef o
 }  // namespace
 
 bool is_overridden_everywhere(const Program& program, FunctionRef method, ClassRef owner) {
-  if (!owner || !method || method.function->name == "__init__" || is_made_by_name(program, owner))
+  if (!owner || !method || method.function->makes_object() || is_made_by_name(program, owner))
     return false;
   std::vector<ClassRef> made;
   for (const ClassRef& derived : program.derived_of(owner))

@@ -88,7 +88,7 @@ bool is_reached(const Program& program, Ref node, int& left, int depth = 0) {
   if (!function || depth > kCalls || --left < 0 || is_offered(program, function)) return true;
   const auto& sites = program.call_sites(function);
   const ClassRef owner = program.enclosing_class(node);
-  if (function.function->name == "__init__" && sites.empty())
+  if (function.function->makes_object() && sites.empty())
     return function.module == &program.root() || !owner || is_made(program, owner);
   if (function.function->name == "main") {
     if (function.module == &program.root() && !is_passed_over(program, function)) return true;
@@ -114,7 +114,7 @@ bool is_reached(const Program& program, Ref node, int& left, int depth = 0) {
     return true;
   if (is_called_in_comment(program, function) || is_typed_by_name(program, function)) return true;
   // Called in a way that is not seen: as a thread's target, a callback, fire.Fire(train).
-  return function.function->name == "__init__" && owner ? !program.handed_on(owner).empty()
+  return function.function->makes_object() && owner ? !program.handed_on(owner).empty()
                                                         : !program.handed_on(function).empty();
 }
 

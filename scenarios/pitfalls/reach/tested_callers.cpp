@@ -68,7 +68,7 @@ bool is_left_to_callers(const Program& program, Ref node) {
     return call.call->name == "backward" || call.call->api == diagnose::Api::ddp ||
            call.call->api == diagnose::Api::init_process_group;
   };
-  return function.function->name != "__init__" &&
+  return !function.function->makes_object() &&
          !program.subtree_calls({function.module, function.function->body}, works_in_ranks);
 }
 
