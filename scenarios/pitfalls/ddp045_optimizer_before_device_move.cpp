@@ -233,7 +233,8 @@ struct Making {
   std::string_view name;  // of the optimizer
 };
 
-// net, optimizer = build() of a function that returns both: that call, and net.
+// net, optimizer = build() of a function that returns both: that call, and net. The same of
+// optimizer, schedule = build(net).
 Making handed_back_together(const Program& program, const CallRef& optimizer) {
   const auto maker = program.enclosing_function(optimizer.ref());
   const std::string_view name = program.assigned_name(optimizer.ref());
@@ -259,8 +260,13 @@ Making handed_back_together(const Program& program, const CallRef& optimizer) {
     return Ref{&caller, caller.tree().child_at(targets, static_cast<std::size_t>(at))};
   };
   Making out{sites.front(), {}, target(place).text()};
+  const auto around = program.enclosing_function(sites.front().ref());
   for (const Ref model : models_of(program, optimizer))
-    if (const int at = is_returned(model.text()); at >= 0) out.models.push_back(target(at));
+    if (const int at = is_returned(model.text()); at >= 0)
+      out.models.push_back(target(at));
+    else if (const Ref given = diagnose::seen_in(program, model, around);
+             given && facts::is_parameter(program, model))
+      out.models.push_back(given);
   return out;
 }
 
