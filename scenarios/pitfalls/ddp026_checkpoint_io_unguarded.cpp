@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/files/directories.hpp"
 #include "scenarios/pitfalls/files/fetches.hpp"
@@ -21,6 +22,7 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Field;
 using diagnose::Kind;
 using diagnose::kNoNode;
 using diagnose::RankTest;
@@ -265,6 +267,24 @@ bool is_asked_for(const Program& program, Ref node) {
   });
 }
 
+// for url in urls[rank::world]: fetch(url), and the file of one sample, which only the rank that draws
+// it asks for: each file is fetched by one rank.
+bool is_dealt_out(const Program& program, Ref node) {
+  const auto places = diagnose::places_of(program, node);
+  return std::any_of(places.begin(), places.end(), [&](Ref place) {
+    const auto function = program.enclosing_function(place);
+    if (function && function.function->name == "__getitem__") return true;
+    const auto loops = program.loops_around(place);
+    return std::any_of(loops.begin(), loops.end(), [](Ref loop) {
+      const Ref over = loop.child(Field::right);
+      const auto speaks_of_rank = [](Ref part) { return facts::contains(part.text(), "rank"); };
+      return loop.kind() == Kind::for_statement &&
+             ((over && speaks_of_rank(over)) ||
+              (speaks_of_rank(loop) && holds_any(loop.text(), {" % ", "continue"})));
+    });
+  });
+}
+
 // urlretrieve(url, path), also where the ranks ask first whether the file is there: all of them
 // find that it is not.
 void find_fetches(const Program& program, Report& report) {
@@ -273,7 +293,7 @@ void find_fetches(const Program& program, Report& report) {
     const Ref node = call.ref();
     if (is_asked_for(program, node) || (path && program.comes_from_rank(path)) ||
         (path && is_drawn_by_each(program, path)) || is_made_by_parent(program, call) ||
-        !all_ranks_do_at_once(program, node))
+        is_dealt_out(program, node) || !all_ranks_do_at_once(program, node))
       continue;
     Finding& finding = report.at(
         node, Confidence::likely,

@@ -123,28 +123,6 @@ bool is_of_a_wrapper(const Program& program, const CallRef& load) {
                     ".split(\"module.", "== 'module.", "== \"module."});
 }
 
-// "backbone-100000.pth": the steps after which a run has written it, a round number. Sizes of
-// images and hashes are none, and a thousand may be classes.
-bool counts_steps(Ref path) {
-  const auto text = path.module->tree().string_value(path.node);
-  if (!text) return false;
-  const std::size_t dot = text->rfind('.');
-  const std::string stem = text->substr(0, dot);
-  const std::size_t begin = stem.find_last_not_of("0123456789") + 1;
-  const std::string digits = stem.substr(begin);
-  constexpr std::size_t kLeastDigits = 4;
-  constexpr std::size_t kMostDigits = 7;  // more is a date
-  return begin > 0 && (stem[begin - 1] == '-' || stem[begin - 1] == '_') &&
-         digits.size() >= kLeastDigits && digits.size() <= kMostDigits && digits != "1000" &&
-         digits.front() != '0' && std::stoi(digits) % 500 == 0;
-}
-
-bool is_named_after_steps(const Program& program, Ref path) {
-  const auto& sources = program.sources(path);
-  return std::any_of(sources.begin(), sources.end(),
-                     [](const Source& source) { return counts_steps(source.ref); });
-}
-
 // The names of networks: weights that someone published, or the checkpoints of a run, which have
 // them as well. What an option calls pretrained comes from anywhere.
 bool is_named_published(const Program& program, Ref path, const std::string& text) {
@@ -152,7 +130,7 @@ bool is_named_published(const Program& program, Ref path, const std::string& tex
     return !holds_any(text, {"ckpt", "checkpoint", "resume", "best", "last", "epoch"});
   const auto& sources = program.sources(path);
   return std::any_of(sources.begin(), sources.end(), [](const Source& source) {
-    return source.ref.kind() == diagnose::Kind::string && !counts_steps(source.ref) &&
+    return source.ref.kind() == diagnose::Kind::string &&
            holds_any(facts::lowered(source.ref.text()), {"pretrain", "pre_train", "backbone"});
   });
 }
@@ -370,7 +348,6 @@ void check_load_without_map_location(const Program& program, Report& report) {
                         becomes_a_model(program, load, words) &&
                         (of_framework || !project_saves_from_cpu(program));
     if (prepared && !(surely && (restores_a_run(program, load) || is_named_checkpoint(words) ||
-                                 is_named_after_steps(program, load.argument(0, "f")) ||
                                  (lightning && holds_a_lightning_state(load)))))
       continue;
     Finding& finding = report.at(

@@ -1,6 +1,5 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
-#include "scenarios/pitfalls/files/bare_restores.hpp"
 #include "scenarios/pitfalls/files/readers_elsewhere.hpp"
 #include "scenarios/pitfalls/files/restored.hpp"
 #include "scenarios/pitfalls/files/saved_states.hpp"
@@ -132,6 +131,7 @@ bool loads_into_wrapper(const Program& program) {
 // Every state that the program restores is an item of a checkpoint: states["model"]. A file that
 // holds nothing but a state, as the final model does, is none of those.
 bool restores_items_alone(const Program& program) {
+  if (copies_into_wrapper(program) || hands_wrapper_to_loader(program)) return false;
   const auto loads = program.calls_named("load_state_dict");
   return std::all_of(loads.begin(), loads.end(), [](const CallRef& load) {
     return load.positional(0).kind() == Kind::subscript;
@@ -270,6 +270,11 @@ bool is_surely_prepared(const Program& program, Ref object) {
   return prepare && !is_restored_after(program, object, prepare);
 }
 
+void soften_if_stripped(const Program& program, Finding& finding) {
+  if (is_stripped_elsewhere(program))
+    tell_as_note(finding, "a file of the project takes it off the keys, and loads");
+}
+
 void check_prepared_saves(const Program& program, Report& report) {
   for (const CallRef& save : calls_that_save(program))
     for (const CallRef& state : calls_saved(program, save)) {
@@ -394,13 +399,11 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
   if (program.wraps().empty() && !changes_keys(program)) check_prepared_saves(program, report);
   if (program.wraps().empty() || handles_prefix(program)) return;
   const bool is_loaded = loads_into_wrapper(program);
-  const bool has_other_loads = copies_into_wrapper(program) || hands_wrapper_to_loader(program);
-  const bool has_items_alone = is_loaded && !has_other_loads && restores_items_alone(program);
+  if (is_loaded && !restores_items_alone(program)) return;
   for (const CallRef& save : calls_that_save(program)) {
     for (const CallRef& state : calls_saved(program, save)) {
       if (state.call->name != "state_dict" || !state.receiver() ||
-          (is_loaded && !(has_items_alone && is_saved_whole(program, save, state)) &&
-           (has_other_loads || !goes_back_bare(program, state))))
+          (is_loaded && !is_saved_whole(program, save, state)))
         continue;
       // def state_dict(self): return self.module.state_dict() of the program's own wrapper.
       const Wrap* wrap = program.wrap_of(state.receiver());
@@ -420,7 +423,10 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
           "unexpected keys");
       finding.help = always ? "Save model.module.state_dict()."
                             : "Save model.module.state_dict() in the runs that wrap the model.";
-      if (!goes_back_bare(program, state)) soften_if_handled_elsewhere(program, finding);
+      if (is_loaded_beside(program))
+        tell_as_note(finding, "a script beside this one wraps its model too, and loads");
+      else
+        soften_if_stripped(program, finding);
       const std::string receiver(state.receiver().text());
       const std::string below = receiver + ".module";
       replace(

@@ -10,6 +10,7 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Kind;
 using diagnose::Source;
 using diagnose::Wrapper;
 
@@ -43,18 +44,27 @@ bool takes_outputs(const Program& program, const CallRef& loss) {
 
 // logits.view(-1, vocabulary), shifted[..., :-1, :].reshape(...), masks.permute(...): a score for
 // each token or pixel, where a classifier has some for each sample.
-bool is_of_every_place(Ref output) {
-  return holds_any(output.text(),
-                   {".view(-1,", ".reshape(-1,", ".permute(", ".flatten(0,", "interpolate("});
+bool is_of_every_place(const Program& program, Ref output) {
+  CallRef call = program.as_call(output);
+  for (; call; call = program.as_call(call.receiver())) {
+    const std::string_view name = call.call->name;
+    if (name == "permute" || name == "interpolate" || name == "flatten") return true;
+    if ((name != "view" && name != "reshape") || call.positional(0).text() != "-1") continue;
+    const Ref width = call.positional(1);  // a few scores are those of a classifier
+    const bool is_small = width.kind() == Kind::integer && width.text().size() <= 3;
+    return width && !is_small && !says_any(width.text(), {"label", "class"});
+  }
+  return false;
 }
 
 bool takes_large_outputs(const Program& program, const CallRef& loss) {
   const Ref input = loss.positional(0);
   if (!input) return false;
   const auto& sources = program.sources(input);
-  if (!is_of_every_place(input) &&
-      std::none_of(sources.begin(), sources.end(),
-                   [](const Source& source) { return is_of_every_place(source.ref); }))
+  if (!is_of_every_place(program, input) &&
+      std::none_of(sources.begin(), sources.end(), [&](const Source& source) {
+        return is_of_every_place(program, source.ref);
+      }))
     return false;
   const auto forwards = facts::forwards_behind(program, input);
   return std::any_of(forwards.begin(), forwards.end(), comes_gathered);

@@ -67,7 +67,11 @@ bool unpacks(const Program& program, const CallRef& call) {
 // What a part of an answer is a part of: answer.content, answer.read(), answer.raw, and chunk of
 // `for chunk in answer.iter_content(8192)`.
 Ref whole_of(const Program& program, Ref part) {
-  if (part.kind() == diagnose::Kind::attribute) return part.child(diagnose::Field::object);
+  if (part.kind() == diagnose::Kind::attribute) {
+    const std::string_view name = part.child(diagnose::Field::attribute).text();
+    const bool is_body = name == "content" || name == "text" || name == "raw";
+    return is_body ? part.child(diagnose::Field::object) : Ref{};
+  }
   if (const CallRef read = program.as_call(part); read && read.call->name == "read")
     return read.receiver();
   if (part.kind() != diagnose::Kind::identifier) return part;
@@ -100,7 +104,11 @@ Ref path_of_answer(const Program& program, const CallRef& call) {
   if (!program.mentions("requests") && !program.mentions("urlopen")) return {};
   if (!asks_a_server(program, program.made_by(whole_of(program, answer)))) return {};
   const CallRef opened = program.made_by(file);
-  return opened && opened.call->name == "open" ? opened.positional(0) : Ref{};
+  if (!opened || opened.call->name != "open") return {};
+  // A log that grows, and a file that only the first to come makes.
+  const Ref mode = opened.argument(1, "mode");
+  const bool is_shared = facts::contains(mode.text(), "a") || facts::contains(mode.text(), "x");
+  return is_shared ? Ref{} : opened.positional(0);
 }
 
 }  // namespace

@@ -61,8 +61,8 @@ bool has_code(std::string_view text, std::initializer_list<std::string_view> wor
   return false;
 }
 
-// predict.py of train.py, infer/network.py of train/main.py: a file takes 'module.' off the keys,
-// and loads them into the bare model.
+}  // namespace
+
 bool is_stripped_elsewhere(const Program& program) {
   return program.any_in_project("takes module. off the keys of a state", [](std::string_view text) {
     return has_code(text, {".load_state_dict("}) && !facts::contains(text, ".backward(") &&
@@ -76,8 +76,6 @@ bool is_stripped_elsewhere(const Program& program) {
   });
 }
 
-// test.py of train.py: a script beside this one, which neither trains nor saves the model, wraps it
-// and then loads a state into it.
 bool is_loaded_beside(const Program& program) {
   return program.any_beside([](std::string_view text) {
     const std::size_t load = text.find(".load_state_dict(");
@@ -85,20 +83,6 @@ bool is_loaded_beside(const Program& program) {
     if (load == std::string_view::npos || wrap >= load) return false;
     return !facts::contains(text, ".backward(") || only_reads_wrapper(text);
   });
-}
-
-}  // namespace
-
-void soften_if_stripped(const Program& program, Finding& finding) {
-  if (is_stripped_elsewhere(program))
-    tell_as_note(finding, "a file of the project takes it off the keys, and loads");
-}
-
-void soften_if_handled_elsewhere(const Program& program, Finding& finding) {
-  if (is_loaded_beside(program))
-    tell_as_note(finding, "a script beside this one wraps its model too, and loads");
-  else
-    soften_if_stripped(program, finding);
 }
 
 }  // namespace bench::pitfalls

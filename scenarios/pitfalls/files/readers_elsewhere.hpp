@@ -5,10 +5,12 @@
 
 namespace bench::pitfalls {
 
-// A note where a file takes 'module.' off the keys and loads them.
-void soften_if_stripped(const Program& program, Finding& finding);
+// test.py of train.py: a script beside this one, which neither trains nor saves the model, wraps it
+// and then loads a state into it.
+bool is_loaded_beside(const Program& program);
 
-// The same, and where a script beside this one loads them into a wrapper of its own.
-void soften_if_handled_elsewhere(const Program& program, Finding& finding);
+// predict.py of train.py, infer/network.py of train/main.py: a file takes 'module.' off the keys,
+// and loads them into the bare model.
+bool is_stripped_elsewhere(const Program& program);
 
 }  // namespace bench::pitfalls

@@ -15,6 +15,20 @@ using diagnose::Source;
 
 namespace {
 
+// Some wrapper is made of the very object.
+bool is_wrapped_later(const Program& program, Ref object) {
+  const auto& own = program.module_sources(object);
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
+    const auto wrapped = wrap.module ? program.module_sources(wrap.module) : std::vector<Source>{};
+    return std::any_of(wrapped.begin(), wrapped.end(), [&](const Source& source) {
+      return program.as_call(source.ref) &&
+             std::any_of(own.begin(), own.end(),
+                         [&](const Source& other) { return other.ref == source.ref; });
+    });
+  });
+}
+
 // The name of what was loaded: loaded = torch.load(path)["model"] too.
 std::string_view name_of(const Program& program, const CallRef& load) {
   const std::string_view name = program.assigned_name(load.ref());
@@ -76,19 +90,6 @@ bool is_loader_of_states(const CallRef& call) {
 
 }  // namespace
 
-bool is_wrapped_later(const Program& program, Ref object) {
-  const auto& own = program.module_sources(object);
-  const auto& wraps = program.wraps();
-  return std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
-    const auto wrapped = wrap.module ? program.module_sources(wrap.module) : std::vector<Source>{};
-    return std::any_of(wrapped.begin(), wrapped.end(), [&](const Source& source) {
-      return program.as_call(source.ref) &&
-             std::any_of(own.begin(), own.end(),
-                         [&](const Source& other) { return other.ref == source.ref; });
-    });
-  });
-}
-
 bool is_restored(const Program& program, const CallRef& load) {
   const auto holds = [&](Ref value) {
     if (value.module == load.module && value.module->tree().contains(value.node, load.call->node))
@@ -127,27 +128,6 @@ bool is_restored(const Program& program, const CallRef& load) {
         return true;
     }
   return false;
-}
-
-bool is_item_restored(const Program& program, Ref state, const CallRef& load,
-                      std::string_view key) {
-  const auto is_item = [&](Ref value) {
-    const auto& tree = value.module->tree();
-    if (value.kind() != Kind::subscript ||
-        tree.string_value(value.child(diagnose::Field::subscript).node) != key)
-      return false;
-    const CallRef made = program.made_by(value.child(diagnose::Field::value));
-    return made && made.ref() == load.ref();
-  };
-  const auto& sources = program.sources(state);
-  if (is_item(state) || std::any_of(sources.begin(), sources.end(),
-                                    [&](const Source& source) { return is_item(source.ref); }))
-    return true;
-  const std::string name(name_of(program, load));
-  const Ref body = body_around(program, state);
-  if (name.empty() || body != body_around(program, load.ref())) return false;
-  const VariableNames made_of = behind(variables_in(state), fillings_in(body));
-  return made_of.contains(name + "[\"" + std::string(key) + "\"]");
 }
 
 bool is_filled_in(const Program& program, const CallRef& load) {

@@ -10,13 +10,6 @@ namespace bench::pitfalls {
 // What is not restored into a model may be lists of samples, which have no device.
 bool is_restored(const Program& program, const CallRef& load);
 
-// The state is loaded["model"] for the key "model", or is made of it: {k: v for k, v in
-// loaded["model"].items() if ...}, also where that updates the model's own.
-bool is_item_restored(const Program& program, Ref state, const CallRef& load, std::string_view key);
-
-// Some wrapper is made of the very object.
-bool is_wrapped_later(const Program& program, Ref object);
-
 // own[key] = value of its items, or own.update(loaded), and own is restored: parts of it may be.
 bool is_filled_in(const Program& program, const CallRef& load);
 
