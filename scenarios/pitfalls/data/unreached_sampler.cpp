@@ -90,14 +90,16 @@ bool is_for_another(const Program& program, const CallRef& set, const CallRef& s
 // sampler.epoch = epoch, tell_epoch(sampler, epoch) and getattr(sampler, "set_epoch"): it may be told
 // by these.
 bool may_be_told_otherwise(const Program& program, Ref epochs) {
+  const auto sets_epoch = [](const diagnose::Module* module, diagnose::NodeId node) {
+    const Ref target = Ref{module, node}.child(Field::left);
+    return target.kind() == Kind::attribute && target.text().ends_with(".epoch") &&
+           facts::contains(facts::lowered(target.text()), "sampler");
+  };
   for (const diagnose::Module* module : program.modules())
-    for (const Kind kind : {Kind::assignment, Kind::augmented_assignment})
-      for (const diagnose::NodeId node : module->nodes_of(kind)) {
-        const Ref target = Ref{module, node}.child(Field::left);
-        if (target.kind() == Kind::attribute && target.text().ends_with(".epoch") &&
-            facts::contains(facts::lowered(target.text()), "sampler"))
-          return true;
-      }
+    for (const auto* nodes : {&module->nodes_of(Kind::assignment),
+                              &module->nodes_of(Kind::augmented_assignment)})
+      for (const diagnose::NodeId node : *nodes)
+        if (sets_epoch(module, node)) return true;
   return program.subtree_calls(epochs, [&](const CallRef& call) {
     if (call.call->name == "hasattr" || call.call->name == "isinstance") return false;
     const auto arguments = call.module->arguments(call.call->node);
