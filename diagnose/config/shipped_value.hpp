@@ -22,10 +22,11 @@ struct ShippedValue {
   std::string path;  // dotted keys; for an override the last key alone
   Value value;       // unknown where it is not written out
   Place place = Place::config;
+  std::string script = {};  // of an override in a launch line: the file name of what it starts
 };
 
-// All that the project says of a key, whatever stands above the key. Nothing where it has no config
-// files, or more files than are looked at.
+// All that the project says of a key, whatever stands above the key; one override that is not known
+// where it has more files than are looked at.
 using ShippedValues = std::function<std::vector<ShippedValue>(const std::string& key)>;
 
 }  // namespace bench::diagnose

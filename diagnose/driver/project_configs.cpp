@@ -80,6 +80,9 @@ bool is_for_script(const std::string& file, const std::string& root, const std::
   return false;
 }
 
+// TRAINING.md, docs/finetune.md: pages beside the README that show commands too.
+bool is_page(const std::string& path) { return lowered(path).ends_with(".md"); }
+
 // A text that may hold the key, in the spelling of an option too.
 bool may_hold(std::string_view text, const std::string& key) {
   if (text.find(key) != std::string_view::npos) return true;
@@ -107,6 +110,10 @@ bool is_disputed(const Value& value) {
       {"yes", "no", "on", "off", "y", "n", "true", "false", "null", "none", "~"});
   return value.is_string() &&
          std::find(kWords.begin(), kWords.end(), lowered(value.string)) != kWords.end();
+}
+
+bool is_same(const Value& a, const Value& b) {
+  return a.type == b.type && a.integer == b.integer && a.number == b.number && a.string == b.string;
 }
 
 // `<<: *defaults` brings the keys of another table to where it stands.
@@ -145,7 +152,8 @@ bool ProjectConfigs::take(const std::string& path, Project& out, std::size_t& by
   File file;
   file.path = path;
   file.text = std::move(*text);
-  file.is_command = launch_document(path) != LaunchDocument::none && !holds_keys(type_of(path));
+  file.is_command = is_page(path) ||
+                    (launch_document(path) != LaunchDocument::none && !holds_keys(type_of(path)));
   out.files.push_back(std::move(file));
   return true;
 }
@@ -176,7 +184,7 @@ void ProjectConfigs::walk(const std::string& root, Project& out) const {
       const bool wanted = type == FileType::yaml || type == FileType::toml ||
                           (type == FileType::json && (of_configs || directory == root)) ||
                           (type == FileType::python && of_configs) ||
-                          launch_document(path) != LaunchDocument::none;
+                          launch_document(path) != LaunchDocument::none || is_page(path);
       if (wanted && !take(path, out, bytes) && holds_keys(type)) is_all_read = false;
     }
     out.is_complete = is_all_read && ++directories <= kMaxDirectories &&
@@ -216,17 +224,47 @@ const std::vector<ConfigEntry>& ProjectConfigs::entries_of(File& file) {
   return file.entries;
 }
 
+// Those of launch lines by the script that the line starts; the rest of the text is about any.
+void ProjectConfigs::add_overrides(File& file, const std::string& key,
+                                   std::vector<ShippedValue>& out) {
+  auto everywhere = overrides_in(file.text, key);
+  if (everywhere.empty()) return;
+  if (!file.is_read)
+    file.launches = is_page(file.path)
+                        ? read_launch_document(directory_of(file.path) + "README.md", file.text)
+                        : read_launch_document(file.path, file.text);
+  file.is_read = true;
+  for (const LaunchLine& launch : file.launches) {
+    std::string words;
+    for (const LaunchWord& word : launch.script_arguments) words += word.text + " ";
+    const std::string script = launch.script.literal ? launch.script_name() : "";
+    for (Value& value : overrides_in(words, key)) {
+      if (!everywhere.empty()) {
+        const auto same =
+            std::find_if(everywhere.begin(), everywhere.end(),
+                         [&](const Value& each) { return each.known() && is_same(each, value); });
+        everywhere.erase(same == everywhere.end() ? everywhere.begin() : same);
+      }
+      out.push_back({file.path, key, std::move(value), ShippedValue::Place::command, script});
+    }
+  }
+  for (Value& value : everywhere)
+    out.push_back({file.path, key, std::move(value), ShippedValue::Place::command});
+}
+
 std::vector<ShippedValue> ProjectConfigs::values_of(const std::string& root,
                                                     const std::string& script,
                                                     const std::string& key) {
   using Place = ShippedValue::Place;
   std::vector<ShippedValue> out;
   const std::lock_guard lock(mutex_);
-  for (File& file : project_at(root).files) {
+  Project& project = project_at(root);
+  // Some file that is not looked at may say anything.
+  if (!project.is_complete) return {{root, key, {}, Place::command}};
+  for (File& file : project.files) {
     if (!may_hold(file.text, key)) continue;
     if (file.is_command) {
-      for (Value& value : overrides_in(file.text, key))
-        out.push_back({file.path, key, std::move(value), Place::command});
+      add_overrides(file, key, out);
       continue;
     }
     const Place place = is_for_script(file.path, root, script) ? Place::config : Place::elsewhere;

@@ -7,6 +7,7 @@
 #include "diagnose/config/shipped_value.hpp"
 #include "diagnose/driver/directory.hpp"
 #include "diagnose/driver/module_cache.hpp"
+#include "diagnose/launch/launch_line.hpp"
 
 #include <map>
 #include <memory>
@@ -33,8 +34,9 @@ class ProjectConfigs {
     std::string path;
     std::string text;
     bool is_command = false;  // a shell script or a document
-    bool is_read = false;     // `entries` holds what is in the text
+    bool is_read = false;     // `entries` or `launches` holds what is in the text
     std::vector<ConfigEntry> entries;
+    std::vector<LaunchLine> launches;
   };
   struct Project {
     std::vector<File> files;
@@ -45,6 +47,7 @@ class ProjectConfigs {
   void walk(const std::string& root, Project& out) const;
   bool take(const std::string& path, Project& out, std::size_t& bytes) const;
   static const std::vector<ConfigEntry>& entries_of(File& file);
+  static void add_overrides(File& file, const std::string& key, std::vector<ShippedValue>& out);
 
   const ModuleCache& cache_;
   Lister list_;

@@ -393,8 +393,9 @@ TEST(ProjectConfigs, ReadNothingBeforeAQuestion) {
   EXPECT_EQ(read, 1);
 }
 
-// Whatever lists directories without end, the walk has one.
-TEST(ProjectConfigs, AreNothingWhereThereAreTooMany) {
+// Whatever lists directories without end, the walk has one, and what it did not see may say
+// anything.
+TEST(ProjectConfigs, AreNotKnownWhereThereAreTooMany) {
   const Lister endless = [](const std::string&) {
     std::vector<DirectoryEntry> out;
     for (int i = 0; i < 20; ++i) out.push_back({"d" + std::to_string(i), true, false});
@@ -403,7 +404,10 @@ TEST(ProjectConfigs, AreNothingWhereThereAreTooMany) {
   };
   ModuleCache cache([](const std::string&) { return std::optional<std::string>("clip: 0\n"); },
                     endless, SyntaxTree::kParseLimit);
-  EXPECT_TRUE(ProjectConfigs(cache, endless).values_of("", "train.py", "clip").empty());
+  const auto values = ProjectConfigs(cache, endless).values_of("", "train.py", "clip");
+  ASSERT_EQ(values.size(), 1U);
+  EXPECT_FALSE(values.front().value.known());
+  EXPECT_EQ(values.front().place, ShippedValue::Place::command);
 }
 
 }  // namespace
