@@ -84,6 +84,10 @@ std::optional<std::int64_t> LaunchLine::processes_per_node() const {
     const auto machines = integer_flag("num-machines").value_or(1);
     if (count && machines > 0) return *count / machines;
   }
+  // deepspeed --include localhost:0,1: a process for each GPU that is listed.
+  if (const auto include = launcher == Launcher::deepspeed ? flag("include") : std::nullopt;
+      include && include->starts_with("localhost:") && include->find('@') == std::string::npos)
+    return std::count(include->begin(), include->end(), ',') + 1;
   const bool torch = launcher == Launcher::torchrun || launcher == Launcher::launch_module;
   if (torch && !flags.contains("nproc-per-node") && !has_unknown_flags) return 1;
   if (launcher == Launcher::python) return 1;

@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/program/variables.hpp"
 #include "scenarios/pitfalls/ranks/launched_with.hpp"
 #include "scenarios/pitfalls/reach/as_configured.hpp"
+#include "scenarios/pitfalls/reach/left_at_one.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/steps/step_guards.hpp"
 #include "scenarios/pitfalls/wrappers/bare_training.hpp"
@@ -132,6 +133,15 @@ bool is_one_as_launched(const Program& program, Ref count) {
   return !values.empty() && std::all_of(values.begin(), values.end(), [](const auto& value) {
     return value.is_integer() && value.integer == 1;
   });
+}
+
+// Nothing is accumulated as the program is used.
+void tell_if_one(const Program& program, Ref passes, Finding& finding) {
+  if (is_one_by_itself(program, passes) || is_one_as_launched(program, passes))
+    tell_as_note(finding);
+  tell_as_note(finding, facts::one_as_configured(program, passes));
+  if (finding.severity != Severity::info)
+    tell_as_note(finding, facts::left_at_one(program, passes));
 }
 
 // range(k), and batch.chunk(k), torch.split(batch, n) or micro_batches: the parts of one batch.
@@ -381,9 +391,7 @@ void check_steps_of_scalers(const Program& program, Report& report) {
       const Ref passes = told ? passes_of_remainder(program, told) : Ref{};
       if (!passes || is_always_one(program, passes)) continue;
       Finding& finding = report.at(told, Confidence::likely, std::string(kWasted));
-      if (is_one_by_itself(program, passes) || is_one_as_launched(program, passes))
-        tell_as_note(finding);
-      tell_as_note(finding, facts::one_as_configured(program, passes));
+      tell_if_one(program, passes, finding);
       finding.help = kUnderNoSync;
     }
 }
@@ -429,9 +437,7 @@ void check_accumulation_without_no_sync(const Program& program, Report& report) 
       if (!passes) continue;
       Finding& finding = report.at(guard.condition, Confidence::likely,
                                    std::string(prepared ? kWastedByAccelerate : kWasted));
-      if (is_one_by_itself(program, passes) || is_one_as_launched(program, passes))
-        tell_as_note(finding);
-      tell_as_note(finding, facts::one_as_configured(program, passes));
+      tell_if_one(program, passes, finding);
       tell_as_note(finding, why_no_ddp(program, prepared));
       finding.help = prepared ? kUnderAccumulate : kUnderNoSync;
       told.push_back(here);

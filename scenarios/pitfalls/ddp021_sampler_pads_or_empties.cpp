@@ -17,7 +17,7 @@ using diagnose::Kind;
 namespace {
 
 // Whether it matters depends on the metric: seen where it is added up and reduced.
-void tell_padded(const CallRef& sampler, const MetricSum& sum, Report& report) {
+Finding& tell_padded(const CallRef& sampler, const MetricSum& sum, Report& report) {
   Finding& finding = as_in_trial(
       report.at(sampler.ref(), sum ? Confidence::likely : Confidence::check,
                 "the evaluation sampler repeats samples until all ranks have equally many: up to "
@@ -27,9 +27,19 @@ void tell_padded(const CallRef& sampler, const MetricSum& sum, Report& report) {
   if (!sum) finding.severity = Severity::info;
   finding.help =
       "Shard without padding and reduce sum and count; or cut gathered results to len(dataset).";
+  return finding;
 }
 
-// i of `for i, x in enumerate(loader)`, or what the loop counts by one.
+void tell_metric(const Program& program, const PaddedMetric& metric, Report& report) {
+  Finding& finding = tell_padded(metric.sampler, metric.sum, report);
+  if (finding.severity == Severity::info) return;
+  if (metric.is_loss)
+    tell_as_note(finding, "it is a loss, which a sample more or less hardly changes");
+  else if (metric.loader && program.is_literal_true(metric.loader.keyword("drop_last")))
+    tell_as_note(finding, "the loader leaves out its last batch");
+}
+
+// i of `for i, x in enumerate(loader)`, or what the loop counts: seen += len(x).
 bool counts_rounds(Ref name, Ref loop) {
   if (name.kind() != Kind::identifier) return false;
   const diagnose::Module& module = *loop.module;
@@ -38,7 +48,10 @@ bool counts_rounds(Ref name, Ref loop) {
     const diagnose::Def& def = module.defs()[index];
     if (def.value == diagnose::kNoNode || !module.tree().contains(loop.node, def.target))
       return false;
-    if (def.kind == diagnose::DefKind::augmented) return module.text(def.value) == "1";
+    if (def.kind == diagnose::DefKind::augmented) {
+      const std::string_view by = module.text(def.value);
+      return by == "1" || facts::contains(by, "len(") || facts::contains(by, "size");
+    }
     const Ref over = loop.child(Field::right);
     return def.kind == diagnose::DefKind::loop && def.value == over.node &&
            facts::contains(over.text(), "enumerate(") &&
@@ -124,7 +137,7 @@ void check_sampler_pads_or_empties(const Program& program, Report& report) {
     if (!program.is_literal_true(metric.sampler.keyword("drop_last")) &&
         !(metric.sum && ends_early(program, program.innermost_loop(metric.sum.at))) &&
         told.insert(metric.sampler.call).second)
-      tell_padded(metric.sampler, metric.sum, report);
+      tell_metric(program, metric, report);
   for (const CallRef& loader : program.calls(Api::data_loader)) {
     const CallRef sampler = sampler_of(program, loader);
     if (sampler && is_evaluation_loader(program, loader) &&

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/data/loader_trails.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/frameworks/engine_runs.hpp"
+#include "scenarios/pitfalls/metrics/loss_alone.hpp"
 #include "scenarios/pitfalls/metrics/phase_loops.hpp"
 #include "scenarios/pitfalls/metrics/reductions.hpp"
 #include "scenarios/pitfalls/metrics/torchmetrics.hpp"
@@ -102,8 +103,10 @@ bool keeps_each_once(Ref loop) {
   });
 }
 
-// results[image_id] = out
+// results[image_id] = out, and which sample it is: index += 1.
 bool is_stored_by_key(const MetricSum& sum) {
+  const std::string name = facts::lowered(sum.name);
+  if (name.ends_with("idx") || name.ends_with("index")) return true;
   return sum.at.kind() == Kind::assignment && sum.at.child(Field::left).kind() == Kind::subscript;
 }
 
@@ -153,7 +156,9 @@ void add_metrics(const Program& program, Ref loop, const std::vector<Reduction>&
       continue;
     const MetricSum sum = reduced_sum(program, loop, loader, reductions);
     if (!sum) return;
-    out.push_back({sampler, sum});
+    out.push_back({sampler, sum, loader,
+                   !program.mentions("torchmetrics") &&
+                       reduces_losses_alone(program, loop, sum, reductions)});
   }
 }
 

@@ -12,6 +12,8 @@ namespace bench::pitfalls {
 struct PaddedMetric {
   CallRef sampler;
   MetricSum sum;
+  CallRef loader = {};
+  bool is_loss = false;  // nothing but losses is averaged
 };
 
 // Those that the ranks reduce. Left out are programs that cut the padding off or count again, and

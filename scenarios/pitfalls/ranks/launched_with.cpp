@@ -85,4 +85,53 @@ std::vector<Value> values_as_launched(const Program& program, Ref expression) {
   return out;
 }
 
+namespace {
+
+Value boolean(bool is_true) {
+  Value value;
+  value.type = Value::Type::boolean;
+  value.integer = is_true ? 1 : 0;
+  return value;
+}
+
+// --amp: what stands behind such an option is another word.
+std::optional<Value> switch_in_line(const LaunchLine& launch, const std::vector<std::string>& names,
+                                    bool unless_given) {
+  for (std::size_t i = 0; i < launch.script_arguments.size(); ++i) {
+    const LaunchWord& word = launch.script_arguments[i];
+    const bool follows_option = i > 0 && launch.script_arguments[i - 1].text.starts_with("--");
+    if (std::find(names.begin(), names.end(), word.text) != names.end())
+      return boolean(!unless_given);
+    if (!word.literal && !follows_option && !word.text.starts_with("--")) return std::nullopt;
+  }
+  return boolean(unless_given);
+}
+
+// An option of type bool or str2bool.
+Value as_truth(Value value) {
+  if (!value.is_string()) return value;
+  if (value.string == "True" || value.string == "true") return boolean(true);
+  if (value.string == "False" || value.string == "false") return boolean(false);
+  return value;
+}
+
+}  // namespace
+
+std::optional<Value> option_in_line(const Program& program, const CallRef& option,
+                                    const LaunchLine& launch) {
+  const auto names = spellings(program, option);
+  if (names.empty()) return std::nullopt;
+  const std::string action = program.string(option.keyword("action")).value_or("store");
+  if (action == "store_true" || action == "store_false")
+    return switch_in_line(launch, names, action == "store_false");
+  if (action != "store") return std::nullopt;
+  const Ref given = option.keyword("default");
+  Value unless_given;
+  unless_given.type = Value::Type::none;
+  if (given) unless_given = program.evaluate(given);
+  auto value = in_line(launch, names, unless_given);
+  if (!value || !value->known()) return std::nullopt;
+  return as_truth(std::move(*value));
+}
+
 }  // namespace bench::pitfalls::facts

@@ -3,6 +3,7 @@
 
 #include "scenarios/pitfalls/rule.hpp"
 
+#include <optional>
 #include <vector>
 
 namespace bench::pitfalls::facts {
@@ -17,5 +18,10 @@ std::vector<diagnose::Value> values_as_launched(const Program& program, Ref expr
 // the option and its value is not written out.
 diagnose::Value value_in_launch(const Program& program, const diagnose::LaunchLine& launch,
                                 Ref expression);
+
+// What the option, an add_argument(...) call, is in the line; a switch that the line does not have
+// is off. Empty where that is not known.
+std::optional<diagnose::Value> option_in_line(const Program& program, const CallRef& option,
+                                              const diagnose::LaunchLine& launch);
 
 }  // namespace bench::pitfalls::facts

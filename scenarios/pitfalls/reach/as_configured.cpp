@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/program/setting_path.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/decided.hpp"
+#include "scenarios/pitfalls/reach/passed_by.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -15,7 +16,6 @@ namespace bench::pitfalls::facts {
 using diagnose::Api;
 using diagnose::DefKind;
 using diagnose::Field;
-using diagnose::FunctionRef;
 using diagnose::Kind;
 using diagnose::NodeId;
 using diagnose::Op;
@@ -26,8 +26,6 @@ using diagnose::Value;
 namespace {
 
 constexpr int kSettings = 4;  // names between a condition and the setting in it
-constexpr int kConfiguredCalls = 5;
-constexpr int kMostSteps = 400;  // over call sites
 
 // Left empty in a config so that a run fills it in: what to resume from, what to evaluate.
 bool is_filled_in_by_a_run(std::string_view key) {
@@ -261,35 +259,11 @@ class Configured {
     return value_of(sources.front().ref, depth + 1);
   }
 
-  bool is_passed_by(Ref node, int depth) {
-    if (++steps_ > kMostSteps) return false;
-    for (const diagnose::Guard& guard : program_.guards(node)) {
-      const auto holds =
-          decided(program_, guard.condition, [&](Ref part) { return value_of(part, 0); });
-      if (holds == !guard.holds) return true;
-    }
-    const FunctionRef function = program_.enclosing_function(node);
-    if (!function || depth > kConfiguredCalls) return false;
-    const auto& sites = program_.call_sites(function);
-    // In ranks, and perhaps in one process too: else: main(0, cfg).
-    if (program_.is_spawned(function))
-      return are_passed_by(program_.calls(Api::spawn), {}, depth) &&
-             (sites.empty() || are_passed_by(sites, function, depth));
-    return program_.handed_on(function).empty() && are_passed_by(sites, function, depth);
+  bool is_passed_by(Ref node) {
+    return facts::is_passed_by(program_, node, [&](Ref part) { return value_of(part, 0); });
   }
 
  private:
-  template <typename Calls>
-  bool are_passed_by(const Calls& sites, FunctionRef inside, int depth) {
-    bool any = false;
-    for (const CallRef& site : sites) {
-      if (inside && program_.enclosing_function(site.ref()) == inside) continue;
-      any = true;
-      if (!is_passed_by(site.ref(), depth + 1)) return false;
-    }
-    return any;
-  }
-
   std::optional<Value> truth_at(Ref at, int depth) {
     const auto holds = decided(program_, at, [&](Ref part) { return value_of(part, depth + 1); });
     if (!holds) return std::nullopt;
@@ -313,22 +287,40 @@ class Configured {
     const std::string& key = setting.key();
     if (is_filled_in_by_a_run(key)) return std::nullopt;
     auto value = agreed(setting, program_.shipped(key));
-    // An empty text waits for one, too.
+    // An empty text waits for one, too. The default of an option is overruled by a config file that
+    // every line names.
     if (!value || (value->is_string() && value->string.empty())) return std::nullopt;
     const bool defaults_agree =
         std::all_of(setting.defaults.begin(), setting.defaults.end(),
                     [&](Ref given) { return default_agrees(program_, given, *value); });
-    if (!defaults_agree || !launches_agree(program_, key, *value) ||
-        !options_agree(program_, key, *value) || !assignments_agree(program_, setting, *value) ||
+    if (!launches_agree(program_, key, *value) || !assignments_agree(program_, setting, *value) ||
         is_given_otherwise(program_, key, *value))
+      return std::nullopt;
+    if ((!defaults_agree || !options_agree(program_, key, *value)) && !is_read_by_all_lines(key))
       return std::nullopt;
     because_ = setting.below_holder() + " is " + text_of(*value) + " in the config files";
     return value;
   }
 
+  // train.py --config configs/base.yaml, of a file that gives the key, in each line that is known.
+  bool is_read_by_all_lines(const std::string& key) const {
+    const auto shipped = program_.shipped(key);
+    const auto names_config = [&](const diagnose::LaunchWord& word) {
+      return std::any_of(shipped.begin(), shipped.end(), [&](const ShippedValue& each) {
+        const std::string name = each.file.substr(each.file.rfind('/') + 1);
+        return each.place != ShippedValue::Place::command && word.text.ends_with(name);
+      });
+    };
+    const auto& launches = program_.launches();
+    return !launches.empty() &&
+           std::all_of(launches.begin(), launches.end(), [&](const diagnose::LaunchLine& launch) {
+             const auto& words = launch.script_arguments;
+             return std::any_of(words.begin(), words.end(), names_config);
+           });
+  }
+
   const Program& program_;
   std::string because_;
-  int steps_ = 0;
 };
 
 }  // namespace
@@ -348,7 +340,7 @@ std::optional<Value> value_as_configured(const Program& program, Ref setting) {
 
 std::string passed_by_as_configured(const Program& program, Ref node) {
   Configured configured(program);
-  return configured.is_passed_by(node, 0) ? configured.because() : std::string();
+  return configured.is_passed_by(node) ? configured.because() : std::string();
 }
 
 std::string one_process_as_configured(const Program& program) {

@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/ranks/nodes_of_job.hpp"
 #include "scenarios/pitfalls/ranks/wrapped_ranks.hpp"
 #include "scenarios/pitfalls/reach/as_configured.hpp"
+#include "scenarios/pitfalls/reach/as_launched.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
 #include "scenarios/pitfalls/reach/tested_callers.hpp"
 
@@ -40,6 +41,11 @@ bool is_listed(const std::string_view (&list)[kCount], std::string_view id) {
 // Rules about a line that fails whenever it is run: an option that leads there is broken, whether
 // or not the config files of the project switch it on.
 constexpr std::string_view kOfBrokenLines[] = {"DDP012", "LIT001", "LIT003", "LIT004", "LIT005"};
+
+// Rules whose finding matters with several processes only, in code that one process runs as well.
+constexpr std::string_view kOfSeveral[] = {"DDP010", "DDP021", "DDP022", "DDP026",
+                                           "DDP039", "DDP040", "DDP041", "DDP043",
+                                           "LAU006", "ACC003", "ACC004"};
 
 bool needs_ranks(const Rule& rule) {
   if (is_listed(kOfAnyProgram, rule.id)) return false;
@@ -110,6 +116,24 @@ bool starts_one_process(const Program& program) {
          });
 }
 
+// if local_rank == -1: DataParallel(model), and every line that is known is one of a launcher.
+bool only_starts_ranks(const Program& program) {
+  const auto& launches = program.launches();
+  const auto is_of_launcher = [](const diagnose::LaunchLine& line) {
+    return line.launcher == diagnose::Launcher::torchrun ||
+           line.launcher == diagnose::Launcher::launch_module;
+  };
+  if (launches.empty() || !std::all_of(launches.begin(), launches.end(), is_of_launcher))
+    return false;
+  bool any = false;
+  for (const Wrap& wrap : program.wraps()) {
+    if (wrap.kind != diagnose::Wrapper::data_parallel) continue;
+    if (!only_without_distribution(program, wrap.call.ref())) return false;
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace
 
 bool Doubts::starts_ranks() {
@@ -128,6 +152,10 @@ bool Doubts::makes_wrapper() {
 }
 
 std::string Doubts::about_configuration(const Rule& rule, Ref where) {
+  // In a group of one the wrapper is made all the same, and DataParallel needs one process.
+  const bool of_wrapper = is_listed(kOfWrapper, rule.id);
+  if (is_listed(kOfSeveral, rule.id) && !(of_wrapper && program_.has_data_parallel()))
+    if (auto why = one_process_as_launched(program_, where, !of_wrapper); !why.empty()) return why;
   if (!reads_configs_) reads_configs_ = may_read_configs(program_);
   if (!*reads_configs_) return {};
   const std::string why =
@@ -154,6 +182,8 @@ std::string Doubts::about(const Rule& rule, Ref where) {
     return "no call that can be followed leads here";
   if (of_wrapper && visible_gpus(program_) == 1 && !makes_wrapper())
     return "one GPU is visible, and the wrapper is made for more";
+  if (of_wrapper && only_starts_ranks(program_))
+    return "all launch lines that are known start ranks, which do without this wrapper";
   if (of_wrapper) return makes_wrapper() ? "" : "no call that can be followed makes the wrapper";
   // In a script that trains; what a file only offers, others call.
   if ((rule.id.starts_with("ACC") || rule.id == "LIT009") && !program_.training_loops().empty() &&

@@ -1,0 +1,177 @@
+#include "scenarios/pitfalls/reach/as_launched.hpp"
+
+#include "diagnose/model/role_names.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/launched_with.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
+#include "scenarios/pitfalls/reach/passed_by.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace bench::pitfalls::facts {
+
+using diagnose::Api;
+using diagnose::Kind;
+using diagnose::Launcher;
+using diagnose::LaunchLine;
+using diagnose::LaunchWord;
+using diagnose::Source;
+using diagnose::Value;
+
+namespace {
+
+constexpr int kNamesOfOption = 4;  // between a condition and the option in it
+
+// --resume, --pretrained: where a run begins differs from run to run, and its line shows one.
+bool is_of_start(std::string_view option) {
+  return says_any(option, {"resume", "ckpt", "checkpoint", "load", "restore", "pretrain", "weights",
+                           "path", "file", "dir", "init", "start", "continue"});
+}
+
+// What one line says of the program's options.
+class Line {
+ public:
+  Line(const Program& program, const LaunchLine& launch) : program_(program), launch_(launch) {}
+
+  std::optional<Value> value_of(Ref at, int depth = 0) const {
+    if (!at || depth > kNamesOfOption) return std::nullopt;
+    switch (at.kind()) {
+      case Kind::not_expression:
+      case Kind::comparison:
+      case Kind::boolean:
+        return truth_of(at, depth);
+      case Kind::identifier:
+      case Kind::attribute:
+      case Kind::subscript:
+        break;
+      default:
+        return std::nullopt;
+    }
+    const auto& sources = program_.sources(at);
+    if (sources.size() != 1 || sources.front().ref == at) return std::nullopt;
+    const Source& source = sources.front();
+    if (source.how == Source::How::argument && is_of_start(diagnose::last_word(at)))
+      return std::nullopt;
+    if (source.how == Source::How::argument)
+      return option_in_line(program_, program_.as_call(source.ref), launch_);
+    return source.how == Source::How::value ? value_of(source.ref, depth + 1) : std::nullopt;
+  }
+
+  bool passes_by(Ref node) const {
+    return facts::is_passed_by(program_, node, [this](Ref part) { return value_of(part); });
+  }
+
+ private:
+  std::optional<Value> truth_of(Ref at, int depth) const {
+    const auto holds = decided(program_, at, [&](Ref part) { return value_of(part, depth + 1); });
+    if (!holds) return std::nullopt;
+    Value out;
+    out.type = Value::Type::boolean;
+    out.integer = *holds ? 1 : 0;
+    return out;
+  }
+
+  const Program& program_;
+  const LaunchLine& launch_;
+};
+
+// --world_size 2 --rank 0, RANK=1 python train.py: one of several processes, started by hand.
+bool speaks_of_several(const LaunchLine& launch) {
+  for (const auto& [name, word] : launch.environment)
+    if (name.ends_with("RANK") || name == "WORLD_SIZE") return true;
+  const auto& words = launch.script_arguments;
+  return std::any_of(words.begin(), words.end(), [](const LaunchWord& word) {
+    return word.text.starts_with("--") &&
+           says_any(word.text, {"dist", "ddp", "world", "proc", "gpus", "rank", "node", "launch"});
+  });
+}
+
+bool is_written_as_one(const Program& program, Ref number) {
+  const Value value = program.evaluate(number);
+  return number && value.is_integer() && value.integer == 1 && !value.is_default;
+}
+
+// The program itself starts ranks, or joins a group, where the line comes by.
+bool starts_ranks_itself(const Program& program, const Line& line) {
+  const auto comes_by = [&](const CallRef& call) { return !line.passes_by(call.ref()); };
+  for (const CallRef& spawn : program.calls(Api::spawn))
+    if (comes_by(spawn) && !is_written_as_one(program, spawn.argument(2, "nprocs"))) return true;
+  for (const char* start : {"Process", "Popen", "launch", "start_processes"})
+    for (const CallRef& call : program.calls_named(start))
+      if (comes_by(call)) return true;
+  const auto joins = program.calls(Api::init_process_group);
+  return std::any_of(joins.begin(), joins.end(), [&](const CallRef& join) {
+    return comes_by(join) && !is_written_for_one(program, join);
+  });
+}
+
+// What joins a group where the program does not show it: Lightning and Horovod, helpers of other
+// packages. Accelerate makes a process no more than it is started as.
+bool may_start_unseen(const Program& program) {
+  if (program.uses(Api::lightning_trainer) || program.uses(Api::hvd_init)) return true;
+  const bool by_accelerate = program.uses(Api::accelerator);
+  if (by_accelerate) return false;
+  if (program.framework_distributes()) return true;
+  if (program.calls(Api::init_process_group).empty() && works_in_a_group(program)) return true;
+  for (const char* launcher : {"torchrun", "distributed.launch", "distributed.run", "srun"})
+    if (speaks_of(program, launcher)) return true;
+  return false;
+}
+
+// Without a word of a launcher.
+bool is_one_alone(const Program& program, const LaunchLine& launch, const Line& line) {
+  if (speaks_of_several(launch) || may_start_unseen(program)) return false;
+  return !starts_ranks_itself(program, line);
+}
+
+bool makes_group_of_one(const LaunchLine& launch) {
+  return launch.processes_per_node() == 1 && launch.nodes() == 1;
+}
+
+bool is_one_process(const Program& program, const LaunchLine& launch, const Line& line,
+                    bool in_group) {
+  switch (launch.launcher) {
+    case Launcher::python:
+      return !launch.is_job_step && is_one_alone(program, launch, line);
+    case Launcher::accelerate:
+      return makes_group_of_one(launch) || launch.visible_devices() == 1;
+    case Launcher::torchrun:
+    case Launcher::launch_module:
+    case Launcher::deepspeed:
+    case Launcher::srun:
+      // The number in a README's line is the first that its readers change.
+      return in_group && !launch.is_example && makes_group_of_one(launch) &&
+             program.calls(Api::spawn).empty();
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool is_passed_by(const Program& program, const LaunchLine& launch, Ref node) {
+  return Line(program, launch).passes_by(node);
+}
+
+std::string one_process_as_launched(const Program& program, Ref node, bool in_group) {
+  const auto& launches = program.launches();
+  bool any = false;
+  bool all = true;
+  for (const LaunchLine& launch : launches) {
+    const Line line(program, launch);
+    if (is_one_process(program, launch, line, in_group)) {
+      any = any || !line.passes_by(node);
+    } else if (line.passes_by(node)) {
+      all = false;
+    } else {
+      return {};
+    }
+  }
+  if (!any) return {};
+  return all ? "all launch lines that are known start one process"
+             : "the launch lines that come by start one process";
+}
+
+}  // namespace bench::pitfalls::facts

@@ -1,0 +1,21 @@
+// How a program is started, line by line: what the options of each launch line decide, and how many
+// processes it starts. Nothing is found because of such a line; a finding that matters with several
+// processes only is told as a note where all lines that come by start a single one.
+#pragma once
+
+#include "scenarios/pitfalls/rule.hpp"
+
+#include <string>
+
+namespace bench::pitfalls::facts {
+
+// "all launch lines that come by start one process": those that are known and do not leave the node
+// out by their options. Empty without any, and where one of them starts several or may do so.
+// `in_group`: also those that make a process group of one, in which a wrapper is made all the same.
+std::string one_process_as_launched(const Program& program, Ref node, bool in_group);
+
+// The options of the line leave the node out: if args.launcher != "none": join(), where the line
+// does not ask for one.
+bool is_passed_by(const Program& program, const diagnose::LaunchLine& launch, Ref node);
+
+}  // namespace bench::pitfalls::facts

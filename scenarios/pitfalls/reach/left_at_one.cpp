@@ -1,0 +1,259 @@
+#include "scenarios/pitfalls/reach/left_at_one.hpp"
+
+#include "diagnose/launch/overrides.hpp"
+#include "diagnose/model/role_names.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/setting_path.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace bench::pitfalls::facts {
+
+using diagnose::DefKind;
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::NodeId;
+using diagnose::ShippedValue;
+using diagnose::Source;
+using diagnose::Value;
+
+namespace {
+
+constexpr int kNamesOfCount = 4;  // passes = args.passes, self.passes = passes
+
+enum class Count : std::uint8_t { unknown, one, more };
+
+Count count_of(const Value& value) {
+  if (value.type == Value::Type::none) return Count::one;  // nothing is set
+  if (!value.is_integer()) return Count::unknown;
+  return value.integer <= 1 ? Count::one : Count::more;
+}
+
+// Of an option without a default nobody says what it is.
+Count default_of(const Program& program, const CallRef& option) {
+  const Ref given = option.keyword("default");
+  return given ? count_of(program.evaluate(given)) : Count::unknown;
+}
+
+std::string key_of(const Program& program, const CallRef& option) {
+  if (auto dest = program.string(option.keyword("dest"))) return *dest;
+  for (std::size_t i = 0; const Ref word = option.positional(i); ++i) {
+    auto name = program.string(word).value_or("");
+    if (!name.starts_with("--")) continue;
+    name.erase(0, 2);
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+  }
+  return {};
+}
+
+// The names that a count is set under, and whether it is 1 where nobody sets it.
+class Settings {
+ public:
+  explicit Settings(const Program& program) : program_(program) {}
+
+  const std::vector<std::string>& keys() const { return keys_; }
+  bool starts_at_one() const { return starts_at_one_; }
+
+  // False where the count may be more without anybody setting it.
+  bool read(Ref count, int depth = 0) {
+    if (!count || depth > kNamesOfCount) return false;
+    if (count.kind() == Kind::integer) return note(count_of(program_.evaluate(count)));
+    if (count.kind() == Kind::boolean)  // args.passes or 1
+      return read(count.child(Field::left), depth + 1) &&
+             read(count.child(Field::right), depth + 1);
+    if (const CallRef call = program_.as_call(count)) return read_call(call, depth);
+    if (count.kind() != Kind::identifier && count.kind() != Kind::attribute &&
+        count.kind() != Kind::subscript)
+      return false;
+    return read_setting(count, depth);
+  }
+
+ private:
+  bool note(Count count) {
+    starts_at_one_ = starts_at_one_ || count == Count::one;
+    return count != Count::more;
+  }
+
+  void add(std::string key) {
+    if (!key.empty() && std::find(keys_.begin(), keys_.end(), key) == keys_.end())
+      keys_.push_back(std::move(key));
+  }
+
+  // int(args.passes), max(1, args.passes), cfg.get("passes", 1)
+  bool read_call(const CallRef& call, int depth) {
+    if (call.call->name == "int" || call.call->name == "max") {
+      for (std::size_t i = 0; const Ref part = call.positional(i); ++i)
+        if (!read(part, depth + 1)) return false;
+      return static_cast<bool>(call.positional(0));
+    }
+    const SettingPath setting = setting_path(program_, call.ref());
+    if (!setting) return false;
+    add(setting.key());
+    return std::all_of(setting.defaults.begin(), setting.defaults.end(),
+                       [&](Ref given) { return note(count_of(program_.evaluate(given))); });
+  }
+
+  bool read_setting(Ref setting, int depth) {
+    const auto& sources = program_.sources(setting);
+    bool known = !sources.empty();
+    for (const Source& source : sources) {
+      switch (source.how) {
+        case Source::How::argument: {
+          const CallRef option = program_.as_call(source.ref);
+          add(key_of(program_, option));
+          if (!note(default_of(program_, option))) return false;
+          break;
+        }
+        case Source::How::value:
+          if (source.ref == setting) {
+            add_key(setting);
+          } else if (!read(source.ref, depth + 1)) {
+            return false;
+          }
+          break;
+        case Source::How::unknown:
+          add_key(source.ref);
+          break;
+        default:
+          return false;
+      }
+    }
+    return known && !keys_.empty();
+  }
+
+  // training_args.passes of a library's options, cfg["passes"], cfg.TRAIN.PASSES.
+  void add_key(Ref setting) {
+    if (const SettingPath path = setting_path(program_, setting)) {
+      add(path.key());
+    } else if (setting.kind() == Kind::attribute) {
+      add(std::string(setting.child(Field::attribute).text()));
+    }
+    if (program_.mentions("TrainingArguments") && !keys_.empty() &&
+        keys_.back() == "gradient_accumulation_steps")
+      note(Count::one);  // Hugging Face's default
+  }
+
+  const Program& program_;
+  std::vector<std::string> keys_;
+  bool starts_at_one_ = false;
+};
+
+class Setters {
+ public:
+  Setters(const Program& program, const std::string& key) : program_(program), key_(key) {}
+
+  bool say_one() const { return say_one_; }
+
+  // Something sets the key to more, or to what is not known.
+  bool any_sets_more() { return in_program() || in_lines() || in_files() || in_commands(); }
+
+ private:
+  // Unknown counts as more: somebody sets it, to whatever.
+  bool is_more(const Value& value) {
+    const Count count = count_of(value);
+    say_one_ = say_one_ || count == Count::one;
+    return count != Count::one;
+  }
+
+  bool in_lines() {
+    for (const diagnose::LaunchLine& launch : program_.launches()) {
+      std::string words;
+      for (const diagnose::LaunchWord& word : launch.script_arguments) words += word.text + " ";
+      for (const Value& value : diagnose::overrides_in(words, key_))
+        if (is_more(value)) return true;
+    }
+    return false;
+  }
+
+  bool in_files() {
+    const std::string_view own = program_.root().path();
+    const std::string_view name = own.substr(own.rfind('/') + 1);
+    for (const ShippedValue& each : program_.shipped(key_)) {
+      const bool is_of_another = !each.script.empty() && each.script != name;
+      if (!is_of_another && is_more(each.value)) return true;
+    }
+    return false;
+  }
+
+  // ["torchrun", "train.py", "--passes", "4"] of a file that starts others.
+  bool in_commands() const {
+    return program_.any_in_project("passes more than one as --" + key_,
+                                   [this](std::string_view text) { return passes_more(text); });
+  }
+
+  bool passes_more(std::string_view text) const {
+    std::string dashed = key_;
+    std::replace(dashed.begin(), dashed.end(), '_', '-');
+    for (const std::string& name : {"--" + key_, "--" + dashed})
+      for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+        const std::size_t value = text.find_first_not_of("\"', =\t\r\n", at + name.size());
+        const std::size_t end = std::min(text.find_first_not_of("0123456789", value), text.size());
+        if (value == text.npos || value == at + name.size() || end == value) continue;
+        if (text.substr(value, end - value).find_first_not_of("01") != text.npos || end - value > 1)
+          return true;
+      }
+    return false;
+  }
+
+  // cfg.passes = 4, train(passes=4), {"passes": 4} anywhere in the program. A value that is handed
+  // on is followed no further: an option behind it is looked at as such.
+  bool in_program() {
+    for (const diagnose::Module* module : program_.modules()) {
+      if (!module->tree().holds(key_)) continue;
+      const auto& tree = module->tree();
+      for (NodeId id = 0; id < tree.size(); ++id)
+        if (const Ref given = given_at({module, id}); given && gives_more(given)) return true;
+    }
+    return false;
+  }
+
+  bool gives_more(Ref given) {
+    const Count count = count_of(program_.evaluate(given));
+    say_one_ = say_one_ || count == Count::one;
+    return count == Count::more;
+  }
+
+  Ref given_at(Ref at) const {
+    switch (at.kind()) {
+      case Kind::keyword_argument:
+        return at.child(Field::name).text() == key_ ? at.child(Field::value) : Ref{};
+      case Kind::pair:
+        return program_.string(at.child(Field::key)) == key_ ? at.child(Field::value) : Ref{};
+      case Kind::assignment: {
+        const Ref left = at.child(Field::left);
+        const bool names =
+            (left.kind() == Kind::attribute && left.child(Field::attribute).text() == key_) ||
+            (left.kind() == Kind::identifier && left.text() == key_) ||
+            (left.kind() == Kind::subscript &&
+             program_.string(left.child(Field::subscript)) == key_);
+        return names ? at.child(Field::right) : Ref{};
+      }
+      default:
+        return {};
+    }
+  }
+
+  const Program& program_;
+  const std::string& key_;
+  bool say_one_ = false;
+};
+
+}  // namespace
+
+std::string left_at_one(const Program& program, Ref count) {
+  Settings settings(program);
+  if (!settings.read(count) || settings.keys().empty()) return {};
+  bool is_one = settings.starts_at_one();
+  for (const std::string& key : settings.keys()) {
+    Setters setters(program, key);
+    if (setters.any_sets_more()) return {};
+    is_one = is_one || setters.say_one();
+  }
+  return is_one ? settings.keys().front() + " is 1 unless it is set, and nothing here sets more"
+                : "";
+}
+
+}  // namespace bench::pitfalls::facts
