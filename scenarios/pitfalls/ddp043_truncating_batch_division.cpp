@@ -122,6 +122,9 @@ bool trains_nothing(const Program& program, Ref division) {
 
 namespace {
 
+// Whatever the number of GPUs in a machine is, it divides 8 or is rare.
+constexpr std::int64_t kUsualGpus = 8;
+
 // The name says that the batch is that of all ranks together, or the batch does not divide into the
 // processes that a launch line starts.
 bool remainder_matters(const Program& program, Ref batch, Ref divisor) {
@@ -133,8 +136,6 @@ bool remainder_matters(const Program& program, Ref batch, Ref divisor) {
       if (ranks && *ranks > 0 && *total % (*ranks * launch.nodes().value_or(1)) != 0) return true;
     }
   }
-  // Whatever the number of GPUs in a machine is, it divides 8 or is rare.
-  constexpr std::int64_t kUsualGpus = 8;
   const std::string name = facts::lowered(batch.text());
   return total && *total % kUsualGpus != 0 &&
          (facts::contains(name, "global") || facts::contains(name, "total"));
@@ -184,6 +185,25 @@ bool is_for_users_to_set(const Program& program, Ref batch) {
     return source.how == diagnose::Source::How::argument;
   };
   return !program.integer(batch) || std::any_of(sources.begin(), sources.end(), is_option);
+}
+
+// Every batch that the project is known to ask for, by a default, a config file or a command line,
+// divides into the usual numbers of GPUs.
+bool divides_as_known(const Program& program, Ref batch) {
+  std::vector<diagnose::Value> known = facts::values_as_launched(program, batch);
+  if (known.empty() && program.integer(batch)) known.push_back(program.evaluate(batch));
+  const std::string_view own = program.root().path();
+  const std::string text(batch.text());
+  std::string key = text.substr(text.rfind('.') + 1);
+  if (batch.kind() == Kind::subscript)
+    key = program.string(batch.child(Field::subscript)).value_or("");
+  for (const diagnose::ShippedValue& each : program.shipped(key))
+    if (each.script.empty() || each.script == own.substr(own.rfind('/') + 1))
+      known.push_back(each.value);
+  return !known.empty() &&
+         std::all_of(known.begin(), known.end(), [](const diagnose::Value& value) {
+           return value.is_integer() && value.integer > 0 && value.integer % kUsualGpus == 0;
+         });
 }
 
 // A config file or a command line of the project asks for another number.
@@ -285,6 +305,8 @@ void check_truncating_batch_division(const Program& program, Report& report) {
     if (is_of_evaluation(batch.text()) ||
         (!remainder_matters(program, batch, divisor) && !is_for_users_to_set(program, batch)))
       finding.severity = Severity::info;
+    else if (!remainder_matters(program, batch, divisor) && divides_as_known(program, batch))
+      tell_as_note(finding, "every batch that is known here divides by 8");
     finding.help = "Check that it divides: assert batch_size % world_size == 0.";
   };
   for (const Module* module : program.modules()) {
