@@ -58,6 +58,7 @@ class ShellReader {
       if (token == ShellLexer::Token::batch_options) {
         note_batch_options(lexer.word(), batch_);
       } else if (token == ShellLexer::Token::line_end) {
+        note_comment(lexer);
         if (array_name_.empty()) finish(false);
       } else {
         LaunchWord word = lexer.word();
@@ -67,6 +68,19 @@ class ShellReader {
     }
     if (!array_name_.empty()) close_array();
     finish(false);
+  }
+
+  // Of the line that ends here, or of one above it, which is about the lines below it as well, up
+  // to the first that is empty, but for those with a comment of their own.
+  void note_comment(const ShellLexer& lexer) {
+    const std::uint32_t line = lexer.word().line;
+    if (lexer.comment_line() == line && lexer.comment_line() != 0) {
+      has_comment_ = !words_.empty();
+      (words_.empty() ? reason_above_ : reason_behind_) = tells_why(lexer.comment());
+    } else {
+      has_comment_ = false;
+      if (words_.empty()) reason_above_ = false;
+    }
   }
 
   static void place(LaunchWord& word, const LaunchWord& within, std::uint32_t first_line) {
@@ -282,6 +296,7 @@ class ShellReader {
     const std::string name = assigned_name(word.text);
     const bool appends = word.text[equals - 1] == '+';
     word.text.erase(0, equals + 1);
+    word.is_explained = has_comment_ ? reason_behind_ : reason_above_;
     const bool stays = exports || exports_all_ || exported_.contains(name);
     if (stays) exported_[name] = word;
     if (stays || !batch_.empty())
@@ -323,6 +338,9 @@ class ShellReader {
   std::string folder_;  // of the last `cd` to a place that is written out
   bool sources_variables_ = false;
   bool exports_all_ = false;  // set -a
+  bool has_comment_ = false;  // behind the command that ends
+  bool reason_behind_ = false;
+  bool reason_above_ = false;
   bool in_subshell_ = false;
   int depth_ = 0;
   std::uint32_t stretch_ = 0;

@@ -1,5 +1,7 @@
 #include "diagnose/launch/shell_words.hpp"
 
+#include "diagnose/model/role_names.hpp"
+
 #include <algorithm>
 #include <cctype>
 
@@ -72,6 +74,8 @@ bool ShellLexer::skip_blanks_and_comments() {
       const std::size_t end = std::min(text_.find('\n', at_), text_.size());
       std::string_view comment = text_.substr(at_, end - at_);
       if (comment.ends_with('\r')) comment.remove_suffix(1);
+      comment_ = comment;
+      comment_line_ = line_;
       // A flag that is commented out within a command: what the writer means goes on.
       advance(comment.ends_with('\\') && end < text_.size() ? end + 1 : end);
     } else {
@@ -196,6 +200,21 @@ bool is_assignment(std::string_view word) {
   if (equals == 0 || equals == std::string_view::npos) return false;
   return std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals),
                      [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+}
+
+bool tells_why(std::string_view comment) {
+  const std::string plain = lowered(comment);
+  const auto says = [&](std::string_view word) { return plain.find(word) != std::string::npos; };
+  for (const std::string_view search : {"debug", "调试", "排查", "暴露"})
+    if (says(search)) return false;
+  // Stable, to avoid, to prevent, to solve.
+  for (const std::string_view reason :
+       {"avoid",   "prevent", "workaround", "work around", "works around", "deadlock",
+        "hang",    "crash",   "stab",       "problem",     "support",      "fail",
+        "fix",     "issue",   "bug",        "need",        "must",         "otherwise",
+        "because", "稳定",    "避免",       "防止",        "解决"})
+    if (says(reason)) return true;
+  return false;
 }
 
 }  // namespace bench::diagnose

@@ -13,10 +13,11 @@ struct LaunchWord {
   std::string text;
   std::uint32_t line = 1;  // within the file, or 1 for --launch
   std::uint32_t column = 1;
-  bool literal = true;       // false when it holds $VARIABLES or substitutions
-  bool quoted = false;       // some of it stood in quotes: no operator, and never split
-  bool ends_quoted = false;  // its last character did: `;` or `)` there ends nothing
-  bool of_branch = false;    // from a variable that a finished `if` above set: not in every run
+  bool literal = true;        // false when it holds $VARIABLES or substitutions
+  bool quoted = false;        // some of it stood in quotes: no operator, and never split
+  bool ends_quoted = false;   // its last character did: `;` or `)` there ends nothing
+  bool of_branch = false;     // from a variable that a finished `if` above set: not in every run
+  bool is_explained = false;  // a variable that a comment beside it says why it is set
 };
 
 class ShellLexer {
@@ -29,6 +30,9 @@ class ShellLexer {
   Token next();
   // Of the token read last; of #SBATCH the rest of the line.
   const LaunchWord& word() const { return word_; }
+  // The comment passed last, and its line; none yet where that is 0.
+  std::string_view comment() const { return comment_; }
+  std::uint32_t comment_line() const { return comment_line_; }
 
  private:
   bool skip_blanks_and_comments();
@@ -45,6 +49,8 @@ class ShellLexer {
   std::uint32_t line_;
   char quote_ = 0;
   bool quote_spans_lines_ = false;
+  std::string_view comment_;
+  std::uint32_t comment_line_ = 0;
   LaunchWord word_;
 };
 
@@ -59,5 +65,9 @@ std::vector<LaunchWord> split_value(const LaunchWord& word);
 
 // NAME=value
 bool is_assignment(std::string_view word);
+
+// # works around a deadlock: the comment says why a switch is set, and not that it is for
+// debugging.
+bool tells_why(std::string_view comment);
 
 }  // namespace bench::diagnose

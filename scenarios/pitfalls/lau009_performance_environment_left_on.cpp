@@ -3,10 +3,12 @@
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/notebook_ranks.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 namespace bench::pitfalls {
 
@@ -59,6 +61,10 @@ namespace {
 
 // Variables that only matter where ranks exchange data.
 bool is_of_nccl(std::string_view name) { return name.starts_with("NCCL_"); }
+
+bool is_of_ranks(std::string_view name) {
+  return is_of_nccl(name) || name == "TORCH_DISTRIBUTED_DEBUG";
+}
 
 // init_process_group("gloo"), and nothing else: NCCL is not asked for anything.
 bool joins_by_gloo_alone(const Program& program) {
@@ -152,17 +158,37 @@ bool is_for_evaluation(const Program& program) {
                      [](const CallRef& call) { return call.receiver() && !call.positional(0); });
 }
 
-// A script that generates or tests with one process: there is no training to slow down.
+// A script that generates or tests, in one process or in several: there is no training to slow
+// down. What it imports from a file that trains as well is not called.
 bool only_infers(const Program& program) {
-  if (!is_for_evaluation(program) || program.framework_distributes() || !program.wraps().empty() ||
-      program.uses(Api::init_process_group))
+  if (!is_for_evaluation(program) ||
+      (program.framework_distributes() && !program.uses(Api::accelerator)))
     return false;
   const auto& modules = program.modules();
   return std::none_of(modules.begin(), modules.end(), [&](const Module* module) {
-    return std::any_of(module->calls().begin(), module->calls().end(),
-                       [&](const diagnose::Call& call) {
-                         return may_train(program, {module, &call});
-                       });
+    return std::any_of(
+        module->calls().begin(), module->calls().end(), [&](const diagnose::Call& each) {
+          const CallRef call{module, &each};
+          return may_train(program, call) && facts::is_reachable(program, call.ref());
+        });
+  });
+}
+
+// --nproc_per_node=1, CUDA_VISIBLE_DEVICES=0: no other rank to exchange data with, or to check.
+bool is_of_one_process(const LaunchLine& launch) {
+  if (launch.visible_devices() == 1) return true;
+  return launch.launcher != diagnose::Launcher::python && launch.processes_per_node() == 1 &&
+         launch.nodes() == 1;
+}
+
+// train.py --eval: the line tests what another one has trained.
+bool only_evaluates(const LaunchLine& launch) {
+  const auto& words = launch.script_arguments;
+  return std::any_of(words.begin(), words.end(), [](const diagnose::LaunchWord& word) {
+    std::string name = word.text;
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name == "__eval" || name == "__evaluate" || name == "__eval_only" ||
+           name == "__only_eval" || name == "__test_only" || name == "__evaluate_only";
   });
 }
 
@@ -179,7 +205,7 @@ bool trains_nothing(const Program& program) {
                       [](const CallRef& call) { return static_cast<bool>(call.positional(0)); });
 }
 
-// # works around a deadlock: the comment beside it says why it is set.
+// # works around a deadlock: the comment beside it, or on the line above, says why it is set.
 bool is_explained(Ref assignment) {
   const auto& tree = assignment.module->tree();
   const std::string_view source = tree.source();
@@ -187,11 +213,19 @@ bool is_explained(Ref assignment) {
   const auto& comments = tree.comments();  // in source order
   const auto comment = std::partition_point(comments.begin(), comments.end(),
                                             [&](const auto& each) { return each.begin < end; });
-  if (comment == comments.end() ||
-      source.substr(end, comment->begin - end).find('\n') != std::string_view::npos)
-    return false;
-  return says_any(source.substr(comment->begin, comment->end - comment->begin),
-                  {"deadlock", "hang", "workaround", "work around", "not support", "crash"});
+  const auto tells = [&](const auto& each) {
+    return diagnose::tells_why(source.substr(each.begin, each.end - each.begin));
+  };
+  if (comment != comments.end() &&
+      source.substr(end, comment->begin - end).find('\n') == std::string_view::npos)
+    return tells(*comment);
+  if (comment == comments.begin()) return false;
+  const auto above = std::prev(comment);
+  const std::uint32_t begin = tree[assignment.node].begin;
+  return above->end <= begin &&
+         source.substr(above->end, begin - above->end).find_first_not_of(" \t\r\n") ==
+             std::string_view::npos &&
+         tells(*above);
 }
 
 // CUDA_LAUNCH_BLOCKING=1 beside torch.use_deterministic_algorithms(True), in one function or both
@@ -268,33 +302,47 @@ void check_defaults(const Program& program, Report& report) {
 
 }  // namespace
 
+namespace {
+
+void explain(Finding& finding, const SlowVariable& variable) {
+  finding.help = capitalised(variable.effect) + ": remove it after debugging.";
+}
+
+// Whoever names the network to use has left InfiniBand out on purpose.
+bool is_on_purpose(const LaunchLine& launch, std::string_view name) {
+  const auto interface = launch.environment.find("NCCL_SOCKET_IFNAME");
+  return name == "NCCL_IB_DISABLE" &&
+         (launch.environment.contains("NCCL_NET") ||
+          (interface != launch.environment.end() && interface->second.text != "lo"));
+}
+
+bool matters_in_line(const LaunchLine& launch, std::string_view name, bool no_nccl) {
+  return !is_on_purpose(launch, name) && !only_evaluates(launch) &&
+         !(no_nccl && is_of_nccl(name)) && !(is_of_one_process(launch) && is_of_ranks(name)) &&
+         !(launch.nodes() == 1 && is_of_network(name));
+}
+
+void check_launch_lines(const Program& program, bool no_nccl, Report& report) {
+  for (const LaunchLine& launch : program.launches())
+    for (const auto& [name, word] : launch.environment) {
+      if (!word.literal || word.is_explained || !matters_in_line(launch, name, no_nccl)) continue;
+      if (const SlowVariable* variable = slow_variable(name, word.text))
+        explain(report.at_word(launch.file, word, Confidence::likely,
+                               name + "=" + word.text + " slows training down"),
+                *variable);
+    }
+}
+
+}  // namespace
+
 void check_performance_environment_left_on(const Program& program, Report& report) {
-  const auto explain = [](Finding& finding, const SlowVariable& variable) {
-    finding.help = capitalised(variable.effect) + ": remove it after debugging.";
-  };
-  // Whoever names the network to use has left InfiniBand out on purpose.
-  const auto on_purpose = [](const LaunchLine& launch, std::string_view name) {
-    const auto interface = launch.environment.find("NCCL_SOCKET_IFNAME");
-    return name == "NCCL_IB_DISABLE" &&
-           (launch.environment.contains("NCCL_NET") ||
-            (interface != launch.environment.end() && interface->second.text != "lo"));
-  };
   const auto& launches = program.launches();
   const bool one_gpu = facts::visible_gpus(program) == 1 &&
                        std::all_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
                          return launch.visible_devices().value_or(1) == 1;
                        });
   const bool no_nccl = one_gpu || joins_by_gloo_alone(program);
-  for (const LaunchLine& launch : program.launches())
-    for (const auto& [name, word] : launch.environment)
-      if (const SlowVariable* variable = word.literal && !on_purpose(launch, name) &&
-                                                 !(no_nccl && is_of_nccl(name)) &&
-                                                 !(launch.nodes() == 1 && is_of_network(name))
-                                             ? slow_variable(name, word.text)
-                                             : nullptr)
-        explain(report.at_word(launch.file, word, Confidence::likely,
-                               name + "=" + word.text + " slows training down"),
-                *variable);
+  check_launch_lines(program, no_nccl, report);
   for (const Module* module : program.modules())
     for (const NodeId node : module->nodes_of(Kind::assignment)) {
       const Ref assignment{module, node};
@@ -326,7 +374,7 @@ void check_performance_environment_left_on(const Program& program, Report& repor
     const Ref mode = call.positional(0);
     if (call.call->name == "set_detect_anomaly" && !program.is_literal_true(mode)) continue;
     if (!facts::is_reachable(program, call.ref()) || !is_set_always(program, call.ref()) ||
-        trains_nothing(program) ||
+        trains_nothing(program) || facts::is_notebook_of_one_process(program) ||
         (program.wraps().empty() && !program.uses(Api::hvd_optimizer) &&
          !trains_by_lightning(program) && !accelerate_wraps(program) &&
          !(program.uses(Api::hf_trainer) && !program.calls_named("train").empty())))
