@@ -73,52 +73,27 @@ bool is_number(const Program& program, Ref rank) {
          });
 }
 
-// local_rank + offset, with offset = 2: whatever the sum is called, it counts within the node.
-bool is_made_of_local_rank(const Program& program, Ref rank) {
+// device_id = local_rank + 2; node * gpus + local_rank is the global one.
+bool counts_from_local(const Program& program, Ref rank) {
   const auto& sources = program.sources(rank);
-  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-    const Ref sum = source.ref;
-    if (sum.kind() != Kind::binary || sum.module->tree()[sum.node].op != diagnose::Op::add)
+  const auto is_offset = [&](const diagnose::Source& source) {
+    if (source.how != diagnose::Source::How::value || source.ref.kind() != Kind::binary)
       return false;
     const auto is_local = [&](Ref part) {
-      return part.kind() == Kind::identifier &&
-             (part.text() == "local_rank" || program.is_local_rank(part));
+      return program.is_local_rank(part) || program.is_spawn_rank(part) ||
+             facts::contains(facts::lowered(part.text()), "local_rank");
     };
-    const Ref left = sum.child(Field::left);
-    const Ref right = sum.child(Field::right);
+    const Ref left = source.ref.child(Field::left);
+    const Ref right = source.ref.child(Field::right);
     return (is_local(left) && program.integer(right)) || (is_local(right) && program.integer(left));
-  });
-}
-
-// self.device = torch.device(f"cuda:{rank}") of a class that never looks at it: making the object
-// asks for no GPU.
-bool is_never_looked_at(const Program& program, const CallRef& device) {
-  const auto& tree = device.module->tree();
-  const Ref line = device.ref().with(tree[device.call->node].parent);
-  const Ref target = line.kind() == Kind::assignment ? line.child(Field::left) : Ref{};
-  const auto cls = program.enclosing_class(device.ref());
-  if (!cls || target.kind() != Kind::attribute || target.child(Field::object).text() != "self" ||
-      !program.derived_of(cls).empty())
-    return false;
-  const std::string_view name = target.child(Field::attribute).text();
-  for (const diagnose::Module* module : program.modules())
-    for (diagnose::NodeId at = 0; at < module->tree().size(); ++at) {
-      const Ref use{module, at};
-      if (use.kind() != Kind::attribute || use == target ||
-          use.child(Field::attribute).text() != name)
-        continue;
-      const Ref object = use.child(Field::object);
-      const bool is_own = object.text() == "self" ? program.enclosing_class(use) == cls
-                                                  : program.class_of(object) == cls;
-      if (is_own) return false;
-    }
-  return true;
+  };
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), is_offset);
 }
 
 bool is_global(const Program& program, Ref rank) {
   return rank && program.is_rank(rank) && !program.is_local_rank(rank) &&
-         !program.is_spawn_rank(rank) && !is_of_group(program, rank) && !is_number(program, rank) &&
-         !is_made_of_local_rank(program, rank);
+         !counts_from_local(program, rank) && !program.is_spawn_rank(rank) &&
+         !is_of_group(program, rank) && !is_number(program, rank);
 }
 
 // In one branch of several the index is SLURM_PROCID itself, which counts the tasks of all nodes,
@@ -237,18 +212,44 @@ bool starts_processes_here(const Program& program) {
          });
 }
 
+// self.device = torch.device(f"cuda:{rank}") that nothing reads: the object alone asks for no GPU.
+bool is_never_read(const Program& program, Ref device) {
+  const auto& tree = device.module->tree();
+  const Ref line = device.with(tree[device.node].parent);
+  const Ref left = line.kind() == Kind::assignment ? line.child(Field::left) : Ref{};
+  const diagnose::ClassRef cls = program.enclosing_class(device);
+  if (!cls || left.kind() != Kind::attribute || left.child(Field::object).text() != "self")
+    return false;
+  const std::string_view name = left.child(Field::attribute).text();
+  const std::string owner = facts::lowered(cls.cls->name);
+  for (const diagnose::Module* module : program.modules())
+    for (diagnose::NodeId id = 0; id < module->tree().size(); ++id) {
+      const Ref use{module, id};
+      if (use.kind() != Kind::attribute || use == left ||
+          use.child(Field::attribute).text() != name)
+        continue;
+      const Ref object = use.child(Field::object);
+      if (!module->qualified(id).empty()) continue;  // torch.device itself
+      if (program.enclosing_class(use) == cls ||
+          facts::contains(facts::lowered(object.text()), owner))
+        return false;
+    }
+  return program.derived_of(cls).empty();
+}
+
 // An error where the script or its launch lines know of several nodes or of two ranks, a note where
-// they know one node. What the launcher alone decides is a warning.
+// they know one node, and where lines are known of which none speaks of several. What a launcher out
+// of sight decides is a warning.
 Severity severity_of(const Program& program, Ref where) {
   const bool counts_nodes = facts::computes_global_rank(program);
   if (facts::is_single_node(program) || is_given_out_of_sight(program, where) ||
       (names_its_cards(program) && !facts::expects_nodes(program) && !counts_nodes))
     return Severity::info;
-  if (program.uses(Api::hvd_init) || counts_nodes || tells_ranks_apart(program, where))
-    return Severity::error;
+  if (program.uses(Api::hvd_init) || counts_nodes) return Severity::error;
   if (is_said_to_be_one_node(program)) return Severity::info;
-  if (facts::expects_nodes(program)) return Severity::error;
-  return starts_processes_here(program) ? Severity::info : Severity::warning;
+  if (tells_ranks_apart(program, where) || facts::expects_nodes(program)) return Severity::error;
+  const bool is_one_as_launched = starts_processes_here(program) || !program.launches().empty();
+  return is_one_as_launched ? Severity::info : Severity::warning;
 }
 
 // {"cuda:0": f"cuda:{rank}"}, or the device itself.
@@ -307,7 +308,8 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
           return;
   // device = torch.device(f"cuda:{rank}")
   for (const CallRef& device : program.calls(Api::torch_device))
-    if (!is_never_looked_at(program, device) && flag(global_rank_in(program, device.ref()))) return;
+    if (!is_never_read(program, device.ref()) && flag(global_rank_in(program, device.ref())))
+      return;
   // images.to(f"cuda:{rank}") of the batches.
   for (const std::string_view method : {"to", "cuda"})
     for (const CallRef& move : program.calls_named(method))
