@@ -88,9 +88,11 @@ bool LaunchTable::may_start(const LaunchLine& launch, const SourceFile& script) 
   // A README speaks of many scripts; only a path that leads to this one is about it.
   if (documents_.contains(launch.file)) return false;
   const fs::path folder = fs::path(launch.file).parent_path();
+  // $(dirname "$0")/test.py is the one beside the shell script.
+  const std::string path = launch.script.literal ? launch.script_path() : behind_variables(launch);
   for (const fs::path& start : {folder / launch.folder, folder}) {
-    const std::string named = (start / launch.script_path()).lexically_normal().string();
-    if (paths_.contains(named)) return named == script.path;
+    const std::string named = (start / path).lexically_normal().string();
+    if (!path.empty() && paths_.contains(named)) return named == script.path;
   }
   if (is_of_another_folder(launch, script.path)) return false;
   const auto holds = [](const fs::path& outer, const fs::path& inner) {

@@ -38,15 +38,6 @@ std::string joined(const std::string& base, const std::string& path) {
   return (fs::path(base) / path).lexically_normal().string();
 }
 
-// "$ROOT/tools/train.py" is tools/train.py below a folder that is not known.
-std::string behind_variables(const LaunchLine& launch) {
-  const std::string path = launch.script_path();
-  if (launch.script.literal) return path;
-  const std::size_t last = path.find_last_of("$`})");
-  const std::size_t slash = last == std::string::npos ? last : path.find('/', last);
-  return slash == std::string::npos ? std::string() : path.substr(slash + 1);
-}
-
 }  // namespace
 
 ProjectAround project_around(const std::string& script, const Lister& list) {
@@ -59,6 +50,14 @@ ProjectAround project_around(const std::string& script, const Lister& list) {
     directory = above(directory);
   }
   return out;
+}
+
+std::string behind_variables(const LaunchLine& launch) {
+  const std::string path = launch.script_path();
+  if (launch.script.literal) return path;
+  const std::size_t last = path.find_last_of("$`})");
+  const std::size_t slash = last == std::string::npos ? last : path.find('/', last);
+  return slash == std::string::npos ? std::string() : path.substr(slash + 1);
 }
 
 bool names_script(const LaunchLine& launch, const std::string& script, const std::string& root,

@@ -25,6 +25,10 @@ struct ProjectAround {
 };
 ProjectAround project_around(const std::string& script, const Lister& list);
 
+// "$ROOT/tools/train.py" is tools/train.py below a folder that is not known; empty where nothing
+// stands behind the last variable.
+std::string behind_variables(const LaunchLine& launch);
+
 // The launch line starts the script: the path it gives, from its own folder or from one above it
 // up to `root`, is the script's. `exists` tells whether there is a file at a path.
 bool names_script(const LaunchLine& launch, const std::string& script, const std::string& root,

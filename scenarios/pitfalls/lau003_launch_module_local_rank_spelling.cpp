@@ -198,6 +198,7 @@ void check_absl_flags(const Program& program, bool old_launcher, Report& report)
 struct Launchers {
   bool old_launcher = false;  // torch.distributed.launch starts it
   bool only_python = false;   // all lines do without a launcher
+  bool otherwise = false;     // all lines that are known pass no such option
 };
 
 // Nothing where lines say that no launcher passes the option. A line of torchrun does not mend the
@@ -208,14 +209,19 @@ std::optional<Launchers> launchers_of(const Program& program) {
   out.only_python = !program.launches().empty();
   bool shown_only = true;
   bool torchrun = false;
+  bool others = !program.launches().empty();
   for (const LaunchLine& launch : program.launches()) {
     if (launch.launcher == Launcher::deepspeed) return std::nullopt;
     torchrun = torchrun || launch.launcher == Launcher::torchrun;
     out.only_python = out.only_python && launch.launcher == Launcher::python;
+    others =
+        others && (launch.launcher == Launcher::python || launch.launcher == Launcher::torchrun);
     if (launch.launcher != Launcher::launch_module) continue;
     out.old_launcher = true;
     shown_only = shown_only && launch.is_example;
   }
+  // An option of the program for a launcher (--launcher pytorch) is for lines that are not there.
+  out.otherwise = others && !program.mentions("--launcher");
   return torchrun && shown_only ? std::nullopt : std::optional(out);
 }
 
@@ -284,8 +290,10 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     if (!old_launcher) finding.severity = Severity::warning;
     // A comment says how the script is started.
     const bool says_torchrun = !old_launcher && facts::speaks_of(program, "torchrun --");
-    // All lines that are known start it without a launcher, and no comment names one.
-    const bool without = started->only_python && !facts::speaks_of(program, "distributed.launch");
+    // All lines that are known start it without a launcher, and no comment names one; or what a
+    // comment says of the old launcher is said of lines that are there.
+    const bool without = started->otherwise ||
+                         (started->only_python && !facts::speaks_of(program, "distributed.launch"));
     if (program.newest().torch < kDashVersion || says_torchrun || without ||
         (!old_launcher && may_be_for_another(program)))  // nothing fails before the upgrade
       tell_as_note(finding);
