@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/env_rendezvous.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
 
 #include <algorithm>
 
@@ -57,6 +58,19 @@ std::vector<LaunchLine> launches_of(const Program& program) {
   return out;
 }
 
+// GPUs that are listed or counted, or a line for several processes: a machine with more than one.
+bool provides_for_several_gpus(const Program& program) {
+  if (program.gpus().value_or(1) > 1 || facts::visible_gpus(program).value_or(1) > 1) return true;
+  const auto launches = launches_of(program);
+  if (std::any_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
+        return launch.visible_devices().value_or(1) > 1 || facts::starts_several(launch);
+      }))
+    return true;
+  for (const char* word : {"device_count", "world_size", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES"})
+    if (program.mentions(word)) return true;
+  return false;
+}
+
 }  // namespace
 
 void check_hf_trainer_implicit_dataparallel(const Program& program, Report& report) {
@@ -79,6 +93,8 @@ void check_hf_trainer_implicit_dataparallel(const Program& program, Report& repo
                   "started with plain python on several GPUs, the Trainer wraps the model in "
                   "DataParallel and multiplies "
                   "the batch size by their number");
+    if (!provides_for_several_gpus(program))
+      tell_as_note(finding, "nothing here provides for several GPUs");
     finding.help =
         "Launch with torchrun --nproc-per-node=N or accelerate launch, or show one GPU with "
         "CUDA_VISIBLE_DEVICES=0.";

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/env_rendezvous.hpp"
+#include "scenarios/pitfalls/reach/as_launched.hpp"
 
 #include <algorithm>
 
@@ -108,7 +109,9 @@ void check_env_init_without_launcher(const Program& program, Report& report) {
     if (launch.launcher != Launcher::python || may_set_rank(launch) || works_alone(program))
       continue;
     for (const CallRef& init : program.calls(Api::init_process_group)) {
-      if (is_tried(program, init) || !facts::is_reachable(program, init.ref())) continue;
+      if (is_tried(program, init) || !facts::is_reachable(program, init.ref()) ||
+          facts::is_passed_by(program, launch, init.ref()))
+        continue;
       const std::string variable(missing_variable(program, init, launch));
       if (variable.empty()) continue;
       Finding& finding = report.at(init.ref(), Confidence::certain,
@@ -126,7 +129,8 @@ void check_env_init_without_launcher(const Program& program, Report& report) {
         if ((name != "LOCAL_RANK" && name != "RANK") || launch.environment.contains(name)) continue;
         if (!program.guards({module, node}).empty() ||
             module->tree().ancestor(node, Kind::try_statement) != kNoNode ||
-            !facts::is_reachable(program, {module, node}))
+            !facts::is_reachable(program, {module, node}) ||
+            facts::is_passed_by(program, launch, {module, node}))
           continue;
         Finding& finding = report.at(
             {module, node}, Confidence::certain,

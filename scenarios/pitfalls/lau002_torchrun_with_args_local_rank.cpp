@@ -194,7 +194,7 @@ void check_torchrun_with_args_local_rank(const Program& program, Report& report)
     for (NodeId id = 0; id < module->tree().size() && !used; ++id)
       used = (*module)[id].kind == Kind::attribute &&
              module->text(module->tree().child(id, Field::attribute)) == "local_rank" &&
-             facts::certainty_of_reach(program, {module, id}) != facts::Certainty::no;
+             facts::is_reachable(program, {module, id});
   if (!used || !facts::is_distributed(program)) return;
   const bool shown = program.launches().empty() && shows_torchrun(program);
   const bool dropped = !torchrun && is_filled_by_no_launcher(program, option);

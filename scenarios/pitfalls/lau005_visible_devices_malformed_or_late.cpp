@@ -143,6 +143,20 @@ bool is_for_ranks(const Program& program, Ref assignment) {
   });
 }
 
+// os.environ[...] = str(args.gpu) beside torch.device("cuda", args.gpu): the variable would only
+// shift what the index means.
+bool is_chosen_by_index(const Program& program, Ref assignment) {
+  const CallRef text = program.as_call(assignment.child(Field::right));
+  const Ref number = text && text.call->name == "str" ? text.positional(0) : Ref{};
+  if (!diagnose::stands_for_object(number)) return false;
+  const auto devices = program.calls(Api::torch_device);
+  return std::any_of(devices.begin(), devices.end(), [&](const CallRef& device) {
+    return device.module == assignment.module &&
+           program.enclosing_function(device.ref()) == program.enclosing_function(assignment) &&
+           facts::contains(device.ref().child(Field::arguments).text(), number.text());
+  });
+}
+
 constexpr std::string_view kVariable = "CUDA_VISIBLE_DEVICES";
 
 // Letters to put in, leave out or change to come from one word to the other (V. Levenshtein, 1966).
@@ -245,6 +259,9 @@ void check_not_exported(const Program& program, Report& report) {
         ranks == static_cast<std::int64_t>(listed.size()) &&
         std::is_sorted(listed.begin(), listed.end()) && listed.back() + 1 == ranks)
       tell_as_note(finding);
+    // $(seq -s, 0 $((GPUS - 1))): the first ones, often all that there are.
+    if (!found->second.literal && facts::contains(found->second.text, "seq -s, 0 "))
+      tell_as_note(finding, "the list counts from the first GPU, as the commands do without it");
     finding.help = "Write export in front of it, or put it on the line of the command.";
   }
 }
@@ -287,10 +304,12 @@ void check_visible_devices_malformed_or_late(const Program& program, Report& rep
             facts::exclusive(ref.ref(), assignment) || is_for_children(program, assignment) ||
             is_for_ranks(program, assignment))
           continue;
-        report
-            .at(assignment, Confidence::certain,
-                "CUDA is in use above this line: setting CUDA_VISIBLE_DEVICES now has no effect")
-            .help = "Set it in the launch line, or at the top of the script.";
+        Finding& finding = report.at(
+            assignment, Confidence::certain,
+            "CUDA is in use above this line: setting CUDA_VISIBLE_DEVICES now has no effect");
+        if (is_chosen_by_index(program, assignment))
+          tell_as_note(finding, "the same number picks the GPU by its index");
+        finding.help = "Set it in the launch line, or at the top of the script.";
         break;
       }
     }
