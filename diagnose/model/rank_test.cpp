@@ -221,15 +221,40 @@ bool is_there_on_main_rank(const Program& program, Ref given) {
          program.rank_test(given.with(tree.child_at(given.node, 1))) == RankTest::main_only;
 }
 
+// The function gives its parameter another value somewhere: state = states[0] after a broadcast,
+// root = root or "runs".
+bool is_given_again(FunctionRef function, std::string_view parameter) {
+  const Module& module = *function.module;
+  const auto& defs = module.defs_of(parameter, false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const Def& def = module.defs()[index];
+    return def.kind != DefKind::parameter &&
+           module.tree().contains(function.function->node, def.target);
+  });
+}
+
+bool is_static(FunctionRef function) {
+  const SyntaxTree& tree = function.module->tree();
+  const NodeId around = tree[function.function->node].parent;
+  if (around == kNoNode || tree[around].kind != Kind::decorated) return false;
+  for (NodeId at = tree[around].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::decorator &&
+        tree.text(at).find("staticmethod") != std::string_view::npos)
+      return true;
+  return false;
+}
+
 // Log(root if rank == 0 else None), in every call of what the parameter belongs to.
 bool is_given_to_main_rank(const Program& program, Ref value) {
   const FunctionRef function = program.enclosing_function(value);
-  if (!function || !is_parameter(program, value)) return false;
+  if (!function || !is_parameter(program, value) || is_given_again(function, value.text()))
+    return false;
   const auto& parameters = function.function->parameters;
   const auto parameter = std::find_if(parameters.begin(), parameters.end(),
                                       [&](const auto& each) { return each.name == value.text(); });
   const auto index = static_cast<std::size_t>(parameter - parameters.begin());
-  const std::size_t first = function.function->owner_class != kNoNode ? 1 : 0;
+  const std::size_t first =
+      function.function->owner_class != kNoNode && !is_static(function) ? 1 : 0;
   const auto& sites = program.call_sites(function);
   return parameter != parameters.end() && index >= first && !sites.empty() &&
          std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {

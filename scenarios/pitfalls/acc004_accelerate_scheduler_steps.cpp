@@ -1,4 +1,5 @@
 #include "diagnose/model/made_at.hpp"
+#include "diagnose/model/role_names.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/metrics/metric_sums.hpp"
@@ -123,12 +124,54 @@ void check_schedulers_of_epochs(const Program& program, Report& report) {
   }
 }
 
+// loader of len(loader), which prepare() is only given below: it has the batches of all processes.
+bool is_prepared_below(const Program& program, const CallRef& length) {
+  const Ref loader = length.positional(0);
+  if (!loader) return false;
+  const auto prepares = program.calls_named("prepare");
+  return std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& prepare) {
+    if (prepare.module != length.module || prepare.call->node < length.call->node) return false;
+    const auto given = given_to(program, prepare);
+    return std::any_of(given.begin(), given.end(), [&](Ref each) {
+      return each.text() == loader.text() && program.same_variable(each, loader);
+    });
+  });
+}
+
+bool is_loader(const Program& program, Ref value) {
+  return program.comes_from(value, Api::data_loader) ||
+         says_any(diagnose::last_word(value), {"loader"});
+}
+
+bool counts_a_whole_loader(const Program& program, Ref number) {
+  const auto calls = facts::calls_in(number);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.call->name == "len" && call.positional(0) &&
+           is_loader(program, call.positional(0)) && is_prepared_below(program, call);
+  });
+}
+
+// if args.steps is None: args.steps = ..., where the option has a default: nobody comes by.
+bool is_for_a_missing_option(const Program& program, Ref value) {
+  return program.under(value, [&](Ref condition, bool holds) {
+    if (!holds || condition.kind() != Kind::comparison || !condition.text().ends_with(" is None"))
+      return false;
+    const auto& options = program.options_named(
+        diagnose::last_word(condition.with(condition.module->tree().child_at(condition.node, 0))));
+    return !options.empty() &&
+           std::all_of(options.begin(), options.end(), [](const CallRef& option) {
+             const Ref value = option.keyword("default");
+             return value && value.kind() != Kind::none_literal;
+           });
+  });
+}
+
 // steps = epochs * per_epoch after per_epoch = ceil(len(loader) / k): batches are counted, also by
 // way of names.
 bool counts_batches(const Program& program, Ref number, int depth = 0) {
   constexpr int kNames = 3;
   const auto& tree = number.module->tree();
-  if (facts::contains(number.text(), "len(")) return true;
+  if (counts_a_whole_loader(program, number)) return true;
   if (depth >= kNames) return false;
   for (NodeId at = number.node; at < tree[number.node].last; ++at) {
     const Ref part = number.with(at);
@@ -136,6 +179,7 @@ bool counts_batches(const Program& program, Ref number, int depth = 0) {
     for (const diagnose::Source& source : program.sources(part))
       if (source.how == diagnose::Source::How::value && source.ref != part &&
           (source.ref.kind() == Kind::binary || source.ref.kind() == Kind::call) &&
+          !is_for_a_missing_option(program, source.ref) &&
           counts_batches(program, source.ref, depth + 1))
         return true;
   }
@@ -149,7 +193,8 @@ Ref horizon_of(const Program& program, const CallRef& scheduler) {
     const Ref steps = scheduler.keyword(name);
     if (!diagnose::stands_for_object(steps)) continue;
     for (const diagnose::Source& source : program.sources(steps))
-      if (counts_batches(program, source.ref)) return {};
+      if (!is_for_a_missing_option(program, source.ref) && counts_batches(program, source.ref))
+        return {};
     return steps;
   }
   return {};

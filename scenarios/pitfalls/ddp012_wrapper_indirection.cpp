@@ -151,6 +151,25 @@ bool is_stored(const Program& program, Ref object, std::string_view name) {
   });
 }
 
+// DDP, another name for it, or a tuple that holds it.
+bool names_wrapper(const Program& program, Ref type, int depth = 0) {
+  constexpr int kNames = 4;
+  if (!type || depth > kNames) return false;
+  const Api api = type.module->api(type.node);
+  if (api == Api::ddp || api == Api::data_parallel || facts::contains(type.text(), "Parallel"))
+    return true;
+  const auto& tree = type.module->tree();
+  if (type.kind() == Kind::tuple || type.kind() == Kind::list || type.kind() == Kind::set) {
+    for (NodeId at = tree[type.node].first_child; at != kNoNode; at = tree[at].next_sibling)
+      if (names_wrapper(program, type.with(at), depth + 1)) return true;
+    return false;
+  }
+  const auto& sources = program.sources(type);
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    return source.ref != type && names_wrapper(program, source.ref, depth + 1);
+  });
+}
+
 // if isinstance(model, DDP): model.module.encode() else: model.encode()
 bool is_tested(const Program& program, Ref use) {
   const std::string type = "type(" + std::string(use.child(Field::object).text()) + ")";
@@ -161,9 +180,12 @@ bool is_tested(const Program& program, Ref use) {
     // A wrapper answers with its own name.
     if (holds && facts::contains(text, "_get_name() ==")) return true;
     // if type(model) in KINDS: the wrapper's type is none of the model's own.
+    const auto& tree = condition.module->tree();
     if (holds && condition.kind() == Kind::comparison && text.starts_with(type) &&
-        !facts::contains(text, "Parallel") && !facts::contains(text, " not "))
-      return !facts::contains(text, "!=");
+        tree.child_count(condition.node) == 2) {
+      const bool negated = facts::contains(text, "!=") || facts::contains(text, " not ");
+      return negated == names_wrapper(program, condition.with(tree.child_at(condition.node, 1)));
+    }
     return asks && !holds && !text.starts_with("not ");
   });
 }

@@ -302,6 +302,16 @@ bool is_for_other_models(const Program& program, const CallRef& load) {
          });
 }
 
+// if path is None: path = download(); torch.load(path): by then there is one.
+bool is_given_between(Ref first, Ref last, std::string_view name) {
+  const auto& defs = first.module->defs();
+  return std::any_of(defs.begin(), defs.end(), [&](const diagnose::Def& def) {
+    return def.target > first.node && def.target < last.node &&
+           first.module->text(def.target) == name &&
+           !facts::exclusive(first.with(def.target), last);
+  });
+}
+
 // elif test: torch.load(pretrained), below `if pretrained is not None`: there is no file to load.
 bool has_no_path(const Program& program, const CallRef& load) {
   const Ref path = load.argument(0, "f");
@@ -310,8 +320,10 @@ bool has_no_path(const Program& program, const CallRef& load) {
   const auto guards = program.guards(load.ref());
   return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
     const std::string_view text = guard.condition.text();
-    return guard.holds ? text == name + " is None" || text == "not " + name
-                       : text == name + " is not None" || text == name;
+    const bool is_empty = guard.holds ? text == name + " is None" || text == "not " + name
+                                      : text == name + " is not None" || text == name;
+    return is_empty && guard.condition.module == load.module &&
+           !is_given_between(guard.condition, load.ref(), name);
   });
 }
 

@@ -221,17 +221,23 @@ bool converts_a_copy(const Program& program, const CallRef& call) {
          facts::contains(call.call->path, "quantization");
 }
 
-// torch.save(net.state_dict(), "net.pt") in the same block, where wrapped = DataParallel(net): a
+// One statement directly below or above the other.
+bool is_next_to(const CallRef& save, const CallRef& other) {
+  const auto& tree = save.module->tree();
+  const NodeId here = statement_of(save.ref()).node;
+  const NodeId there = statement_of(other.ref()).node;
+  return tree[here].next_sibling == there || tree[there].next_sibling == here;
+}
+
+// torch.save(net.state_dict(), "net.pt") in the next line, where wrapped = DataParallel(net): a
 // file for either.
 bool saves_inner_beside(const Program& program, const CallRef& save, const Wrap& wrap) {
-  const auto& tree = save.module->tree();
-  const auto block_of = [&](NodeId node) { return tree.ancestor(node, Kind::block); };
   if (wrap.module.kind() != Kind::identifier ||
       program.assigned_name(wrap.call.ref()) == wrap.module.text())
     return false;
   for (const CallRef& other : calls_that_save(program)) {
-    if (other.module != save.module || other.call == save.call ||
-        block_of(other.call->node) != block_of(save.call->node))
+    if (other.module != save.module || other.call == save.call || !is_next_to(save, other) ||
+        !only_runs_before(program, wrap.call.ref(), other.ref()))
       continue;
     for (const CallRef& state : calls_saved(program, other))
       if (state.call->name == "state_dict" && state.receiver() &&

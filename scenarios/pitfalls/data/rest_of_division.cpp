@@ -64,13 +64,60 @@ bool cuts_with_rest(const Program& program, Ref slice) {
                             slice.with(tree.child_at(slice.node, 1)));
 }
 
+namespace {
+
+// ceil(n / ranks), (n + ranks - 1) // ranks, n // ranks + 1 and -(-n // ranks), also times
+// something: more than there are, so that a slice up to it takes the rest, too.
+bool is_rounded_up(const Program& program, Ref count, int depth = 0) {
+  constexpr int kFactors = 4;
+  const auto& sources = program.sources(count);
+  return depth < kFactors &&
+         std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           const Ref at = source.ref;
+           if (facts::contains(at.text(), "ceil(")) return true;
+           if (at.kind() == Kind::unary) return facts::contains(at.text(), "//");
+           if (at.kind() != Kind::binary) return false;
+           switch (at.module->tree()[at.node].op) {
+             case diagnose::Op::add:
+               return true;
+             case diagnose::Op::floor_divide: {
+               const Ref all = at.child(Field::left);
+               return all.kind() == Kind::binary &&
+                      all.module->tree()[all.node].op == diagnose::Op::add;
+             }
+             case diagnose::Op::multiply:
+               return is_rounded_up(program, at.child(Field::left), depth + 1) ||
+                      is_rounded_up(program, at.child(Field::right), depth + 1);
+             default:
+               return false;
+           }
+         });
+}
+
+}  // namespace
+
 bool ends_with_a_turn(const Program& program, Ref slice) {
   const auto& tree = slice.module->tree();
-  return slice.kind() == Kind::slice && tree.child_count(slice.node) == 3 &&
-         is_multiple_of_ranks(program, slice.with(tree.child_at(slice.node, 1)));
+  if (slice.kind() != Kind::slice || tree.child_count(slice.node) != 3) return false;
+  const Ref end = slice.with(tree.child_at(slice.node, 1));
+  return is_multiple_of_ranks(program, end) && !is_rounded_up(program, end);
 }
 
 namespace {
+
+// for at in range(0, len(order), turn): the last window has what is left.
+bool may_begin_the_rest(const Program& program, Ref begin) {
+  const auto& sources = program.sources(begin);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    const CallRef range = program.as_call(source.ref);
+    if (source.how != diagnose::Source::How::loop_item || !range || range.call->name != "range" ||
+        !range.positional(2))
+      return false;
+    const Ref stop = range.positional(1);
+    return stop.kind() != Kind::binary ||
+           stop.module->tree()[stop.node].op != diagnose::Op::subtract;
+  });
+}
 
 // order[at : at + per_rank * world_size], a window of whole turns.
 bool is_window_of_turns(const Program& program, Ref cut) {
@@ -81,7 +128,7 @@ bool is_window_of_turns(const Program& program, Ref cut) {
   const Ref begin = slice.with(tree.child_at(slice.node, 0));
   const Ref end = slice.with(tree.child_at(slice.node, 1));
   return end.kind() == Kind::binary && tree[end.node].op == diagnose::Op::add &&
-         end.child(Field::left).text() == begin.text() &&
+         end.child(Field::left).text() == begin.text() && !may_begin_the_rest(program, begin) &&
          is_multiple_of_ranks(program, end.child(Field::right));
 }
 

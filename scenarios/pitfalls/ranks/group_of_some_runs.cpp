@@ -240,25 +240,40 @@ bool demands_ranks(const Program& program) {
   return false;
 }
 
+// sys.exit(), os._exit(1), os.abort() and exit(), and no method of that name.
+bool ends_the_process(const diagnose::Module& module, NodeId statement) {
+  const diagnose::Call* call = module.call_at(module[statement].first_child);
+  if (call == nullptr) return false;
+  const std::string_view path = module.text(call->function);
+  for (const std::string_view name : {"exit", "_exit", "quit", "abort"})
+    for (const std::string_view home : {"sys.", "os.", "builtins.", ""})
+      if (path == std::string(home) + std::string(name) ||
+          call->path == std::string(home) + std::string(name))
+        return true;
+  return false;
+}
+
 // The last statement of a block raises, returns or ends the process.
-bool ends_by_leaving(const SyntaxTree& tree, NodeId block) {
+bool ends_by_leaving(const diagnose::Module& module, NodeId block) {
+  const SyntaxTree& tree = module.tree();
   NodeId last = block == kNoNode ? kNoNode : tree[block].first_child;
   while (last != kNoNode && tree[last].next_sibling != kNoNode) last = tree[last].next_sibling;
   if (last == kNoNode) return false;
   const Kind kind = tree[last].kind;
   return kind == Kind::raise_statement || kind == Kind::return_statement ||
-         (kind == Kind::expression_statement && facts::contains(tree.text(last), "exit("));
+         (kind == Kind::expression_statement && ends_the_process(module, last));
 }
 
 // if distributed: ... elif gpu is not None: ...; raise else: raise -- every branch but the first
 // leaves, and there is an else.
-bool all_others_leave(const SyntaxTree& tree, NodeId test) {
+bool all_others_leave(const diagnose::Module& module, NodeId test) {
+  const SyntaxTree& tree = module.tree();
   bool has_else = false;
   for (NodeId at = tree[test].first_child; at != kNoNode; at = tree[at].next_sibling) {
     const Kind kind = tree[at].kind;
     if (kind != Kind::elif_clause && kind != Kind::else_clause) continue;
     const Field part = kind == Kind::elif_clause ? Field::consequence : Field::body;
-    if (!ends_by_leaving(tree, tree.child(at, part))) return false;
+    if (!ends_by_leaving(module, tree.child(at, part))) return false;
     has_else = has_else || kind == Kind::else_clause;
   }
   return has_else;
@@ -291,7 +306,7 @@ bool others_have_left_above(const JoinTest& test, Ref node) {
     for (NodeId before = tree[block].first_child; before != at; before = tree[before].next_sibling)
       if (tree[before].kind == Kind::if_statement &&
           tree.text(tree.child(before, Field::condition)) == test.condition.text() &&
-          all_others_leave(tree, before))
+          all_others_leave(*node.module, before))
         return true;
   }
   return false;

@@ -278,19 +278,45 @@ bool claims_one_process(const Program& program) {
 
 namespace {
 
+// use_single_gpu, SINGLE_GPU and one_gpu_only, the whole name: batch_size_one_gpu is a number, and
+// one_gpu_per_process is how several run.
+bool is_name_of_one_gpu(std::string name) {
+  for (const std::string_view before : {"use_", "is_", "run_"})
+    if (name.starts_with(before)) {
+      name.erase(0, before.size());
+      break;
+    }
+  for (const std::string_view after : {"_mode", "_only"})
+    if (name.ends_with(after)) {
+      name.erase(name.size() - after.size());
+      break;
+    }
+  return name == "single_gpu" || name == "singlegpu" || name == "single_process" ||
+         name == "one_gpu";
+}
+
+// What the setting is called: the last part of args.single_gpu, the string in
+// config["single_gpu"] and config.get("single_gpu").
+std::string name_of_setting(Ref setting) {
+  const auto& tree = setting.module->tree();
+  Ref key;
+  if (setting.kind() == Kind::identifier) return std::string(setting.text());
+  if (setting.kind() == Kind::attribute) return std::string(setting.child(Field::attribute).text());
+  if (setting.kind() == Kind::subscript) key = setting.child(Field::subscript);
+  if (const diagnose::Call* call = setting.module->call_at(setting.node))
+    if (call->name == "get" && CallRef{setting.module, call}.receiver())
+      key = setting.with(setting.module->positional(setting.node, 0));
+  const auto name = key ? tree.string_value(key.node) : std::nullopt;
+  return name ? std::string(*name) : std::string();
+}
+
 // if args.single_gpu or config.get("use_single_gpu"): every part asks for one GPU by its name.
 bool asks_for_one_gpu(Ref condition) {
   if (condition.kind() == Kind::boolean)
     return condition.module->tree()[condition.node].op == diagnose::Op::logical_or &&
            asks_for_one_gpu(condition.child(Field::left)) &&
            asks_for_one_gpu(condition.child(Field::right));
-  if (condition.kind() != Kind::identifier && condition.kind() != Kind::attribute &&
-      condition.kind() != Kind::subscript && condition.kind() != Kind::call)
-    return false;
-  const std::string text = lowered(condition.text());
-  for (const char* word : {"single_gpu", "singlegpu", "single_process", "one_gpu"})
-    if (contains(text, word)) return true;
-  return false;
+  return is_name_of_one_gpu(lowered(name_of_setting(condition)));
 }
 
 // The condition comes out so in runs of one process only.
