@@ -187,11 +187,10 @@ bool is_for_users_to_set(const Program& program, Ref batch) {
   return !program.integer(batch) || std::any_of(sources.begin(), sources.end(), is_option);
 }
 
-// Every batch that the project is known to ask for, by a default, a config file or a command line,
-// divides into the usual numbers of GPUs.
+// Every batch that config files and command lines of the project ask for divides into the usual
+// numbers of GPUs.
 bool divides_as_known(const Program& program, Ref batch) {
   std::vector<diagnose::Value> known = facts::values_as_launched(program, batch);
-  if (known.empty() && program.integer(batch)) known.push_back(program.evaluate(batch));
   const std::string_view own = program.root().path();
   const std::string text(batch.text());
   std::string key = text.substr(text.rfind('.') + 1);

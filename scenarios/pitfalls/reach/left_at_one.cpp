@@ -246,13 +246,14 @@ class Setters {
 std::string left_at_one(const Program& program, Ref count) {
   Settings settings(program);
   if (!settings.read(count) || settings.keys().empty()) return {};
-  bool is_one = settings.starts_at_one();
+  // How a script without any line or setting beside it is used nobody knows.
+  bool is_known = !program.launches().empty() && settings.starts_at_one();
   for (const std::string& key : settings.keys()) {
     Setters setters(program, key);
     if (setters.any_sets_more()) return {};
-    is_one = is_one || setters.say_one();
+    is_known = is_known || setters.say_one();
   }
-  return is_one ? settings.keys().front() + " is 1 unless it is set, and nothing here sets more"
+  return is_known ? settings.keys().front() + " is 1 unless it is set, and nothing here sets more"
                 : "";
 }
 
