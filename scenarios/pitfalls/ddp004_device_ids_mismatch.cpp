@@ -161,6 +161,41 @@ bool moves_itself(const Program& program, ClassRef cls) {
   });
 }
 
+// both.cuda() and both.to(rank) above the wrap, of what the call made; both.to("cpu") is no GPU,
+// and both.to(torch.half) no place.
+bool is_moved_above(const Program& program, const CallRef& made, const Wrap& wrap) {
+  for (const std::string_view method : {"to", "cuda"})
+    for (const CallRef& move : program.calls_named(method)) {
+      if (!move.receiver() || move.module != wrap.call.module ||
+          move.call->node >= wrap.call.call->node)
+        continue;
+      const std::string device = text_behind(program, move.argument(0, "device"));
+      if (method == "to" &&
+          (device.empty() || holds_any(device, {"cpu", "half", "float", "double", "dtype"})))
+        continue;
+      const auto& sources = program.module_sources(move.receiver());
+      if (std::any_of(sources.begin(), sources.end(),
+                      [&](const Source& source) { return source.ref == made.ref(); }))
+        return true;
+    }
+  return false;
+}
+
+// self.encoder = encoder in the constructor, for the argument of that name or place.
+bool keeps_what_it_is_given(const Program& program, const CallRef& made, Ref value) {
+  const ClassRef cls = program.class_of_call(made);
+  const auto init = cls ? program.method(cls, "__init__") : diagnose::FunctionRef{};
+  if (!init) return false;
+  const auto& tree = init.module->tree();
+  const auto& defs = init.module->defs();
+  return std::any_of(defs.begin(), defs.end(), [&](const diagnose::Def& def) {
+    const Ref kept{init.module, def.value};
+    return def.is_attribute && tree.contains(init.function->body, def.target) &&
+           kept.kind() == Kind::identifier && tree.text(def.target).starts_with("self.") &&
+           facts::argument_for(made, init, kept.text()) == value;
+  });
+}
+
 // both = Both(encoder, decoder) and both.to(rank): what an object is made of moves with it.
 bool is_part_of_moved(const Program& program, const Wrap& wrap) {
   const diagnose::Module& module = *wrap.module.module;
@@ -169,12 +204,15 @@ bool is_part_of_moved(const Program& program, const Wrap& wrap) {
     const CallRef made{&module, &each};
     if (each.node >= wrap.call.call->node || each.api == Api::ddp ||
         each.api == Api::data_parallel || program.enclosing_function(made.ref()) != function ||
-        !(program.class_of_call(made) || is_named_class(program, made)))
+        !program.class_of_call(made))
       return false;
     const auto given = facts::arguments_of(made);
     return std::any_of(given.begin(), given.end(),
-                       [&](Ref value) { return value.text() == wrap.module.text(); }) &&
-           is_moved_below(program, made);
+                       [&](Ref value) {
+                         return value.text() == wrap.module.text() &&
+                                keeps_what_it_is_given(program, made, value);
+                       }) &&
+           is_moved_above(program, made, wrap);
   });
 }
 

@@ -232,7 +232,8 @@ std::string why_borne(const Program& program, const Wrap& wrap, Ref value) {
         return other.kind == Wrapper::ddp &&
                program.enclosing_function(other.call.ref()) == function &&
                program.assigned_name(other.call.ref()) == program.assigned_name(wrap.call.ref()) &&
-               program.is_literal_true(other.call.keyword("find_unused_parameters"));
+               program.is_literal_true(other.call.keyword("find_unused_parameters")) &&
+               facts::exclusive(other.call.ref(), wrap.call.ref());
       });
   return is_found ? "some runs search for unused parameters, and find what is frozen" : "";
 }

@@ -74,6 +74,23 @@ bool names_rank(ClassRef cls) {
   return false;
 }
 
+// order[rank::size] and range(rank, n, size) in its code: it takes its share there, and does not
+// only name the rank.
+bool deals_by_rank(const Program& program, ClassRef cls) {
+  const auto& tree = cls.module->tree();
+  for (diagnose::NodeId id = cls.cls->node; id < tree[cls.cls->node].last; ++id) {
+    Ref part{cls.module, id};
+    if (part.kind() == diagnose::Kind::subscript) {
+      part = part.child(diagnose::Field::subscript);
+    } else {
+      const CallRef call = program.as_call(part);
+      if (!call || (call.call->name != "range" && call.call->name != "islice")) continue;
+    }
+    if (says_any(part.text(), {"rank"}) || program.comes_from_rank(part)) return true;
+  }
+  return false;
+}
+
 // Pairs(list(RankShare(graphs))): a class of the program, by its name and its code, deals out what
 // the data set is made of.
 bool is_made_of_a_share(const Program& program, Ref dataset) {
@@ -81,7 +98,7 @@ bool is_made_of_a_share(const Program& program, Ref dataset) {
   return std::any_of(behind.begin(), behind.end(), [&](Ref each) {
     const ClassRef cls = program.class_of_call(program.as_call(each));
     return cls && says_any(cls.cls->name, {"sampler", "shard", "share", "split", "partition"}) &&
-           names_rank(cls);
+           names_rank(cls) && deals_by_rank(program, cls);
   });
 }
 

@@ -316,10 +316,13 @@ Confidence confidence_in(const CallRef& made, Api api) {
   return made.call->api == api ? Confidence::certain : Confidence::likely;
 }
 
-// LBFGS([temperature]) after temperature = torch.ones(1): numbers of its own, which no replica has.
+// LBFGS([temperature]) after temperature = torch.ones(1), both on the ranks that step: numbers of
+// their own, which no other rank has.
 bool is_of_own_tensors(const Program& program, const CallRef& made) {
   const Ref given = program.written(made.argument(0, "params"));
-  if (given.kind() != Kind::list && given.kind() != Kind::tuple) return false;
+  if ((given.kind() != Kind::list && given.kind() != Kind::tuple) ||
+      program.guarded_by_rank(made.ref()) == RankTest::none)
+    return false;
   const auto& tree = given.module->tree();
   bool any = false;
   for (auto at = tree[given.node].first_child; at != diagnose::kNoNode;
@@ -330,6 +333,7 @@ bool is_of_own_tensors(const Program& program, const CallRef& made) {
         !std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
           const CallRef call = program.as_call(source.ref);
           return call && source.how == diagnose::Source::How::value &&
+                 program.guarded_by_rank(source.ref) != RankTest::none &&
                  (call.call->api == Api::tensor_factory ||
                   call.call->path == "torch.nn.Parameter" ||
                   call.call->path == "torch.nn.parameter.Parameter" ||

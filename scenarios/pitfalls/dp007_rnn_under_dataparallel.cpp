@@ -16,8 +16,30 @@ using diagnose::Wrapper;
 
 namespace {
 
-// if out.size(1) < steps: out = F.pad(out, ...), or torch.cat([out, zeros], dim=1), below: what
-// comes out has the length of the input again.
+// steps - out.size(1), also by way of names: what is missing behind the unpacked sequences.
+bool takes_length_off(const Program& program, Ref value, const VariableNames& unpacked,
+                      int depth = 0) {
+  constexpr int kNames = 3;
+  if (!value || depth > kNames) return false;
+  const auto& tree = value.module->tree();
+  for (diagnose::NodeId at = value.node; at < tree[value.node].last; ++at) {
+    const Ref part = value.with(at);
+    if (part.kind() == Kind::binary && tree[at].op == diagnose::Op::subtract) {
+      const std::string taken = text_behind(program, part.child(Field::right));
+      for (const std::string& name : unpacked)
+        if (holds_any(taken, {name + ".size(", name + ".shape["})) return true;
+    }
+    if (part.kind() != Kind::identifier) continue;
+    for (const diagnose::Source& source : program.sources(part))
+      if (source.how == diagnose::Source::How::value && source.ref != part &&
+          takes_length_off(program, source.ref, unpacked, depth + 1))
+        return true;
+  }
+  return false;
+}
+
+// out = F.pad(out, (0, 0, 0, steps - out.size(1))), or torch.cat([out, zeros], dim=1) with zeros of
+// that length, below: what comes out has the length of the input again.
 bool is_padded_again(const Program& program, const CallRef& unpacked) {
   const diagnose::Module& module = *unpacked.module;
   const auto& tree = module.tree();
@@ -27,15 +49,13 @@ bool is_padded_again(const Program& program, const CallRef& unpacked) {
   const auto names = variables_in(unpacked.ref().with(tree.child(statement, Field::left)));
   for (const CallRef& call : facts::calls_in({&module, function.function->body})) {
     const std::string_view name = call.call->name;
-    const bool pads = name == "pad";
+    const bool pads = call.call->path == "torch.nn.functional.pad";
     if (call.call->node < unpacked.call->node || !call.positional(0) ||
         (!pads && name != "cat" && name != "concat"))
       continue;
-    const auto guards = program.guards(call.ref());
-    const bool asks_length = std::any_of(guards.begin(), guards.end(), [](const auto& guard) {
-      return holds_any(guard.condition.text(), {".shape", ".size("});
-    });
-    if ((pads || asks_length) && meet(names, variables_in(call.positional(0)))) return true;
+    const Ref added = pads ? call.argument(1, "pad") : call.positional(0);
+    if (meet(names, variables_in(call.positional(0))) && takes_length_off(program, added, names))
+      return true;
   }
   return false;
 }

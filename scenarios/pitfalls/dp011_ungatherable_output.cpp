@@ -43,7 +43,18 @@ bool is_number(const Program& program, Ref value, int depth = 0) {
          !call.receiver() && call.positional(0) && !program.callee(call);
 }
 
-// total of total = 0 and total += x below it: what it is in the end, the sum says.
+// Whatever the value can be is written as a number here.
+bool is_written_as_number(const Program& program, Ref value) {
+  const auto& sources = program.sources(value);
+  return is_number(program, value) ||
+         (!sources.empty() &&
+          std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+            return source.how == Source::How::value && is_number(program, source.ref);
+          }));
+}
+
+// total of total = 0 and total += x below it, where x may be a tensor: what it is in the end, the
+// sum says.
 bool begins_a_sum(const Program& program, Ref value) {
   const std::string_view name = program.assigned_name(value);
   if (name.empty()) return false;
@@ -52,7 +63,8 @@ bool begins_a_sum(const Program& program, Ref value) {
   return std::any_of(defs.begin(), defs.end(), [&](const std::uint32_t index) {
     const diagnose::Def& def = module.defs()[index];
     return def.kind == diagnose::DefKind::augmented && def.target > value.node &&
-           def.scope == module.scope_of(value.node);
+           def.scope == module.scope_of(value.node) &&
+           !is_written_as_number(program, value.with(def.value));
   });
 }
 

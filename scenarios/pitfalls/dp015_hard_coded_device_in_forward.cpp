@@ -17,20 +17,29 @@ namespace {
 
 constexpr int kHandsOn = 3;
 
-bool is_given_by_all(const Program& program, Ref device, int depth = 0);
+bool is_given_by_all(const Program& program, Ref device, Wrapper kind, int depth = 0);
 
 // encode(x, device=args.device): another one than the default, which may be the caller's own.
 bool gives_another(const Program& program, const CallRef& site, const FunctionRef& method,
-                   std::string_view name, int depth) {
+                   std::string_view name, Wrapper kind, int depth) {
   Ref given = site.keyword(name);
   if (!given && !site.has_splat()) given = facts::argument_for(site, method, name);
   if (!given) return false;
-  const auto index = facts::cuda_index(program, given);
-  return !index || *index < 0 || is_given_by_all(program, given, depth + 1);
+  if (is_given_by_all(program, given, kind, depth + 1)) return true;
+  const auto& sources = program.sources(given);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const auto& source) {
+    const Ref value = source.how == diagnose::Source::How::argument
+                          ? program.as_call(source.ref).keyword("default")
+                          : source.ref;
+    const auto index = value ? facts::cuda_index(program, value) : std::nullopt;
+    if (index) return *index < 0;
+    // Each rank may have a device of its own, one process with several replicas has none.
+    return kind == Wrapper::ddp || (value && program.string(value) == "cpu");
+  });
 }
 
 // def forward(self, x, device="cuda:0"), which every call of it, or of the model, gives another.
-bool is_given_by_all(const Program& program, Ref device, int depth) {
+bool is_given_by_all(const Program& program, Ref device, Wrapper kind, int depth) {
   const FunctionRef method = program.enclosing_function(device);
   if (depth > kHandsOn || !method || !facts::is_parameter(program, device)) return false;
   std::vector<CallRef> sites = program.call_sites(method);
@@ -42,19 +51,19 @@ bool is_given_by_all(const Program& program, Ref device, int depth) {
         sites.push_back(forward.call);
     }
   return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-    return gives_another(program, site, method, device.text(), depth);
+    return gives_another(program, site, method, device.text(), kind, depth);
   });
 }
 
 // The device argument of a placement inside forward, when it is a GPU with a fixed index.
-Ref fixed_device(const Program& program, const CallRef& call) {
+Ref fixed_device(const Program& program, const CallRef& call, Wrapper kind) {
   Ref device;
   if (call.call->name == "cuda" && call.receiver()) device = call.argument(0, "device");
   if (call.call->name == "to" && call.receiver()) device = call.argument(0, "device");
   if (call.call->api == Api::tensor_factory) device = call.keyword("device");
   if (!device) return {};
   const auto index = facts::cuda_index(program, device);
-  return index && *index >= 0 && !is_given_by_all(program, device) ? device : Ref{};
+  return index && *index >= 0 && !is_given_by_all(program, device, kind) ? device : Ref{};
 }
 
 // __init__ puts layers on the same device: the module spans GPUs on purpose.
@@ -78,7 +87,7 @@ void check_hard_coded_device_in_forward(const Program& program, Report& report) 
     for (const ClassRef& cls : facts::wrapped_classes(program, kind))
       for (const FunctionRef& method : facts::forward_methods(program, cls))
         for (const CallRef& call : facts::calls_in({method.module, method.function->body})) {
-          const Ref device = fixed_device(program, call);
+          const Ref device = fixed_device(program, call, kind);
           if (!device || is_home_of_layers(program, cls, device)) continue;
           report
               .at(call.ref(), Confidence::certain,

@@ -234,7 +234,7 @@ bool is_never_read(const Program& program, Ref device) {
           facts::contains(facts::lowered(object.text()), owner))
         return false;
     }
-  return program.derived_of(cls).empty();
+  return program.derived_of(cls).empty() && cls.cls->bases.empty();
 }
 
 // An error where the script or its launch lines know of several nodes or of two ranks, a note where

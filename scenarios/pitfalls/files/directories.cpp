@@ -133,11 +133,11 @@ bool asks_for_a_name(const Program& program, const diagnose::Guard& guard, Ref d
   });
 }
 
-// Whoever has a name for the directory makes it.
-bool is_made_where_named(const Program& program, const CallRef& make, Ref directory) {
+// Whoever has a name for the directory makes it, and the later one is made of that name, too.
+bool is_made_where_named(const Program& program, const CallRef& make, Ref directory, Ref later) {
   const auto guards = program.guards(make.ref());
   return std::all_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
-    return asks_for_a_name(program, guard, directory);
+    return asks_for_a_name(program, guard, directory) && asks_for_a_name(program, guard, later);
   });
 }
 
@@ -160,7 +160,7 @@ bool is_made_above(const Program& program, const CallRef& make) {
   const auto makes_it = [&](const CallRef& other) {
     const Ref directory = directory_made(program, other);
     if (other.call == make.call || !directory) return false;
-    const bool always = is_made_where_named(program, other, directory) ||
+    const bool always = is_made_where_named(program, other, directory, mine) ||
                         asks_whether_it_is_there(program, other.ref());
     return always && program.guarded_by_rank(other.ref()) == RankTest::none &&
            (share_a_source(program, mine, directory) ||

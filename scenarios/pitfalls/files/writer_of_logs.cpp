@@ -3,7 +3,22 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
+
+namespace {
+
+// writer = SummaryWriter(), which some caller gives without having asked for the rank.
+bool is_made_on_all_ranks(const Program& program, Ref writer) {
+  const auto& sources = program.sources(writer);
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    return source.how == diagnose::Source::How::value && program.as_call(source.ref) &&
+           program.guarded_by_rank(source.ref) == diagnose::RankTest::none;
+  });
+}
+
+}  // namespace
 
 bool is_left_to_the_writer(const Program& program, Ref node) {
   return program.under(node, [&](Ref condition, bool holds) {
@@ -12,7 +27,8 @@ bool is_left_to_the_writer(const Program& program, Ref node) {
     if (!holds || condition.kind() != diagnose::Kind::comparison || !text.ends_with(kPresent))
       return false;
     const Ref name = condition.with(condition.module->tree().child_at(condition.node, 0));
-    return says_any(name.text(), {"writer", "tensorboard"}) && facts::is_parameter(program, name);
+    return says_any(name.text(), {"writer", "tensorboard"}) && facts::is_parameter(program, name) &&
+           !is_made_on_all_ranks(program, name);
   });
 }
 

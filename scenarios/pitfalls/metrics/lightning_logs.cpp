@@ -138,6 +138,7 @@ bool is_reduced_by_metric(const Program& program, Ref value) {
 bool lists_what_metrics_give(const Program& program, Ref value) {
   if (!program.imports("torchmetrics")) return false;
   const auto names = variables_in(value);
+  if (names.size() != 1) return false;
   bool any = false;
   const auto function = program.enclosing_function(value);
   for (const CallRef& add : program.calls_named("append")) {
@@ -148,7 +149,8 @@ bool lists_what_metrics_give(const Program& program, Ref value) {
     any = true;
     if (std::none_of(behind.begin(), behind.end(), [&](Ref each) {
           const CallRef call = program.as_call(each);
-          return call && call.call->name == "compute" && call.receiver() && !call.positional(0);
+          return call && call.call->name == "compute" && call.receiver() && !call.positional(0) &&
+                 !program.callee(call);
         }))
       return false;
   }

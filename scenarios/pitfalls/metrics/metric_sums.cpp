@@ -322,8 +322,12 @@ bool keeps_a_batch(const Program& program, Ref loop, const Assigned& addition) {
 // cached_dataset.append(prepare(batch)): samples of this rank, kept for later passes.
 bool fills_a_data_set(const Program& program, Ref loop, const Assigned& addition) {
   const CallRef call = program.as_call(loop.with(addition.target));
-  return call && call.call->name == "append" &&
-         says_any(addition.name, {"dataset", "data_set", "dataloader"});
+  const std::string name = facts::lowered(addition.name);
+  const bool is_number = addition.value.kind() == Kind::integer ||
+                         addition.value.kind() == Kind::floating || scores(addition.value) ||
+                         holds_any(addition.value.text(), {".item()", "float(", "len("});
+  return call && call.call->name == "append" && !is_number &&
+         (name.ends_with("dataset") || name.ends_with("data_set") || name.ends_with("loader"));
 }
 
 // global_step += 1 in an evaluation: how many rounds there were, on every rank alike.

@@ -18,14 +18,30 @@ using diagnose::Wrap;
 
 namespace {
 
+// Each rank draws a mask of its own, where no seed is the same on all of them.
+bool prunes_at_random(const CallRef& call) {
+  return call.call->path.starts_with("torch.nn.utils.prune.random_");
+}
+
 // Functions that take the model, and methods of it.
 Ref given_other_layers(const CallRef& call) {
   const std::string_view name = call.call->name;
   // PyTorch's convert_sync_batchnorm() keeps the parameters, Apex's function makes new ones.
-  if (name == "convert_syncbn_model" || name == "get_peft_model")
+  if (name == "convert_syncbn_model" || name == "get_peft_model" || prunes_at_random(call))
     return call.positional(0) ? call.positional(0) : call.keyword("module");
   if (name == "resize_token_embeddings" || name == "add_adapter") return call.receiver();
   return {};
+}
+
+bool is_seeded(const Program& program) {
+  constexpr std::string_view kSeeds[] = {"manual_seed", "manual_seed_all", "seed_everything",
+                                         "set_seed"};
+  return std::any_of(std::begin(kSeeds), std::end(kSeeds), [&](std::string_view name) {
+    const auto calls = program.calls_named(name);
+    return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+      return !call.positional(0) || !program.comes_from_rank(call.positional(0));
+    });
+  });
 }
 
 // DDP(convert_sync_batchnorm(...)): what comes of the call is wrapped anew.
@@ -93,6 +109,7 @@ std::vector<LateLayers> calls_that_replace_layers(const Program& program) {
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
       const Ref model = given_other_layers(call);
+      if (prunes_at_random(call) && is_seeded(program)) continue;
       if (model && !is_wrapped_anew(program, call)) out.push_back({call, model});
     }
   return out;

@@ -2,6 +2,7 @@
 
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/metrics/metric_sums.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/handed_out.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -166,9 +167,16 @@ namespace {
 // teacher = DDP(teacher) beside optimizer = SGD(student.parameters()): nothing trains the teacher,
 // and what its wrapper would reduce is nothing.
 bool others_are_trained(const Program& program, diagnose::FunctionRef function, Ref model) {
+  VariableNames outside{"self." + std::string(model.text())};
+  for (const CallRef& site : program.call_sites(function))
+    if (const Ref given = facts::argument_for(site, function, model.text()))
+      outside.merge(variables_in(given));
   bool any = false;
   for (const CallRef& optimizer : program.calls(diagnose::Api::optimizer)) {
-    if (program.enclosing_function(optimizer.ref()) != function) continue;
+    if (program.enclosing_function(optimizer.ref()) != function) {
+      if (meet(outside, variables_in(optimizer.ref().child(Field::arguments)))) return false;
+      continue;
+    }
     const auto given = variables_in(optimizer.ref().child(Field::arguments));
     if (given.contains(std::string(model.text())) ||
         !facts::contains(optimizer.ref().text(), ".parameters("))
