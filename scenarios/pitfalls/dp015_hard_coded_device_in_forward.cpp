@@ -26,16 +26,18 @@ bool gives_another(const Program& program, const CallRef& site, const FunctionRe
   if (!given && !site.has_splat()) given = facts::argument_for(site, method, name);
   if (!given) return false;
   if (is_given_by_all(program, given, kind, depth + 1)) return true;
-  const auto& sources = program.sources(given);
-  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const auto& source) {
+  // Each rank may have a device of its own; where one process has several replicas, some branch
+  // names a device without an index.
+  bool is_without_index = kind == Wrapper::ddp;
+  for (const auto& source : program.sources(given)) {
     const Ref value = source.how == diagnose::Source::How::argument
                           ? program.as_call(source.ref).keyword("default")
                           : source.ref;
     const auto index = value ? facts::cuda_index(program, value) : std::nullopt;
-    if (index) return *index < 0;
-    // Each rank may have a device of its own, one process with several replicas has none.
-    return kind == Wrapper::ddp || (value && program.string(value) == "cpu");
-  });
+    if (index && *index >= 0) return false;
+    is_without_index = is_without_index || index || (value && program.string(value) == "cpu");
+  }
+  return is_without_index;
 }
 
 // def forward(self, x, device="cuda:0"), which every call of it, or of the model, gives another.

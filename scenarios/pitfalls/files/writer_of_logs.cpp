@@ -13,7 +13,9 @@ namespace {
 bool is_made_on_all_ranks(const Program& program, Ref writer) {
   const auto& sources = program.sources(writer);
   return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-    return source.how == diagnose::Source::How::value && program.as_call(source.ref) &&
+    const auto made = program.as_call(source.ref);
+    return source.how == diagnose::Source::How::value && made &&
+           (made.call->name.ends_with("Writer") || program.class_of_call(made)) &&
            program.guarded_by_rank(source.ref) == diagnose::RankTest::none;
   });
 }

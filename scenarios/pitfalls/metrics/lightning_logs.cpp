@@ -137,7 +137,10 @@ bool is_reduced_by_metric(const Program& program, Ref value) {
 // item is that of all ranks.
 bool lists_what_metrics_give(const Program& program, Ref value) {
   if (!program.imports("torchmetrics")) return false;
-  const auto names = variables_in(value);
+  auto names = variables_in(value);
+  std::erase_if(names, [&](const std::string& name) {  // np of np.mean
+    return !value.module->import_path(name).empty();
+  });
   if (names.size() != 1) return false;
   bool any = false;
   const auto function = program.enclosing_function(value);
