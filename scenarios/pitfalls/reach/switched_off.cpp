@@ -54,25 +54,6 @@ const Def* only_in_function(const Program& program, Ref name) {
   return found != nullptr && found->scope == function.function->node ? found : nullptr;
 }
 
-// settings.several = False in the function that asks for it, which nothing else in the program
-// sets.
-const Def* only_of_object(const Program& program, Ref name) {
-  const diagnose::FunctionRef function = program.enclosing_function(name);
-  if (!function || name.child(diagnose::Field::object).kind() != Kind::identifier ||
-      name.child(diagnose::Field::object).text() == "self")
-    return nullptr;
-  const Def* found = nullptr;
-  for (const Module* module : program.modules())
-    for (const auto index : module->defs_of(name.child(diagnose::Field::attribute).text(), true)) {
-      const Def& def = module->defs()[index];
-      if (found != nullptr || module != name.module || module->text(def.target) != name.text() ||
-          program.enclosing_function({module, def.target}) != function || def.target > name.node)
-        return nullptr;
-      found = &def;
-    }
-  return found;
-}
-
 // ckpt_path = None, resume_from = None: what to begin with is filled in by whoever runs the script,
 // and the branch below stands ready for it. profile_file = None switches something off.
 bool is_to_be_filled_in(std::string_view name) {
@@ -82,17 +63,15 @@ bool is_to_be_filled_in(std::string_view name) {
 
 // The None, True or False that a name is from its only assignment on.
 Ref constant_of(const Program& program, Ref name) {
-  const bool is_attribute = name.kind() == Kind::attribute;
-  if (!is_attribute && (name.kind() != Kind::identifier || is_parameter(program, name))) return {};
-  const Def* def = is_attribute ? only_of_object(program, name) : only_in_function(program, name);
-  if (def == nullptr && !is_attribute) def = only_in_file(program, name);
+  if (name.kind() != Kind::identifier || is_parameter(program, name)) return {};
+  const Def* def = only_in_function(program, name);
+  if (def == nullptr) def = only_in_file(program, name);
   if (def == nullptr || def->kind != diagnose::DefKind::assign || def->element >= 0) return {};
   const Ref value{name.module, def->value};
   const Kind kind = value.kind();
   if (kind != Kind::none_literal && kind != Kind::true_literal && kind != Kind::false_literal)
     return {};
-  // What an object is given as a start, others fill in.
-  if (kind == Kind::none_literal && (is_attribute || is_to_be_filled_in(name.text()))) return {};
+  if (kind == Kind::none_literal && is_to_be_filled_in(name.text())) return {};
   return program.guards(value).empty() ? value : Ref{};
 }
 
