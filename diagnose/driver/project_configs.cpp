@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxConfigBytes = 256U << 10;  // larger ones are data
 constexpr std::size_t kMaxBytes = 16U << 20;         // of all files of a project
 constexpr std::size_t kMaxConfigFiles = 1024;
+constexpr std::size_t kMaxPages = 512;
+constexpr std::size_t kMaxPageBytes = 8U << 20;  // of all pages of a project
 constexpr std::size_t kMaxEntryBytes = 1U << 20;  // of what one file says
 constexpr std::size_t kMaxDirectories = 1024;
 constexpr int kMaxDepth = 8;
@@ -81,7 +83,9 @@ bool is_for_script(const std::string& file, const std::string& root, const std::
 }
 
 // TRAINING.md, docs/finetune.md: pages beside the README that show commands too.
-bool is_page(const std::string& path) { return lowered(path).ends_with(".md"); }
+bool is_page(const std::string& path) {
+  return lowered(path).ends_with(".md") && launch_document(path) == LaunchDocument::none;
+}
 
 // A text that may hold the key, in the spelling of an option too.
 bool may_hold(std::string_view text, const std::string& key) {
@@ -139,7 +143,8 @@ std::string ProjectConfigs::root_among(const std::vector<std::string>& directori
 }
 
 // False where the file cannot be read, or is too large.
-bool ProjectConfigs::take(const std::string& path, Project& out, std::size_t& bytes) const {
+bool ProjectConfigs::take(const std::string& path, std::vector<File>& out,
+                          std::size_t& bytes) const {
   std::error_code error;
   // Texts of tests are not on disk.
   const auto size = fs::file_size(path, error);
@@ -147,15 +152,26 @@ bool ProjectConfigs::take(const std::string& path, Project& out, std::size_t& by
   auto text = cache_.read(path);
   if (!text || text->size() > kMaxConfigBytes) return false;
   for (const std::string_view word : {"compute_environment:", "zero_optimization"})
-    if (text->find(word) != std::string::npos) return true;  // of Accelerate, of DeepSpeed
+    if (!is_page(path) && text->find(word) != std::string::npos)
+      return true;  // of Accelerate, of DeepSpeed
   bytes += text->size();
   File file;
   file.path = path;
   file.text = std::move(*text);
   file.is_command = is_page(path) ||
                     (launch_document(path) != LaunchDocument::none && !holds_keys(type_of(path)));
-  out.files.push_back(std::move(file));
+  out.push_back(std::move(file));
   return true;
+}
+
+void ProjectConfigs::read_pages(Project& project) const {
+  project.has_read_pages = true;
+  std::size_t bytes = 0;
+  for (const std::string& path : project.page_paths) {
+    if (bytes > kMaxPageBytes) break;
+    take(path, project.pages, bytes);
+  }
+  project.has_all_pages = project.has_all_pages && bytes <= kMaxPageBytes;
 }
 
 void ProjectConfigs::walk(const std::string& root, Project& out) const {
@@ -184,8 +200,12 @@ void ProjectConfigs::walk(const std::string& root, Project& out) const {
       const bool wanted = type == FileType::yaml || type == FileType::toml ||
                           (type == FileType::json && (of_configs || directory == root)) ||
                           (type == FileType::python && of_configs) ||
-                          launch_document(path) != LaunchDocument::none || is_page(path);
-      if (wanted && !take(path, out, bytes) && holds_keys(type)) is_all_read = false;
+                          launch_document(path) != LaunchDocument::none;
+      if (wanted && !take(path, out.files, bytes) && holds_keys(type)) is_all_read = false;
+      if (!wanted && is_page(path)) {
+        out.has_all_pages = out.page_paths.size() < kMaxPages;
+        if (out.has_all_pages) out.page_paths.push_back(path);
+      }
     }
     out.is_complete = is_all_read && ++directories <= kMaxDirectories &&
                       out.files.size() <= kMaxConfigFiles && bytes <= kMaxBytes;
@@ -252,12 +272,25 @@ void ProjectConfigs::add_overrides(File& file, const std::string& key,
     out.push_back({file.path, key, std::move(value), ShippedValue::Place::command});
 }
 
+std::vector<ShippedValue> ProjectConfigs::values_in_pages(const std::string& root,
+                                                          const std::string& key) {
+  std::vector<ShippedValue> out;
+  Project& project = project_at(root);
+  if (!project.has_read_pages) read_pages(project);
+  if (!project.is_complete || !project.has_all_pages)
+    return {{root, key, {}, ShippedValue::Place::command}};
+  for (File& page : project.pages)
+    if (may_hold(page.text, key)) add_overrides(page, key, out);
+  return out;
+}
+
 std::vector<ShippedValue> ProjectConfigs::values_of(const std::string& root,
                                                     const std::string& script,
                                                     const std::string& key) {
   using Place = ShippedValue::Place;
   std::vector<ShippedValue> out;
   const std::lock_guard lock(mutex_);
+  if (key.starts_with("--")) return values_in_pages(root, key.substr(2));
   Project& project = project_at(root);
   // Some file that is not looked at may say anything.
   if (!project.is_complete) return {{root, key, {}, Place::command}};

@@ -60,8 +60,10 @@ class ShellReader {
       } else if (token == ShellLexer::Token::line_end) {
         note_comment(lexer);
         if (array_name_.empty()) finish(false);
+        has_comment_ = false;
       } else {
         LaunchWord word = lexer.word();
+        line_of_word_ = word.line;
         if (within != nullptr) place(word, *within, first_line);
         take(std::move(word));
       }
@@ -70,13 +72,15 @@ class ShellReader {
     finish(false);
   }
 
-  // Of the line that ends here, or of one above it, which is about the lines below it as well, up
-  // to the first that is empty, but for those with a comment of their own.
+  // Of the line that ends here, or alone on the line above it: that one is about the next
+  // assignment and nothing below it.
   void note_comment(const ShellLexer& lexer) {
     const std::uint32_t line = lexer.word().line;
     if (lexer.comment_line() == line && lexer.comment_line() != 0) {
       has_comment_ = !words_.empty();
-      (words_.empty() ? reason_above_ : reason_behind_) = tells_why(lexer.comment());
+      const bool tells = tells_why(lexer.comment());
+      if (has_comment_) reason_behind_ = tells;
+      if (!has_comment_) reason_above_ = tells && line_of_word_ != line;
     } else {
       has_comment_ = false;
       if (words_.empty()) reason_above_ = false;
@@ -167,6 +171,7 @@ class ShellReader {
   }
 
   void close_array() {
+    reason_above_ = false;
     variables_.assign_array(std::exchange(array_name_, {}), std::exchange(elements_, {}), appends_);
   }
 
@@ -185,6 +190,7 @@ class ShellReader {
     exports_all_ =
         exports_all_ || (words.front().text == "set" && words.size() > 1 && words[1].text == "-a");
     if (assign_variables(words, used)) return;
+    reason_above_ = false;
     const std::size_t before = out_.size();
     if (const auto nested = nested_command(words); nested && depth_ < kMaxDepth)
       read_nested(words, *nested);
@@ -296,7 +302,8 @@ class ShellReader {
     const std::string name = assigned_name(word.text);
     const bool appends = word.text[equals - 1] == '+';
     word.text.erase(0, equals + 1);
-    word.is_explained = has_comment_ ? reason_behind_ : reason_above_;
+    const bool reason_above = std::exchange(reason_above_, false);
+    word.is_explained = has_comment_ ? reason_behind_ : reason_above;
     const bool stays = exports || exports_all_ || exported_.contains(name);
     if (stays) exported_[name] = word;
     if (stays || !batch_.empty())
@@ -341,6 +348,7 @@ class ShellReader {
   bool has_comment_ = false;  // behind the command that ends
   bool reason_behind_ = false;
   bool reason_above_ = false;
+  std::uint32_t line_of_word_ = 0;  // of the last one
   bool in_subshell_ = false;
   int depth_ = 0;
   std::uint32_t stretch_ = 0;

@@ -30,6 +30,17 @@ std::size_t closing_quote(std::string_view text, std::size_t at) {
   return std::string_view::npos;
 }
 
+// hang in "may hang.", and not in "change".
+bool says_word(std::string_view text, std::string_view word) {
+  const auto joins = [&](std::size_t at) {
+    const auto c = static_cast<unsigned char>(at < text.size() ? text[at] : ' ');
+    return std::isalnum(c) || c == '_';
+  };
+  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1))
+    if (!(at > 0 && joins(at - 1)) && !joins(at + word.size())) return true;
+  return false;
+}
+
 }  // namespace
 
 std::size_t end_of_substitution(std::string_view line, std::size_t at) {
@@ -207,14 +218,14 @@ bool tells_why(std::string_view comment) {
   const auto says = [&](std::string_view word) { return plain.find(word) != std::string::npos; };
   for (const std::string_view search : {"debug", "调试", "排查", "暴露"})
     if (says(search)) return false;
-  // Stable, to avoid, to prevent, to solve.
   for (const std::string_view reason :
-       {"avoid",   "prevent", "workaround", "work around", "works around", "deadlock",
-        "hang",    "crash",   "stab",       "problem",     "support",      "fail",
-        "fix",     "issue",   "bug",        "need",        "must",         "otherwise",
-        "because", "稳定",    "避免",       "防止",        "解决"})
-    if (says(reason)) return true;
-  return false;
+       {"avoid",       "avoids",       "prevent",  "prevents",  "workaround",
+        "work around", "works around", "deadlock", "deadlocks", "dead lock",
+        "hang",        "hangs",        "crash",    "crashes",   "fails",
+        "stability",   "otherwise",    "because",  "no nvlink", "no p2p"})
+    if (says_word(plain, reason)) return true;
+  // To avoid, to prevent.
+  return says("避免") || says("防止");
 }
 
 }  // namespace bench::diagnose

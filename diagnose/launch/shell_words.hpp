@@ -17,7 +17,7 @@ struct LaunchWord {
   bool quoted = false;        // some of it stood in quotes: no operator, and never split
   bool ends_quoted = false;   // its last character did: `;` or `)` there ends nothing
   bool of_branch = false;     // from a variable that a finished `if` above set: not in every run
-  bool is_explained = false;  // a variable that a comment beside it says why it is set
+  bool is_explained = false;  // a comment beside the variable, or above it, says why it is set
 };
 
 class ShellLexer {

@@ -12,6 +12,7 @@
 #include "scenarios/pitfalls/wrappers/other_libraries.hpp"
 #include "scenarios/pitfalls/wrappers/own_wrappers.hpp"
 #include "scenarios/pitfalls/wrappers/taken_off.hpp"
+#include "scenarios/pitfalls/wrappers/type_tests.hpp"
 #include "scenarios/pitfalls/wrappers/wrapped_above.hpp"
 #include "scenarios/pitfalls/wrappers/wrapper_names.hpp"
 #include "scenarios/pitfalls/wrappers/wrapping_callers.hpp"
@@ -148,45 +149,6 @@ bool is_stored(const Program& program, Ref object, std::string_view name) {
       return module->text(module->tree().child(module->defs()[index].target, Field::object)) !=
              "self";
     });
-  });
-}
-
-// DDP, another name for it, or a tuple that holds it.
-bool names_wrapper(const Program& program, Ref type, int depth = 0) {
-  constexpr int kNames = 4;
-  if (!type || depth > kNames) return false;
-  const Api api = type.module->api(type.node);
-  if (api == Api::ddp || api == Api::data_parallel || facts::contains(type.text(), "Parallel"))
-    return true;
-  const auto& tree = type.module->tree();
-  if (type.kind() == Kind::tuple || type.kind() == Kind::list || type.kind() == Kind::set) {
-    for (NodeId at = tree[type.node].first_child; at != kNoNode; at = tree[at].next_sibling)
-      if (names_wrapper(program, type.with(at), depth + 1)) return true;
-    return false;
-  }
-  const auto& sources = program.sources(type);
-  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
-    return source.ref != type && names_wrapper(program, source.ref, depth + 1);
-  });
-}
-
-// if isinstance(model, DDP): model.module.encode() else: model.encode()
-bool is_tested(const Program& program, Ref use) {
-  const std::string type = "type(" + std::string(use.child(Field::object).text()) + ")";
-  return program.under(use, [&](Ref condition, bool holds) {
-    const std::string_view text = condition.text();
-    const bool asks = facts::contains(text, "isinstance") || facts::contains(text, "hasattr") ||
-                      facts::contains(text, "type(");
-    // A wrapper answers with its own name.
-    if (holds && facts::contains(text, "_get_name() ==")) return true;
-    // if type(model) in KINDS: the wrapper's type is none of the model's own.
-    const auto& tree = condition.module->tree();
-    if (holds && condition.kind() == Kind::comparison && text.starts_with(type) &&
-        tree.child_count(condition.node) == 2) {
-      const bool negated = facts::contains(text, "!=") || facts::contains(text, " not ");
-      return negated == names_wrapper(program, condition.with(tree.child_at(condition.node, 1)));
-    }
-    return asks && !holds && !text.starts_with("not ");
   });
 }
 
@@ -425,7 +387,7 @@ void check_prepared_attributes(const Program& program, Report& report) {
       if (!attribute || !is_name_or_kept(object) || is_wrapper_api(attribute.text())) continue;
       const CallRef prepare = preparation_of_wrapper(program, object);
       if (!prepare || is_above_in_constructor(program, use, prepare)) continue;
-      if (is_stored(program, object, attribute.text()) || is_tested(program, use) ||
+      if (is_stored(program, object, attribute.text()) || is_tested_for_wrapper(program, use) ||
           is_asked_for(program, use, attribute.text()) || is_attempt(use, attribute.text()) ||
           std::find(told.begin(), told.end(), use.text()) != told.end())
         continue;
@@ -489,7 +451,7 @@ void check_wrapper_indirection(const Program& program, Report& report) {
           is_stored(program, object, attribute.text()))
         continue;
       if (has_wrapper_with(program, attribute.text(), object) ||
-          is_attempt({module, id}, attribute.text()) || is_tested(program, {module, id}) ||
+          is_attempt({module, id}, attribute.text()) || is_tested_for_wrapper(program, {module, id}) ||
           is_there_then(program, {module, id}, attribute.text()) ||
           stands_above(program, {module, id}, object) ||
           facts::only_without_distribution(program, {module, id}) ||

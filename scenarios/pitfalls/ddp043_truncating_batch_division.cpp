@@ -187,8 +187,25 @@ bool is_for_users_to_set(const Program& program, Ref batch) {
   return !program.integer(batch) || std::any_of(sources.begin(), sources.end(), is_option);
 }
 
+// How many ranks there are, as far as mp.spawn, command lines and visible devices say.
+std::vector<std::int64_t> known_ranks(const Program& program) {
+  std::vector<std::int64_t> out;
+  const auto add = [&](std::optional<std::int64_t> ranks) {
+    if (ranks && *ranks > 0) out.push_back(*ranks);
+  };
+  for (const CallRef& spawn : program.calls(diagnose::Api::spawn))
+    add(program.integer(spawn.argument(2, "nprocs")));
+  for (const auto& launch : program.launches()) {
+    add(launch.visible_devices());
+    if (const auto each = launch.processes_per_node()) add(*each * launch.nodes().value_or(1));
+  }
+  add(facts::visible_gpus(program));
+  if (program.gpus()) add(*program.gpus());
+  return out;
+}
+
 // Every batch that config files and command lines of the project ask for divides into the usual
-// numbers of GPUs.
+// numbers of GPUs, and into those that are known.
 bool divides_as_known(const Program& program, Ref batch) {
   std::vector<diagnose::Value> known = facts::values_as_launched(program, batch);
   const std::string_view own = program.root().path();
@@ -199,9 +216,12 @@ bool divides_as_known(const Program& program, Ref batch) {
   for (const diagnose::ShippedValue& each : program.shipped(key))
     if (each.script.empty() || each.script == own.substr(own.rfind('/') + 1))
       known.push_back(each.value);
+  const auto ranks = known_ranks(program);
   return !known.empty() &&
-         std::all_of(known.begin(), known.end(), [](const diagnose::Value& value) {
-           return value.is_integer() && value.integer > 0 && value.integer % kUsualGpus == 0;
+         std::all_of(known.begin(), known.end(), [&](const diagnose::Value& value) {
+           return value.is_integer() && value.integer > 0 && value.integer % kUsualGpus == 0 &&
+                  std::all_of(ranks.begin(), ranks.end(),
+                              [&](std::int64_t each) { return value.integer % each == 0; });
          });
 }
 

@@ -90,6 +90,37 @@ bool says_launch_module(const Program& program) {
          !facts::speaks_of(program, "use_env");
 }
 
+// The command that a line of a comment or docstring holds, with the lines that it goes on in.
+std::string command_around(std::string_view source, std::size_t at) {
+  std::size_t line = source.rfind('\n', at) + 1;  // 0 for the first
+  const std::size_t python = source.substr(line, at - line).rfind("python");
+  if (python == std::string_view::npos) return {};
+  std::string out;
+  for (line += python; line < source.size();) {
+    const std::size_t end = std::min(source.find('\n', line), source.size());
+    out += source.substr(line, end - line);
+    if (!out.ends_with('\\')) break;
+    out.back() = ' ';
+    line = std::min(source.find_first_not_of("# \t", end + 1), source.size());
+  }
+  return out;
+}
+
+// # python -m torch.distributed.launch --nproc_per_node=4 train.py in train.py: as good as a line.
+bool shows_command_of_its_own(const Program& program) {
+  const std::string_view source = program.root().tree().source();
+  const std::string_view path = program.root().path();
+  constexpr std::string_view kLauncher = "torch.distributed.launch";
+  for (std::size_t at = source.find(kLauncher); at != std::string_view::npos;
+       at = source.find(kLauncher, at + 1)) {
+    const auto launch = diagnose::parse_launch(command_around(source, at));
+    if (launch && launch->launcher == Launcher::launch_module &&
+        launch->script_name() == path.substr(path.rfind('/') + 1))
+      return true;
+  }
+  return false;
+}
+
 // local_rank = args.local_rank, a name that nothing reads.
 bool is_put_aside(Ref option) {
   const auto& module = *option.module;
@@ -292,7 +323,7 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
     const bool says_torchrun = !old_launcher && facts::speaks_of(program, "torchrun --");
     // All lines that are known start it without a launcher, and no comment names one; or what a
     // comment says of the old launcher is said of lines that are there.
-    const bool without = started->otherwise ||
+    const bool without = (started->otherwise && !shows_command_of_its_own(program)) ||
                          (started->only_python && !facts::speaks_of(program, "distributed.launch"));
     if (program.newest().torch < kDashVersion || says_torchrun || without ||
         (!old_launcher && may_be_for_another(program)))  // nothing fails before the upgrade

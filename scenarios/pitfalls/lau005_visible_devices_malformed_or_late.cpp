@@ -143,6 +143,16 @@ bool is_for_ranks(const Program& program, Ref assignment) {
   });
 }
 
+// The expression itself is a part of the arguments, and no longer name that begins with it.
+bool holds_expression(Ref arguments, Ref expression) {
+  const auto& tree = arguments.module->tree();
+  for (NodeId id = arguments.node; id < tree[arguments.node].last; ++id)
+    if (tree[id].kind == expression.kind() && tree.text(id) == expression.text() &&
+        tree[id].field != Field::attribute && tree[id].field != Field::name)
+      return true;
+  return false;
+}
+
 // os.environ[...] = str(args.gpu) beside torch.device("cuda", args.gpu): the variable would only
 // shift what the index means.
 bool is_chosen_by_index(const Program& program, Ref assignment) {
@@ -153,7 +163,7 @@ bool is_chosen_by_index(const Program& program, Ref assignment) {
   return std::any_of(devices.begin(), devices.end(), [&](const CallRef& device) {
     return device.module == assignment.module &&
            program.enclosing_function(device.ref()) == program.enclosing_function(assignment) &&
-           facts::contains(device.ref().child(Field::arguments).text(), number.text());
+           holds_expression(device.ref().child(Field::arguments), number);
   });
 }
 

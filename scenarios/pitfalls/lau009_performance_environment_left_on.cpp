@@ -159,9 +159,9 @@ bool is_for_evaluation(const Program& program) {
 }
 
 // A script that generates or tests, in one process or in several: there is no training to slow
-// down. What it imports from a file that trains as well is not called.
+// down. A pass back anywhere, run or not, means that it trains.
 bool only_infers(const Program& program) {
-  if (!is_for_evaluation(program) ||
+  if (!is_for_evaluation(program) || !program.calls_named("backward").empty() ||
       (program.framework_distributes() && !program.uses(Api::accelerator)))
     return false;
   const auto& modules = program.modules();
@@ -174,22 +174,54 @@ bool only_infers(const Program& program) {
   });
 }
 
-// --nproc_per_node=1, CUDA_VISIBLE_DEVICES=0: no other rank to exchange data with, or to check.
-bool is_of_one_process(const LaunchLine& launch) {
-  if (launch.visible_devices() == 1) return true;
-  return launch.launcher != diagnose::Launcher::python && launch.processes_per_node() == 1 &&
-         launch.nodes() == 1;
+// RANK=1 WORLD_SIZE=2 python train.py: its peers are started by other lines.
+bool is_one_of_several(const LaunchLine& launch) {
+  return launch.environment.contains("RANK") || launch.environment.contains("WORLD_SIZE");
 }
 
-// train.py --eval: the line tests what another one has trained.
-bool only_evaluates(const LaunchLine& launch) {
+// --nproc_per_node=1, CUDA_VISIBLE_DEVICES=0: no other rank to exchange data with, or to check.
+bool is_of_one_process(const LaunchLine& launch) {
+  if (launch.nodes() != 1 || is_one_of_several(launch)) return false;
+  return launch.visible_devices() == 1 ||
+         (launch.launcher != diagnose::Launcher::python && launch.processes_per_node() == 1);
+}
+
+// if args.eval: evaluate(...); return, without a pass back: the script trains nothing then.
+bool has_branch_of_evaluation(const Program& program, std::string_view option) {
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->nodes_of(Kind::if_statement)) {
+      const Ref branch{module, node};
+      const Ref body = branch.child(Field::consequence);
+      const Ref asks = branch.child(Field::condition);
+      if (!body || asks.kind() != Kind::attribute || asks.child(Field::attribute).text() != option)
+        continue;
+      const auto& tree = module->tree();
+      const std::size_t count = tree.child_count(body.node);
+      const Ref last = count > 0 ? body.with(tree.child_at(body.node, count - 1)) : Ref{};
+      const bool leaves =
+          last && (last.kind() == Kind::return_statement || facts::ends_process(last));
+      if (leaves && !program.subtree_calls(
+                        body, [](const CallRef& call) { return call.call->name == "backward"; }))
+        return true;
+    }
+  return false;
+}
+
+// train.py --eval, and not --eval False: the line tests what another one has trained.
+bool only_evaluates(const Program& program, const LaunchLine& launch) {
   const auto& words = launch.script_arguments;
-  return std::any_of(words.begin(), words.end(), [](const diagnose::LaunchWord& word) {
-    std::string name = word.text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::string name = words[i].text;
     std::replace(name.begin(), name.end(), '-', '_');
-    return name == "__eval" || name == "__evaluate" || name == "__eval_only" ||
-           name == "__only_eval" || name == "__test_only" || name == "__evaluate_only";
-  });
+    if (name != "__eval" && name != "__evaluate" && name != "__eval_only" &&
+        name != "__only_eval" && name != "__test_only" && name != "__evaluate_only")
+      continue;
+    const std::string value = i + 1 < words.size() ? facts::lowered(words[i + 1].text) : "";
+    if (value != "false" && value != "0" && value != "no" && value != "off" && value != "none" &&
+        has_branch_of_evaluation(program, std::string_view(name).substr(2)))
+      return true;
+  }
+  return false;
 }
 
 // A pass back, and neither a loop of them nor something that trains: a map of the gradients for one
@@ -205,8 +237,10 @@ bool trains_nothing(const Program& program) {
                       [](const CallRef& call) { return static_cast<bool>(call.positional(0)); });
 }
 
-// # works around a deadlock: the comment beside it, or on the line above, says why it is set.
-bool is_explained(Ref assignment) {
+// # works around a deadlock: the comment beside it, or alone on the line above, says why a part of
+// NCCL is switched off.
+bool is_explained(std::string_view name, Ref assignment) {
+  if (!is_of_nccl(name)) return false;
   const auto& tree = assignment.module->tree();
   const std::string_view source = tree.source();
   const std::uint32_t end = tree[assignment.node].end;
@@ -217,13 +251,18 @@ bool is_explained(Ref assignment) {
     return diagnose::tells_why(source.substr(each.begin, each.end - each.begin));
   };
   if (comment != comments.end() &&
-      source.substr(end, comment->begin - end).find('\n') == std::string_view::npos)
+      source.substr(end, comment->begin - end).find_first_not_of(" \t,)}") ==
+          std::string_view::npos)
     return tells(*comment);
   if (comment == comments.begin()) return false;
   const auto above = std::prev(comment);
   const std::uint32_t begin = tree[assignment.node].begin;
-  return above->end <= begin &&
-         source.substr(above->end, begin - above->end).find_first_not_of(" \t\r\n") ==
+  if (above->end > begin) return false;
+  const std::string_view between = source.substr(above->end, begin - above->end);
+  const std::size_t line = source.find_last_of('\n', above->begin) + 1;  // 0 for the first
+  return between.find_first_not_of(" \t\r\n") == std::string_view::npos &&
+         std::count(between.begin(), between.end(), '\n') == 1 &&
+         source.substr(line, above->begin - line).find_first_not_of(" \t") ==
              std::string_view::npos &&
          tells(*above);
 }
@@ -274,7 +313,7 @@ void check_updates(const Program& program, bool no_nccl, Report& report) {
       const auto value = program.string(pair.child(Field::value));
       const SlowVariable* variable = name && value ? slow_variable(*name, *value) : nullptr;
       if (variable == nullptr || (no_nccl && is_of_nccl(*name)) ||
-          (is_of_network(*name) && facts::is_single_node(program)) || is_explained(pair) ||
+          (is_of_network(*name) && facts::is_single_node(program)) || is_explained(*name, pair) ||
           comes_too_late(program, *name, pair))
         continue;
       report.at(pair, Confidence::likely, *name + "=" + *value + " slows training down").help =
@@ -292,7 +331,7 @@ void check_defaults(const Program& program, Report& report) {
     const auto value = program.string(call.positional(1));
     const SlowVariable* variable = name && value ? slow_variable(*name, *value) : nullptr;
     if (variable == nullptr || is_of_nccl(*name) || comes_too_late(program, *name, call.ref()) ||
-        only_infers(program) || is_explained(call.ref()) || !is_set_always(program, call.ref()) ||
+        only_infers(program) || !is_set_always(program, call.ref()) ||
         !facts::is_reachable(program, call.ref()))
       continue;
     report.at(call.ref(), Confidence::likely, *name + "=" + *value + " slows training down").help =
@@ -316,8 +355,9 @@ bool is_on_purpose(const LaunchLine& launch, std::string_view name) {
           (interface != launch.environment.end() && interface->second.text != "lo"));
 }
 
-bool matters_in_line(const LaunchLine& launch, std::string_view name, bool no_nccl) {
-  return !is_on_purpose(launch, name) && !only_evaluates(launch) &&
+bool matters_in_line(const Program& program, const LaunchLine& launch, std::string_view name,
+                     bool no_nccl) {
+  return !is_on_purpose(launch, name) && !only_evaluates(program, launch) &&
          !(no_nccl && is_of_nccl(name)) && !(is_of_one_process(launch) && is_of_ranks(name)) &&
          !(launch.nodes() == 1 && is_of_network(name));
 }
@@ -325,7 +365,9 @@ bool matters_in_line(const LaunchLine& launch, std::string_view name, bool no_nc
 void check_launch_lines(const Program& program, bool no_nccl, Report& report) {
   for (const LaunchLine& launch : program.launches())
     for (const auto& [name, word] : launch.environment) {
-      if (!word.literal || word.is_explained || !matters_in_line(launch, name, no_nccl)) continue;
+      if (!word.literal || (word.is_explained && is_of_nccl(name)) ||
+          !matters_in_line(program, launch, name, no_nccl))
+        continue;
       if (const SlowVariable* variable = slow_variable(name, word.text))
         explain(report.at_word(launch.file, word, Confidence::likely,
                                name + "=" + word.text + " slows training down"),
@@ -337,10 +379,11 @@ void check_launch_lines(const Program& program, bool no_nccl, Report& report) {
 
 void check_performance_environment_left_on(const Program& program, Report& report) {
   const auto& launches = program.launches();
-  const bool one_gpu = facts::visible_gpus(program) == 1 &&
-                       std::all_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
-                         return launch.visible_devices().value_or(1) == 1;
-                       });
+  const bool one_gpu =
+      facts::visible_gpus(program) == 1 &&
+      std::all_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
+        return launch.visible_devices().value_or(1) == 1 && !is_one_of_several(launch);
+      });
   const bool no_nccl = one_gpu || joins_by_gloo_alone(program);
   check_launch_lines(program, no_nccl, report);
   for (const Module* module : program.modules())
@@ -354,7 +397,7 @@ void check_performance_environment_left_on(const Program& program, Report& repor
       const SlowVariable* variable = value ? slow_variable(name, *value) : nullptr;
       if (variable != nullptr && !(no_nccl && is_of_nccl(name)) &&
           !(is_of_network(name) && facts::is_single_node(program)) && !only_infers(program) &&
-          !is_explained(assignment) && !is_for_determinism(program, name, assignment) &&
+          !is_explained(name, assignment) && !is_for_determinism(program, name, assignment) &&
           is_set_always(program, assignment) && facts::is_reachable(program, assignment)) {
         const bool is_late = comes_too_late(program, name, assignment);
         Finding& finding = report.at(

@@ -15,8 +15,25 @@ using diagnose::NodeId;
 
 namespace {
 
-// val_loss, losses, nll; a perplexity is made of it.
-bool is_loss(std::string_view name) { return says_any(name, {"loss", "nll", "perplex", "ppl"}); }
+// val_loss, losses, totals["loss"], and not losses["accuracy"].
+bool is_loss(std::string_view name) {
+  if (name.ends_with(']')) name = name.substr(std::min(name.rfind('['), name.size()));
+  const auto words = words_of_name(name);
+  return std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return word == "loss" || word == "losses"; });
+}
+
+// self.correct, which another method of the class may reduce.
+bool may_be_reduced_in_class(const Program& program, Ref loop, const std::string& name,
+                             const std::vector<Reduction>& reductions) {
+  const diagnose::ClassRef owner = program.enclosing_class(loop);
+  return owner && name.starts_with("self.") &&
+         std::any_of(reductions.begin(), reductions.end(), [&](const Reduction& reduction) {
+           const auto there = program.enclosing_function(reduction.call);
+           return there && program.enclosing_class(reduction.call) == owner &&
+                  facts::contains(Ref{there.module, there.function->body}.text(), name);
+         });
+}
 
 // logger of logger.synchronize_between_processes(): what the object holds is reduced, and nothing
 // beside it. Empty where the ranks reduce in other ways too.
@@ -70,8 +87,11 @@ bool takes_losses_alone(Ref loop, std::string_view object) {
     const Ref arguments = call.ref().child(Field::arguments);
     const auto& tree = arguments.module->tree();
     for (NodeId at = tree[arguments.node].first_child; at != diagnose::kNoNode;
-         at = tree[at].next_sibling)
-      if (!is_loss(tree.text(at)) && !tree.text(at).starts_with("lr=")) return false;
+         at = tree[at].next_sibling) {
+      const bool named = tree[at].kind == Kind::keyword_argument;
+      const auto name = tree.text(named ? tree.child(at, Field::name) : at);
+      if (!is_loss(name) && !(named && name == "lr")) return false;
+    }
     any = true;
   }
   return any;
@@ -96,7 +116,8 @@ bool reduces_losses_alone(const Program& program, Ref loop, const MetricSum& sum
   if (!is_loss(sum.name)) return false;
   const auto sums = sums_of_metrics(program, loop);
   return std::all_of(sums.begin(), sums.end(), [&](const MetricSum& each) {
-    return is_loss(each.name) || !may_reduce(program, loop, each.name, reductions);
+    return is_loss(each.name) || (!may_reduce(program, loop, each.name, reductions) &&
+                                  !may_be_reduced_in_class(program, loop, each.name, reductions));
   });
 }
 

@@ -106,7 +106,7 @@ bool keeps_each_once(Ref loop) {
 // results[image_id] = out, and which sample it is: index += 1.
 bool is_stored_by_key(const MetricSum& sum) {
   const std::string name = facts::lowered(sum.name);
-  if (name.ends_with("idx") || name.ends_with("index")) return true;
+  if (name == "idx" || name == "index" || name == "global_idx") return true;
   return sum.at.kind() == Kind::assignment && sum.at.child(Field::left).kind() == Kind::subscript;
 }
 

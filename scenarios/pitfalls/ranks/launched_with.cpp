@@ -87,6 +87,38 @@ std::vector<Value> values_as_launched(const Program& program, Ref expression) {
 
 namespace {
 
+// What fills options behind argparse's back.
+bool sets_options_elsewhere(const Program& program) {
+  for (const char* word : {"set_defaults", "vars(", "__dict__", "setattr"})
+    if (program.mentions(word)) return true;
+  return false;
+}
+
+std::string_view name_in(const LaunchWord& word) {
+  return std::string_view(word.text).substr(0, word.text.find('='));
+}
+
+bool is_among(const std::vector<std::string>& names, const LaunchWord& word) {
+  return std::find(names.begin(), names.end(), name_in(word)) != names.end();
+}
+
+// --dist for --distributed, -ve for -v -e: argparse takes both.
+bool may_stand_for(std::string_view word, std::string_view name) {
+  if (word.size() < 2 || word[0] != '-' || word == "--") return false;
+  if (word.size() < name.size() && name.starts_with(word)) return true;
+  return word[1] != '-' && name.size() == 2 && word.find(name[1], 1) != word.npos;
+}
+
+bool may_be_shortened(const LaunchLine& launch, const std::vector<std::string>& names) {
+  const auto& words = launch.script_arguments;
+  return std::any_of(words.begin(), words.end(), [&](const LaunchWord& word) {
+    return !is_among(names, word) &&
+           std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+             return may_stand_for(name_in(word), name);
+           });
+  });
+}
+
 Value boolean(bool is_true) {
   Value value;
   value.type = Value::Type::boolean;
@@ -96,19 +128,21 @@ Value boolean(bool is_true) {
 
 // --amp: what stands behind such an option is another word.
 std::optional<Value> switch_in_line(const LaunchLine& launch, const std::vector<std::string>& names,
-                                    bool unless_given) {
+                                    bool if_given, const Value& unless_given) {
   for (std::size_t i = 0; i < launch.script_arguments.size(); ++i) {
     const LaunchWord& word = launch.script_arguments[i];
     const bool follows_option = i > 0 && launch.script_arguments[i - 1].text.starts_with("--");
     if (std::find(names.begin(), names.end(), word.text) != names.end())
-      return boolean(!unless_given);
+      return boolean(if_given);
     if (!word.literal && !follows_option && !word.text.starts_with("--")) return std::nullopt;
   }
-  return boolean(unless_given);
+  return unless_given.known() ? std::optional(unless_given) : std::nullopt;
 }
 
-// An option of type bool or str2bool.
-Value as_truth(Value value) {
+// An option of type bool, for which any text but an empty one is true, or of a str2bool.
+Value as_truth(Value value, std::string_view type, bool is_given) {
+  if (type == "bool" && value.is_string()) return boolean(!value.string.empty());
+  if (type == "bool" && is_given) return boolean(true);
   if (!value.is_string()) return value;
   if (value.string == "True" || value.string == "true") return boolean(true);
   if (value.string == "False" || value.string == "false") return boolean(false);
@@ -120,18 +154,28 @@ Value as_truth(Value value) {
 std::optional<Value> option_in_line(const Program& program, const CallRef& option,
                                     const LaunchLine& launch) {
   const auto names = spellings(program, option);
-  if (names.empty()) return std::nullopt;
+  if (names.empty() || sets_options_elsewhere(program) || may_be_shortened(launch, names))
+    return std::nullopt;
+  if (option.keyword("action") && !program.string(option.keyword("action"))) return std::nullopt;
   const std::string action = program.string(option.keyword("action")).value_or("store");
-  if (action == "store_true" || action == "store_false")
-    return switch_in_line(launch, names, action == "store_false");
-  if (action != "store") return std::nullopt;
   const Ref given = option.keyword("default");
+  if (action == "store_true" || action == "store_false") {
+    const bool if_given = action == "store_true";
+    return switch_in_line(launch, names, if_given,
+                          given ? program.evaluate(given) : boolean(!if_given));
+  }
+  if (action != "store") return std::nullopt;
   Value unless_given;
   unless_given.type = Value::Type::none;
   if (given) unless_given = program.evaluate(given);
   auto value = in_line(launch, names, unless_given);
   if (!value || !value->known()) return std::nullopt;
-  return as_truth(std::move(*value));
+  const auto& words = launch.script_arguments;
+  const bool is_given = std::any_of(words.begin(), words.end(), [&](const LaunchWord& word) {
+    return is_among(names, word);
+  });
+  const Ref type = option.keyword("type");
+  return as_truth(std::move(*value), type ? type.text() : std::string_view(), is_given);
 }
 
 }  // namespace bench::pitfalls::facts

@@ -20,7 +20,8 @@ diagnose::Value value_in_launch(const Program& program, const diagnose::LaunchLi
                                 Ref expression);
 
 // What the option, an add_argument(...) call, is in the line; a switch that the line does not have
-// is off. Empty where that is not known.
+// is as its default says, or off. Empty where that is not known: the program may set options in
+// other ways, or a word of the line may be short for the option.
 std::optional<diagnose::Value> option_in_line(const Program& program, const CallRef& option,
                                               const diagnose::LaunchLine& launch);
 

@@ -77,10 +77,18 @@ class Line {
   const LaunchLine& launch_;
 };
 
-// --world_size 2 --rank 0, RANK=1 python train.py: one of several processes, started by hand.
-bool speaks_of_several(const LaunchLine& launch) {
+// RANK=1 python train.py, accelerate launch --machine_rank 1 train.py
+bool starts_a_part(const LaunchLine& launch) {
   for (const auto& [name, word] : launch.environment)
     if (name.ends_with("RANK") || name == "WORLD_SIZE") return true;
+  for (const char* rank : {"machine-rank", "node-rank"})
+    if (launch.flags.contains(rank) && launch.integer_flag(rank) != 0) return true;
+  return launch.nodes() != 1;
+}
+
+// --world_size 2 --rank 0: one of several processes, started by hand.
+bool speaks_of_several(const LaunchLine& launch) {
+  if (starts_a_part(launch)) return true;
   const auto& words = launch.script_arguments;
   return std::any_of(words.begin(), words.end(), [](const LaunchWord& word) {
     return word.text.starts_with("--") &&
@@ -107,17 +115,26 @@ bool starts_ranks_itself(const Program& program, const Line& line) {
   });
 }
 
+// Launchers that the script names, if in a comment only, and what starts processes in other ways.
+bool names_a_launcher(const Program& program) {
+  for (const char* launcher :
+       {"torchrun", "distributed.launch", "distributed.run", "srun", "accelerate launch"})
+    if (speaks_of(program, launcher)) return true;
+  for (const char* start :
+       {"notebook_launcher", "debug_launcher", "elastic_launch", "launch_agent", "TorchTrainer",
+        "execvp", "execv", "execl", "submitit", "WORLD_SIZE"})
+    if (program.mentions(start)) return true;
+  return false;
+}
+
 // What joins a group where the program does not show it: Lightning and Horovod, helpers of other
 // packages. Accelerate makes a process no more than it is started as.
 bool may_start_unseen(const Program& program) {
   if (program.uses(Api::lightning_trainer) || program.uses(Api::hvd_init)) return true;
-  const bool by_accelerate = program.uses(Api::accelerator);
-  if (by_accelerate) return false;
-  if (program.framework_distributes()) return true;
-  if (program.calls(Api::init_process_group).empty() && works_in_a_group(program)) return true;
-  for (const char* launcher : {"torchrun", "distributed.launch", "distributed.run", "srun"})
-    if (speaks_of(program, launcher)) return true;
-  return false;
+  if (names_a_launcher(program)) return true;
+  if (program.uses(Api::accelerator)) return false;
+  return program.framework_distributes() ||
+         (program.calls(Api::init_process_group).empty() && works_in_a_group(program));
 }
 
 // Without a word of a launcher.
@@ -127,7 +144,14 @@ bool is_one_alone(const Program& program, const LaunchLine& launch, const Line& 
 }
 
 bool makes_group_of_one(const LaunchLine& launch) {
-  return launch.processes_per_node() == 1 && launch.nodes() == 1;
+  return launch.processes_per_node() == 1 && !starts_a_part(launch);
+}
+
+// A config file may ask for several; a number in the line overrules it.
+bool is_one_of_accelerate(const LaunchLine& launch) {
+  if (starts_a_part(launch)) return false;
+  if (launch.flags.contains("num-processes")) return launch.integer_flag("num-processes") == 1;
+  return !launch.flags.contains("config-file") && launch.visible_devices() == 1;
 }
 
 bool is_one_process(const Program& program, const LaunchLine& launch, const Line& line,
@@ -136,7 +160,7 @@ bool is_one_process(const Program& program, const LaunchLine& launch, const Line
     case Launcher::python:
       return !launch.is_job_step && is_one_alone(program, launch, line);
     case Launcher::accelerate:
-      return makes_group_of_one(launch) || launch.visible_devices() == 1;
+      return is_one_of_accelerate(launch);
     case Launcher::torchrun:
     case Launcher::launch_module:
     case Launcher::deepspeed:

@@ -116,6 +116,14 @@ bool starts_one_process(const Program& program) {
          });
 }
 
+// The launcher passes --local_rank only where it is the old one: under torchrun args.local_rank
+// stays what its default is.
+bool asks_for_local_rank(const Program& program, Ref wrapper) {
+  return program.under(wrapper, [](Ref condition, bool) {
+    return contains(lowered(condition.text()), "local_rank");
+  });
+}
+
 // if local_rank == -1: DataParallel(model), and every line that is known is one of a launcher.
 bool only_starts_ranks(const Program& program) {
   const auto& launches = program.launches();
@@ -125,10 +133,14 @@ bool only_starts_ranks(const Program& program) {
   };
   if (launches.empty() || !std::all_of(launches.begin(), launches.end(), is_of_launcher))
     return false;
+  const bool by_torchrun = std::any_of(launches.begin(), launches.end(), [](const auto& line) {
+    return line.launcher == diagnose::Launcher::torchrun;
+  });
   bool any = false;
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != diagnose::Wrapper::data_parallel) continue;
     if (!only_without_distribution(program, wrap.call.ref())) return false;
+    if (by_torchrun && asks_for_local_rank(program, wrap.call.ref())) return false;
     any = true;
   }
   return any;

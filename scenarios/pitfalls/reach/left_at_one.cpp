@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <vector>
 
 namespace bench::pitfalls::facts {
@@ -49,12 +50,40 @@ std::string key_of(const Program& program, const CallRef& option) {
   return {};
 }
 
+// -p, --passes, --accumulation: all that a line may name the option by.
+std::vector<std::string> names_of(const Program& program, const CallRef& option) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; const Ref word = option.positional(i); ++i)
+    if (auto name = program.string(word); name && name->starts_with("-")) out.push_back(*name);
+  return out;
+}
+
+// import train, from package import (data, train), of a whole file's text.
+bool imports_script(std::string_view text, std::string_view name) {
+  const auto is_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  };
+  for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if ((at > 0 && is_word(text[at - 1])) || (end < text.size() && is_word(text[end]))) continue;
+    const std::string_view before = text.substr(0, at);
+    const std::size_t begin = before.rfind('\n') + 1;  // 0 on the first line
+    if (contains(text.substr(begin, text.find('\n', at) - begin), "import")) return true;
+    const std::size_t open = before.rfind('(');
+    if (open != before.npos && before.find(')', open) == before.npos &&
+        before.substr(0, open).ends_with("import "))
+      return true;
+  }
+  return false;
+}
+
 // The names that a count is set under, and whether it is 1 where nobody sets it.
 class Settings {
  public:
   explicit Settings(const Program& program) : program_(program) {}
 
   const std::vector<std::string>& keys() const { return keys_; }
+  const std::vector<std::string>& options() const { return options_; }  // with their dashes
   bool starts_at_one() const { return starts_at_one_; }
 
   // False where the count may be more without anybody setting it.
@@ -82,6 +111,15 @@ class Settings {
       keys_.push_back(std::move(key));
   }
 
+  // Long ones are looked for as keys too: in config files, with underscores.
+  void add_option(const std::string& name) {
+    options_.push_back(name);
+    if (!name.starts_with("--")) return;
+    std::string key = name.substr(2);
+    std::replace(key.begin(), key.end(), '-', '_');
+    add(std::move(key));
+  }
+
   // int(args.passes), max(1, args.passes), cfg.get("passes", 1)
   bool read_call(const CallRef& call, int depth) {
     if (call.call->name == "int" || call.call->name == "max") {
@@ -104,6 +142,7 @@ class Settings {
         case Source::How::argument: {
           const CallRef option = program_.as_call(source.ref);
           add(key_of(program_, option));
+          for (const std::string& name : names_of(program_, option)) add_option(name);
           if (!note(default_of(program_, option))) return false;
           break;
         }
@@ -138,6 +177,7 @@ class Settings {
 
   const Program& program_;
   std::vector<std::string> keys_;
+  std::vector<std::string> options_;
   bool starts_at_one_ = false;
 };
 
@@ -169,13 +209,21 @@ class Setters {
   }
 
   bool in_files() {
-    const std::string_view own = program_.root().path();
-    const std::string_view name = own.substr(own.rfind('/') + 1);
-    for (const ShippedValue& each : program_.shipped(key_)) {
-      const bool is_of_another = !each.script.empty() && each.script != name;
-      if (!is_of_another && is_more(each.value)) return true;
-    }
+    for (const std::string& asked : {key_, "--" + key_})  // the second is what pages give
+      for (const ShippedValue& each : program_.shipped(asked))
+        if (!is_of_another(each.script) && is_more(each.value)) return true;
     return false;
+  }
+
+  // Lines of a script that imports this one set what this one reads.
+  bool is_of_another(const std::string& script) const {
+    const std::string_view own = program_.root().path();
+    const std::string name(own.substr(own.rfind('/') + 1));
+    if (script.empty() || script == name) return false;
+    const std::string stem = name.substr(0, name.rfind('.'));
+    return !program_.any_in_project("imports " + stem, [&stem](std::string_view text) {
+      return imports_script(text, stem);
+    });
   }
 
   // ["torchrun", "train.py", "--passes", "4"] of a file that starts others.
@@ -198,16 +246,35 @@ class Setters {
     return false;
   }
 
-  // cfg.passes = 4, train(passes=4), {"passes": 4} anywhere in the program. A value that is handed
+  // cfg.passes = 4, cfg.passes *= 4, train(passes=4), {"passes": 4} anywhere in the program. A value that is handed
   // on is followed no further: an option behind it is looked at as such.
   bool in_program() {
+    for (const CallRef& call : program_.calls_named("setattr"))
+      if (program_.string(call.positional(1)) == key_ && is_more_at(call.positional(2)))
+        return true;
     for (const diagnose::Module* module : program_.modules()) {
       if (!module->tree().holds(key_)) continue;
       const auto& tree = module->tree();
       for (NodeId id = 0; id < tree.size(); ++id)
-        if (const Ref given = given_at({module, id}); given && gives_more(given)) return true;
+        if (changes(Ref{module, id}) ||
+            (given_at({module, id}) && gives_more(given_at({module, id}))))
+          return true;
     }
     return false;
+  }
+
+  bool is_more_at(Ref given) { return !given || is_more(program_.evaluate(given)); }
+
+  bool changes(Ref at) const {
+    return at.kind() == Kind::augmented_assignment && is_key(at.child(Field::left));
+  }
+
+  // args.passes, passes, cfg["passes"]
+  bool is_key(Ref name) const {
+    return (name.kind() == Kind::attribute && name.child(Field::attribute).text() == key_) ||
+           (name.kind() == Kind::identifier && name.text() == key_) ||
+           (name.kind() == Kind::subscript &&
+            program_.string(name.child(Field::subscript)) == key_);
   }
 
   bool gives_more(Ref given) {
@@ -222,15 +289,8 @@ class Setters {
         return at.child(Field::name).text() == key_ ? at.child(Field::value) : Ref{};
       case Kind::pair:
         return program_.string(at.child(Field::key)) == key_ ? at.child(Field::value) : Ref{};
-      case Kind::assignment: {
-        const Ref left = at.child(Field::left);
-        const bool names =
-            (left.kind() == Kind::attribute && left.child(Field::attribute).text() == key_) ||
-            (left.kind() == Kind::identifier && left.text() == key_) ||
-            (left.kind() == Kind::subscript &&
-             program_.string(left.child(Field::subscript)) == key_);
-        return names ? at.child(Field::right) : Ref{};
-      }
+      case Kind::assignment:
+        return is_key(at.child(Field::left)) ? at.child(Field::right) : Ref{};
       default:
         return {};
     }
@@ -241,11 +301,36 @@ class Setters {
   bool say_one_ = false;
 };
 
+// -p 4 or -p4 in a launch line. The value of an option that is not written out may be anything.
+bool is_raised_by(const diagnose::LaunchLine& launch, const std::string& option) {
+  const auto& words = launch.script_arguments;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::string_view text = words[i].text;
+    if (!text.starts_with(option)) continue;
+    text.remove_prefix(option.size());
+    if (text.empty() && i + 1 < words.size()) text = words[i + 1].text;
+    if (text.starts_with("=")) text.remove_prefix(1);
+    if (text != "0" && text != "1") return true;
+  }
+  return false;
+}
+
+// Long options are looked for as keys.
+bool is_raised_by_short_option(const Program& program, const std::vector<std::string>& options) {
+  const auto& launches = program.launches();
+  return std::any_of(options.begin(), options.end(), [&](const std::string& option) {
+    return !option.starts_with("--") &&
+           std::any_of(launches.begin(), launches.end(),
+                       [&](const auto& launch) { return is_raised_by(launch, option); });
+  });
+}
+
 }  // namespace
 
 std::string left_at_one(const Program& program, Ref count) {
   Settings settings(program);
   if (!settings.read(count) || settings.keys().empty()) return {};
+  if (is_raised_by_short_option(program, settings.options())) return {};
   // How a script without any line or setting beside it is used nobody knows.
   bool is_known = !program.launches().empty() && settings.starts_at_one();
   for (const std::string& key : settings.keys()) {
