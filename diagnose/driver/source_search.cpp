@@ -89,9 +89,9 @@ FileType type_by_first_line(std::string_view text) {
                                                                         : FileType::python;
 }
 
-// Where imports of a file that was given by itself may lead: up to its project's root, at most three
-// folders above. Without a mark of one it is the file's own folder: what lies beside that may belong
-// to anybody.
+// Where imports of a file that was given by itself may lead: up to its project's root, at most
+// three folders above. Without a mark of one it is the file's own folder: what lies beside that may
+// belong to anybody.
 std::string tree_around(const std::string& shown) {
   constexpr int kMaxLevels = 4;  // its own folder among them
   const fs::path own = fs::path(shown).parent_path();

@@ -451,7 +451,8 @@ void check_wrapper_indirection(const Program& program, Report& report) {
           is_stored(program, object, attribute.text()))
         continue;
       if (has_wrapper_with(program, attribute.text(), object) ||
-          is_attempt({module, id}, attribute.text()) || is_tested_for_wrapper(program, {module, id}) ||
+          is_attempt({module, id}, attribute.text()) ||
+          is_tested_for_wrapper(program, {module, id}) ||
           is_there_then(program, {module, id}, attribute.text()) ||
           stands_above(program, {module, id}, object) ||
           facts::only_without_distribution(program, {module, id}) ||

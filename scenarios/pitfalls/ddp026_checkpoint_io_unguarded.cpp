@@ -267,8 +267,8 @@ bool is_asked_for(const Program& program, Ref node) {
   });
 }
 
-// for url in urls[rank::world]: fetch(url), and the file of one sample, which only the rank that draws
-// it asks for: each file is fetched by one rank.
+// for url in urls[rank::world]: fetch(url), and the file of one sample, which only the rank that
+// draws it asks for: each file is fetched by one rank.
 bool is_dealt_out(const Program& program, Ref node) {
   const auto places = diagnose::places_of(program, node);
   return std::any_of(places.begin(), places.end(), [&](Ref place) {

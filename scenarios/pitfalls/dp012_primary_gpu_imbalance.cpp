@@ -62,9 +62,8 @@ bool takes_large_outputs(const Program& program, const CallRef& loss) {
   if (!input) return false;
   const auto& sources = program.sources(input);
   if (!is_of_every_place(program, input) &&
-      std::none_of(sources.begin(), sources.end(), [&](const Source& source) {
-        return is_of_every_place(program, source.ref);
-      }))
+      std::none_of(sources.begin(), sources.end(),
+                   [&](const Source& source) { return is_of_every_place(program, source.ref); }))
     return false;
   const auto forwards = facts::forwards_behind(program, input);
   return std::any_of(forwards.begin(), forwards.end(), comes_gathered);

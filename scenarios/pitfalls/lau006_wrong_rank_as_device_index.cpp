@@ -238,8 +238,8 @@ bool is_never_read(const Program& program, Ref device) {
 }
 
 // An error where the script or its launch lines know of several nodes or of two ranks, a note where
-// they know one node, and where lines are known of which none speaks of several. What a launcher out
-// of sight decides is a warning.
+// they know one node, and where lines are known of which none speaks of several. What a launcher
+// out of sight decides is a warning.
 Severity severity_of(const Program& program, Ref where) {
   const bool counts_nodes = facts::computes_global_rank(program);
   if (facts::is_single_node(program) || is_given_out_of_sight(program, where) ||

@@ -43,9 +43,7 @@ std::vector<CallRef> inside_batch_sampler(const Program& program, const CallRef&
   for (const Source& source : program.sources(batches)) {
     const CallRef made = program.as_call(source.ref);
     // One of another library may tell the epochs by itself.
-    if (!made || source.how != Source::How::value ||
-        !is_plain_batch_sampler(made))
-      return {};
+    if (!made || source.how != Source::How::value || !is_plain_batch_sampler(made)) return {};
     const CallRef sampler = program.origin(made.argument(0, "sampler"), Api::distributed_sampler);
     if (sampler && !program.class_of_call(sampler) &&
         !program.is_literal_false(sampler.argument(3, "shuffle")))
@@ -87,8 +85,8 @@ bool is_for_another(const Program& program, const CallRef& set, const CallRef& s
   });
 }
 
-// sampler.epoch = epoch, tell_epoch(sampler, epoch) and getattr(sampler, "set_epoch"): it may be told
-// by these.
+// sampler.epoch = epoch, tell_epoch(sampler, epoch) and getattr(sampler, "set_epoch"): it may be
+// told by these.
 bool may_be_told_otherwise(const Program& program, Ref epochs) {
   const auto sets_epoch = [](const diagnose::Module* module, diagnose::NodeId node) {
     const Ref target = Ref{module, node}.child(Field::left);
@@ -96,8 +94,8 @@ bool may_be_told_otherwise(const Program& program, Ref epochs) {
            facts::contains(facts::lowered(target.text()), "sampler");
   };
   for (const diagnose::Module* module : program.modules())
-    for (const auto* nodes : {&module->nodes_of(Kind::assignment),
-                              &module->nodes_of(Kind::augmented_assignment)})
+    for (const auto* nodes :
+         {&module->nodes_of(Kind::assignment), &module->nodes_of(Kind::augmented_assignment)})
       for (const diagnose::NodeId node : *nodes)
         if (sets_epoch(module, node)) return true;
   return program.subtree_calls(epochs, [&](const CallRef& call) {

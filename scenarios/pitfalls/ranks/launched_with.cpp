@@ -113,9 +113,8 @@ bool may_be_shortened(const LaunchLine& launch, const std::vector<std::string>& 
   const auto& words = launch.script_arguments;
   return std::any_of(words.begin(), words.end(), [&](const LaunchWord& word) {
     return !is_among(names, word) &&
-           std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-             return may_stand_for(name_in(word), name);
-           });
+           std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return may_stand_for(name_in(word), name); });
   });
 }
 
@@ -132,8 +131,7 @@ std::optional<Value> switch_in_line(const LaunchLine& launch, const std::vector<
   for (std::size_t i = 0; i < launch.script_arguments.size(); ++i) {
     const LaunchWord& word = launch.script_arguments[i];
     const bool follows_option = i > 0 && launch.script_arguments[i - 1].text.starts_with("--");
-    if (std::find(names.begin(), names.end(), word.text) != names.end())
-      return boolean(if_given);
+    if (std::find(names.begin(), names.end(), word.text) != names.end()) return boolean(if_given);
     if (!word.literal && !follows_option && !word.text.starts_with("--")) return std::nullopt;
   }
   return unless_given.known() ? std::optional(unless_given) : std::nullopt;
@@ -171,9 +169,8 @@ std::optional<Value> option_in_line(const Program& program, const CallRef& optio
   auto value = in_line(launch, names, unless_given);
   if (!value || !value->known()) return std::nullopt;
   const auto& words = launch.script_arguments;
-  const bool is_given = std::any_of(words.begin(), words.end(), [&](const LaunchWord& word) {
-    return is_among(names, word);
-  });
+  const bool is_given = std::any_of(words.begin(), words.end(),
+                                    [&](const LaunchWord& word) { return is_among(names, word); });
   const Ref type = option.keyword("type");
   return as_truth(std::move(*value), type ? type.text() : std::string_view(), is_given);
 }

@@ -120,9 +120,8 @@ bool names_a_launcher(const Program& program) {
   for (const char* launcher :
        {"torchrun", "distributed.launch", "distributed.run", "srun", "accelerate launch"})
     if (speaks_of(program, launcher)) return true;
-  for (const char* start :
-       {"notebook_launcher", "debug_launcher", "elastic_launch", "launch_agent", "TorchTrainer",
-        "execvp", "execv", "execl", "submitit", "WORLD_SIZE"})
+  for (const char* start : {"notebook_launcher", "debug_launcher", "elastic_launch", "launch_agent",
+                            "TorchTrainer", "execvp", "execv", "execl", "submitit", "WORLD_SIZE"})
     if (program.mentions(start)) return true;
   return false;
 }

@@ -221,9 +221,8 @@ class Setters {
     const std::string name(own.substr(own.rfind('/') + 1));
     if (script.empty() || script == name) return false;
     const std::string stem = name.substr(0, name.rfind('.'));
-    return !program_.any_in_project("imports " + stem, [&stem](std::string_view text) {
-      return imports_script(text, stem);
-    });
+    return !program_.any_in_project(
+        "imports " + stem, [&stem](std::string_view text) { return imports_script(text, stem); });
   }
 
   // ["torchrun", "train.py", "--passes", "4"] of a file that starts others.
@@ -246,8 +245,8 @@ class Setters {
     return false;
   }
 
-  // cfg.passes = 4, cfg.passes *= 4, train(passes=4), {"passes": 4} anywhere in the program. A value that is handed
-  // on is followed no further: an option behind it is looked at as such.
+  // cfg.passes = 4, cfg.passes *= 4, train(passes=4), {"passes": 4} anywhere in the program. A
+  // value that is handed on is followed no further: an option behind it is looked at as such.
   bool in_program() {
     for (const CallRef& call : program_.calls_named("setattr"))
       if (program_.string(call.positional(1)) == key_ && is_more_at(call.positional(2)))
@@ -339,7 +338,7 @@ std::string left_at_one(const Program& program, Ref count) {
     is_known = is_known || setters.say_one();
   }
   return is_known ? settings.keys().front() + " is 1 unless it is set, and nothing here sets more"
-                : "";
+                  : "";
 }
 
 }  // namespace bench::pitfalls::facts

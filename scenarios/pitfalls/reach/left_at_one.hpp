@@ -10,8 +10,8 @@
 namespace bench::pitfalls::facts {
 
 // "accumulation is 1 unless it is set, and nothing here sets more"; empty where something does, or
-// where the count is not known to be 1 (or 0) to begin with, or nothing beside the script says how it is
-// used.
+// where the count is not known to be 1 (or 0) to begin with, or nothing beside the script says how
+// it is used.
 std::string left_at_one(const Program& program, Ref count);
 
 }  // namespace bench::pitfalls::facts

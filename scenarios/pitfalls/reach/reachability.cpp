@@ -115,7 +115,7 @@ bool is_reached(const Program& program, Ref node, int& left, int depth = 0) {
   if (is_called_in_comment(program, function) || is_typed_by_name(program, function)) return true;
   // Called in a way that is not seen: as a thread's target, a callback, fire.Fire(train).
   return function.function->makes_object() && owner ? !program.handed_on(owner).empty()
-                                                        : !program.handed_on(function).empty();
+                                                    : !program.handed_on(function).empty();
 }
 
 }  // namespace
