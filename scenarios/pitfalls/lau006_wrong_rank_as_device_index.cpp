@@ -307,9 +307,10 @@ void check_wrong_rank_as_device_index(const Program& program, Report& report) {
         if (source.ref.kind() == Kind::dictionary && flag(global_rank_in_map(program, source.ref)))
           return;
   // device = torch.device(f"cuda:{rank}")
-  for (const CallRef& device : program.calls(Api::torch_device))
-    if (!is_never_read(program, device.ref()) && flag(global_rank_in(program, device.ref())))
-      return;
+  for (const CallRef& device : program.calls(Api::torch_device)) {
+    const Ref rank = global_rank_in(program, device.ref());
+    if (rank && !is_never_read(program, device.ref()) && flag(rank)) return;
+  }
   // images.to(f"cuda:{rank}") of the batches.
   for (const std::string_view method : {"to", "cuda"})
     for (const CallRef& move : program.calls_named(method))

@@ -141,14 +141,12 @@ bool comes_in_whole_turns(const Program& program, Ref list) {
       if (is_multiple_of_ranks(program, count)) return true;
     return false;
   }
-  if (const auto& windows = program.sources(list);
-      !windows.empty() && std::all_of(windows.begin(), windows.end(), [&](const auto& source) {
-        return source.how == diagnose::Source::How::value &&
-               is_window_of_turns(program, source.ref);
-      }))
-    return true;
-  // One that is filled, and cut into its own name: self.order = self.order[rank::world_size].
   const auto& sources = program.sources(list);
+  const auto is_window = [&](const diagnose::Source& source) {
+    return source.how == diagnose::Source::How::value && is_window_of_turns(program, source.ref);
+  };
+  if (!sources.empty() && std::all_of(sources.begin(), sources.end(), is_window)) return true;
+  // One that is filled, and cut into its own name: self.order = self.order[rank::world_size].
   const auto is_cut = [](const diagnose::Source& source) {
     return source.ref.kind() == Kind::subscript;
   };

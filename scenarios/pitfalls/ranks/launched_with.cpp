@@ -32,17 +32,34 @@ Value value_of_word(const LaunchWord& word) {
   return value;
 }
 
+std::string_view name_in(const LaunchWord& word) {
+  return std::string_view(word.text).substr(0, word.text.find('='));
+}
+
+bool is_among(const std::vector<std::string>& names, const LaunchWord& word) {
+  return std::find(names.begin(), names.end(), name_in(word)) != names.end();
+}
+
+bool is_given(const LaunchLine& launch, const std::vector<std::string>& names) {
+  const auto& words = launch.script_arguments;
+  return std::any_of(words.begin(), words.end(),
+                     [&](const LaunchWord& word) { return is_among(names, word); });
+}
+
+// "$@" and its kin, which are not the value of an option in sight.
+bool may_hold_options(const std::vector<LaunchWord>& words, std::size_t i) {
+  const bool follows_option = i > 0 && words[i - 1].text.starts_with("--");
+  return !words[i].literal && !follows_option && !words[i].text.starts_with("--");
+}
+
 // Empty where the line does not decide it.
 std::optional<Value> in_line(const LaunchLine& launch, const std::vector<std::string>& names,
                              const Value& unless_given) {
   const auto& words = launch.script_arguments;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& text = words[i].text;
-    const std::size_t equals = text.find('=');
-    const std::string_view name = std::string_view(text).substr(0, equals);
-    const bool follows_option = i > 0 && words[i - 1].text.starts_with("--");
-    if (!words[i].literal && !follows_option && !text.starts_with("--")) return std::nullopt;
-    if (std::find(names.begin(), names.end(), name) == names.end()) continue;
+    if (may_hold_options(words, i)) return std::nullopt;
+    if (!is_among(names, words[i])) continue;
+    const std::size_t equals = words[i].text.find('=');
     LaunchWord given = words[i];
     if (equals == std::string::npos) {
       if (i + 1 == words.size()) return std::nullopt;
@@ -64,12 +81,7 @@ Value value_in_launch(const Program& program, const LaunchLine& launch, Ref expr
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::argument)
     return otherwise;
   const auto names = spellings(program, program.as_call(sources.front().ref));
-  const auto& words = launch.script_arguments;
-  const bool is_named = std::any_of(words.begin(), words.end(), [&](const LaunchWord& word) {
-    return std::find(names.begin(), names.end(), word.text.substr(0, word.text.find('='))) !=
-           names.end();
-  });
-  return is_named ? in_line(launch, names, otherwise).value_or(Value{}) : otherwise;
+  return is_given(launch, names) ? in_line(launch, names, otherwise).value_or(Value{}) : otherwise;
 }
 
 std::vector<Value> values_as_launched(const Program& program, Ref expression) {
@@ -92,14 +104,6 @@ bool sets_options_elsewhere(const Program& program) {
   for (const char* word : {"set_defaults", "vars(", "__dict__", "setattr"})
     if (program.mentions(word)) return true;
   return false;
-}
-
-std::string_view name_in(const LaunchWord& word) {
-  return std::string_view(word.text).substr(0, word.text.find('='));
-}
-
-bool is_among(const std::vector<std::string>& names, const LaunchWord& word) {
-  return std::find(names.begin(), names.end(), name_in(word)) != names.end();
 }
 
 // --dist for --distributed, -ve for -v -e: argparse takes both.
@@ -128,11 +132,11 @@ Value boolean(bool is_true) {
 // --amp: what stands behind such an option is another word.
 std::optional<Value> switch_in_line(const LaunchLine& launch, const std::vector<std::string>& names,
                                     bool if_given, const Value& unless_given) {
-  for (std::size_t i = 0; i < launch.script_arguments.size(); ++i) {
-    const LaunchWord& word = launch.script_arguments[i];
-    const bool follows_option = i > 0 && launch.script_arguments[i - 1].text.starts_with("--");
-    if (std::find(names.begin(), names.end(), word.text) != names.end()) return boolean(if_given);
-    if (!word.literal && !follows_option && !word.text.starts_with("--")) return std::nullopt;
+  const auto& words = launch.script_arguments;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (std::find(names.begin(), names.end(), words[i].text) != names.end())
+      return boolean(if_given);
+    if (may_hold_options(words, i)) return std::nullopt;
   }
   return unless_given.known() ? std::optional(unless_given) : std::nullopt;
 }
@@ -168,11 +172,9 @@ std::optional<Value> option_in_line(const Program& program, const CallRef& optio
   if (given) unless_given = program.evaluate(given);
   auto value = in_line(launch, names, unless_given);
   if (!value || !value->known()) return std::nullopt;
-  const auto& words = launch.script_arguments;
-  const bool is_given = std::any_of(words.begin(), words.end(),
-                                    [&](const LaunchWord& word) { return is_among(names, word); });
   const Ref type = option.keyword("type");
-  return as_truth(std::move(*value), type ? type.text() : std::string_view(), is_given);
+  return as_truth(std::move(*value), type ? type.text() : std::string_view(),
+                  is_given(launch, names));
 }
 
 }  // namespace bench::pitfalls::facts

@@ -240,7 +240,7 @@ class Configured {
       case Kind::not_expression:
       case Kind::comparison:
       case Kind::boolean:
-        return truth_at(at, depth);
+        return decided_value(program_, at, [&](Ref part) { return value_of(part, depth + 1); });
       case Kind::binary:
         return remainder_of_one(at, depth);
       case Kind::identifier:
@@ -264,15 +264,6 @@ class Configured {
   }
 
  private:
-  std::optional<Value> truth_at(Ref at, int depth) {
-    const auto holds = decided(program_, at, [&](Ref part) { return value_of(part, depth + 1); });
-    if (!holds) return std::nullopt;
-    Value out;
-    out.type = Value::Type::boolean;
-    out.integer = *holds ? 1 : 0;
-    return out;
-  }
-
   // (step + 1) % passes, where passes is 1.
   std::optional<Value> remainder_of_one(Ref at, int depth) {
     if (at.module->tree()[at.node].op != Op::modulo) return std::nullopt;

@@ -41,7 +41,7 @@ class Line {
       case Kind::not_expression:
       case Kind::comparison:
       case Kind::boolean:
-        return truth_of(at, depth);
+        return decided_value(program_, at, [&](Ref part) { return value_of(part, depth + 1); });
       case Kind::identifier:
       case Kind::attribute:
       case Kind::subscript:
@@ -64,15 +64,6 @@ class Line {
   }
 
  private:
-  std::optional<Value> truth_of(Ref at, int depth) const {
-    const auto holds = decided(program_, at, [&](Ref part) { return value_of(part, depth + 1); });
-    if (!holds) return std::nullopt;
-    Value out;
-    out.type = Value::Type::boolean;
-    out.integer = *holds ? 1 : 0;
-    return out;
-  }
-
   const Program& program_;
   const LaunchLine& launch_;
 };

@@ -158,6 +158,15 @@ std::optional<bool> decided(const Program& program, Ref condition, const ValueOf
   return decided_at(program, condition, value_of, 0);
 }
 
+std::optional<Value> decided_value(const Program& program, Ref condition, const ValueOf& value_of) {
+  const auto holds = decided(program, condition, value_of);
+  if (!holds) return std::nullopt;
+  Value out;
+  out.type = Value::Type::boolean;
+  out.integer = *holds ? 1 : 0;
+  return out;
+}
+
 std::optional<bool> decided(const Program& program, Ref condition, std::string_view name,
                             const Value& value) {
   return decided(program, condition, [&](Ref part) {

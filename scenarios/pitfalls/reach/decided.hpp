@@ -16,6 +16,10 @@ using ValueOf = std::function<std::optional<diagnose::Value>(Ref part)>;
 // Empty where the known values do not decide it. They are compared with what is written out only.
 std::optional<bool> decided(const Program& program, Ref condition, const ValueOf& value_of);
 
+// The same as a value.
+std::optional<diagnose::Value> decided_value(const Program& program, Ref condition,
+                                             const ValueOf& value_of);
+
 // The same where one name in it, or self.name, has the value.
 std::optional<bool> decided(const Program& program, Ref condition, std::string_view name,
                             const diagnose::Value& value);
