@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/frameworks/trainer_hooks.hpp"
 #include "scenarios/pitfalls/metrics/evaluation_loops.hpp"
+#include "scenarios/pitfalls/metrics/figure_made.hpp"
 #include "scenarios/pitfalls/metrics/forgotten_meters.hpp"
 #include "scenarios/pitfalls/metrics/forgotten_number.hpp"
 #include "scenarios/pitfalls/metrics/idle_copies.hpp"
@@ -161,7 +162,7 @@ void tell_nothing_reduced(const Program& program, Ref loop, const MetricSum& sum
     tell_plateau(step.ref(), "what " + std::string(evaluation.function->name) + "() makes", report);
 
   Finding& finding =
-      as_in_trial(report.at(sum.at, Confidence::likely,
+      as_in_trial(report.at(figure_made_at(program, loop, sum), Confidence::likely,
                             "each rank evaluates its own shard and nothing is reduced: '" +
                                 sum.name + "' is that of one rank's part of the data"),
                   "best-checkpoint");
@@ -224,7 +225,7 @@ void check_prepared_evaluation(const Program& program, Ref loop,
   if (const MetricSum sum = first_sum(program, loop)) {
     as_in_trial(
         report.at(
-            sum.at, Confidence::likely,
+            figure_made_at(program, loop, sum), Confidence::likely,
             "each process evaluates its own part of the prepared loader and nothing is gathered: "
             "'" +
                 sum.name + "' is that of one process's part of the data"),

@@ -1,0 +1,107 @@
+#include "scenarios/pitfalls/metrics/figure_made.hpp"
+
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace bench::pitfalls {
+
+using diagnose::Field;
+using diagnose::Kind;
+using diagnose::kNoNode;
+using diagnose::NodeId;
+
+namespace {
+
+// meters of meters["loss"] and meters.loss, self.loss of self.loss.total: what the statements below
+// may name in other words.
+std::string whole_of(std::string_view name) {
+  constexpr std::string_view kSelf = "self.";
+  const std::size_t from = name.starts_with(kSelf) ? kSelf.size() : 0;
+  return std::string(name.substr(0, name.find_first_of(".[", from)));
+}
+
+VariableNames wholes_in(Ref expression) {
+  VariableNames out;
+  for (const std::string& name : variables_in(expression)) out.insert(whole_of(name));
+  return out;
+}
+
+// torch.cat(preds), np.array(labels), preds.cpu().numpy(): the same data in another container.
+bool only_joins(const Program& program, Ref value) {
+  constexpr std::string_view kJoins[] = {"cat",    "concat",     "concatenate", "stack", "vstack",
+                                         "hstack", "array",      "asarray",     "cpu",   "numpy",
+                                         "tensor", "from_numpy", "detach",      "list",  "tolist",
+                                         "to",     "squeeze",    "flatten",     "view",  "reshape"};
+  const CallRef call = program.as_call(value);
+  if (!call) return value.kind() == Kind::identifier;
+  const auto calls = facts::calls_in(value);
+  return std::all_of(calls.begin(), calls.end(), [&](const CallRef& each) {
+    return std::find(std::begin(kJoins), std::end(kJoins), each.call->name) != std::end(kJoins);
+  });
+}
+
+// One statement below the loop, and what it does with the sum.
+enum class Use : std::uint8_t { none, starts_anew, joins, makes };
+
+class FigureBelow {
+ public:
+  FigureBelow(const Program& program, Ref loop, std::string_view sum)
+      : program_(program), loop_(loop), names_{whole_of(sum)} {}
+
+  Ref find() {
+    const auto& tree = loop_.module->tree();
+    const NodeId end = tree[body_around(program_, loop_).node].last;
+    for (NodeId at = tree[loop_.node].last; at < end; ++at) {
+      const Kind kind = tree[at].kind;
+      if (kind == Kind::function || kind == Kind::class_definition) {
+        at = tree[at].last - 1;
+        continue;
+      }
+      const Ref statement = loop_.with(at);
+      const Use use = use_in(statement);
+      if (use == Use::makes) return statement;
+      if (use == Use::starts_anew) return {};
+    }
+    return {};
+  }
+
+ private:
+  Use use_in(Ref at) {
+    if (at.kind() == Kind::assignment) return use_of_assignment(at);
+    const bool is_whole = at.kind() == Kind::return_statement ||
+                          at.kind() == Kind::augmented_assignment || at.kind() == Kind::call;
+    const Ref condition = at.kind() == Kind::if_statement || at.kind() == Kind::while_statement
+                              ? at.child(Field::condition)
+                              : Ref{};
+    const Ref read = is_whole ? at : condition;
+    return read && meet(wholes_in(read), names_) ? Use::makes : Use::none;
+  }
+
+  Use use_of_assignment(Ref at) {
+    const Ref left = at.child(Field::left);
+    const Ref right = at.child(Field::right);
+    if (!left || !right) return Use::none;
+    if (!meet(wholes_in(right), names_))
+      return meet(wholes_in(left), names_) ? Use::starts_anew : Use::none;
+    if (!only_joins(program_, right)) return Use::makes;
+    names_.merge(wholes_in(left));
+    return Use::joins;
+  }
+
+  const Program& program_;
+  Ref loop_;
+  VariableNames names_;
+};
+
+}  // namespace
+
+Ref figure_made_at(const Program& program, Ref loop, const MetricSum& sum) {
+  const Ref made = FigureBelow(program, loop, sum.name).find();
+  return made ? made : sum.at;
+}
+
+}  // namespace bench::pitfalls
