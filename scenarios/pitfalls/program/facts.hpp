@@ -131,7 +131,7 @@ bool rank_goes_first(const Program& program, Ref node);
 // finds what the first has made.
 bool under_lock(const Program& program, Ref node);
 
-// The statement is sys.exit(0) or its kin, and exit(0) if done else None is not.
+// The statement is sys.exit(0), os.abort() or their kin, and exit(0) if done else None is not.
 bool ends_process(Ref statement);
 
 // The node stands in a data set's class: what it writes are samples, not the state of a run.

@@ -240,19 +240,6 @@ bool demands_ranks(const Program& program) {
   return false;
 }
 
-// sys.exit(), os._exit(1), os.abort() and exit(), and no method of that name.
-bool ends_the_process(const diagnose::Module& module, NodeId statement) {
-  const diagnose::Call* call = module.call_at(module[statement].first_child);
-  if (call == nullptr) return false;
-  const std::string_view path = module.text(call->function);
-  for (const std::string_view name : {"exit", "_exit", "quit", "abort"})
-    for (const std::string_view home : {"sys.", "os.", "builtins.", ""})
-      if (path == std::string(home) + std::string(name) ||
-          call->path == std::string(home) + std::string(name))
-        return true;
-  return false;
-}
-
 // The last statement of a block raises, returns or ends the process.
 bool ends_by_leaving(const diagnose::Module& module, NodeId block) {
   const SyntaxTree& tree = module.tree();
@@ -261,7 +248,7 @@ bool ends_by_leaving(const diagnose::Module& module, NodeId block) {
   if (last == kNoNode) return false;
   const Kind kind = tree[last].kind;
   return kind == Kind::raise_statement || kind == Kind::return_statement ||
-         (kind == Kind::expression_statement && ends_the_process(module, last));
+         facts::ends_process({&module, last});
 }
 
 // if distributed: ... elif gpu is not None: ...; raise else: raise -- every branch but the first
@@ -285,11 +272,8 @@ bool leaves_in_other_branch(Ref condition, Ref node) {
   const NodeId test = tree.ancestor(condition.node, Kind::if_statement);
   if (node.module != condition.module || test == kNoNode || node.node < test) return false;
   for (NodeId at = tree[test].first_child; at != kNoNode; at = tree[at].next_sibling)
-    if (tree[at].kind == Kind::else_clause) {
-      const std::string_view text = tree.text(at);
-      return facts::contains(text, "return") || facts::contains(text, "raise ") ||
-             facts::contains(text, "exit(");
-    }
+    if (tree[at].kind == Kind::else_clause)
+      return ends_by_leaving(*node.module, tree.child(at, Field::body));
   return false;
 }
 

@@ -8,6 +8,7 @@
 #include "scenarios/pitfalls/reach/switches.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -259,13 +260,16 @@ bool only_in_parent(const Program& program, Ref node) {
 }
 
 bool ends_process(Ref statement) {
+  static constexpr std::array<std::string_view, 7> kEnds = {
+      "sys.exit", "os._exit", "os.abort", "exit", "quit", "builtins.exit", "builtins.quit"};
   if (statement.kind() != Kind::expression_statement) return false;
-  const auto& tree = statement.module->tree();
-  const NodeId call = tree[statement.node].first_child;
-  if (call == kNoNode || tree[call].kind != Kind::call) return false;
-  const std::string_view text = tree.text(call);
-  return text.starts_with("sys.exit(") || text.starts_with("exit(") || text.starts_with("quit(") ||
-         text.starts_with("os._exit(");
+  const diagnose::Module& module = *statement.module;
+  const diagnose::Call* call = module.call_at(module.tree()[statement.node].first_child);
+  if (call == nullptr) return false;
+  const auto is_end = [](std::string_view path) {
+    return std::find(kEnds.begin(), kEnds.end(), path) != kEnds.end();
+  };
+  return is_end(module.text(call->function)) || is_end(call->path);
 }
 
 namespace {
