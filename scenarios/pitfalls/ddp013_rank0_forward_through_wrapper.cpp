@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/variables.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/tested_calls.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/wrappers/handed_to_training.hpp"
 #include "scenarios/pitfalls/wrappers/taken_off.hpp"
@@ -123,17 +124,6 @@ std::vector<CallRef> entries_of_one_rank(const Program& program, const CallRef& 
            !others_call_too(program, site, sites, passes);
   });
   return out;
-}
-
-// The call that stands under the test itself, where callers do.
-Ref tested_call(const Program& program, Ref call) {
-  constexpr int kMaxCallers = 4;
-  for (int depth = 0; depth < kMaxCallers && !program.rank_guard(call); ++depth) {
-    const auto function = program.enclosing_function(call);
-    if (!function || program.call_sites(function).size() != 1) break;
-    call = program.call_sites(function).front().ref();
-  }
-  return call;
 }
 
 // self.register_buffer(...) in a class that is wrapped or built by one, whatever the options are.
@@ -435,7 +425,7 @@ void check_rank0_forward_through_wrapper(const Program& program, Report& report)
     // Where all ranks run the function, the mistake is the call by which one of them enters it.
     const std::vector<CallRef> sites = entries_of_one_rank(program, forward.call);
     for (const CallRef& site : sites) {
-      const Ref entry = tested_call(program, site.ref());
+      const Ref entry = tested_calls(program, site.ref()).front();
       if (std::find(entries.begin(), entries.end(), entry) != entries.end()) continue;
       entries.push_back(entry);
       Finding& finding = report_forward(program, forward, entry, report);
@@ -449,7 +439,11 @@ void check_rank0_forward_through_wrapper(const Program& program, Report& report)
     if (sites.empty() && program.guarded_by_rank(forward.call.ref()) != RankTest::none &&
         one_rank_hands_over_wrapper(program, forward.call) && !others_pass_too(program, forward) &&
         !follows_pass_without_gradients(program, forward) && !never_has_gradients(program, forward))
-      report_forward(program, forward, forward.call.ref(), report);
+      for (const Ref entry : tested_calls(program, forward.call.ref())) {
+        if (std::find(entries.begin(), entries.end(), entry) != entries.end()) continue;
+        entries.push_back(entry);
+        report_forward(program, forward, entry, report);
+      }
   }
 }
 

@@ -3,7 +3,6 @@
 #include "scenarios/pitfalls/frameworks/engines.hpp"
 #include "scenarios/pitfalls/frameworks/horovod_collectives.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
-#include "scenarios/pitfalls/frameworks/trainer.hpp"
 #include "scenarios/pitfalls/frameworks/trainer_collectives.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/metrics/own_figures.hpp"
@@ -12,8 +11,9 @@
 #include "scenarios/pitfalls/ranks/early_return.hpp"
 #include "scenarios/pitfalls/ranks/one_sided.hpp"
 #include "scenarios/pitfalls/ranks/open_guards.hpp"
+#include "scenarios/pitfalls/ranks/tested_calls.hpp"
+#include "scenarios/pitfalls/ranks/unanswered.hpp"
 #include "scenarios/pitfalls/reach/opposite_runs.hpp"
-#include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
 
@@ -26,67 +26,6 @@ using diagnose::Wrap;
 using diagnose::Wrapper;
 
 namespace {
-
-// if rank != 0: wait(); return -- and wait() below, which only the other ranks come to.
-bool leaves_others_below(const Program& program, const CallRef& site, const CallRef& other) {
-  const Ref guard = program.rank_guard(site.ref());
-  if (!guard || other.module != site.module || other.call->node < site.call->node ||
-      program.enclosing_function(other.ref()) != program.enclosing_function(site.ref()))
-    return false;
-  const auto& tree = site.module->tree();
-  for (diagnose::NodeId at = tree[site.call->node].parent; at != diagnose::kNoNode;
-       at = tree[at].parent) {
-    if (tree[at].kind == diagnose::Kind::if_statement) return false;
-    if (tree[at].kind != diagnose::Kind::block) continue;
-    diagnose::NodeId last = tree[at].first_child;
-    while (last != diagnose::kNoNode && tree[last].next_sibling != diagnose::kNoNode)
-      last = tree[last].next_sibling;
-    if (last != diagnose::kNoNode && tree[last].kind == diagnose::Kind::return_statement &&
-        tree.contains(tree[at].parent, guard.node) &&
-        !tree.contains(tree[at].parent, other.call->node))
-      return true;
-  }
-  return false;
-}
-
-// broadcast(signal, src=0) where the first rank sends and, in the function around or within, where
-// the others listen for it: the same tensor by its name.
-bool is_answered(const Program& program, const CallRef& call, const CallRef& other) {
-  const Ref tensor = call.positional(0);
-  const auto mine = program.enclosing_function(call.ref());
-  const auto theirs = program.enclosing_function(other.ref());
-  return call.call->api == Api::broadcast && call.module == other.module && mine && theirs &&
-         tensor.kind() == diagnose::Kind::identifier &&
-         tensor.text() == other.positional(0).text() &&
-         (call.module->tree().contains(mine.function->node, theirs.function->node) ||
-          call.module->tree().contains(theirs.function->node, mine.function->node)) &&
-         program.rank_guard(call.ref()) && program.rank_guard(other.ref());
-}
-
-// A matching collective in the other branch, or the barrier pair of "rank 0 first".
-bool is_matched(const Program& program, const CallRef& call) {
-  const Ref guard = program.rank_guard(call.ref());
-  const auto others = call.call->api == Api::none ? program.calls_named(call.call->name)
-                                                  : program.calls(call.call->api);
-  for (const CallRef& other : others) {
-    if (other.call == call.call) continue;
-    // if sharded: if rank == 0: save() else: if rank == 0: save() -- of the same ranks.
-    if (facts::exclusive(call.ref(), other.ref()) &&
-        program.guarded_by_rank(other.ref()) != program.guarded_by_rank(call.ref()))
-      return true;
-    if (program.guarded_by_rank(other.ref()) == RankTest::none &&
-        leaves_others_below(program, call, other))
-      return true;
-    if (call.call->api != Api::barrier && call.call->api != Api::none &&
-        program.enclosing_function(other.ref()) != program.enclosing_function(call.ref()) &&
-        !is_answered(program, call, other))
-      continue;
-    const RankTest mine = program.guarded_by_rank(call.ref());
-    const RankTest theirs = program.guarded_by_rank(other.ref());
-    if (theirs != RankTest::none && theirs != mine) return true;
-  }
-  return !guard && call.call->api == Api::broadcast && !program.enclosing_function(call.ref());
-}
 
 // A group of some ranks. dist.new_group(backend="gloo") without a list of ranks holds all of them.
 bool in_sub_group(const Program& program, const CallRef& call) {
@@ -104,88 +43,6 @@ bool waits_for_commands(const Program& program, const CallRef& call) {
   if (loop.kind() != diagnose::Kind::while_statement) return false;
   const std::string_view condition = loop.child(diagnose::Field::condition).text();
   return condition == "True" || condition == "1";
-}
-
-// reduce_mean(x) of the program, which calls a collective whatever the rank.
-bool always_calls(const Program& program, const CallRef& collective) {
-  if (collective.keyword("group") || program.guarded_by_rank(collective.ref()) != RankTest::none)
-    return false;
-  const auto guards = program.guards(collective.ref());
-  return std::all_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
-    // if loader is None: return -- there is nothing to do for any rank
-    return program.is_distributed_flag(guard.condition) ||
-           (!guard.holds && guard.condition.text().ends_with(" is None"));
-  });
-}
-
-// if dist.is_initialized(): barrier() in the helper, and all that joins the group, as trainer.fit()
-// of Lightning does, comes after this call: it does nothing yet.
-bool is_joined_later(const Program& program, const CallRef& collective, const CallRef& site) {
-  const auto guards = program.guards(collective.ref());
-  if (std::none_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
-        return guard.holds && facts::contains(guard.condition.text(), "is_initialized");
-      }))
-    return false;
-  const auto joins = program.calls(Api::init_process_group);
-  std::vector<CallRef> all(joins.begin(), joins.end());
-  for (const std::string_view name : {"fit", "validate", "test", "predict"})
-    for (const CallRef& call : program.calls_named(name))
-      if (call.receiver() && program.comes_from(call.receiver(), Api::lightning_trainer))
-        all.push_back(call);
-  return !all.empty() && std::all_of(all.begin(), all.end(), [&](const CallRef& join) {
-    return only_runs_before(program, site.ref(), join.ref());
-  });
-}
-
-// if dist.is_initialized(): gather() in the helper, and the ranks have left the group before.
-bool is_left_before(const Program& program, const CallRef& collective, const CallRef& site) {
-  const auto guards = program.guards(collective.ref());
-  const auto leaves = program.calls(Api::destroy_process_group);
-  return std::any_of(guards.begin(), guards.end(),
-                     [](const diagnose::Guard& guard) {
-                       return guard.holds &&
-                              facts::contains(guard.condition.text(), "is_initialized");
-                     }) &&
-         std::any_of(leaves.begin(), leaves.end(), [&](const CallRef& leave) {
-           return only_runs_before(program, leave.ref(), site.ref()) &&
-                  program.guarded_by_rank(leave.ref()) == RankTest::none;
-         });
-}
-
-// One of several calls of such a helper, or of one that always calls it, stands under a test of the
-// rank, and none answers it.
-std::vector<CallRef> lonely_calls(const Program& program, const CallRef& collective,
-                                  int depth = 0) {
-  constexpr int kHelpers = 3;
-  std::vector<CallRef> out;
-  const auto helper = program.enclosing_function(collective.ref());
-  if (!helper || !always_calls(program, collective)) return out;
-  const auto& sites = program.call_sites(helper);
-  // meter.all_reduce(): of objects of that class only, not of whatever has such a method.
-  const diagnose::ClassRef owner = helper.function->owner_class == diagnose::kNoNode
-                                       ? diagnose::ClassRef{}
-                                       : program.enclosing_class(collective.ref());
-  if (owner && std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-        return !site.receiver() || program.class_of(site.receiver()) != owner;
-      }))
-    return out;
-  for (const CallRef& site : sites) {
-    const RankTest mine = program.guarded_by_rank(site.ref());
-    if (mine == RankTest::none && depth < kHelpers && program.enclosing_function(site.ref()))
-      for (const CallRef& further : lonely_calls(program, site, depth + 1)) out.push_back(further);
-    if (mine == RankTest::none || !program.rank_guard(site.ref()) ||
-        is_joined_later(program, collective, site) || is_left_before(program, collective, site) ||
-        facts::only_without_distribution(program, site.ref()))
-      continue;
-    const bool answered = std::any_of(sites.begin(), sites.end(), [&](const CallRef& other) {
-      const RankTest theirs = program.guarded_by_rank(other.ref());
-      return facts::exclusive(site.ref(), other.ref()) ||
-             (theirs != RankTest::none && theirs != mine) ||
-             (theirs == RankTest::none && leaves_others_below(program, site, other));
-    });
-    if (!answered && sites.size() > 1) out.push_back(site);
-  }
-  return out;
 }
 
 // ProjectConfiguration(automatic_checkpoint_naming=True); not where all that gives it a value says
@@ -227,18 +84,6 @@ bool is_accelerate_collective(const Program& program, const CallRef& call) {
   if (name == "save_state") return save_state_communicates(program);
   return (name == "gather" || name == "reduce" || name == "pad_across_processes") &&
          is_of_accelerator(program, call);
-}
-
-// The Trainer is given what 2.0 took away, so the project runs with an older Lightning.
-bool is_of_lightning_one(const Program& program) {
-  if (program.mentions("DDPPlugin")) return true;
-  const auto uses = trainer::uses(program);
-  return std::any_of(uses.begin(), uses.end(), [](const trainer::Use& use) {
-    for (const char* name :
-         {"gpus", "checkpoint_callback", "terminate_on_nan", "resume_from_checkpoint"})
-      if (use.find(name) != nullptr) return true;
-    return false;
-  });
 }
 
 // if args.eval: if rank == 0: evaluate(); return, above building DDP: the others build it.
@@ -355,84 +200,107 @@ void check_states_below_shards(const Program& program, Report& report) {
           .help = "Ask the FSDP object for its states, on every rank; write them on one.";
 }
 
-// trainer.save_checkpoint(path), which before 2.1 wrote without waiting for the other ranks.
-std::vector<CallRef> saves_of_lightning(const Program& program) {
-  constexpr int kWaitingTrainer = 201;
-  std::vector<CallRef> out;
-  if ((!program.imports("pytorch_lightning") && !program.imports("lightning")) ||
-      program.newest().lightning < kWaitingTrainer || is_of_lightning_one(program))
-    return out;
-  for (const CallRef& call : program.calls_named("save_checkpoint"))
-    if (call.receiver() && facts::contains(call.receiver().text(), "trainer")) out.push_back(call);
-  return out;
-}
+// Tells of collectives that some ranks come to alone.
+class Lonely {
+ public:
+  Lonely(const Program& program, Report& report) : program_(program), report_(report) {}
 
-}  // namespace
+  void flag(const CallRef& call, const std::string& what) {
+    if (program_.guarded_by_rank(call.ref()) == RankTest::none || is_matched(program_, call) ||
+        waits_for_commands(program_, call) || in_sub_group(program_, call) ||
+        !facts::is_reachable(program_, call.ref()) || lets_all_in(program_, call.ref()))
+      return;
+    if (const Ref guard = program_.rank_guard(call.ref())) {
+      if (!is_uncalled_test(program_, guard)) tell(call.ref(), what, Confidence::certain);
+    } else if (!is_let_out_by_counter(program_, call.ref())) {
+      flag_entries(call, what);
+    }
+  }
 
-void check_rank_conditional_collective(const Program& program, Report& report) {
-  const auto flag = [&](const CallRef& call, const std::string& what) {
-    if (program.guarded_by_rank(call.ref()) == RankTest::none || is_matched(program, call) ||
-        waits_for_commands(program, call))
-      return;
-    if (in_sub_group(program, call) || !facts::is_reachable(program, call.ref()) ||
-        lets_all_in(program, call.ref()))
-      return;
-    const Ref guard = program.rank_guard(call.ref());
-    const bool direct = static_cast<bool>(guard);
-    if (!direct && is_let_out_by_counter(program, call.ref())) return;
-    if (direct && is_uncalled_test(program, guard)) return;
-    report
-        .at(call.ref(), direct ? Confidence::certain : Confidence::likely,
+  void flag_with_helpers(const CallRef& call) {
+    const std::string name(call.call->name);
+    flag(call, name);
+    flag_helpers(call, "calls " + name);
+  }
+
+  void flag_helpers(const CallRef& call, const std::string& does) {
+    for (const CallRef& site : lonely_calls(program_, call))
+      flag(site, std::string(site.call->name) + ", which " + does + ",");
+  }
+
+ private:
+  // if rank == 0: evaluate(), in which several collectives stand: each such call is told once.
+  void flag_entries(const CallRef& call, const std::string& what) {
+    for (const Ref where : tested_calls(program_, call.ref())) {
+      if (std::find(told_.begin(), told_.end(), where) != told_.end()) continue;
+      told_.push_back(where);
+      const CallRef entry = program_.as_call(where);
+      const std::string way = where == call.ref() || !entry
+                                  ? what
+                                  : std::string(entry.call->name) + ", which comes to " + what +
+                                        (what.ends_with(',') ? "" : ",");
+      tell(where, way, Confidence::likely);
+    }
+  }
+
+  void tell(Ref where, const std::string& what, Confidence confidence) {
+    report_
+        .at(where, confidence,
             what +
                 " runs on some ranks only: those that call it wait for the others until the "
                 "time-out")
         .help = "Call it on every rank; keep only input and output under the test of the rank.";
-  };
-  const auto flag_with_helpers = [&](const CallRef& call) {
-    const std::string name(call.call->name);
-    flag(call, name);
-    for (const CallRef& site : lonely_calls(program, call))
-      flag(site, std::string(site.call->name) + ", which calls " + name + ",");
-  };
-  for (const CallRef& call : collectives_of(program)) flag_with_helpers(call);
+  }
+
+  const Program& program_;
+  Report& report_;
+  std::vector<Ref> told_;
+};
+
+}  // namespace
+
+void check_rank_conditional_collective(const Program& program, Report& report) {
+  Lonely lonely(program, report);
+  for (const CallRef& call : collectives_of(program)) lonely.flag_with_helpers(call);
   for (const Wrap& wrap : program.wraps())
     if (wrap.kind == Wrapper::ddp && !is_made_by_all_above(program, wrap))
-      flag(wrap.call, "building DistributedDataParallel (a collective)");
+      lonely.flag(wrap.call, "building DistributedDataParallel (a collective)");
   for (const CallRef& call : program.calls(Api::new_group))
     if (!call.has_splat() && !call.keyword("use_local_synchronization"))
-      flag(call, "making a group, which every rank has to take part in,");
+      lonely.flag(call, "making a group, which every rank has to take part in,");
   for (const CallRef& call : gathers_of_shards(program))
-    flag(call, std::string(call.call->name) + "() of a sharded model, which gathers its shards,");
+    lonely.flag(call,
+                std::string(call.call->name) + "() of a sharded model, which gathers its shards,");
   for (const EngineMeeting& meeting : meetings_of_engines(program))
-    flag(meeting.call, meeting.what);
+    lonely.flag(meeting.call, meeting.what);
   for (const CallRef& call : barriers_by_name(program)) {
-    flag(call, std::string(call.call->name));
-    for (const CallRef& site : lonely_calls(program, call))
-      flag(site, std::string(site.call->name) + ", which calls synchronize,");
+    lonely.flag(call, std::string(call.call->name));
+    lonely.flag_helpers(call, "calls synchronize");
   }
   for (const CallRef& call : reads_of_shuffled_loaders(program))
-    flag(call,
-         "reading a prepared loader that shuffles, which broadcasts the state of its generator,");
-  for (const CallRef& call : lightning_collectives(program)) flag_with_helpers(call);
+    lonely.flag(
+        call,
+        "reading a prepared loader that shuffles, which broadcasts the state of its generator,");
+  for (const CallRef& call : lightning_collectives(program)) lonely.flag_with_helpers(call);
   for (const CallRef& call : trainer_collectives(program))
-    flag(call, std::string(call.call->name) + "() of the Trainer, in which all processes meet,");
+    lonely.flag(call,
+                std::string(call.call->name) + "() of the Trainer, in which all processes meet,");
   check_states_below_shards(program, report);
   check_turns(program, report);
   if (program.imports("accelerate"))
     for (const Module* module : program.modules())
       for (const auto& call : module->calls())
-        if (is_accelerate_collective(program, {module, &call})) flag_with_helpers({module, &call});
-  for (const CallRef& call : saves_of_lightning(program)) flag(call, "save_checkpoint");
+        if (is_accelerate_collective(program, {module, &call}))
+          lonely.flag_with_helpers({module, &call});
+  for (const CallRef& call : saves_of_lightning(program)) lonely.flag(call, "save_checkpoint");
   if (facts::is_distributed(program))
     for (const CallRef& call : program.calls_named("compute"))
       if (reduces_on_compute(program, call)) {
-        flag(call, "compute(), which reduces over the ranks,");
-        for (const CallRef& site : lonely_calls(program, call))
-          flag(site, std::string(site.call->name) +
-                         ", which calls compute() of a metric that reduces over the ranks,");
+        lonely.flag(call, "compute(), which reduces over the ranks,");
+        lonely.flag_helpers(call, "calls compute() of a metric that reduces over the ranks");
       }
   for (const CallRef& call : synchronised_logs(program))
-    flag(call, std::string(call.call->name) + " with sync_dist=True");
+    lonely.flag(call, std::string(call.call->name) + " with sync_dist=True");
   check_early_returns(program, report);
   check_own_decisions(program, report);
 }

@@ -147,4 +147,31 @@ std::vector<CallRef> trainer_collectives(const Program& program) {
   return out;
 }
 
+namespace {
+
+// The Trainer is given what 2.0 took away, so the project runs with an older Lightning.
+bool is_of_lightning_one(const Program& program) {
+  if (program.mentions("DDPPlugin")) return true;
+  const auto uses = trainer::uses(program);
+  return std::any_of(uses.begin(), uses.end(), [](const trainer::Use& use) {
+    for (const char* name :
+         {"gpus", "checkpoint_callback", "terminate_on_nan", "resume_from_checkpoint"})
+      if (use.find(name) != nullptr) return true;
+    return false;
+  });
+}
+
+}  // namespace
+
+std::vector<CallRef> saves_of_lightning(const Program& program) {
+  constexpr int kWaitingTrainer = 201;
+  std::vector<CallRef> out;
+  if ((!program.imports("pytorch_lightning") && !program.imports("lightning")) ||
+      program.newest().lightning < kWaitingTrainer || is_of_lightning_one(program))
+    return out;
+  for (const CallRef& call : program.calls_named("save_checkpoint"))
+    if (call.receiver() && facts::contains(call.receiver().text(), "trainer")) out.push_back(call);
+  return out;
+}
+
 }  // namespace bench::pitfalls
