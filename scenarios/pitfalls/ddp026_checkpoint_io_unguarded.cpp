@@ -2,10 +2,12 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/files/directories.hpp"
 #include "scenarios/pitfalls/files/fetches.hpp"
+#include "scenarios/pitfalls/files/file_calls.hpp"
 #include "scenarios/pitfalls/files/own_disks.hpp"
 #include "scenarios/pitfalls/files/shared_removals.hpp"
 #include "scenarios/pitfalls/files/unwaited_reads.hpp"
 #include "scenarios/pitfalls/files/writer_of_logs.hpp"
+#include "scenarios/pitfalls/files/written_caches.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
@@ -361,6 +363,25 @@ void find_caches(const Program& program, Report& report) {
   }
 }
 
+// if os.path.exists(path): x = np.load(path) else: np.save(path, make()): all ranks ask at once,
+// find no file, and write it.
+void find_written_caches(const Program& program, Report& report) {
+  if (is_process_a_node(program)) return;
+  for (const CallRef& write : written_caches(program)) {
+    const Ref path = written_path(program, write);
+    if (write.call->name == "save_to_disk" || program.comes_from_rank(path) ||
+        is_drawn_by_each(program, path) || is_dealt_out(program, write.ref()) ||
+        is_made_by_parent(program, write) || !all_ranks_do_at_once(program, write.ref()) ||
+        facts::only_in_a_side_mode(program, write.ref()))
+      continue;
+    report
+        .at(write.ref(), Confidence::likely,
+            "every rank that finds no file here writes it: ranks write it over each other, and may "
+            "read half of it")
+        .help = "Write it on the first rank, let the others wait, then read on every rank.";
+  }
+}
+
 template <typename Accepts>
 void find_directories(const Program& program, const Accepts& accepts, Report& report) {
   for (const std::string_view name : {"mkdir", "makedirs", "copytree"})
@@ -419,6 +440,7 @@ void check_checkpoint_io_unguarded(const Program& program, Report& report) {
   find_downloads_of_one_rank(program, report);
   find_fetches(program, report);
   find_caches(program, report);
+  find_written_caches(program, report);
   find_directories(
       program, [](const Program&, Ref) { return true; }, report);
 }

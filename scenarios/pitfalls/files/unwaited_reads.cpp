@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/files/unwaited_reads.hpp"
 
+#include "scenarios/pitfalls/files/file_calls.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/path_form.hpp"
@@ -16,53 +17,6 @@ using diagnose::Kind;
 using diagnose::RankTest;
 
 namespace {
-
-struct FileCall {
-  std::string_view name;
-  std::size_t index;  // of the path among the arguments
-};
-
-constexpr FileCall kWriters[] = {
-    {"save_to_disk", 0}, {"to_csv", 0},           {"to_parquet", 0},
-    {"to_pickle", 0},    {"to_json", 0},          {"save_pretrained", 0},
-    {"savez", 0},        {"savez_compressed", 0}, {"save_file", 1},
-};
-
-constexpr FileCall kReaders[] = {
-    {"load_from_disk", 0}, {"read_csv", 0},        {"read_parquet", 0}, {"read_pickle", 0},
-    {"read_json", 0},      {"from_pretrained", 0}, {"load_file", 0},
-};
-
-template <std::size_t kCount>
-Ref path_in(const CallRef& call, const FileCall (&table)[kCount]) {
-  for (const FileCall& each : table)
-    if (call.call->name == each.name) return call.positional(each.index);
-  return {};
-}
-
-// open(path, "wb"), and whether the file is written.
-bool opens_for_writing(const Program& program, const CallRef& call) {
-  const std::string mode = program.string(call.argument(1, "mode")).value_or("r");
-  return holds_any(mode, {"w", "a", "x"});
-}
-
-Ref written_path(const Program& program, const CallRef& call) {
-  if (call.call->api == Api::torch_save) return call.argument(1, "f");
-  const std::string_view name = call.call->path;
-  if (name == "numpy.save") return call.positional(0);
-  if (call.call->name == "open" && !call.receiver())
-    return opens_for_writing(program, call) ? call.positional(0) : Ref{};
-  return path_in(call, kWriters);
-}
-
-Ref read_path(const Program& program, const CallRef& call) {
-  if (call.call->api == Api::torch_load) return call.argument(0, "f");
-  const std::string_view name = call.call->path;
-  if (name == "numpy.load") return call.positional(0);
-  if (call.call->name == "open" && !call.receiver())
-    return opens_for_writing(program, call) ? Ref{} : call.positional(0);
-  return path_in(call, kReaders);
-}
 
 // A barrier, a collective, a sleep until the file is there.
 bool makes_wait(const CallRef& call) {
