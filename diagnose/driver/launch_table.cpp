@@ -1,6 +1,7 @@
 #include "diagnose/driver/launch_table.hpp"
 
 #include "diagnose/driver/notebook.hpp"
+#include "diagnose/driver/repository.hpp"
 #include "diagnose/launch/launch_documents.hpp"
 #include "diagnose/launch/python_commands.hpp"
 #include "diagnose/launch/shell_script.hpp"
@@ -150,9 +151,16 @@ bool LaunchTable::is_evidence(const std::string& file) const {
 
 std::vector<std::string> LaunchTable::directories_above_given(const std::string& script) {
   ProjectAround project = surroundings_.project_of(script);
-  if (!project.has_root || project.directories.empty()) return {};
-  project.directories.erase(project.directories.begin());
-  return project.directories;
+  auto& directories = project.directories;
+  if (!project.has_root) {
+    // No mark of a root: the current folder, from which the script was named.
+    const auto here = std::find(directories.begin(), directories.end(), absolute_path(".") + '/');
+    if (here == directories.end()) return {};
+    directories.erase(std::next(here), directories.end());
+  }
+  if (directories.empty()) return {};
+  directories.erase(directories.begin());
+  return directories;
 }
 
 }  // namespace bench::diagnose

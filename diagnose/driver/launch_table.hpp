@@ -37,7 +37,8 @@ class LaunchTable {
   bool is_evidence(const std::string& file) const;
   // It was named to the command, or lies in a directory that was.
   bool is_given(const std::string& file) const { return paths_.contains(file); }
-  // Directories of the project around a script that was given alone, above its own.
+  // Directories of the project around a script that was given alone, above its own: up to the mark
+  // of a root, or else to the current folder.
   std::vector<std::string> directories_above_given(const std::string& script);
 
  private:

@@ -90,8 +90,8 @@ FileType type_by_first_line(std::string_view text) {
 }
 
 // Where imports of a file that was given by itself may lead: up to its project's root, at most
-// three folders above. Without a mark of one it is the file's own folder: what lies beside that may
-// belong to anybody.
+// three folders above. Without a mark of one that is the current folder, where the file was named
+// from there, and else the file's own: what lies beside that may belong to anybody.
 std::string tree_around(const std::string& shown) {
   constexpr int kMaxLevels = 4;  // its own folder among them
   const fs::path own = fs::path(shown).parent_path();
@@ -100,7 +100,8 @@ std::string tree_around(const std::string& shown) {
     if (is_project_root(list_directory(directory.empty() ? "" : (directory / "").string())))
       return directory.empty() ? "." : directory.string();
     const bool leads_up = !directory.empty() && *std::prev(directory.end()) == "..";
-    if (directory.empty() || leads_up || directory == directory.parent_path()) break;
+    if (directory.empty()) return ".";
+    if (leads_up || directory == directory.parent_path()) break;
     directory = directory.parent_path();
   }
   return own.empty() ? "." : own.string();

@@ -100,7 +100,8 @@ TEST(Diagnose, TakesTheSettingsOfTheRepository) {
   EXPECT_EQ(run().exit_code, 0);
 }
 
-// tools/train.py imports what lies beside tools where a mark says that it is one project.
+// tools/train.py imports what lies beside tools: where it is named from there, or a mark says that
+// it is one project.
 TEST(Diagnose, FollowsImportsOfAScriptUpToTheRootOfItsProject) {
   const Workspace here;
   std::filesystem::create_directories(here.path() / "tools/inner");
@@ -111,12 +112,41 @@ TEST(Diagnose, FollowsImportsOfAScriptUpToTheRootOfItsProject) {
     return answer.out.find("wrapping.py:4") != std::string::npos;
   };
   const std::string script = "tools/inner/train.py";
-  EXPECT_FALSE(found(script));
+  const std::string from_elsewhere = (here.path() / script).string();
+  EXPECT_TRUE(found(script));
+  EXPECT_FALSE(found(from_elsewhere));
   std::filesystem::create_directory(here.path() / ".git");
   EXPECT_TRUE(found(script));
-  EXPECT_TRUE(found((here.path() / script).string()));
+  EXPECT_TRUE(found(from_elsewhere));
   here.write("tools/setup.py", "");  // a project within
   EXPECT_FALSE(found(script));
+}
+
+// An installed project's packages stand below src.
+TEST(Diagnose, FollowsImportsIntoSrc) {
+  const Workspace here;
+  std::filesystem::create_directories(here.path() / "src/package");
+  std::filesystem::create_directory(here.path() / "scripts");
+  here.write("pyproject.toml", "");
+  here.write("src/package/__init__.py", "");
+  here.write("src/package/wrapping.py", kScript);
+  here.write("scripts/train.py", "import torch\nfrom package import wrapping\n");
+  const Answer answer = here.bench({"diagnose", "scripts/train.py", "--select", "DP001"});
+  EXPECT_NE(answer.out.find("wrapping.py:4"), std::string::npos) << answer.out;
+}
+
+// Requirements of the folder that a script is named from count where no mark says otherwise.
+TEST(Diagnose, ReadsTheRequirementsOfTheCurrentFolder) {
+  const Workspace here;
+  std::filesystem::create_directory(here.path() / "tools");
+  here.write("tools/train.py",
+             "import pytorch_lightning as pl\ntrainer = pl.Trainer(accelerator='ddp')\n");
+  const auto severity = [&] {
+    return here.bench({"diagnose", "tools/train.py", "--select", "LIT003"}).out;
+  };
+  EXPECT_NE(severity().find("error LIT003"), std::string::npos) << severity();
+  here.write("requirements.txt", "pytorch-lightning==1.6.4\n");
+  EXPECT_NE(severity().find("info LIT003"), std::string::npos) << severity();
 }
 
 TEST(Diagnose, DoesNotFollowImportsThroughLinksOutOfTheTree) {
