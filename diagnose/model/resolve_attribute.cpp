@@ -176,6 +176,20 @@ void Resolver::follow_class_attribute(ClassRef owner, std::string_view name, Ref
     follow_own_attribute(derived, name, use, element, depth);
 }
 
+// A factory of many models fills the list before the line that wraps what it made: the wrapper
+// takes the place of the last of them.
+void Resolver::keep_wrapper(const Module& module, const std::vector<const Def*>& found) {
+  for (const Def* def : found) {
+    const Call* made = def->value == kNoNode ? nullptr : module.call_at(def->value);
+    if (made == nullptr || (made->api != Api::ddp && made->api != Api::data_parallel)) continue;
+    const Ref wrapper{&module, def->value};
+    if (std::none_of(out.begin(), out.end(),
+                     [&](const Source& source) { return source.ref == wrapper; }))
+      out.back() = {wrapper, Source::How::value, -1};
+    return;
+  }
+}
+
 void Resolver::follow_own_attribute(ClassRef owner, std::string_view name, Ref use, int element,
                                     int depth) {
   const Module& module = *owner.module;
@@ -202,6 +216,7 @@ void Resolver::follow_own_attribute(ClassRef owner, std::string_view name, Ref u
     if ((at != &module || module.function_of(def->target) != here || def->target > use.node) &&
         !is_replaced(module, *def, found, at == &module ? here : kNoNode))
       follow_def(module, *def, element, depth);
+  if (is_full() && element < 0) keep_wrapper(module, found);
   follow_field(owner, name, element, depth);
   if (found.empty()) follow_getter(owner, name, element, depth);
 }
