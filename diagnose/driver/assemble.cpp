@@ -85,11 +85,17 @@ std::vector<std::string> candidates_above(const std::string& script, std::string
                                           const std::string& top) {
   std::vector<std::string> out;
   if (import.starts_with('.')) return out;
-  std::string above = directory_of(script);
-  for (int up = 0; up <= kMaxParents; ++up) {
-    add_files(above, import, top, out);
-    if (above.empty()) break;
-    above = parent_of(above);
+  // Below src/ stand the packages of a project that is installed from there.
+  const std::string_view package = import.substr(0, import.find('.'));
+  const bool may_be_installed = package != "datasets" && package != "evaluate";
+  for (const char* folder : {"", "src/"}) {
+    if (*folder != '\0' && !may_be_installed) break;
+    std::string above = directory_of(script);
+    for (int up = 0; up <= kMaxParents; ++up) {
+      add_files(above + folder, import, top, out);
+      if (above.empty()) break;
+      above = parent_of(above);
+    }
   }
   return out;
 }

@@ -60,7 +60,7 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
 bool is_external_import(std::string_view import);
 
 // The files that an import may mean to a file of the importer's directory, and, where it is no
-// relative one, to whatever the script runs.
+// relative one, to whatever the script runs: in the directories above it, and in the src/ of one.
 std::vector<std::string> candidates_beside(const std::string& importer, std::string_view import,
                                            const std::string& top);
 std::vector<std::string> candidates_above(const std::string& script, std::string_view import,

@@ -29,15 +29,16 @@ bool KnownPaths::is_absent(const std::string& directory) {
 
 const KnownPaths::Listing& KnownPaths::listing_of(const std::string& directory) {
   if (const auto known = listings_.find(directory); known != listings_.end()) return known->second;
+  // Most directories that an import may mean are not there: they are not remembered one by one.
+  static const Listing kNothing;
+  if (is_absent(directory)) return kNothing;
   Listing made;
-  if (!is_absent(directory)) {
-    for (DirectoryEntry& each : list_(directory))
-      made.entries.emplace(std::move(each.name), KnownPath{each.is_directory, each.is_link});
-    std::error_code error;
-    made.is_whole =
-        made.entries.size() < kMaxEntries &&
-        (!made.entries.empty() || !fs::is_directory(directory.empty() ? "." : directory, error));
-  }
+  for (DirectoryEntry& each : list_(directory))
+    made.entries.emplace(std::move(each.name), KnownPath{each.is_directory, each.is_link});
+  std::error_code error;
+  made.is_whole =
+      made.entries.size() < kMaxEntries &&
+      (!made.entries.empty() || !fs::is_directory(directory.empty() ? "." : directory, error));
   return listings_.emplace(directory, std::move(made)).first->second;
 }
 

@@ -13,7 +13,6 @@
 namespace bench::diagnose {
 namespace {
 
-constexpr std::size_t kMaxSources = 16;
 constexpr int kNesting = 24;  // resolutions that need the result of another one
 
 // Methods of nn.Module that return the module itself.

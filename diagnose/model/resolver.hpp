@@ -29,6 +29,7 @@ class Resolver {
 
  private:
   static constexpr int kMaxDepth = 14;
+  static constexpr std::size_t kMaxSources = 16;
   static constexpr std::int64_t kMaxNumber = 15;  // of a thing among those that a call gives
 
   void emit(Ref at, int element, Source::How how = Source::How::value);
@@ -47,9 +48,11 @@ class Resolver {
                               int depth);
   void follow_given_from_outside(ClassRef owner, std::string_view name, int element, int depth);
   void follow_own_attribute(ClassRef owner, std::string_view name, Ref use, int element, int depth);
+  void keep_wrapper(const Module& module, const std::vector<const Def*>& found);
   void follow_set_by_name(ClassRef owner, std::string_view name, int element, int depth);
   bool follow_read_by_name(const CallRef& call, int element, int depth);
   void follow_updates(ClassRef cls, std::string_view name, Ref use, int element, int depth);
+  bool follow_class_itself(Ref object, std::string_view name, int element, int depth);
   void follow_field(ClassRef owner, std::string_view name, int element, int depth);
   void follow_getter(ClassRef owner, std::string_view name, int element, int depth);
   bool follow_named(Ref object, std::string_view name, Ref use, int element, int depth);
@@ -83,6 +86,7 @@ class Resolver {
   // Grows with each source, and with each way that leads to what has been followed already: equal
   // before and after where nothing is known of the value.
   std::size_t progress() const { return out.size() + met_again_; }
+  bool is_full() const { return out.size() >= kMaxSources; }
   // Something else than None has been found since there were `before` sources.
   bool tells_more_than_none(std::size_t before) const;
 

@@ -3,10 +3,10 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/wrappers/idle_pooler.hpp"
+#include "scenarios/pitfalls/wrappers/layer_mentions.hpp"
 #include "scenarios/pitfalls/wrappers/unnamed_layers.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 namespace bench::pitfalls {
 
@@ -42,27 +42,6 @@ bool holds_parameters(const Program& program, Ref value) {
        {"Linear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose2d", "Embedding", "LSTM", "GRU",
         "LayerNorm", "BatchNorm1d", "BatchNorm2d", "Parameter", "TransformerEncoderLayer"})
     if (name == "torch.nn." + std::string(layer)) return true;
-  return false;
-}
-
-bool is_of_name(char letter) {
-  return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_';
-}
-
-// The attribute's name stands anywhere else in the program, even in a string; not as a part of
-// another one, as norm in convert_sync_batchnorm.
-bool is_mentioned_again(const Program& program, const std::string& name, Ref definition) {
-  for (const Module* module : program.modules()) {
-    const std::string_view text = module->tree().source();
-    for (std::size_t at = text.find(name); at != std::string_view::npos;
-         at = text.find(name, at + 1)) {
-      const auto& span = definition.module->tree()[definition.node];
-      if (module == definition.module && at >= span.begin && at < span.end) continue;
-      const char before = at > 0 ? text[at - 1] : ' ';
-      const char after = at + name.size() < text.size() ? text[at + name.size()] : ' ';
-      if (!is_of_name(before) && !is_of_name(after)) return true;
-    }
-  }
   return false;
 }
 
@@ -170,7 +149,7 @@ void check_layers_of(const Program& program, ClassRef cls, Report& report) {
         !holds_parameters(program, target.with(def.value)))
       continue;
     if (!program.guards(target).empty()) continue;  // an option that may be off
-    if (is_mentioned_again(program, std::string(def.name), target)) continue;
+    if (is_mentioned_again(program, cls, target)) continue;
     report
         .at(target, Confidence::likely,
             "self." + std::string(def.name) +
@@ -241,6 +220,13 @@ void check_unused_parameters(const Program& program, Report& report) {
               "the encoder ends in a pooler, and nothing uses what it gives: DDP raises "
               "\"Expected to have finished reduction in the prior iteration\" in step 2")
           .help = "Pass add_pooling_layer=False.";
+  for (const ClassRef& cls : wrapped)
+    for (const CallRef& model : models_with_idle_temperature(program, cls))
+      report
+          .at(model.ref(), Confidence::likely,
+              "the model's logit_scale only makes logits, and nothing uses them: DDP raises "
+              "\"Expected to have finished reduction in the prior iteration\" in step 2")
+          .help = "Freeze it above the wrap: model.logit_scale.requires_grad_(False).";
 }
 
 namespace {

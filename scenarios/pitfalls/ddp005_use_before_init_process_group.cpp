@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/group_of_some_runs.hpp"
 #include "scenarios/pitfalls/ranks/spawned_code.hpp"
+#include "scenarios/pitfalls/ranks/uses_of_group.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -173,41 +174,25 @@ bool imports_setup(const diagnose::Module& module) {
   });
 }
 
-// What needs the default group: a wrapper, a sampler that is not told the ranks, collectives.
-std::vector<std::pair<CallRef, const char*>> uses_of_group(const Program& program) {
-  std::vector<std::pair<CallRef, const char*>> out;
-  for (const CallRef& use : program.calls(Api::ddp))
-    if (!use.argument(7, "process_group"))
-      out.emplace_back(use, "DistributedDataParallel is built all the same");
-  for (const CallRef& use : program.calls(Api::fsdp))
-    if (!use.argument(1, "process_group") && !use.has_splat() && !use.keyword("device_mesh"))
-      out.emplace_back(use, "FullyShardedDataParallel is built all the same");
-  for (const CallRef& use : program.calls(Api::distributed_sampler))
-    if (!(use.argument(1, "num_replicas") && use.argument(2, "rank")) && !use.has_splat())
-      out.emplace_back(use, "DistributedSampler is built all the same");
-  for (const Api api : {Api::get_rank, Api::get_world_size, Api::barrier, Api::all_reduce,
-                        Api::all_gather, Api::broadcast, Api::destroy_process_group})
-    for (const CallRef& use : program.calls(api))
-      out.emplace_back(use, "this asks for it all the same");
-  return out;
-}
-
 // if world_size > 1: init_process_group(...), and below it a sampler whatever the test says.
 void check_runs_without_group(const Program& program, Report& report) {
   const auto test = test_of_joining(program);
   if (!test || program.uses(Api::deepspeed)) return;
-  for (const auto& [use, what] : uses_of_group(program)) {
-    if (!runs_without_group(program, *test, use.ref())) continue;
-    const std::string runs = test->attempt ? "where init_process_group fails"
-                                           : "where `" + std::string(test->condition.text()) +
-                                                 "` " + (test->holds ? "does not hold" : "holds");
-    report
-        .at(use.ref(), Confidence::likely,
-            runs + " no process group is joined, and " + what +
-                ": ValueError \"Default process group has not been initialized\"")
-        .help = "Do it under the same test as init_process_group.";
-    return;
-  }
+  // The first of them in its function is where the run stops.
+  GroupUse first;
+  for (const GroupUse& use : uses_of_group(program))
+    if ((!first.call || stands_above(program, use, first)) &&
+        runs_without_group(program, *test, use.call.ref()))
+      first = use;
+  if (!first.call) return;
+  const std::string runs = test->attempt ? "where init_process_group fails"
+                                         : "where `" + std::string(test->condition.text()) + "` " +
+                                               (test->holds ? "does not hold" : "holds");
+  report
+      .at(first.call.ref(), Confidence::likely,
+          runs + " no process group is joined, and " + first.what +
+              ": ValueError \"Default process group has not been initialized\"")
+      .help = "Do it under the same test as init_process_group.";
 }
 
 // def setup_ddp(): init_process_group(...) of a script that does not call setup_ddp() any more.

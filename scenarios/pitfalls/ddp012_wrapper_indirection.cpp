@@ -292,13 +292,13 @@ bool is_wrapped_in_such_runs(const Program& program, Ref object, KnownWrappers& 
           facts::is_given_to_one_of_several(program, object, *wrap))
         return false;
       wraps.push_back(wrap);
-    } else {
+    } else if (source.ref.kind() != Kind::none_literal) {  // which has no attributes at all
       others.push_back(source);
     }
   }
   if (wraps.empty() || facts::visible_gpus(program) == 1 || tells_wrapper(program, object) ||
       (facts::is_parameter(program, object) && known.in_function_of(program, object)) ||
-      program.mentions("deepspeed"))  // whose engine hands on attributes, instead of the wrapper
+      program.imports("deepspeed"))  // whose engine hands on attributes, instead of the wrapper
     return false;
   return std::all_of(others.begin(), others.end(), [&](const Source& other) {
     return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap* wrap) {

@@ -286,10 +286,30 @@ bool trains_sharded_model(const Program& program, const TrainingLoop& loop) {
   });
 }
 
-// Ranks of one group that work on the same samples together.
+// Ranks of one group that work on the same samples together. A StableDiffusionPipeline shares none,
+// and mpu, Megatron's name for its groups, is a part of "compute".
 bool may_share_samples(const Program& program) {
-  for (const std::string_view word : {"DeviceMesh", "device_mesh", "tensor_parallel", "Pipeline",
-                                      "mpu", "sequence_parallel", "context_parallel"})
+  for (const std::string_view word : {"DeviceMesh",
+                                      "device_mesh",
+                                      "tensor_parallel",
+                                      "model_parallel",
+                                      "PipelineModule",
+                                      "PipelineStage",
+                                      "PipelineEngine",
+                                      "PipelineParallel",
+                                      "pipeline_parallel",
+                                      "pipelining",
+                                      " mpu",
+                                      "(mpu",
+                                      "=mpu",
+                                      ",mpu",
+                                      "sequence_parallel",
+                                      "context_parallel",
+                                      "ulysses",
+                                      "sp_size",
+                                      "tp_size",
+                                      "cp_size",
+                                      "pp_size"})
     if (program.mentions(word)) return true;
   return false;
 }

@@ -294,10 +294,28 @@ bool is_only_printed(const Program& program, Ref division) {
 
 }  // namespace
 
+namespace {
+
+// args.n_procs of DistributedSampler(data, num_replicas=args.n_procs), or of the join itself.
+bool is_given_as_world_size(const Program& program, Ref divisor) {
+  const auto is_it = [&](Ref given) {
+    return given && given.kind() == divisor.kind() && given.text() == divisor.text();
+  };
+  if (divisor.kind() != Kind::attribute && divisor.kind() != Kind::subscript) return false;
+  for (const CallRef& sampler : program.calls(diagnose::Api::distributed_sampler))
+    if (is_it(sampler.argument(1, "num_replicas"))) return true;
+  for (const CallRef& join : program.calls(diagnose::Api::init_process_group))
+    if (is_it(join.keyword("world_size"))) return true;
+  return false;
+}
+
+}  // namespace
+
 void check_truncating_batch_division(const Program& program, Report& report) {
   if (!program.imports("torch") && program.imports("tensorflow")) return;
   const auto divided_by_ranks = [&](Ref divisor) {
-    return program.is_world_size(divisor) || is_rank_count(divisor.text());
+    return program.is_world_size(divisor) || is_rank_count(divisor.text()) ||
+           is_given_as_world_size(program, divisor);
   };
   const auto flag = [&](Ref where, Ref batch, Ref divisor, Severity severity) {
     const auto total = program.integer(batch);

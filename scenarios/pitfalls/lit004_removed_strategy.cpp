@@ -2,9 +2,23 @@
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
 #include "scenarios/pitfalls/frameworks/trainer_signature.hpp"
 
+#include <algorithm>
+
 namespace bench::pitfalls {
 
 namespace {
+
+// try: from pytorch_lightning.strategies import NAME; strategy = NAME()
+bool is_attempted(const CallRef& made, std::string_view name) {
+  const diagnose::Module& module = *made.module;
+  const auto is_tried = [&](diagnose::NodeId node) {
+    return module.tree().ancestor(node, diagnose::Kind::try_statement) != diagnose::kNoNode;
+  };
+  const auto& defs = module.defs_of(name, false);
+  return is_tried(made.call->node) ||
+         std::any_of(defs.begin(), defs.end(),
+                     [&](std::uint32_t index) { return is_tried(module.defs()[index].target); });
+}
 
 // The first of the argument's values that is a strategy's old name.
 std::string removed_name(const Program& program, const trainer::Argument& strategy) {
@@ -14,12 +28,41 @@ std::string removed_name(const Program& program, const trainer::Argument& strate
   return {};
 }
 
+// HorovodStrategy() of pytorch_lightning.strategies; empty where the import may fail in peace, and
+// for classes of other packages.
+std::string_view removed_class(const Program& program, const trainer::Argument& strategy) {
+  if (!strategy.node || strategy.value.known()) return {};
+  for (const diagnose::Source& source : program.sources(strategy.node)) {
+    const CallRef made = program.as_call(source.ref);
+    if (!made || source.how != diagnose::Source::How::value) continue;
+    const std::string_view path = made.call->path;
+    const bool is_theirs = path.starts_with("pytorch_lightning.strategies.") ||
+                           path.starts_with("lightning.pytorch.strategies.");
+    const std::string_view name = path.substr(path.rfind('.') + 1);
+    if (is_theirs && !trainer::strategy_class_successor(name).empty() && !is_attempted(made, name))
+      return name;
+  }
+  return {};
+}
+
+void check_class(const Program& program, const trainer::Argument& strategy, Report& report) {
+  const std::string_view name = removed_class(program, strategy);
+  if (name.empty()) return;
+  Finding& finding =
+      trainer::flag(report, strategy, Confidence::likely,
+                    std::string(name) + " was removed in Lightning 2.0: ImportError");
+  finding.severity = Severity::error;
+  finding.help = "Write strategy=" + std::string(trainer::strategy_class_successor(name)) + ".";
+  trainer::weigh_by_requirements(program, trainer::kVersion2, finding);
+}
+
 }  // namespace
 
 void check_removed_strategy(const Program& program, Report& report) {
   for (const trainer::Use& use : trainer::uses(program)) {
     const auto* strategy = use.find("strategy");
     if (strategy == nullptr) strategy = use.find("distributed_backend");
+    if (strategy != nullptr) check_class(program, *strategy, report);
     const std::string name = strategy == nullptr ? "" : removed_name(program, *strategy);
     if (name.empty()) continue;
     const bool is_choice = !strategy->value.known();

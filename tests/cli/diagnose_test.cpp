@@ -119,6 +119,19 @@ TEST(Diagnose, FollowsImportsOfAScriptUpToTheRootOfItsProject) {
   EXPECT_FALSE(found(script));
 }
 
+// An installed project's packages stand below src.
+TEST(Diagnose, FollowsImportsIntoSrc) {
+  const Workspace here;
+  std::filesystem::create_directories(here.path() / "src/package");
+  std::filesystem::create_directory(here.path() / "scripts");
+  here.write("pyproject.toml", "");
+  here.write("src/package/__init__.py", "");
+  here.write("src/package/wrapping.py", kScript);
+  here.write("scripts/train.py", "import torch\nfrom package import wrapping\n");
+  const Answer answer = here.bench({"diagnose", "scripts/train.py", "--select", "DP001"});
+  EXPECT_NE(answer.out.find("wrapping.py:4"), std::string::npos) << answer.out;
+}
+
 TEST(Diagnose, DoesNotFollowImportsThroughLinksOutOfTheTree) {
   const Workspace here;
   for (const char* folder : {"outside", "tree", "tree/inside"})

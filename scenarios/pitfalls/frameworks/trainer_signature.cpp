@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <span>
 
 namespace bench::pitfalls::trainer {
 namespace {
@@ -92,6 +93,21 @@ constexpr Replaced kReplaced[] = {
     {"fsdp_native", "fsdp"},
 };
 
+// The same as classes of pytorch_lightning.strategies.
+constexpr Replaced kReplacedClasses[] = {
+    {"DataParallelStrategy", "DDPStrategy()"},
+    {"DDP2Strategy", "DDPStrategy()"},
+    {"DDPSpawnStrategy", "DDPStrategy(start_method=\"spawn\")"},
+    {"HorovodStrategy", "DDPStrategy()"},
+    {"BaguaStrategy", "DDPStrategy()"},
+    {"HivemindStrategy", "DDPStrategy()"},
+    {"CollaborativeStrategy", "DDPStrategy()"},
+    {"DDPShardedStrategy", "FSDPStrategy()"},
+    {"DDPSpawnShardedStrategy", "FSDPStrategy()"},
+    {"DDPFullyShardedStrategy", "FSDPStrategy()"},
+    {"DDPFullyShardedNativeStrategy", "FSDPStrategy()"},
+};
+
 }  // namespace
 
 const SignatureEntry* find_signature(std::string_view argument) {
@@ -111,10 +127,22 @@ const char* version_text(int version) {
   return version >= 200 ? "2.0" : kOne[static_cast<std::size_t>(version - kFirst)];
 }
 
-std::string_view strategy_successor(std::string_view strategy) {
-  for (const Replaced& each : kReplaced)
+namespace {
+
+std::string_view successor_in(std::span<const Replaced> table, std::string_view strategy) {
+  for (const Replaced& each : table)
     if (each.strategy == strategy) return each.successor;
   return {};
+}
+
+}  // namespace
+
+std::string_view strategy_successor(std::string_view strategy) {
+  return successor_in(kReplaced, strategy);
+}
+
+std::string_view strategy_class_successor(std::string_view name) {
+  return successor_in(kReplacedClasses, name);
 }
 
 }  // namespace bench::pitfalls::trainer

@@ -28,4 +28,7 @@ const char* version_text(int version);
 // The strategy that took the place of one that 2.0 no longer has; empty for one that it has.
 std::string_view strategy_successor(std::string_view strategy);
 
+// The same for the name of a class of pytorch_lightning.strategies: what to write in its place.
+std::string_view strategy_class_successor(std::string_view name);
+
 }  // namespace bench::pitfalls::trainer

@@ -151,13 +151,14 @@ bool has_model_for_one(const Program& program, Ref flag) {
   });
 }
 
-// if args.distributed: of an option that is off by default.
-bool is_flag_off_by_default(const Program& program, Ref condition) {
+// if args.distributed: of an option that is off by default, or is there to turn it off.
+bool is_flag_off_for_some(const Program& program, Ref condition) {
   if (condition.kind() == Kind::call || !program.is_distributed_flag(condition)) return false;
   const auto& sources = program.sources(condition);
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::argument) return false;
   const CallRef option = program.as_call(sources.front().ref);
   return facts::contains(sources.front().ref.text(), "store_true") ||
+         facts::contains(sources.front().ref.text(), "store_false") ||
          (option && program.is_literal_false(option.keyword("default")));
 }
 
@@ -190,7 +191,7 @@ bool is_meant_to_run_without(const Program& program, const Guard& guard) {
   return has_branch_for_one(guard.condition) || compares_with_one(guard.condition) ||
          has_model_for_one(program, guard.condition) ||
          is_made_of_a_count(program, guard.condition) || runs_in_other_branch(program, guard) ||
-         is_flag_off_by_default(program, guard.condition);
+         is_flag_off_for_some(program, guard.condition);
 }
 
 // What else may join a group.
@@ -213,9 +214,19 @@ bool is_named_as_join(const Program& program, const CallRef& call) {
   return joins && !program.callee(call);
 }
 
+// def init_dist(...) of an imported file, whose name nothing in the program uses.
+bool is_left_alone(const Program& program, const CallRef& join) {
+  const FunctionRef function = program.enclosing_function(join.ref());
+  return function && join.module != &program.root() && !program.enclosing_class(join.ref()) &&
+         program.call_sites(function).empty() && program.handed_on(function).empty() &&
+         !program.is_spawned(function);
+}
+
 // The only call that joins a group; empty where there is none or another one.
 CallRef only_join(const Program& program) {
-  const auto joins = program.calls(diagnose::Api::init_process_group);
+  const auto all = program.calls(diagnose::Api::init_process_group);
+  std::vector<CallRef> joins(all.begin(), all.end());
+  std::erase_if(joins, [&](const CallRef& join) { return is_left_alone(program, join); });
   CallRef out = joins.size() == 1 ? joins.front() : CallRef{};
   if (joins.size() > 1) return {};
   for (const diagnose::Module* module : program.modules())
