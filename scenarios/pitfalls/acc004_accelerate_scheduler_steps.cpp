@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 #include "scenarios/pitfalls/steps/schedule_length.hpp"
 
 namespace bench::pitfalls {
@@ -347,7 +348,7 @@ void check_unprepared_schedulers(const Program& program, Report& report) {
       continue;
     const CallRef step = step_of(program, scheduler, name, [&](const CallRef& each) {
       return !is_step_of_epoch(program, each) && !program.loops_around(each.ref()).empty() &&
-             program.guards(each.ref()).empty() && !steps_for_each_process(program, each);
+             is_unconditional(program, each.ref()) && !steps_for_each_process(program, each);
     });
     if (!step) continue;
     for (const CallRef& prepare : program.calls_named("prepare")) {

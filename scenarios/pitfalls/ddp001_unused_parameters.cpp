@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 #include "scenarios/pitfalls/wrappers/idle_pooler.hpp"
 #include "scenarios/pitfalls/wrappers/layer_mentions.hpp"
 #include "scenarios/pitfalls/wrappers/unnamed_layers.hpp"
@@ -148,7 +149,7 @@ void check_layers_of(const Program& program, ClassRef cls, Report& report) {
     if (target.child(diagnose::Field::object).text() != "self" ||
         !holds_parameters(program, target.with(def.value)))
       continue;
-    if (!program.guards(target).empty()) continue;  // an option that may be off
+    if (!is_unconditional(program, target)) continue;  // an option that may be off
     if (is_mentioned_again(program, cls, target)) continue;
     report
         .at(target, Confidence::likely,

@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/ranks/group_of_some_runs.hpp"
 #include "scenarios/pitfalls/ranks/spawned_code.hpp"
 #include "scenarios/pitfalls/ranks/uses_of_group.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -82,7 +83,7 @@ bool is_of_deepspeed(const CallRef& join) { return join.call->path.starts_with("
 bool joins_twice(const Program& program, const CallRef& first, const CallRef& second) {
   if (is_of_deepspeed(second)) return false;  // which asks first
   const auto certain = [&](Ref node) {
-    return program.guards(node).empty() &&
+    return is_unconditional(program, node) &&
            node.module->tree().ancestor(node.node, Kind::try_statement) == kNoNode;
   };
   if (!certain(first.ref()) || !certain(second.ref())) return false;

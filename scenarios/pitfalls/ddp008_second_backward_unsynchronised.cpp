@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 #include "scenarios/pitfalls/wrappers/prepared_once.hpp"
 
 #include <algorithm>
@@ -37,7 +38,7 @@ bool is_reduced_later(const Program& program, const TrainingLoop& loop, const Ca
   };
   const auto of_second = facts::forwards_behind(program, facts::loss_of(second));
   return std::any_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& third) {
-    if (!is_below(third) || !program.guards(third.ref()).empty()) return false;
+    if (!is_below(third) || !is_unconditional(program, third.ref())) return false;
     for (const char* name : {"step", "zero_grad"})
       for (const CallRef& call : program.calls_named(name))
         if (is_below(call) && call.call->node < third.call->node) return false;

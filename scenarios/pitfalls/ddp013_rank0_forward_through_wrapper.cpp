@@ -9,6 +9,7 @@
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/tested_calls.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 #include "scenarios/pitfalls/wrappers/handed_to_training.hpp"
 #include "scenarios/pitfalls/wrappers/taken_off.hpp"
 
@@ -131,7 +132,7 @@ bool registers_buffer(const Program& program, const Wrap& wrap) {
   if (wrap.classes.empty()) return false;
   const auto classes = facts::wrapped_classes(program, wrap);
   for (const CallRef& call : program.calls_named("register_buffer"))
-    if (program.guards(call.ref()).empty() &&
+    if (is_unconditional(program, call.ref()) &&
         std::find(classes.begin(), classes.end(), program.enclosing_class(call.ref())) !=
             classes.end())
       return true;

@@ -12,6 +12,7 @@
 #include "scenarios/pitfalls/ranks/typed_starts.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -73,7 +74,8 @@ void check_written_device(const Program& program, Report& report) {
           facts::only_in_parent(program, call.ref()) ||
           facts::only_before_ranks(program, call.ref()) ||
           facts::only_without_distribution(program, call.ref()) ||
-          !program.guards(call.ref()).empty() ||  // if gpu_enabled(): another run may not come by
+          !is_unconditional(program,
+                            call.ref()) ||  // if gpu_enabled(): another run may not come by
           facts::certainty_of_reach(program, call.ref()) != facts::Certainty::certain)
         continue;
       in_no_trial(report.at(call.ref(), Confidence::likely,
@@ -194,7 +196,7 @@ void check_targets(const Program& program, Report& report) {
                           return each.call.module == move.module &&
                                  is_input(program, each.call, node);
                         }) ||
-            facts::only_without_distribution(program, node) || !program.guards(node).empty())
+            facts::only_without_distribution(program, node) || !is_unconditional(program, node))
           continue;
         Finding& finding = in_no_trial(
             report.at(node, Confidence::likely,

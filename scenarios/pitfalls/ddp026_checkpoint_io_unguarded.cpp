@@ -17,6 +17,7 @@
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -130,7 +131,7 @@ bool is_fetched_above(const Program& program, const CallRef& load) {
            other.argument(0, "root").text() == load.argument(0, "root").text() &&
            program.is_literal_true(other.keyword("download")) &&
            (runs_wherever(program, other.ref(), load.ref()) ||
-            (program.guards(other.ref()).empty() &&
+            (is_unconditional(program, other.ref()) &&
              (in_loop || is_deeper(program, load.ref(), other.ref())))) &&
            program.loops_around(other.ref()).empty() &&
            only_runs_before(program, other.ref(), load.ref());

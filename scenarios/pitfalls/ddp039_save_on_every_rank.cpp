@@ -13,6 +13,7 @@
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 #include "scenarios/pitfalls/wrappers/bypass.hpp"
 
 #include <algorithm>
@@ -356,7 +357,7 @@ Ref open_call_of(const Program& program, const CallRef& save) {
   const auto& sites = program.call_sites(helper);
   for (const CallRef& site : sites) {
     if (program.guarded_by_rank(site.ref()) != RankTest::none ||
-        !program.guards(site.ref()).empty() ||  // if viewer: perhaps of a run of one process
+        !is_unconditional(program, site.ref()) ||  // if viewer: perhaps of a run of one process
         facts::only_without_distribution(program, site.ref()) ||
         facts::rank_goes_first(program, site.ref()))
       continue;

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/launched_with.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 
@@ -244,7 +245,7 @@ bool is_zero_on_two_ranks(const Program& program, Ref batch, Ref division) {
       }))
     return false;
   return program.integer(batch) == 1 && program.has_ddp() && !is_kept_above_zero(program) &&
-         program.guards(division).empty() && !is_shipped_otherwise(program, batch);
+         is_unconditional(program, division) && !is_shipped_otherwise(program, batch);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 
@@ -240,7 +241,7 @@ bool is_averaged_where_wrapped(const Program& program, const CallRef& backward, 
            module.function_of(def.target) == module.function_of(backward.call->node) &&
            is_mean_of(program, {&module, def.value}, loss.text()) &&
            (runs_wherever(program, target, backward.ref()) || asks_for_vector(program, target) ||
-            (!program.guards(target).empty() &&
+            (!is_unconditional(program, target) &&
              runs_wherever(program, target, forward.wrap->call.ref())));
   });
 }

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 
@@ -36,12 +37,12 @@ bool is_stored_by_call_above(const Program& program, const FunctionRef& caller,
     const Def& def = caller.module->defs()[index];
     const FunctionRef storing = program.enclosing_function({caller.module, def.target});
     if (!storing || def.kind == DefKind::augmented || storing == caller ||
-        !program.guards({caller.module, def.target}).empty())
+        !is_unconditional(program, {caller.module, def.target}))
       return false;
     const auto& sites = program.call_sites(storing);
     return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
       return program.enclosing_function(site.ref()) == caller && site.call->node < node &&
-             program.guards(site.ref()).empty();
+             is_unconditional(program, site.ref());
     });
   });
 }
@@ -107,7 +108,7 @@ bool is_begun_above(const Program& program, const FunctionRef& function, std::st
     const Def& def = function.module->defs()[index];
     const Ref target{function.module, def.target};
     return def.kind == DefKind::assign && def.target < node &&
-           program.enclosing_function(target) == function && program.guards(target).empty() &&
+           program.enclosing_function(target) == function && is_unconditional(program, target) &&
            program.loops_around(target).empty();
   });
 }

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/frameworks/horovod_models.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 
@@ -29,7 +30,7 @@ bool may_start_equal(const Program& program, Ref model) {
   if (program.mentions("seed") || program.mentions("pretrained")) return true;
   const auto loads = program.calls_named("load_state_dict");
   return std::any_of(loads.begin(), loads.end(), [&](const CallRef& load) {
-    return load.receiver() && program.guards(load.ref()).empty() &&
+    return load.receiver() && is_unconditional(program, load.ref()) &&
            (same_model(program, load.receiver(), model) || is_part_of(model, load.receiver()));
   });
 }

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -93,7 +94,7 @@ bool leads_to_cuda(const Program& program, const CallRef& call) {
   const Ref body{helper.module, helper.function->body};
   const auto inside = facts::calls_in(body);
   return std::any_of(inside.begin(), inside.end(), [&](const CallRef& each) {
-    return starts_cuda(program, each) && program.guards(each.ref()).empty() &&
+    return starts_cuda(program, each) && is_unconditional(program, each.ref()) &&
            program.enclosing_function(each.ref()) == helper && !program.innermost_loop(each.ref());
   });
 }

@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/notebook_ranks.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 #include <array>
@@ -110,7 +111,8 @@ bool comes_too_late(const Program& program, std::string_view name, Ref assignmen
 // Nothing but the script's own `if __name__ == "__main__":` stands around it.
 bool is_set_always(const Program& program, Ref node) {
   const auto guards = program.guards(node);
-  return std::all_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+  return std::all_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    if (ends_the_run(guard, node)) return true;
     // with set_grad_enabled(train) and set_detect_anomaly(True): the first is an object, and true.
     return guard.holds && (facts::contains(guard.condition.text(), "__name__") ||
                            facts::contains(guard.condition.text(), "set_grad_enabled("));

@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 
@@ -447,12 +448,13 @@ void fix_set_epoch(const Program& program, const diagnose::TrainingLoop& loop,
   } else {
     return;
   }
-  const bool may_be_none = !program.guards(sampler.ref()).empty() || object.ends_with(".sampler");
+  const bool may_be_none =
+      !is_unconditional(program, sampler.ref()) || object.ends_with(".sampler");
   const std::string call = object + ".set_epoch(" + std::string(variable.text()) + ")";
   std::string statement = call;
-  if (object.ends_with(".sampler") && may_be_none && !program.guards(sampler.ref()).empty())
+  if (object.ends_with(".sampler") && may_be_none && !is_unconditional(program, sampler.ref()))
     statement = "if hasattr(" + object + ", \"set_epoch\"):\n\t" + call;
-  else if (!program.guards(sampler.ref()).empty())
+  else if (!is_unconditional(program, sampler.ref()))
     statement = "if " + object + " is not None:\n\t" + call;
   insert_first(loop.epochs.with(loop.epochs.child(Field::body).node), statement,
                "Call set_epoch in the epoch loop", finding);

@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/program/paths.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -89,20 +90,6 @@ bool leads_through(const Program& program, const std::vector<Ref>& parts, const 
   if (parts.size() < theirs.size() && !makes_parents(program, other)) return false;
   return std::equal(parts.begin(), parts.end(), theirs.begin(),
                     [&](Ref a, Ref b) { return is_same_part(program, a, b); });
-}
-
-// if steps < 1: raise ValueError(...) above the node: a run that goes on comes by it.
-bool ends_the_run(const diagnose::Guard& guard, Ref node) {
-  const auto& tree = node.module->tree();
-  const diagnose::NodeId choice = tree[guard.condition.node].parent;
-  const diagnose::NodeId branch = tree.child(choice, Field::consequence);
-  if (guard.holds || branch == diagnose::kNoNode || tree.contains(choice, node.node)) return false;
-  diagnose::NodeId last = diagnose::kNoNode;
-  for (diagnose::NodeId at = tree[branch].first_child; at != diagnose::kNoNode;
-       at = tree[at].next_sibling)
-    last = at;
-  return last != diagnose::kNoNode &&
-         (tree[last].kind == Kind::raise_statement || facts::ends_process(node.with(last)));
 }
 
 }  // namespace

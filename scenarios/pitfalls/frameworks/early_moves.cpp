@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/ranks/own_gpu.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 #include <string>
@@ -73,7 +74,7 @@ bool tells_fixed_device(const Program& program, Report& report) {
       const Kind written = program.written(device).kind();
       if (index < 0 ||
           (written != Kind::string && written != Kind::integer && written != Kind::call) ||
-          !is_prepared_later(program, placement) || !program.guards(placement.ref()).empty())
+          !is_prepared_later(program, placement) || !is_unconditional(program, placement.ref()))
         continue;
       tell_early_move(
           report, placement,
@@ -93,7 +94,7 @@ void check_above_accelerator(const Program& program, Report& report) {
   for (const std::string_view name : {"cuda", "to"})
     for (const CallRef& placement : program.calls_named(name)) {
       if ((placed_on(program, placement) != 0 && !is_on_current_gpu(program, placement)) ||
-          !is_prepared_later(program, placement) || !program.guards(placement.ref()).empty())
+          !is_prepared_later(program, placement) || !is_unconditional(program, placement.ref()))
         continue;
       if (!std::all_of(made.begin(), made.end(), [&](const CallRef& accelerator) {
             return program.enclosing_function(accelerator.ref()) ==

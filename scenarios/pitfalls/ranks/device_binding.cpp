@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/own_gpu.hpp"
 #include "scenarios/pitfalls/ranks/typed_starts.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -40,7 +41,7 @@ bool binds_device(const Program& program) {
   // What the script sets itself takes the place of what the files do that it imports above.
   const auto is_of_script = [&](Ref devices) {
     return devices.module == &program.root() && !program.enclosing_function(devices) &&
-           program.guards(devices).empty();
+           is_unconditional(program, devices);
   };
   if (std::any_of(visible.begin(), visible.end(), is_of_script))
     std::erase_if(visible, [&](Ref devices) { return !is_of_script(devices); });

@@ -3,6 +3,7 @@
 #include "diagnose/model/role_names.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/own_gpu.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 #include <set>
@@ -98,7 +99,7 @@ class Written {
         // Under a condition, params.local_rank = 0 is for some runs alone.
         return value && gives(assignment.child(Field::left), last) &&
                (!is_written(value, depth + 1) ||
-                (is_attribute && !program_.guards(assignment).empty()));
+                (is_attribute && !is_unconditional(program_, assignment)));
       };
       for (const diagnose::ListedKind kind : {diagnose::ListedKind(Kind::assignment),
                                               diagnose::ListedKind(Kind::augmented_assignment)}) {

@@ -15,6 +15,7 @@
 #include "scenarios/pitfalls/reach/overridden.hpp"
 #include "scenarios/pitfalls/reach/question.hpp"
 #include "scenarios/pitfalls/reach/switches.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -381,7 +382,7 @@ bool pins_one_gpu(const Program& program) {
   return visible_gpus(program) == 1 &&
          std::any_of(assignments.begin(), assignments.end(), [&](NodeId node) {
            const Ref at{&root, node};
-           return !program.enclosing_function(at) && program.guards(at).empty() &&
+           return !program.enclosing_function(at) && is_unconditional(program, at) &&
                   program.environment_name(at.child(diagnose::Field::left)) ==
                       "CUDA_VISIBLE_DEVICES" &&
                   program.string(at.child(diagnose::Field::right)).has_value();

@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/switches.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 
@@ -57,7 +58,7 @@ std::vector<Ref> values_of(const Program& program, ClassRef cls, Ref attribute) 
   if (def == nullptr || def->kind != diagnose::DefKind::assign || def->element >= 0) return {};
   const Ref value{cls.module, def->value};
   const FunctionRef init = program.enclosing_function(value);
-  if (!init || init.function->name != "__init__" || !program.guards(value).empty()) return {};
+  if (!init || init.function->name != "__init__" || !is_unconditional(program, value)) return {};
   if (!is_kept_parameter(init, value)) return {};
   return given_at_all_sites(program, init, value.text());
 }

@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 
@@ -122,7 +123,7 @@ bool needs_variable_beside(const Program& program, const Beside& beside) {
     const std::string name = program.environment_name(read);
     return (name == "RANK" || name == "LOCAL_RANK" || name == "WORLD_SIZE") && !is_written(read) &&
            beside(read) && settings_of(program, name).empty() &&
-           !speaks_of(program, "setdefault") && program.guards(read).empty() &&
+           !speaks_of(program, "setdefault") && is_unconditional(program, read) &&
            tree.ancestor(node, diagnose::Kind::conditional) == diagnose::kNoNode &&
            tree.ancestor(node, diagnose::Kind::try_statement) == diagnose::kNoNode;
   });

@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/reach/decided.hpp"
 #include "scenarios/pitfalls/reach/offered_choices.hpp"
 #include "scenarios/pitfalls/reach/switches.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 
@@ -72,7 +73,7 @@ Ref constant_of(const Program& program, Ref name) {
   if (kind != Kind::none_literal && kind != Kind::true_literal && kind != Kind::false_literal)
     return {};
   if (kind == Kind::none_literal && is_to_be_filled_in(name.text())) return {};
-  return program.guards(value).empty() ? value : Ref{};
+  return is_unconditional(program, value) ? value : Ref{};
 }
 
 bool never_holds(const Program& program, const diagnose::Guard& guard) {

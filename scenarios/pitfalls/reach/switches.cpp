@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/decided.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 
@@ -115,7 +116,7 @@ Ref parameter_kept_in(const Program& program, FunctionRef function, Ref attribut
   const diagnose::Def* last = last_value_above(attribute);
   if (last == nullptr || last->kind != diagnose::DefKind::assign || last->element >= 0) return {};
   const Ref value = attribute.with(last->value);
-  return program.guards(value).empty() && is_kept_parameter(function, value) ? value : Ref{};
+  return is_unconditional(program, value) && is_kept_parameter(function, value) ? value : Ref{};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 #include <string>
@@ -87,7 +88,7 @@ Ref drawn_by(const Program& program, const CallRef& call) {
 // the ranks alike, and load_checkpoint(model, path) of a file out of sight.
 bool is_restored_below(const Program& program, const CallRef& draw, Ref drawn) {
   const auto is_below = [&](const CallRef& call) {
-    return program.guards(call.ref()).empty() && program.runs_before(draw.ref(), call.ref());
+    return is_unconditional(program, call.ref()) && program.runs_before(draw.ref(), call.ref());
   };
   const auto& broadcasts = program.calls(Api::broadcast);
   if (std::any_of(broadcasts.begin(), broadcasts.end(),

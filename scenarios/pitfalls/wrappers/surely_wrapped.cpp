@@ -2,6 +2,7 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/program/attribute_attempt.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 
@@ -104,7 +105,7 @@ bool wraps_in_every_run(const Program& program, const Wrap& wrap) {
         return at < wrapping.node && wrapping.module->function_of(at) != 0 &&
                wrapping.module->function_of(at) == wrapping.module->function_of(wrapping.node);
       });
-  if (!target || is_tried || may_leave || !program.guards(target).empty() ||
+  if (!target || is_tried || may_leave || !is_unconditional(program, target) ||
       !diagnose::guards_where_made(program, wrap.call).empty() ||
       wrapping.module->under_main_guard(wrapping.node))
     return false;
@@ -114,7 +115,7 @@ bool wraps_in_every_run(const Program& program, const Wrap& wrap) {
     return false;
   const auto places = diagnose::places_of(program, wrapping);
   if (std::any_of(places.begin(), places.end(),
-                  [&](Ref place) { return !program.guards(place).empty(); }))
+                  [&](Ref place) { return !is_unconditional(program, place); }))
     return false;
   const auto last = program.enclosing_function(places.back());
   return !last || last.function->name == "__init__" || last.function->name == "main" || is_item;

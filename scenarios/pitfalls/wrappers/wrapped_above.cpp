@@ -3,6 +3,7 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
+#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 
@@ -79,14 +80,15 @@ bool is_wrapped_by_names(const Program& program, Ref use, Ref object, int depth)
   constexpr int kMoves = 3;
   for (int depth = 0; def != nullptr && depth < kMoves; ++depth) {
     const Ref below = moved(program, use.with(def->value));
-    if (!below || below.text() != object.text() || !program.guards(use.with(def->target)).empty())
+    if (!below || below.text() != object.text() ||
+        !is_unconditional(program, use.with(def->target)))
       break;
     def = last_value_above(use.with(def->target), counts);
   }
   // model = net.cuda() below `if several: net = DataParallel(net)`.
   const Ref renamed = def != nullptr ? moved(program, use.with(def->value)) : Ref{};
   if (renamed && renamed.kind() == Kind::identifier && renamed.text() != object.text() &&
-      program.guards(use.with(def->target)).empty())
+      is_unconditional(program, use.with(def->target)))
     return is_wrapped_by_names(program, use, renamed, depth + 1);
   if (def == nullptr || !makes(program, use.with(def->value), *wrap) ||
       facts::exclusive(use, use.with(def->target)))
