@@ -86,11 +86,15 @@ std::vector<std::string> candidates_above(const std::string& script, std::string
   std::vector<std::string> out;
   if (import.starts_with('.')) return out;
   std::string above = directory_of(script);
+  std::vector<std::string>
+      installed;  // project/src/package, which an installation puts on the path
   for (int up = 0; up <= kMaxParents; ++up) {
     add_files(above, import, top, out);
+    add_files(above + "src/", import, top, installed);
     if (above.empty()) break;
     above = parent_of(above);
   }
+  out.insert(out.end(), installed.begin(), installed.end());
   return out;
 }
 
