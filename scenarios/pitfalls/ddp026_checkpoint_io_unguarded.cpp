@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/files/shared_removals.hpp"
 #include "scenarios/pitfalls/files/unwaited_reads.hpp"
 #include "scenarios/pitfalls/files/writer_of_logs.hpp"
+#include "scenarios/pitfalls/files/written_caches.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
@@ -361,6 +362,25 @@ void find_caches(const Program& program, Report& report) {
   }
 }
 
+// if os.path.exists(path): index = pickle.load(...), else: pickle.dump(build(), ...): a rank that
+// comes while another one still writes finds the file there.
+void find_written_caches(const Program& program, Report& report) {
+  if (is_process_a_node(program)) return;
+  for (const auto& [write, path] : written_caches(program)) {
+    const Ref node = write.ref();
+    if (program.comes_from_rank(path) || is_drawn_by_each(program, path) ||
+        facts::contains(facts::lowered(path.text()), "rank") ||
+        facts::contains(facts::lowered(path.text()), "tmp") || is_dealt_out(program, node) ||
+        !all_ranks_do_at_once(program, node) || facts::only_in_a_side_mode(program, node))
+      continue;
+    report
+        .at(node, Confidence::likely,
+            "every rank writes the file, and reads it where it is there: ranks write over each "
+            "other, and one that comes a little later reads half of it")
+        .help = "Write it on the first rank, let the others wait, then read on every rank.";
+  }
+}
+
 template <typename Accepts>
 void find_directories(const Program& program, const Accepts& accepts, Report& report) {
   for (const std::string_view name : {"mkdir", "makedirs", "copytree"})
@@ -405,7 +425,7 @@ void check_checkpoint_io_unguarded(const Program& program, Report& report) {
   const bool own = has_ranks_of_its_own(program);
   if (own || program.uses(Api::accelerator) || has_trainer_ranks(program))
     find_loads_without_barrier(program, report);
-  if (own) check_shared_removals(program, report);
+  if (own || accelerate_wraps(program)) check_shared_removals(program, report);
   // Accelerate leaves files to the script, which every process runs from its first line.
   if (!own && has_lightning_ranks(program))
     find_directories(
@@ -419,6 +439,7 @@ void check_checkpoint_io_unguarded(const Program& program, Report& report) {
   find_downloads_of_one_rank(program, report);
   find_fetches(program, report);
   find_caches(program, report);
+  find_written_caches(program, report);
   find_directories(
       program, [](const Program&, Ref) { return true; }, report);
 }

@@ -1,0 +1,128 @@
+#include "scenarios/pitfalls/files/written_caches.hpp"
+
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/path_form.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace bench::pitfalls {
+
+using diagnose::Api;
+using diagnose::Kind;
+
+namespace {
+
+struct CachePlace {
+  std::string_view path;
+  std::size_t index;  // of the path, or of the open file, among the arguments
+};
+
+constexpr CachePlace kCacheWriters[] = {
+    {"pickle.dump", 1}, {"json.dump", 1},     {"joblib.dump", 1},
+    {"dill.dump", 1},   {"numpy.save", 0},    {"numpy.savez", 0},
+    {"yaml.dump", 1},   {"numpy.savetxt", 0}, {"numpy.savez_compressed", 0},
+};
+
+constexpr CachePlace kCacheReaders[] = {
+    {"pickle.load", 0},         {"json.load", 0},          {"joblib.load", 0},
+    {"dill.load", 0},           {"numpy.load", 0},         {"yaml.load", 0},
+    {"yaml.safe_load", 0},      {"numpy.loadtxt", 0},      {"pandas.read_csv", 0},
+    {"pandas.read_parquet", 0}, {"pandas.read_pickle", 0}, {"pandas.read_json", 0},
+};
+
+// The path of a call of the table, also of the file that open(path, mode) gives, whose mode holds
+// the letter.
+template <std::size_t kCount>
+Ref cache_path(const Program& program, const CallRef& call, const CachePlace (&table)[kCount],
+               std::string_view letter) {
+  for (const CachePlace& each : table) {
+    if (call.call->path != each.path) continue;
+    const Ref given = call.positional(each.index);
+    const CallRef opened = given ? program.made_by(given) : CallRef{};
+    if (!opened || opened.call->name != "open") return given;
+    const std::string mode = program.string(opened.argument(1, "mode")).value_or("r");
+    if (!facts::contains(mode, letter)) return {};
+    return opened.receiver() && opened.call->path.empty() ? opened.receiver()
+                                                          : opened.positional(0);
+  }
+  return {};
+}
+
+// table.to_csv(path), which is not told to append.
+Ref path_of_table(const CallRef& call) {
+  for (const std::string_view name : {"to_csv", "to_parquet", "to_pickle", "to_json"})
+    if (call.call->name == name && call.receiver() && !call.keyword("mode"))
+      return call.positional(0);
+  return {};
+}
+
+Ref cache_written(const Program& program, const CallRef& call) {
+  const Ref path = path_of_table(call);
+  return path ? path : cache_path(program, call, kCacheWriters, "w");
+}
+
+bool asks_for_file(Ref condition) {
+  return holds_any(condition.text(), {"exists(", "isfile(", "is_file("});
+}
+
+// Under `if os.path.exists(path):`, or in its other branch.
+bool is_under_question(const Program& program, Ref node, bool there) {
+  const auto guards = program.guards(node);
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    const bool negated = guard.condition.kind() == Kind::not_expression;
+    return asks_for_file(guard.condition) && (guard.holds != negated) == there;
+  });
+}
+
+bool are_beside(const Program& program, Ref a, Ref b) {
+  const auto owner = program.enclosing_class(a);
+  return a.module == b.module &&
+         (owner ? owner == program.enclosing_class(b)
+                : program.enclosing_function(a) == program.enclosing_function(b));
+}
+
+// What two functions have under one name of a parameter may be two files.
+bool is_path_of(const Program& program, Ref a, Ref b) {
+  const bool is_name = a.kind() == Kind::identifier;
+  if (is_name ? program.same_variable(a, b) : a.text() == b.text()) return true;
+  const std::string form = path_form(program, a);
+  const bool is_here = program.enclosing_function(a) == program.enclosing_function(b);
+  return !form.empty() && (is_here || !facts::contains(form, "<")) && form == path_form(program, b);
+}
+
+// try: pickle.load(...), and the file is made anew where that fails: half a file is no harm.
+bool bears_half_a_file(const CallRef& read) {
+  const auto& tree = read.module->tree();
+  const auto attempt = tree.ancestor(read.call->node, Kind::try_statement);
+  return attempt != diagnose::kNoNode &&
+         tree.contains(tree.child(attempt, diagnose::Field::body), read.call->node);
+}
+
+}  // namespace
+
+std::vector<WrittenCache> written_caches(const Program& program) {
+  std::vector<WrittenCache> writes;
+  std::vector<WrittenCache> reads;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (const Ref path = cache_written(program, call)) writes.push_back({call, path});
+      if (const Ref path = cache_path(program, call, kCacheReaders, "r");
+          path && !bears_half_a_file(call))
+        reads.push_back({call, path});
+    }
+  std::erase_if(writes, [&](const WrittenCache& each) {
+    const Ref node = each.write.ref();
+    return std::none_of(reads.begin(), reads.end(), [&](const WrittenCache& read) {
+      const Ref other = read.write.ref();
+      return are_beside(program, node, other) && is_path_of(program, each.path, read.path) &&
+             (is_under_question(program, node, false) || is_under_question(program, other, true));
+    });
+  });
+  return writes;
+}
+
+}  // namespace bench::pitfalls
