@@ -29,7 +29,7 @@ bool is_taken_over(const Program& program) {
     return std::any_of(packages.begin(), packages.end(),
                        [&](std::string_view package) { return program.imports(package); });
   };
-  if (any({"pytorch_lightning", "lightning", "colossalai", "composer", "determined", "oneflow"}))
+  if (program.lightning_distributes() || any({"colossalai", "composer", "determined", "oneflow"}))
     return true;
   const bool joins = program.uses(Api::init_process_group);
   // Accelerate is imported for a seed or a helper, and the script prepares nothing with it.
@@ -140,6 +140,17 @@ bool Program::imports(std::string_view package) const {
     return module->imports_top_level(package);
   });
   return imported_.emplace(package, found).first->second;
+}
+
+// Networks of other projects are LightningModules often, and their files import Lightning for that
+// alone.
+bool Program::lightning_distributes() const {
+  if (!imports("pytorch_lightning") && !imports("lightning")) return false;
+  if (uses(Api::lightning_trainer) || uses(Api::lightning_fabric) || mentions("LightningCLI"))
+    return true;
+  const bool wraps = uses(Api::ddp) || uses(Api::apex_ddp);
+  const bool prepares = uses(Api::accelerator) && !calls_named("prepare").empty();
+  return !prepares && !(wraps && uses(Api::init_process_group));
 }
 
 bool Program::mentions(std::string_view word) const { return tables_.mentions(modules(), word); }

@@ -176,6 +176,9 @@ class Program {
   bool imports(std::string_view top_level_package) const;
   // A framework that distributes on its own is imported (Lightning, Accelerate, DeepSpeed ...).
   bool framework_distributes() const { return framework_distributes_; }
+  // Lightning is one of them: it is imported, and the script does not join a group and wrap its
+  // model, or have Accelerate do so, with no Trainer anywhere.
+  bool lightning_distributes() const;
   // The object is Accelerate's: it is called so, or has the name of one that the program makes.
   bool is_accelerator(Ref object) const;
   // DeepSpeed or FSDP may stand behind Accelerate (accelerate.cpp).

@@ -412,7 +412,7 @@ void check_prepared_on_one_rank(const Program& program, Report& report) {
 }  // namespace
 
 void check_rank0_forward_through_wrapper(const Program& program, Report& report) {
-  if (program.wraps().empty()) check_prepared_on_one_rank(program, report);
+  if (!wraps_by_itself(program)) check_prepared_on_one_rank(program, report);
   check_evaluations_out_of_sight(program, report);
   std::vector<Ref> entries;  // of functions with several forward passes, each once
   for (const auto& forward : program.forward_calls()) {

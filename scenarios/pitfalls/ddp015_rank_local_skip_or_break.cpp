@@ -365,7 +365,7 @@ void check_quiet_ends(const Program& program, Report& report) {
 
 // Accelerate distributes, in DDP or by another engine: all of them reduce in each step.
 bool is_accelerated(const Program& program) {
-  return program.uses(Api::accelerator) && program.wraps().empty() &&
+  return program.uses(Api::accelerator) && !wraps_by_itself(program) &&
          has_call_of_accelerator(program, "prepare");
 }
 

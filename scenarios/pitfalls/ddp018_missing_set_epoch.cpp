@@ -392,9 +392,7 @@ Finding& tell_same_order(const Program& program, const diagnose::TrainingLoop& l
 }  // namespace
 
 void check_missing_set_epoch(const Program& program, Report& report) {
-  if (program.imports("pytorch_lightning") || program.imports("lightning") ||
-      program.imports("accelerate"))
-    return;
+  if (program.lightning_distributes() || program.imports("accelerate")) return;
   check_epochs_of_engines(program, report);
   if (program.framework_distributes() && (program.imports("ignite") || program.imports("mmcv")))
     return;

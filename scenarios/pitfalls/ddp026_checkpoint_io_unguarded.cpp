@@ -2,7 +2,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/files/directories.hpp"
 #include "scenarios/pitfalls/files/fetches.hpp"
-#include "scenarios/pitfalls/files/file_calls.hpp"
 #include "scenarios/pitfalls/files/own_disks.hpp"
 #include "scenarios/pitfalls/files/shared_removals.hpp"
 #include "scenarios/pitfalls/files/unwaited_reads.hpp"
@@ -364,21 +363,21 @@ void find_caches(const Program& program, Report& report) {
   }
 }
 
-// if os.path.exists(path): x = np.load(path) else: np.save(path, make()): all ranks ask at once,
-// find no file, and write it.
+// if os.path.exists(path): index = pickle.load(...), else: pickle.dump(build(), ...): a rank that
+// comes while another one still writes finds the file there.
 void find_written_caches(const Program& program, Report& report) {
   if (is_process_a_node(program)) return;
-  for (const CallRef& write : written_caches(program)) {
-    const Ref path = written_path(program, write);
-    if (write.call->name == "save_to_disk" || program.comes_from_rank(path) ||
-        is_drawn_by_each(program, path) || is_dealt_out(program, write.ref()) ||
-        is_made_by_parent(program, write) || !all_ranks_do_at_once(program, write.ref()) ||
-        facts::only_in_a_side_mode(program, write.ref()))
+  for (const auto& [write, path] : written_caches(program)) {
+    const Ref node = write.ref();
+    if (program.comes_from_rank(path) || is_drawn_by_each(program, path) ||
+        facts::contains(facts::lowered(path.text()), "rank") ||
+        facts::contains(facts::lowered(path.text()), "tmp") || is_dealt_out(program, node) ||
+        !all_ranks_do_at_once(program, node) || facts::only_in_a_side_mode(program, node))
       continue;
     report
-        .at(write.ref(), Confidence::likely,
-            "every rank that finds no file here writes it: ranks write it over each other, and may "
-            "read half of it")
+        .at(node, Confidence::likely,
+            "every rank writes the file, and reads it where it is there: ranks write over each "
+            "other, and one that comes a little later reads half of it")
         .help = "Write it on the first rank, let the others wait, then read on every rank.";
   }
 }
@@ -427,7 +426,7 @@ void check_checkpoint_io_unguarded(const Program& program, Report& report) {
   const bool own = has_ranks_of_its_own(program);
   if (own || program.uses(Api::accelerator) || has_trainer_ranks(program))
     find_loads_without_barrier(program, report);
-  if (own) check_shared_removals(program, report);
+  if (own || accelerate_wraps(program)) check_shared_removals(program, report);
   // Accelerate leaves files to the script, which every process runs from its first line.
   if (!own && has_lightning_ranks(program))
     find_directories(

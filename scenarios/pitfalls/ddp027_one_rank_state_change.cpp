@@ -9,6 +9,7 @@
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/steps/one_rank_optimizer.hpp"
+#include "scenarios/pitfalls/steps/sent_rates.hpp"
 #include "scenarios/pitfalls/wrappers/late_weights.hpp"
 
 #include <algorithm>
@@ -81,23 +82,6 @@ bool others_step(const Program& program, const CallRef& step) {
     return other.call != step.call && program.guarded_by_rank(other.ref()) != here &&
            other.receiver() && program.same_variable(other.receiver(), step.receiver());
   });
-}
-
-// Learning rates come to the other ranks in another way: they are written into the groups of
-// parameters, or the state of the optimizer is sent in the loop.
-bool hands_learning_rate_on(const Program& program) {
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::NodeId node : module->nodes_of(Kind::subscript)) {
-      const auto& tree = module->tree();
-      if (tree[node].field == Field::left &&
-          tree.string_value(tree.child(node, Field::subscript)).value_or("") == "lr")
-        return true;
-    }
-  for (const char* name : {"broadcast_optimizer_state", "broadcast_object", "broadcast_object_list",
-                           "load_state_dict"})
-    for (const CallRef& call : program.calls_named(name))
-      if (!program.loops_around(call.ref()).empty()) return true;
-  return false;
 }
 
 // Ranks other than that of the call do the same in a branch of their own.

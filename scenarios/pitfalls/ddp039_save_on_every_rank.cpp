@@ -391,10 +391,12 @@ bool writes_to_open_file(const CallRef& save) {
 }  // namespace
 
 void check_save_on_every_rank(const Program& program, Report& report) {
-  if (program.wraps().empty()) check_saves_beside_accelerate(program, report);
-  if (program.wraps().empty()) check_saves_below_fit(program, report);
-  if (program.wraps().empty()) check_saves_beside_trainer(program, report);
-  if (program.wraps().empty()) check_saves_in_hooks(program, report);
+  if (!wraps_by_itself(program)) {
+    check_saves_beside_accelerate(program, report);
+    check_saves_below_fit(program, report);
+    check_saves_beside_trainer(program, report);
+    check_saves_in_hooks(program, report);
+  }
   if (!has_ranks_of_its_own(program)) return check_saves_of_trainer(program, report);
   check_saves_of_helpers(program, report);
   for (const CallRef& save : saves_of(program)) {

@@ -199,7 +199,7 @@ bool works_on_gpus(const Program& program) {
 // Accelerate starts the processes, whatever engine stands behind it: each of them loads.
 bool is_trained_by_accelerate(const Program& program) {
   const auto prepares = program.calls_named("prepare");
-  return program.uses(Api::accelerator) && program.wraps().empty() &&
+  return program.uses(Api::accelerator) && !wraps_by_itself(program) &&
          std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& prepare) {
            return is_of_accelerator(program, prepare) &&
                   (prepared_by(prepare, 1) || prepare.call->name == "prepare_optimizer");

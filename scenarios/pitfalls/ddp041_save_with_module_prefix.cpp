@@ -402,7 +402,7 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
   check_bare_keys_into_wrapper(program, report);
   check_bare_state_into_wrapper(program, report);
   if (!changes_keys(program)) check_other_kind_asked(program, report);
-  if (program.wraps().empty() && !changes_keys(program)) check_prepared_saves(program, report);
+  if (!wraps_by_itself(program) && !changes_keys(program)) check_prepared_saves(program, report);
   if (program.wraps().empty() || handles_prefix(program)) return;
   const bool is_loaded = loads_into_wrapper(program);
   if (is_loaded && !restores_items_alone(program)) return;

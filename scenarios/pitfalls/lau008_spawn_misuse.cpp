@@ -19,6 +19,18 @@ using diagnose::Source;
 
 namespace {
 
+// if "SLURM_PROCID" in os.environ: the mode of another launcher, in which nothing is spawned.
+bool asks_for_slurm(Ref condition) {
+  return condition.kind() == Kind::comparison && facts::contains(condition.text(), "SLURM_") &&
+         facts::contains(condition.text(), " in os.environ") &&
+         !facts::contains(condition.text(), " not in ");
+}
+
+bool is_of_slurm(const Program& program, const CallRef& init) {
+  return program.under(
+      init.ref(), [](Ref condition, bool holds) { return holds && asks_for_slurm(condition); });
+}
+
 // The ranks of mp.spawn join by the environment alone, whatever they are asked for.
 bool joins_by_environment(const Program& program, const CallRef& init) {
   const Ref method = init.argument(1, "init_method");
@@ -26,8 +38,9 @@ bool joins_by_environment(const Program& program, const CallRef& init) {
   return runs_in_spawned(program, init.ref()) && variable_read(program, init) == "MASTER_ADDR" &&
          !(method && program.evaluate(method).is_default) &&
          tree.ancestor(init.call->node, Kind::try_statement) == kNoNode &&
-         !program.under(init.ref(), [&](Ref condition, bool) {
+         !program.under(init.ref(), [&](Ref condition, bool holds) {
            return !program.is_distributed_flag(condition) &&
+                  !(asks_for_slurm(condition) && !holds) &&
                   !facts::contains(condition.text(), "is_available");
          });
 }
@@ -58,10 +71,15 @@ void check_spawned_without_address(const Program& program, Report& report) {
         return facts::certainty_of_reach(program, spawn.ref()) == facts::Certainty::certain;
       }))
     return;
-  for (const CallRef& init : inits)
+  const CallRef* told = nullptr;
+  for (const CallRef& init : inits) {
+    if (is_of_slurm(program, init)) continue;
     if (!joins_by_environment(program, init) || may_set(program, "MASTER_ADDR", init)) return;
+    if (told == nullptr) told = &init;
+  }
+  if (told == nullptr) return;
   report
-      .at(inits.front().ref(), Confidence::likely,
+      .at(told->ref(), Confidence::likely,
           "mp.spawn sets no MASTER_ADDR as torchrun does, and nothing here does: ValueError, "
           "environment variable MASTER_ADDR expected, but not set")
       .help =

@@ -1,80 +1,132 @@
 #include "scenarios/pitfalls/files/written_caches.hpp"
 
-#include "scenarios/pitfalls/files/file_calls.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/path_form.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <string_view>
 
 namespace bench::pitfalls {
 
+using diagnose::Api;
 using diagnose::Kind;
 
 namespace {
 
-bool is_one_path(const Program& program, Ref a, Ref b) {
-  if (!a || !b) return false;
-  if (a.text() == b.text()) return a.kind() != Kind::call || !path_form(program, a).empty();
-  const std::string form = path_form(program, a);
-  return !form.empty() && form == path_form(program, b);
+struct CachePlace {
+  std::string_view path;
+  std::size_t index;  // of the path, or of the open file, among the arguments
+};
+
+constexpr CachePlace kCacheWriters[] = {
+    {"pickle.dump", 1}, {"json.dump", 1},     {"joblib.dump", 1},
+    {"dill.dump", 1},   {"numpy.save", 0},    {"numpy.savez", 0},
+    {"yaml.dump", 1},   {"numpy.savetxt", 0}, {"numpy.savez_compressed", 0},
+    {"torch.save", 1},
+};
+
+constexpr CachePlace kCacheReaders[] = {
+    {"pickle.load", 0},      {"json.load", 0},           {"joblib.load", 0},
+    {"dill.load", 0},        {"numpy.load", 0},          {"yaml.load", 0},
+    {"yaml.safe_load", 0},   {"numpy.loadtxt", 0},       {"torch.load", 0},
+    {"pandas.read_csv", 0},  {"pandas.read_parquet", 0}, {"pandas.read_pickle", 0},
+    {"pandas.read_json", 0},
+};
+
+// The path of a call of the table, also of the file that open(path, mode) gives, whose mode holds
+// the letter.
+template <std::size_t kCount>
+Ref cache_path(const Program& program, const CallRef& call, const CachePlace (&table)[kCount],
+               std::string_view letter) {
+  for (const CachePlace& each : table) {
+    if (call.call->path != each.path) continue;
+    const Ref given = call.positional(each.index);
+    const CallRef opened = given ? program.made_by(given) : CallRef{};
+    if (!opened || opened.call->name != "open") return given;
+    const std::string mode = program.string(opened.argument(1, "mode")).value_or("r");
+    if (!facts::contains(mode, letter)) return {};
+    return opened.receiver() && opened.call->path.empty() ? opened.receiver()
+                                                          : opened.positional(0);
+  }
+  return {};
 }
 
-// The path of os.path.exists(path), os.path.isfile(path), path.is_file(); empty for other calls.
-Ref path_asked_for(const CallRef& call) {
-  constexpr std::string_view kQuestions[] = {"exists", "isfile", "is_file", "isdir", "is_dir"};
-  if (std::find(std::begin(kQuestions), std::end(kQuestions), call.call->name) ==
-      std::end(kQuestions))
-    return {};
-  return call.positional(0) ? call.positional(0) : call.receiver();
+// table.to_csv(path), which is not told to append.
+Ref path_of_table(const CallRef& call) {
+  for (const std::string_view name : {"to_csv", "to_parquet", "to_pickle", "to_json"})
+    if (call.call->name == name && call.receiver() && !call.keyword("mode"))
+      return call.positional(0);
+  return {};
 }
 
-// if not os.path.exists(path): around what writes there, or the else of the contrary.
-bool is_missing_there(const Program& program, Ref write, Ref path) {
-  const auto guards = program.guards(write);
+Ref cache_written(const Program& program, const CallRef& call) {
+  const Ref path = path_of_table(call);
+  return path ? path : cache_path(program, call, kCacheWriters, "w");
+}
+
+bool asks_for_file(Ref condition) {
+  return holds_any(condition.text(), {"exists(", "isfile(", "is_file("});
+}
+
+// Under `if os.path.exists(path):`, or in its other branch.
+bool is_under_question(const Program& program, Ref node, bool there) {
+  const auto guards = program.guards(node);
   return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
-    if (guard.holds != guard.condition.text().starts_with("not ")) return false;
-    const auto calls = facts::calls_in(guard.condition);
-    return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-      return is_one_path(program, path_asked_for(call), path);
-    });
+    const bool negated = guard.condition.kind() == Kind::not_expression;
+    return asks_for_file(guard.condition) && (guard.holds != negated) == there;
   });
 }
 
-bool is_read_beside(const Program& program, const CallRef& write, Ref path) {
-  const auto& calls = write.module->calls();
-  return std::any_of(calls.begin(), calls.end(), [&](const diagnose::Call& made) {
-    const CallRef call{write.module, &made};
-    return is_one_path(program, read_path(program, call), path) &&
-           program.enclosing_function(call.ref()) == program.enclosing_function(write.ref());
-  });
+bool are_beside(const Program& program, Ref a, Ref b) {
+  const auto owner = program.enclosing_class(a);
+  return a.module == b.module &&
+         (owner ? owner == program.enclosing_class(b)
+                : program.enclosing_function(a) == program.enclosing_function(b));
 }
 
-// urlopen(url) in the function: a download, which is told as one.
-bool fetches_beside(const Program& program, const CallRef& write) {
-  const auto& calls = write.module->calls();
-  return std::any_of(calls.begin(), calls.end(), [&](const diagnose::Call& made) {
-    const CallRef call{write.module, &made};
-    return (made.name == "urlopen" || made.path.starts_with("requests.")) &&
-           program.enclosing_function(call.ref()) == program.enclosing_function(write.ref());
-  });
+// What two functions have under one name of a parameter may be two files.
+bool is_path_of(const Program& program, Ref a, Ref b) {
+  const bool is_name = a.kind() == Kind::identifier;
+  if (is_name ? program.same_variable(a, b) : a.text() == b.text()) return true;
+  const std::string form = path_form(program, a);
+  const bool is_here = program.enclosing_function(a) == program.enclosing_function(b);
+  return !form.empty() && (is_here || !facts::contains(form, "<")) && form == path_form(program, b);
+}
+
+// try: pickle.load(...), and the file is made anew where that fails: half a file is no harm.
+bool bears_half_a_file(const CallRef& read) {
+  const auto& tree = read.module->tree();
+  const auto attempt = tree.ancestor(read.call->node, Kind::try_statement);
+  return attempt != diagnose::kNoNode &&
+         tree.contains(tree.child(attempt, diagnose::Field::body), read.call->node);
 }
 
 }  // namespace
 
-std::vector<CallRef> written_caches(const Program& program) {
-  std::vector<CallRef> out;
+std::vector<WrittenCache> written_caches(const Program& program) {
+  std::vector<WrittenCache> writes;
+  std::vector<WrittenCache> reads;
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
-      const CallRef write{module, &made};
-      const Ref path = written_path(program, write);
-      if (path && is_missing_there(program, write.ref(), path) &&
-          is_read_beside(program, write, path) && !fetches_beside(program, write))
-        out.push_back(write);
+      const CallRef call{module, &made};
+      if (const Ref path = cache_written(program, call)) writes.push_back({call, path});
+      if (const Ref path = cache_path(program, call, kCacheReaders, "r");
+          path && !bears_half_a_file(call))
+        reads.push_back({call, path});
     }
-  return out;
+  std::erase_if(writes, [&](const WrittenCache& each) {
+    const Ref node = each.write.ref();
+    return std::none_of(reads.begin(), reads.end(), [&](const WrittenCache& read) {
+      const Ref other = read.write.ref();
+      return are_beside(program, node, other) && is_path_of(program, each.path, read.path) &&
+             (is_under_question(program, node, false) ||
+              (is_under_question(program, other, true) &&
+               each.write.call->api != Api::torch_save));  // if exists(last): resume from last
+    });
+  });
+  return writes;
 }
 
 }  // namespace bench::pitfalls

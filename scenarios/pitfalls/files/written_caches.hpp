@@ -1,4 +1,5 @@
-// Files that each process makes where it finds none, and reads where it finds one.
+// Files that keep what a program has computed, for whoever comes next: read where they are there,
+// written where they are not.
 #pragma once
 
 #include "scenarios/pitfalls/rule.hpp"
@@ -7,8 +8,14 @@
 
 namespace bench::pitfalls {
 
-// np.save(path, table) of a function that asks whether there is a file at the very path, and reads
-// it if so. The function may serve one process alone, or one file a process: that is not asked.
-std::vector<CallRef> written_caches(const Program& program);
+struct WrittenCache {
+  CallRef write;
+  Ref path;
+};
+
+// pickle.dump(index, open(path, "wb")) and its kin, where os.path.exists(path) decides whether the
+// file is read instead; torch.save(...) only where it decides whether the file is written: what a
+// run goes on from is asked for by the rule of saves.
+std::vector<WrittenCache> written_caches(const Program& program);
 
 }  // namespace bench::pitfalls

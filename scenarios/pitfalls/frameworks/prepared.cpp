@@ -269,11 +269,19 @@ bool makes_accelerator(const Program& program) {
   });
 }
 
+// def to_gpus(net): return DataParallel(net) of a file that other scripts use as well, and that
+// this one does not call.
+bool wraps_by_itself(const Program& program) {
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
+    return wrap.call.module == &program.root() || facts::is_reachable(program, wrap.call.ref());
+  });
+}
+
 bool accelerate_wraps(const Program& program) {
-  if (!program.uses(Api::accelerator) || !program.wraps().empty() || program.has_another_engine())
+  if (!program.uses(Api::accelerator) || program.has_another_engine() || wraps_by_itself(program))
     return false;
-  for (const std::string_view package : {"pytorch_lightning", "lightning", "horovod"})
-    if (program.imports(package)) return false;
+  if (program.lightning_distributes() || program.imports("horovod")) return false;
   if (has_call_of_accelerator(program, "prepare_model")) return true;
   for (const CallRef& prepare : program.calls_named("prepare")) {
     // class Trainer of a file that a script of inference imports, and makes no object of.

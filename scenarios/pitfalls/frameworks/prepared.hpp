@@ -34,6 +34,9 @@ CallRef preparation_of_loader(const Program& program, Ref loader);
 // object of: not one that a script of inference imports beside the trainer's class.
 bool makes_accelerator(const Program& program);
 
+// Code that the program comes by wraps a model in DDP or DataParallel, without Accelerate.
+bool wraps_by_itself(const Program& program);
+
 // Accelerate wraps a model of this program in DDP wherever several processes run: prepare() is
 // given one, the program has no wrapper of its own, and no other engine stands behind it.
 bool accelerate_wraps(const Program& program);
