@@ -274,6 +274,13 @@ Ref Program::rounds_of_generator(Ref loop) const {
   return {};
 }
 
+bool Program::cuts_data(Ref loop) const {
+  const Ref iterable = loop.child(Field::right);
+  const CallRef range = iterable ? as_call(strip_iterable(iterable)) : CallRef{};
+  const CallRef length = range && range.positional(2) ? as_call(range.positional(1)) : CallRef{};
+  return length && length.call->name == "len";
+}
+
 void Program::find_training_loops() {
   const auto is_counter = [&](Ref loop) {
     if (loop.kind() == Kind::while_statement) return true;
@@ -332,7 +339,7 @@ void Program::find_training_loops() {
     };
     for (auto outer = batches + 1; outer != loops.end(); ++outer) {
       if (loop.epochs && (!drawn || counts_epochs(loop.epochs))) break;
-      if (is_counter(*outer) || counts_epochs(*outer)) loop.epochs = *outer;
+      if ((is_counter(*outer) && !cuts_data(*outer)) || counts_epochs(*outer)) loop.epochs = *outer;
     }
     if (!loop.epochs && drawn) loop.epochs = rounds_of_generator(*batches);
     loop.backwards.push_back(backward);

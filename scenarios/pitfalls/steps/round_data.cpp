@@ -78,11 +78,42 @@ VariableNames given_by(const Program& program, Ref loop) {
   return out;
 }
 
+// items[rank::world]: each rank has items of its own.
+bool deals_out(const Program& program, Ref value) {
+  const Ref part = value.kind() == Kind::subscript ? value.child(Field::subscript) : Ref{};
+  const auto& tree = value.module->tree();
+  if (!part || part.kind() != Kind::slice || tree.child_count(part.node) < 2) return false;
+  const Ref first = part.with(tree[part.node].first_child);
+  const Ref step = part.with(tree.child_at(part.node, tree.child_count(part.node) - 1));
+  return (program.is_rank(first) || program.is_local_rank(first)) && program.is_world_size(step);
+}
+
+// mine of mine = items[rank::world], in the function around the loop.
+VariableNames shares_around(const Program& program, Ref loop) {
+  VariableNames out;
+  for (const Assigned& each : assignments_in(body_around(program, loop)))
+    if (each.value && deals_out(program, each.value)) out.insert(each.name);
+  return out;
+}
+
+// mine[i : i + n] in for i in range(0, len(mine), n)
+bool holds_part_of(const VariableNames& shares, Ref value) {
+  const auto& tree = value.module->tree();
+  for (NodeId at = value.node; at < tree[value.node].last; ++at)
+    if (tree[at].kind == Kind::subscript &&
+        shares.contains(std::string(tree.text(tree.child(at, Field::value)))))
+      return true;
+  return false;
+}
+
 Round round_of(const Program& program, Ref loop) {
   Round out{program, loop, assignments_in(loop), given_by(program, loop)};
+  const VariableNames shares = shares_around(program, loop);
   for (const Assigned& each : out.assigned) {  // batch = next(batches)
     const CallRef call = program.as_call(each.value);
-    if (call && call.call->name == "next") out.own.insert(each.name);
+    if ((call && call.call->name == "next") ||
+        (!shares.empty() && each.value && holds_part_of(shares, each.value)))
+      out.own.insert(each.name);
   }
   for (bool grown = !out.own.empty(); grown;) {
     grown = false;
