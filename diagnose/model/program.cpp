@@ -21,6 +21,27 @@ bool contains_word(std::string_view text, std::string_view word) {
   return text.find(word) != std::string_view::npos;
 }
 
+// Only files of the script's models import Lightning, for a base class or a helper: nothing here
+// makes one of its Trainers, and the backward pass is written out.
+bool trains_without_lightning(const Program& program) {
+  for (const char* package : {"pytorch_lightning", "lightning"})
+    if (program.root().imports_top_level(package)) return false;
+  for (const char* name : {"Trainer", "LightningCLI", "instantiate"})
+    if (!program.calls_named(name).empty()) return false;
+  const auto fits = program.calls_named("fit");
+  return !program.uses(Api::lightning_trainer) && !program.uses(Api::lightning_fabric) &&
+         !program.calls_named("backward").empty() &&
+         std::none_of(fits.begin(), fits.end(), [](const CallRef& call) {
+           return call.receiver() && contains_word(call.receiver().text(), "trainer");
+         });
+}
+
+bool wraps_in_own_group(const Program& program) {
+  return program.uses(Api::init_process_group) &&
+         (program.uses(Api::ddp) || program.uses(Api::apex_ddp) || program.uses(Api::fsdp) ||
+          program.uses(Api::fully_shard));
+}
+
 // A framework starts the ranks and wraps the model. Some are also used for their parts: layers of
 // mmcv and metrics of ignite say nothing about a script that joins its group and wraps its model
 // itself.
@@ -29,21 +50,20 @@ bool is_taken_over(const Program& program) {
     return std::any_of(packages.begin(), packages.end(),
                        [&](std::string_view package) { return program.imports(package); });
   };
+  const bool wraps = wraps_in_own_group(program);
   if (program.lightning_distributes() || any({"colossalai", "composer", "determined", "oneflow"}))
     return true;
-  const bool joins = program.uses(Api::init_process_group);
   // Accelerate is imported for a seed or a helper, and the script prepares nothing with it.
-  const bool wraps = (program.uses(Api::ddp) && joins) || program.uses(Api::deepspeed);
-  const bool by_itself =
-      wraps && !program.uses(Api::accelerator) && program.calls_named("prepare").empty();
+  const bool by_itself = (wraps || program.uses(Api::deepspeed)) &&
+                         !program.uses(Api::accelerator) && program.calls_named("prepare").empty();
   if (!by_itself && any({"accelerate"})) return true;
-  if (!(program.uses(Api::ddp) && joins) &&
-      any({"ignite", "fairseq", "mmcv", "mmengine", "catalyst", "detectron2", "fastai"}))
+  if (!wraps && any({"ignite", "fairseq", "mmcv", "mmengine", "catalyst", "detectron2", "fastai"}))
     return true;
   // Imported beside DDP for FSDP, an option, one helper.
   if (program.has_ddp()) return false;
-  // What deepspeed.initialize() makes reduces gradients; data and files are left to the script.
-  if (any({"deepspeed"}) && !program.uses(Api::deepspeed)) return true;
+  // What deepspeed.initialize() makes reduces gradients; data and files are left to the script. Its
+  // layers and optimizers distribute nothing beside a wrapper of the script's own.
+  if (any({"deepspeed"}) && !program.uses(Api::deepspeed) && !wraps) return true;
   return any({"horovod", "fairscale", "torch_xla", "ray", "megatron"});
 }
 
@@ -146,11 +166,8 @@ bool Program::imports(std::string_view package) const {
 // alone.
 bool Program::lightning_distributes() const {
   if (!imports("pytorch_lightning") && !imports("lightning")) return false;
-  if (uses(Api::lightning_trainer) || uses(Api::lightning_fabric) || mentions("LightningCLI"))
-    return true;
-  const bool wraps = uses(Api::ddp) || uses(Api::apex_ddp);
   const bool prepares = uses(Api::accelerator) && !calls_named("prepare").empty();
-  return !prepares && !(wraps && uses(Api::init_process_group));
+  return !trains_without_lightning(*this) || !(prepares || wraps_in_own_group(*this));
 }
 
 bool Program::mentions(std::string_view word) const { return tables_.mentions(modules(), word); }
@@ -285,6 +302,13 @@ Ref Program::rounds_of_generator(Ref loop) const {
   return {};
 }
 
+bool Program::cuts_data(Ref loop) const {
+  const Ref iterable = loop.child(Field::right);
+  const CallRef range = iterable ? as_call(strip_iterable(iterable)) : CallRef{};
+  const CallRef length = range && range.positional(2) ? as_call(range.positional(1)) : CallRef{};
+  return length && length.call->name == "len";
+}
+
 void Program::find_training_loops() {
   const auto is_counter = [&](Ref loop) {
     if (loop.kind() == Kind::while_statement) return true;
@@ -343,7 +367,7 @@ void Program::find_training_loops() {
     };
     for (auto outer = batches + 1; outer != loops.end(); ++outer) {
       if (loop.epochs && (!drawn || counts_epochs(loop.epochs))) break;
-      if (is_counter(*outer) || counts_epochs(*outer)) loop.epochs = *outer;
+      if ((is_counter(*outer) && !cuts_data(*outer)) || counts_epochs(*outer)) loop.epochs = *outer;
     }
     if (!loop.epochs && drawn) loop.epochs = rounds_of_generator(*batches);
     loop.backwards.push_back(backward);

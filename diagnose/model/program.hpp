@@ -288,6 +288,8 @@ class Program {
   bool is_world_size(Ref expression) const;
   bool is_distributed_flag(Ref condition) const;
   Ref strip_iterable(Ref iterable) const;   // loader for tqdm(enumerate(loader))
+  // for start in range(0, len(items), n): one part of the data after the other, and no epochs.
+  bool cuts_data(Ref loop) const;
   bool mentions_rank(Ref subtree) const;    // a rank is part of it (as in f"ckpt_{rank}.pt")
   bool comes_from_rank(Ref subtree) const;  // or of a value that a name in it holds
   bool is_wrapped(Ref expression, Wrapper kind) const;

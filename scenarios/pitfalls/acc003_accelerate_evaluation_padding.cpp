@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/frameworks/cut_by_hand.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/metrics/metric_sums.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
@@ -282,11 +283,8 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
     const auto& tree = gather.module->tree();
     const auto parent = tree[gather.call->node].parent;
     if (tree[parent].kind == diagnose::Kind::subscript) continue;
-    // predictions[: len(loader.dataset) - seen] cuts the repeated ones off by hand.
     const auto& module = *gather.module;
-    const std::string_view around = module.text(module.function_of(gather.call->node));
-    if (facts::contains(around, ".dataset)") && facts::contains(around, "[:")) continue;
-    if (is_cut_below(program, gather)) continue;
+    if (cuts_repeated_samples(program, gather) || is_cut_below(program, gather)) continue;
     Finding& finding = report.at(
         gather.ref(), Confidence::likely,
         "gather keeps the samples that were repeated to make the last batches equal: they "

@@ -141,7 +141,7 @@ bool counts_epochs_of(const Program& program, const TrainingLoop& loop, Ref arou
   const CallRef counter =
       program.as_call(program.strip_iterable(around.child(diagnose::Field::right)));
   const auto calls = facts::calls_in(around);
-  return counter && counter.call->name == "range" &&
+  return counter && counter.call->name == "range" && !program.cuts_data(around) &&
          std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
            return program.innermost_loop(call.ref()) == around &&
                   program.callee(call) == loop.function;

@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/files/rank_files.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/frameworks/trainer_hooks.hpp"
+#include "scenarios/pitfalls/metrics/chosen_rank.hpp"
 #include "scenarios/pitfalls/metrics/evaluation_loops.hpp"
 #include "scenarios/pitfalls/metrics/figure_made.hpp"
 #include "scenarios/pitfalls/metrics/forgotten_meters.hpp"
@@ -118,19 +119,6 @@ bool tells_forgotten_result(const Program& program, Ref loop,
     return true;
   }
   return false;
-}
-
-// if rank == 0: evaluate(loader), the only call of the function that the loop is in: there one rank
-// is chosen.
-Ref place_of_choice(const Program& program, Ref loop) {
-  const FunctionRef function = program.enclosing_function(loop);
-  const auto here = program.guards(loop);
-  if (!function || std::any_of(here.begin(), here.end(), [&](const diagnose::Guard& guard) {
-        return program.rank_test(guard.condition) != diagnose::RankTest::none;
-      }))
-    return loop;
-  const auto& sites = program.call_sites(function);
-  return sites.size() == 1 ? sites.front().ref() : loop;
 }
 
 void tell_one_rank(Ref evaluation, Report& report) {
@@ -410,7 +398,7 @@ bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, cons
     return true;
   if (is_reduced(program, loop, reductions)) return false;
   if (program.guarded_by_rank(loop) == diagnose::RankTest::main_only)
-    tell_one_rank(place_of_choice(program, loop), report);
+    tell_one_rank(place_of_choice(program, loop, loader), report);
   else
     tell_nothing_reduced(program, loop, sum, report);
   return true;
@@ -447,8 +435,10 @@ void check_metric_not_reduced(const Program& program, Report& report) {
         check_prepared_evaluation(program, loop, reductions, report);
         continue;
       }
-      // Metrics of torchmetrics are reduced out of sight.
-      MetricSum sum = is_meter_program ? sum_by_hand(program, loop) : first_sum(program, loop);
+      // Metrics of torchmetrics are reduced out of sight, where all ranks have some.
+      const bool all_reduce =
+          is_meter_program && program.guarded_by_rank(loop) != diagnose::RankTest::main_only;
+      MetricSum sum = all_reduce ? sum_by_hand(program, loop) : first_sum(program, loop);
       if (!sum && !is_meter_program && is_evaluation_loop(program, loop))
         sum = figure_of_last_batch(program, loop);
       if (!sum) continue;

@@ -69,13 +69,27 @@ bool is_of_comprehension(Ref whole, NodeId name) {
   return false;
 }
 
+// mdl(x) of a file that says mdl.eval(): a model, whatever its name.
+bool has_mode(Ref object) {
+  const Module& module = *object.module;
+  if (!is_plain(object)) return false;
+  for (const std::uint32_t index : module.calls_of(diagnose::HashedName("eval"))) {
+    const CallRef call{&module, &module.calls()[index]};
+    if (call.receiver() && !call.positional(0) && call.receiver().text() == object.text())
+      return true;
+  }
+  return false;
+}
+
 // A loss, a score or what the model says: counts and times are no metric.
 bool scores(Ref value) {
-  for (const CallRef& call : facts::calls_in(value))
-    if (says_any(value.with(call.call->function).text(),
-                 {"model", "net", "criter", "loss", "entropy", "acc", "metric", "score", "mse",
-                  "infer", "predict"}))
+  for (const CallRef& call : facts::calls_in(value)) {
+    const Ref called = value.with(call.call->function);
+    if (says_any(called.text(), {"model", "net", "criter", "loss", "entropy", "acc", "metric",
+                                 "score", "mse", "infer", "predict"}) ||
+        has_mode(called))
       return true;
+  }
   return false;
 }
 

@@ -58,8 +58,9 @@ bool is_of_batch(const Program& program, Ref name, Ref round, int depth = 0) {
   if (name.kind() != Kind::identifier || depth > kSteps) return false;
   const auto& sources = program.sources(name);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
-    if (source.how == Source::How::loop_item)
-      return source.ref.module == round.module &&
+    if (source.how == Source::How::loop_item)  // which start of range(0, n, 8) is none
+      return !program.strip_iterable(source.ref).text().starts_with("range(") &&
+             source.ref.module == round.module &&
              round.module->tree().contains(round.node, source.ref.node) &&
              program.innermost_loop(name) == round;
     Ref object = source.ref;

@@ -51,6 +51,19 @@ Ref turn_around(const Program& program, Ref node) {
 
 }  // namespace
 
+namespace {
+
+// StateDictOptions(full_state_dict=True): whole tensors, which the ranks put together.
+bool asks_for_whole_states(const Program& program, const CallRef& call) {
+  const auto& sources = program.sources(call.keyword("options"));
+  return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+    const CallRef options = program.as_call(source.ref);
+    return options && program.is_literal_true(options.keyword("full_state_dict"));
+  });
+}
+
+}  // namespace
+
 std::vector<CallRef> gathers_of_shards(const Program& program) {
   std::vector<CallRef> out;
   // What kind of states an option names is not known.
@@ -71,6 +84,10 @@ std::vector<CallRef> gathers_of_shards(const Program& program) {
                                       "full_optim_state_dict", "optim_state_dict"})
     for (const CallRef& call : program.calls_named(name))
       if (may_be_sharded(program, call.argument(0, "model"))) out.push_back(call);
+  for (const CallRef& call : program.calls_named("get_state_dict"))  // of torch's checkpoints
+    if (call.keyword("options") && asks_for_whole_states(program, call) &&
+        may_be_sharded(program, call.argument(0, "model")))
+      out.push_back(call);
   return out;
 }
 

@@ -78,11 +78,42 @@ VariableNames given_by(const Program& program, Ref loop) {
   return out;
 }
 
+// items[rank::world], items[start:end] where the start comes from the rank, np.array_split(items,
+// world)[rank], data.shard(world, rank): each rank has items of its own.
+bool deals_out(const Program& program, Ref value) {
+  if (value.kind() == Kind::subscript) {
+    const Ref part = value.child(Field::subscript);
+    return part && part.kind() != Kind::string && program.comes_from_rank(part);
+  }
+  const CallRef call = program.as_call(value);
+  return call && is_one_of(call.call->name, {"shard", "split_dataset_by_node"}) &&
+         program.comes_from_rank(value.child(Field::arguments));
+}
+
+// mine of mine[i : i + n] in for i in range(0, len(mine), n), where mine is such a share.
+VariableNames shares_in(const Program& program, Ref value) {
+  VariableNames out;
+  const auto& tree = value.module->tree();
+  for (NodeId at = value.node; at < tree[value.node].last; ++at) {
+    if (tree[at].kind != Kind::subscript) continue;
+    const Ref share = value.with(tree.child(at, Field::value));
+    if (!diagnose::stands_for_object(share)) continue;
+    const auto& sources = program.sources(share);
+    if (std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+          return source.how == diagnose::Source::How::value && deals_out(program, source.ref);
+        }))
+      out.merge(variables_in(share));
+  }
+  return out;
+}
+
 Round round_of(const Program& program, Ref loop) {
   Round out{program, loop, assignments_in(loop), given_by(program, loop)};
+  const bool counts = out.own.empty();
   for (const Assigned& each : out.assigned) {  // batch = next(batches)
     const CallRef call = program.as_call(each.value);
     if (call && call.call->name == "next") out.own.insert(each.name);
+    if (counts && each.value) out.own.merge(shares_in(program, each.value));
   }
   for (bool grown = !out.own.empty(); grown;) {
     grown = false;
