@@ -36,10 +36,12 @@ bool trains_without_lightning(const Program& program) {
          });
 }
 
+// deepspeed.initialize() joins the group by itself.
 bool wraps_in_own_group(const Program& program) {
-  return program.uses(Api::init_process_group) &&
-         (program.uses(Api::ddp) || program.uses(Api::apex_ddp) || program.uses(Api::fsdp) ||
-          program.uses(Api::fully_shard));
+  return program.uses(Api::deepspeed) ||
+         (program.uses(Api::init_process_group) &&
+          (program.uses(Api::ddp) || program.uses(Api::apex_ddp) || program.uses(Api::fsdp) ||
+           program.uses(Api::fully_shard)));
 }
 
 // A framework starts the ranks and wraps the model. Some are also used for their parts: layers of
@@ -54,8 +56,8 @@ bool is_taken_over(const Program& program) {
   if (program.lightning_distributes() || any({"colossalai", "composer", "determined", "oneflow"}))
     return true;
   // Accelerate is imported for a seed or a helper, and the script prepares nothing with it.
-  const bool by_itself = (wraps || program.uses(Api::deepspeed)) &&
-                         !program.uses(Api::accelerator) && program.calls_named("prepare").empty();
+  const bool by_itself =
+      wraps && !program.uses(Api::accelerator) && program.calls_named("prepare").empty();
   if (!by_itself && any({"accelerate"})) return true;
   if (!wraps && any({"ignite", "fairseq", "mmcv", "mmengine", "catalyst", "detectron2", "fastai"}))
     return true;
@@ -63,7 +65,7 @@ bool is_taken_over(const Program& program) {
   if (program.has_ddp()) return false;
   // What deepspeed.initialize() makes reduces gradients; data and files are left to the script. Its
   // layers and optimizers distribute nothing beside a wrapper of the script's own.
-  if (any({"deepspeed"}) && !program.uses(Api::deepspeed) && !wraps) return true;
+  if (any({"deepspeed"}) && !wraps) return true;
   return any({"horovod", "fairscale", "torch_xla", "ray", "megatron"});
 }
 

@@ -208,8 +208,8 @@ void check_skipped_reductions(const Program& program, bool by_hand, Report& repo
 bool is_verdict_on_loss(const Program& program, Ref condition) {
   if (condition.kind() == Kind::not_expression)
     condition = condition.child(diagnose::Field::argument);
-  for (const diagnose::Source& source : program.sources(condition)) {
-    const CallRef call = program.as_call(source.ref);
+  for (const Ref each : facts::calls_behind(program, condition)) {
+    const CallRef call = program.as_call(each);
     if (!call || call.call->api != Api::none) continue;
     const std::string name = facts::lowered(call.call->name);
     const auto callee = program.callee(call);

@@ -186,6 +186,14 @@ bool others_are_trained(const Program& program, diagnose::FunctionRef function, 
   return any;
 }
 
+// net = DDP(net).module
+bool keeps_inside_alone(Ref made) {
+  const auto& tree = made.module->tree();
+  const Ref inside = made.with(tree[made.node].parent);
+  return inside.kind() == Kind::attribute && inside.child(Field::attribute).text() == "module" &&
+         made.with(tree[inside.node].parent).kind() == Kind::assignment;
+}
+
 }  // namespace
 
 std::vector<CallRef> wrappers_dropped(const Program& program) {
@@ -195,7 +203,8 @@ std::vector<CallRef> wrappers_dropped(const Program& program) {
     const auto& tree = made.module->tree();
     const Ref line = made.with(tree[made.node].parent);
     if (wrap.kind != diagnose::Wrapper::ddp || wrap.call.call->api != diagnose::Api::ddp) continue;
-    if (line.kind() == Kind::expression_statement) out.push_back(wrap.call);
+    if (line.kind() == Kind::expression_statement || keeps_inside_alone(made))
+      out.push_back(wrap.call);
     const auto function = program.enclosing_function(made);
     const Ref name = line.kind() == Kind::assignment ? line.child(Field::left) : Ref{};
     if (!function || name.kind() != Kind::identifier || program.innermost_loop(made) ||

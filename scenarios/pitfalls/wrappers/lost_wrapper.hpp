@@ -23,8 +23,8 @@ const diagnose::Wrap* wrapper_left_out_of(const Program& program, const CallRef&
 // wrapper is dropped in the round that made it.
 std::vector<CallRef> wrappers_of_loop_items(const Program& program);
 
-// DDP(net) as a statement, and net = DDP(net) at the end of a function that is given the net, and
-// neither uses the name below nor returns it: nobody has the wrapper.
+// DDP(net) as a statement, net = DDP(net).module, and net = DDP(net) at the end of a function that
+// is given the net, and neither uses the name below nor returns it: nobody has the wrapper.
 std::vector<CallRef> wrappers_dropped(const Program& program);
 
 }  // namespace bench::pitfalls
