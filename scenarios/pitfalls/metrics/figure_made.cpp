@@ -65,6 +65,7 @@ class FigureBelow {
       const Use use = use_in(statement);
       if (use == Use::makes) return statement;
       if (use == Use::starts_anew) return {};
+      if (kind == Kind::assignment) at = tree[at].last - 1;  // with the calls in it
     }
     return {};
   }
