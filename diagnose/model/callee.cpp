@@ -131,7 +131,15 @@ ClassRef Program::class_of(Ref expression) const {
     if (source.how != Source::How::value) continue;
     if (const ClassRef found = class_of_call(as_call(source.ref))) return found;
   }
-  return {};
+  return class_inside(expression);
+}
+
+// The model in net.module of net = DDP(Net()).
+ClassRef Program::class_inside(Ref expression) const {
+  if (expression.kind() != Kind::attribute || expression.child(Field::attribute).text() != "module")
+    return {};
+  const Wrap* wrap = wrap_of(expression.child(Field::object));
+  return wrap != nullptr && wrap->classes.size() == 1 ? wrap->classes.front() : ClassRef{};
 }
 
 // state.model(x) of a @property calls what the property gives.

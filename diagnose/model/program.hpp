@@ -327,6 +327,7 @@ class Program {
   Ref rounds_of_generator(Ref loop) const;
   const std::vector<Source>& resolve(Ref expression, bool through_module) const;
   std::vector<CallRef>& calls_by_name(std::string_view name) const;
+  ClassRef class_inside(Ref expression) const;
   FunctionRef find_callee(CallRef call) const;
   FunctionRef unless_property(FunctionRef function) const;
   const Module* import_target(const Module& from, std::string_view path) const;

@@ -12,6 +12,7 @@
 #include "scenarios/pitfalls/wrappers/handed_to_training.hpp"
 #include "scenarios/pitfalls/wrappers/hook_bypass.hpp"
 #include "scenarios/pitfalls/wrappers/idle_wrapper.hpp"
+#include "scenarios/pitfalls/wrappers/inner_steps.hpp"
 #include "scenarios/pitfalls/wrappers/lost_wrapper.hpp"
 #include "scenarios/pitfalls/wrappers/never_wrapped.hpp"
 #include "scenarios/pitfalls/wrappers/own_wrappers.hpp"
@@ -164,6 +165,13 @@ void check_steps_of_model(const Program& program, Report& report) {
     if (!wrapper || !never_trains_through(program, *program.wrap_of(wrapper, Wrapper::ddp)))
       continue;
     report_bypass(report, call.ref(), "the training step is run by the model inside");
+  }
+  for (const CallRef& call : steps_of_inner(program)) {
+    const Ref wrapper = call.receiver().child(Field::object);
+    if (!facts::only_without_distribution(program, call.ref()) &&
+        facts::is_reachable(program, call.ref()) &&
+        never_trains_through(program, *program.wrap_of(wrapper, Wrapper::ddp)))
+      report_bypass(report, call.ref(), "the training step is run by the model inside");
   }
 }
 
