@@ -340,18 +340,6 @@ bool never_meet(const Program& program, Ref forward, Ref backward) {
   });
 }
 
-// Another call behind the loss is handed the wrapper and may run it. A function that takes .module
-// out of what it is given is no such one.
-bool hands_on_beside(const Program& program, const std::vector<Ref>& behind, Ref bypass) {
-  const auto here = program.enclosing_function(bypass);
-  const Ref taken_out = program.as_call(bypass).receiver();  // unwrap(ddp).loss(x)
-  return std::any_of(behind.begin(), behind.end(), [&](const Ref& node) {
-    const CallRef call = program.as_call(node);
-    return node != taken_out && is_handed_wrapper(program, call) &&
-           (!here || program.callee(call) != here);
-  });
-}
-
 }  // namespace
 
 void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
@@ -374,11 +362,21 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
                !trains_in_other_steps(program, bypass, forward.call.ref(), backward.ref());
       });
     };
+    // A function that takes .module out of what it is given is no such one.
+    const auto hands_on_beside = [&](const Ref& bypass) {
+      const auto here = program.enclosing_function(bypass);
+      const Ref taken_out = program.as_call(bypass).receiver();  // unwrap(ddp).loss(x)
+      return std::any_of(behind.begin(), behind.end(), [&](const Ref& node) {
+        const CallRef call = program.as_call(node);
+        return node != taken_out && is_handed_wrapper(program, call) &&
+               (!here || program.callee(call) != here);
+      });
+    };
     bool told = false;
     for (const Ref& node : behind) {
       const CallRef call = program.as_call(node);
       if (runs_no_forward(program, call)) continue;
-      const bool hands_on = hands_on_beside(program, behind, node);
+      const bool hands_on = hands_on_beside(node);
       if (program.under_no_grad(node) || runs_without_grad(program, call) ||
           never_meet(program, node, backward.ref()))
         continue;
@@ -416,8 +414,7 @@ void check_gradient_path_bypasses_ddp(const Program& program, Report& report) {
     }
     if (told) continue;
     for (const CallRef& handed : handed_to_runners(program, behind, backward))
-      if (!hands_on_beside(program, behind, handed.ref()) &&
-          !never_meet(program, handed.ref(), backward.ref()))
+      if (!hands_on_beside(handed.ref()) && !never_meet(program, handed.ref(), backward.ref()))
         report_bypass(report, handed.ref(), "a function runs the model inside that it is handed");
   }
 }
