@@ -100,6 +100,25 @@ bool is_part(const Program& program, Ref object, const Wrap& wrap) {
   });
 }
 
+// A method that runs layers: of a class in sight any but those of nn.Module, else by its name.
+bool runs_layers(const CallRef& call) {
+  static constexpr std::string_view kOfModules[] = {"parameters",     "named_parameters",
+                                                    "state_dict",     "load_state_dict",
+                                                    "modules",        "children",
+                                                    "buffers",        "train",
+                                                    "eval",           "to",
+                                                    "cuda",           "cpu",
+                                                    "zero_grad",      "requires_grad_",
+                                                    "apply",          "named_modules",
+                                                    "named_children", "named_buffers",
+                                                    "half",           "float"};
+  const std::string_view name = call.call->name;
+  if (std::find(std::begin(kOfModules), std::end(kOfModules), name) != std::end(kOfModules))
+    return false;
+  return says_any(name, {"forward", "loss", "encod", "decod", "step", "feature", "embed", "predict",
+                         "logits", "score", "log_prob", "elbo", "infer", "reconstruct"});
+}
+
 // Diffusion(ddp, steps=1000) of a library may run what it is given; print(ddp) does not.
 bool may_run(std::string_view name, bool has_forward) {
   if (says_any(name, {"train", "fit", "tune", "run", "step", "epoch", "engine", "learner", "solver",
@@ -133,24 +152,6 @@ bool is_handed_to_training(const Program& program, const Wrap& wrap) {
 }
 
 }  // namespace
-
-bool runs_layers(const CallRef& call) {
-  static constexpr std::string_view kOfModules[] = {"parameters",     "named_parameters",
-                                                    "state_dict",     "load_state_dict",
-                                                    "modules",        "children",
-                                                    "buffers",        "train",
-                                                    "eval",           "to",
-                                                    "cuda",           "cpu",
-                                                    "zero_grad",      "requires_grad_",
-                                                    "apply",          "named_modules",
-                                                    "named_children", "named_buffers",
-                                                    "half",           "float"};
-  const std::string_view name = call.call->name;
-  if (std::find(std::begin(kOfModules), std::end(kOfModules), name) != std::end(kOfModules))
-    return false;
-  return says_any(name, {"forward", "loss", "encod", "decod", "step", "feature", "embed", "predict",
-                         "logits", "score", "log_prob", "elbo", "infer", "reconstruct"});
-}
 
 bool runs_inside_of(const Program& program, const CallRef& call, const Wrap& wrap) {
   if (!wrap.module || program.wrap_made_by(call.ref()) != nullptr) return false;

@@ -10,7 +10,4 @@ namespace bench::pitfalls {
 // where something out of sight may train through the wrapper.
 bool runs_inside_of(const Program& program, const CallRef& call, const diagnose::Wrap& wrap);
 
-// net.encode(x) and net.loss(x): by its name, a method that runs layers, and none of nn.Module's.
-bool runs_layers(const CallRef& call);
-
 }  // namespace bench::pitfalls

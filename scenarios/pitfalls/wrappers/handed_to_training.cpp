@@ -16,23 +16,8 @@ using diagnose::Kind;
 using diagnose::Wrap;
 using diagnose::Wrapper;
 
-namespace {
-
-// self.net after self.net = ddp.module, and nothing else: ddp.
-Ref wrapper_above_attribute(const Program& program, Ref model) {
-  const auto& sources = program.sources(model);
-  if (sources.empty() || !std::all_of(sources.begin(), sources.end(), [&](const auto& source) {
-        return wrapper_of_inner(program, source.ref) != nullptr && source.ref != model;
-      }))
-    return {};
-  return sources.front().ref.child(Field::object);
-}
-
-}  // namespace
-
 Ref wrapper_above(const Program& program, Ref model) {
   if (wrapper_of_inner(program, model)) return model.child(Field::object);
-  if (model.kind() == Kind::attribute) return wrapper_above_attribute(program, model);
   if (model.kind() != Kind::identifier) return {};
   for (const diagnose::Source& source : program.sources(model))
     if (wrapper_of_inner(program, source.ref) &&
