@@ -297,8 +297,7 @@ bool counts_prepared_batches(const Program& program, const CallRef& prepare,
   const std::string length = "len(" + std::string(loader) + ")";
   return (facts::contains(scheduler.module->text(scheduler.call->node), length) ||
           counts_between(program, prepare, made, length)) &&
-         (!reckons_with_processes(program, scheduler) ||
-          divides_by_processes(program, prepare, scheduler, length));
+         !reckons_with_processes(program, scheduler);
 }
 
 // scheduler is an argument of something that may prepare it, or step it otherwise, out of sight.

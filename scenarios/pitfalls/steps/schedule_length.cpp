@@ -180,39 +180,6 @@ bool counts_above(const Program& program, const CallRef& prepare, const CallRef&
          });
 }
 
-namespace {
-
-// accelerator.num_processes in len(loader) / steps / accelerator.num_processes: the division, whose
-// other side has the length.
-bool is_divisor_of(Ref number, std::string_view length) {
-  const auto& tree = number.module->tree();
-  for (NodeId at = number.node; (at = tree.ancestor(at, Kind::binary)) != kNoNode;) {
-    const Ref divisor = number.with(tree.child(at, Field::right));
-    const Ref whole = number.with(tree.child(at, Field::left));
-    const bool divides =
-        tree[at].op == diagnose::Op::divide || tree[at].op == diagnose::Op::floor_divide;
-    if (divides && tree.contains(divisor.node, number.node))
-      return whole.text().find(length) != std::string_view::npos;
-  }
-  return false;
-}
-
-}  // namespace
-
-bool divides_by_processes(const Program& program, const CallRef& prepare, const CallRef& scheduler,
-                          std::string_view length) {
-  const CallRef made = diagnose::made_at(program, scheduler);
-  if (made.module != prepare.module) return false;
-  const auto& tree = made.module->tree();
-  bool divides = false;
-  for (NodeId at = prepare.call->node; at < tree[made.call->node].last; ++at) {
-    if (tree[at].kind != Kind::identifier || !is_number_of_processes(tree.text(at))) continue;
-    if (!is_divisor_of({made.module, at}, length)) return false;
-    divides = true;
-  }
-  return divides;
-}
-
 bool reckons_with_processes(const Program& program, const CallRef& scheduler) {
   LengthTrail trail(program, scheduler.ref());
   for (const Ref given : lengths_given_to(scheduler))

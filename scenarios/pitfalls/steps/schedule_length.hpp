@@ -21,9 +21,4 @@ bool counts_between(const Program& program, const CallRef& prepare, const CallRe
 bool counts_above(const Program& program, const CallRef& prepare, const CallRef& scheduler,
                   std::string_view length);
 
-// ceil(len(loader) / num_processes) below prepare(): the batches of one process are divided once
-// more, and nothing between the two multiplies by the processes.
-bool divides_by_processes(const Program& program, const CallRef& prepare, const CallRef& scheduler,
-                          std::string_view length);
-
 }  // namespace bench::pitfalls
