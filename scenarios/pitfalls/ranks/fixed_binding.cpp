@@ -140,19 +140,12 @@ bool in_one_run(const Program& program, Ref a, Ref b) {
   });
 }
 
-// At the own level of a file that the script imports: every run comes by.
-bool is_of_import(const Program& program, Ref place) {
-  return !program.enclosing_function(place) && place.module != &program.root();
-}
-
 bool meets_join(const Program& program, Ref binding) {
   std::vector<CallRef> joins;
   for (const Api api : {Api::init_process_group, Api::deepspeed})
     for (const CallRef& join : program.calls(api)) joins.push_back(join);
-  return std::any_of(joins.begin(), joins.end(), [&](const CallRef& join) {
-    return is_of_import(program, binding) ? facts::is_reachable(program, join.ref())
-                                          : in_one_run(program, binding, join.ref());
-  });
+  return std::any_of(joins.begin(), joins.end(),
+                     [&](const CallRef& join) { return in_one_run(program, binding, join.ref()); });
 }
 
 // if dist.get_rank() == 1: torch.cuda.set_device(1)
