@@ -221,13 +221,6 @@ void check_unused_parameters(const Program& program, Report& report) {
               "the encoder ends in a pooler, and nothing uses what it gives: DDP raises "
               "\"Expected to have finished reduction in the prior iteration\" in step 2")
           .help = "Pass add_pooling_layer=False.";
-  for (const ClassRef& cls : wrapped)
-    for (const CallRef& model : models_with_idle_temperature(program, cls))
-      report
-          .at(model.ref(), Confidence::likely,
-              "the model's logit_scale only makes logits, and nothing uses them: DDP raises "
-              "\"Expected to have finished reduction in the prior iteration\" in step 2")
-          .help = "Freeze it above the wrap: model.logit_scale.requires_grad_(False).";
 }
 
 namespace {

@@ -53,19 +53,6 @@ bool is_handed_over(std::string_view text, std::string_view name) {
   return false;
 }
 
-// Whether the place where an output stands takes what a part of the model does not make.
-using Takes = bool (*)(Ref output);
-
-// out.image_embeds, which leaves the logits and their temperature.
-bool takes_embeddings_alone(Ref output) {
-  const auto& tree = output.module->tree();
-  const Ref use = output.with(tree[output.node].parent);
-  if (use.kind() != Kind::attribute || use.child(Field::object) != output) return false;
-  const std::string_view name = use.child(Field::attribute).text();
-  return name == "image_embeds" || name == "text_embeds" || name == "vision_model_output" ||
-         name == "text_model_output";
-}
-
 // out.last_hidden_state and out[0], which leave what the pooler gives.
 bool takes_states_alone(Ref output) {
   const auto& tree = output.module->tree();
@@ -79,7 +66,7 @@ bool takes_states_alone(Ref output) {
 }
 
 // out = self.bert(x), of which all lines until the name is given anew take the states.
-bool is_asked_for_those_alone(FunctionRef function, Ref name, Takes takes) {
+bool is_asked_for_states_alone(FunctionRef function, Ref name) {
   const auto& module = *name.module;
   const auto& tree = module.tree();
   NodeId end = tree[function.function->node].last;
@@ -91,30 +78,30 @@ bool is_asked_for_those_alone(FunctionRef function, Ref name, Takes takes) {
   for (NodeId id = name.node + 1; id < end; ++id) {
     if (tree[id].kind != Kind::identifier || tree.text(id) != name.text()) continue;
     const bool is_other = tree[id].field == Field::left || tree[id].field == Field::attribute;
-    if (!is_other && !takes(name.with(id))) return false;
+    if (!is_other && !takes_states_alone(name.with(id))) return false;
   }
   return true;
 }
 
-bool gives_those_alone(const Program& program, const CallRef& forward, Takes takes) {
-  if (takes(forward.ref())) return true;
+bool gives_states_alone(const Program& program, const CallRef& forward) {
+  if (takes_states_alone(forward.ref())) return true;
   const auto& tree = forward.module->tree();
   const Ref parent = forward.ref().with(tree[forward.call->node].parent);
   const Ref name = parent.kind() == Kind::assignment ? parent.child(Field::left) : Ref{};
   const auto function = program.enclosing_function(forward.ref());
   return name && name.kind() == Kind::identifier && function &&
-         is_asked_for_those_alone(function, name, takes);
+         is_asked_for_states_alone(function, name);
 }
 
 // The class calls the encoder, and nothing but its states is used.
-bool uses_those_alone(const Program& program, ClassRef cls, Ref encoder, Takes takes) {
+bool uses_states_alone(const Program& program, ClassRef cls, Ref encoder) {
   bool any = false;
   for (const diagnose::Call& made : cls.module->calls()) {
     const CallRef call{cls.module, &made};
     if (!cls.module->tree().contains(cls.cls->node, made.node) ||
         cls.module->text(made.function) != encoder.text())
       continue;
-    if (program.under_no_grad(call.ref()) || !gives_those_alone(program, call, takes)) return false;
+    if (program.under_no_grad(call.ref()) || !gives_states_alone(program, call)) return false;
     any = true;
   }
   return any;
@@ -132,48 +119,7 @@ std::vector<CallRef> encoders_with_idle_pooler(const Program& program, ClassRef 
     if (!(program.enclosing_class(call.ref()) == cls) || !makes_pooler(program, call)) continue;
     const Ref encoder = kept_as(call);
     if (encoder && !is_handed_over(text, encoder.text()) &&
-        uses_those_alone(program, cls, encoder, takes_states_alone))
-      out.push_back(call);
-  }
-  return out;
-}
-
-namespace {
-
-// CLIP and SigLIP end in logits that a parameter scales.
-bool makes_image_text_model(const Program& program, const CallRef& call) {
-  const std::string_view path = call.call->path;
-  for (const std::string_view cls : {"CLIPModel", "SiglipModel"})
-    if (path == "transformers." + std::string(cls) + ".from_pretrained") return true;
-  if (path != "transformers.AutoModel.from_pretrained") return false;
-  const Ref given = call.argument(0, "pretrained_model_name_or_path");
-  if (!given) return false;
-  const auto says_both = [&](Ref value) {
-    const std::string name = program.string(value).value_or("");
-    return says_any(name, {"clip", "siglip"}) && !says_any(name, {"clipseg", "vision", "text"});
-  };
-  const auto& sources = program.sources(given);
-  return says_both(given) ||
-         (!sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const auto& source) {
-           return says_both(source.ref);
-         }));
-}
-
-}  // namespace
-
-std::vector<CallRef> models_with_idle_temperature(const Program& program, ClassRef cls) {
-  std::vector<CallRef> out;
-  const std::string_view text = cls.module->text(cls.cls->node);
-  if (holds_any(text, {"return_dict", "no_grad", "inference_mode", ".loss"})) return out;
-  for (const std::string_view word : {"requires_grad =", "requires_grad=", "requires_grad_",
-                                      "freeze", "peft", "logit_scale", "logits_per"})
-    if (program.mentions(word)) return out;
-  for (const CallRef& call : program.calls_named("from_pretrained")) {
-    if (!(program.enclosing_class(call.ref()) == cls) || !makes_image_text_model(program, call))
-      continue;
-    const Ref model = kept_as(call);
-    if (model && !is_handed_over(text, model.text()) &&
-        uses_those_alone(program, cls, model, takes_embeddings_alone))
+        uses_states_alone(program, cls, encoder))
       out.push_back(call);
   }
   return out;

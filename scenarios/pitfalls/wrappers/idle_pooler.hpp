@@ -12,8 +12,4 @@ namespace bench::pitfalls {
 // class, where nothing reads what the pooler gives.
 std::vector<CallRef> encoders_with_idle_pooler(const Program& program, diagnose::ClassRef cls);
 
-// The same of CLIPModel.from_pretrained(...) in the class: it takes the embeddings of image and
-// text alone, and the parameter that scales their logits is left without a gradient.
-std::vector<CallRef> models_with_idle_temperature(const Program& program, diagnose::ClassRef cls);
-
 }  // namespace bench::pitfalls
