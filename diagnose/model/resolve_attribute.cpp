@@ -81,10 +81,7 @@ bool makes_namespace(std::string_view name) {
 void Resolver::follow_attribute(Ref at, int element, int depth) {
   const Module& module = *at.module;
   if (const std::string name = module.qualified(at.node); !name.empty()) {
-    if (!follow_imported(module, name, element, depth) &&
-        !follow_class_itself(at.child(Field::object), at.child(Field::attribute).text(), element,
-                             depth))
-      emit(at, element);
+    if (!follow_imported(module, name, element, depth)) emit(at, element);
     return;
   }
   const Ref object = at.child(Field::object);
@@ -312,26 +309,6 @@ void Resolver::follow_renamed(Ref object, std::string_view name, Ref use, int el
   }
 }
 
-// Config.rate of class Config: rate = 0.1, of which no object is made. The members of an Enum are
-// more than their values.
-bool Resolver::follow_class_itself(Ref object, std::string_view name, int element, int depth) {
-  if (!object || !stands_for_object(object) || depth > kMaxDepth) return false;
-  const std::size_t before = out.size();
-  for (const Source& source : program_.sources(object)) {
-    const Class* cls = source.ref.kind() == Kind::class_definition
-                           ? source.ref.module->class_at(source.ref.node)
-                           : nullptr;
-    if (cls == nullptr) continue;
-    for (const ClassRef& each : program_.lineage({source.ref.module, cls})) {
-      for (const NodeId base : each.cls->bases)
-        if (each.module->text(base).find("Enum") != std::string_view::npos) return false;
-      follow_field(each, name, element, depth);
-      if (out.size() > before) return true;
-    }
-  }
-  return false;
-}
-
 // Of an object of a local class, of a namespace made in the program, an argparse option.
 void Resolver::follow_namespace(Ref object, std::string_view name, Ref use, int element,
                                 int depth) {
@@ -339,7 +316,6 @@ void Resolver::follow_namespace(Ref object, std::string_view name, Ref use, int 
   const std::size_t before = out.size();
   if (const ClassRef owner = program_.class_of(object))
     follow_class_attribute(owner, name, use, element, depth);
-  if (out.size() == before) follow_class_itself(object, name, element, depth);
   if (out.size() == before) follow_renamed(object, name, use, element, depth);
   if (out.size() > before) return;
   for (const Source& source : program_.sources(object))

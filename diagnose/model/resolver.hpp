@@ -52,7 +52,6 @@ class Resolver {
   void follow_set_by_name(ClassRef owner, std::string_view name, int element, int depth);
   bool follow_read_by_name(const CallRef& call, int element, int depth);
   void follow_updates(ClassRef cls, std::string_view name, Ref use, int element, int depth);
-  bool follow_class_itself(Ref object, std::string_view name, int element, int depth);
   void follow_field(ClassRef owner, std::string_view name, int element, int depth);
   void follow_getter(ClassRef owner, std::string_view name, int element, int depth);
   bool follow_named(Ref object, std::string_view name, Ref use, int element, int depth);
