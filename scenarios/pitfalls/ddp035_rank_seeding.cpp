@@ -31,36 +31,6 @@ bool seeds_numpy(const Program& program) {
   });
 }
 
-// np.random.seed(0) and random.seed(0): generators from which random_split() does not draw.
-bool is_of_another_generator(const CallRef& seed) {
-  return seed.call->path == "random.seed" || seed.call->path.starts_with("numpy.random.");
-}
-
-// fix_seed(7) of the program, whose text holds the seeds of other generators and no call that
-// may seed torch's.
-bool leaves_torch_alone(const Program& program, const CallRef& seed) {
-  if (is_of_another_generator(seed)) return true;
-  const auto helper = program.callee(seed);
-  if (!helper) return false;
-  const auto calls = facts::calls_in({helper.module, helper.function->body});
-  const auto may_seed_torch = [&](const CallRef& call) {
-    return !is_of_another_generator(call) &&
-           (speaks_of_seed(call.call->name) || facts::contains(call.call->name, "determinis"));
-  };
-  return std::any_of(calls.begin(), calls.end(), is_of_another_generator) &&
-         std::none_of(calls.begin(), calls.end(), may_seed_torch);
-}
-
-// A helper of another file, which may seed every generator.
-bool may_seed_out_of_sight(const Program& program) {
-  const auto calls = program.calls_that(speaks_of_seed);
-  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-    const std::string_view name = call.call->name;
-    return !is_of_another_generator(call) && !facts::contains(name, "manual_seed") &&
-           name != "initial_seed" && !program.callee(call);
-  });
-}
-
 // random.seed(0), or a helper of another file that may.
 bool seeds_python(const Program& program) {
   const auto is_of_numpy_or_torch = [](std::string_view name) {
@@ -178,38 +148,6 @@ bool is_in_prepare_data(const Program& program, Ref node, int depth = 0) {
 
 }  // namespace
 
-namespace {
-
-// What the seeds of a generator do: some are the same on all ranks, some are not.
-struct Seeds {
-  bool common = false;
-  bool differ = false;
-};
-
-struct AllSeeds {
-  Seeds of_torch;
-  Seeds of_numpy;
-};
-
-AllSeeds seeds_of(const Program& program) {
-  AllSeeds out;
-  const auto add = [](Seeds& seeds, bool differs) {
-    (differs ? seeds.differ : seeds.common) = true;
-  };
-  for (const CallRef& seed : program.calls(Api::manual_seed))
-    add(out.of_torch, differs_between_ranks(program, seed));
-  for (const std::string_view name : {"seed_everything", "set_seed", "seed", "fix_seed",
-                                      "setup_seed", "init_seeds", "set_random_seed", "seed_all"})
-    for (const CallRef& seed : program.calls_named(name)) {
-      const bool differs = differs_between_ranks(program, seed);
-      if (!leaves_torch_alone(program, seed)) add(out.of_torch, differs);
-      if (seed.call->path != "random.seed") add(out.of_numpy, differs);
-    }
-  return out;
-}
-
-}  // namespace
-
 void check_rank_seeding(const Program& program, Report& report) {
   const bool prepared = accelerate_wraps(program);
   const bool by_horovod = program.uses(Api::hvd_init);
@@ -217,15 +155,21 @@ void check_rank_seeding(const Program& program, Report& report) {
   if (!prepared && !by_horovod && !by_trainer &&
       (!facts::is_distributed(program) || program.framework_distributes()))
     return;
-  const auto [of_torch, of_numpy] = seeds_of(program);
-  bool common = of_torch.common || (by_trainer && seeds_somehow(program));
+  bool common = by_trainer && seeds_somehow(program);
   const auto is_deterministic = [](std::string_view name) {
     return facts::contains(facts::lowered(name), "determinis");
   };
   for (const CallRef& call : program.calls_that(is_deterministic))
     common = common || makes_reproducible(*call.module, *call.call);
-  const auto flag = [&](const CallRef& split, std::string_view argument, bool seeded,
-                        bool differs) {
+  bool differs = false;
+  for (const Api api : {Api::manual_seed})
+    for (const CallRef& seed : program.calls(api))
+      (differs_between_ranks(program, seed) ? differs : common) = true;
+  for (const std::string_view name : {"seed_everything", "set_seed", "seed", "fix_seed",
+                                      "setup_seed", "init_seeds", "set_random_seed", "seed_all"})
+    for (const CallRef& seed : program.calls_named(name))
+      (differs_between_ranks(program, seed) ? differs : common) = true;
+  const auto flag = [&](const CallRef& split, std::string_view argument, bool seeded) {
     // seed=42 + rank of the split itself
     const Ref by_name = split.keyword(argument);
     const Ref given = by_name || argument != "generator" ? by_name : split.positional(2);
@@ -236,12 +180,7 @@ void check_rank_seeding(const Program& program, Report& report) {
         (by_trainer && is_in_prepare_data(program, split.ref())) ||
         ((prepared || by_trainer) && facts::rank_goes_first(program, split.ref())))
       return;
-    const bool by_torch = argument == "generator";
-    const bool other_seeded =
-        by_torch ? !program.calls_named("seed").empty() : common || of_torch.differ;
-    const std::string whose =
-        other_seeded ? std::string(" for ") + (by_torch ? "PyTorch" : "NumPy") + ", which draws it"
-                     : "";
+    const std::string whose = common ? " for NumPy, which draws it" : "";
     Finding& finding = report.at(
         split.ref(), Confidence::likely,
         differs || of_rank ? "the split is drawn from a seed that differs between ranks: what one "
@@ -254,13 +193,13 @@ void check_rank_seeding(const Program& program, Report& report) {
     finding.help =
         "Pass generator=torch.Generator().manual_seed(0) (random_state=0 for train_test_split).";
   };
+  // A helper of another file may seed both.
   const bool by_numpy = seeds_numpy(program);
   for (const CallRef& split : program.calls(Api::random_split))
-    flag(split, "generator", common || may_seed_out_of_sight(program), of_torch.differ);
+    flag(split, "generator", common || by_numpy);
   for (const CallRef& split : program.calls(Api::train_test_split))
-    flag(split, "random_state", by_numpy, of_numpy.differ);
-  for (const CallRef& split : splits_of_datasets(program))
-    flag(split, "seed", by_numpy, of_numpy.differ);
+    flag(split, "random_state", by_numpy);
+  for (const CallRef& split : splits_of_datasets(program)) flag(split, "seed", by_numpy);
   check_hand_splits(program, common, by_numpy, report);
 }
 
