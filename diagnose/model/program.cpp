@@ -26,7 +26,7 @@ bool contains_word(std::string_view text, std::string_view word) {
 bool trains_without_lightning(const Program& program) {
   for (const char* package : {"pytorch_lightning", "lightning"})
     if (program.root().imports_top_level(package)) return false;
-  for (const char* name : {"Trainer", "LightningCLI", "instantiate"})
+  for (const char* name : {"Trainer", "LightningCLI", "instantiate", "from_argparse_args"})
     if (!program.calls_named(name).empty()) return false;
   const auto fits = program.calls_named("fit");
   return !program.uses(Api::lightning_trainer) && !program.uses(Api::lightning_fabric) &&
@@ -308,7 +308,7 @@ bool Program::cuts_data(Ref loop) const {
   const Ref iterable = loop.child(Field::right);
   const CallRef range = iterable ? as_call(strip_iterable(iterable)) : CallRef{};
   const CallRef length = range && range.positional(2) ? as_call(range.positional(1)) : CallRef{};
-  return length && length.call->name == "len";
+  return length && length.call->name == "len" && range.positional(2).text() != "1";
 }
 
 void Program::find_training_loops() {

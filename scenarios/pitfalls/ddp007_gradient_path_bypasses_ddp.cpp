@@ -11,6 +11,7 @@
 #include "scenarios/pitfalls/wrappers/frozen.hpp"
 #include "scenarios/pitfalls/wrappers/handed_to_training.hpp"
 #include "scenarios/pitfalls/wrappers/hook_bypass.hpp"
+#include "scenarios/pitfalls/wrappers/idle_wrapper.hpp"
 #include "scenarios/pitfalls/wrappers/inner_steps.hpp"
 #include "scenarios/pitfalls/wrappers/lost_wrapper.hpp"
 #include "scenarios/pitfalls/wrappers/never_wrapped.hpp"
@@ -122,49 +123,6 @@ bool is_handed_wrapper(const Program& program, const CallRef& call) {
     if (program.is_wrapped(argument, Wrapper::ddp) && !wrapper_above(program, argument))
       return true;
   return false;
-}
-
-// Nothing that trains goes through the wrapper, anywhere in the program.
-bool never_trains_through(const Program& program, const Wrap& wrap) {
-  const auto& forwards = program.forward_calls();
-  return std::none_of(forwards.begin(), forwards.end(), [&](const auto& forward) {
-    return forward.wrap == &wrap && !program.under_no_grad(forward.call.ref()) &&
-           !program.is_evaluation(forward.call.ref()) && !is_unwrapped_above(program, forward.call);
-  });
-}
-
-// flow.model = ddp_model: the object is given the wrapper later.
-bool is_given_something(Ref object) {
-  const std::string prefix = std::string(object.text()) + ".";
-  const auto& defs = object.module->defs();
-  return std::any_of(defs.begin(), defs.end(), [&](const diagnose::Def& def) {
-    return def.is_attribute && object.module->text(def.target).starts_with(prefix);
-  });
-}
-
-// loss = flow(x) or flow.loss(x) after flow = Flow(net), where net is wrapped only below: the
-// object keeps the bare model, and nothing else trains.
-bool keeps_bare_model(const Program& program, const CallRef& call, const Wrap& wrap) {
-  Ref object{call.module, call.call->function};
-  if (const Ref receiver = call.receiver()) object = receiver;
-  if (object.text() == "self" || !wrap.module || program.wrap_of(object) != nullptr) return false;
-  const auto& sources = program.sources(object);
-  const auto names = program.names_behind(object);
-  if (sources.size() != 1 || is_given_something(object) ||
-      std::any_of(names.begin(), names.end(), is_given_something))
-    return false;
-  const CallRef made = program.as_call(sources.front().ref);
-  if (!made || sources.front().how != diagnose::Source::How::value || program.callee(made) ||
-      made.call->api != diagnose::Api::none || !program.runs_before(made.ref(), wrap.call.ref()) ||
-      program.runs_before(wrap.call.ref(), made.ref()))
-    return false;
-  if (says_any(made.call->name, {"ddp", "fsdp", "parallel"})) return false;  // another wrapper
-  // copy.deepcopy(net) is another model.
-  if (made.call->path.starts_with("copy.")) return false;
-  const Ref given = made.positional(0);
-  return given && program.same_variable(given, wrap.module) &&
-         !program.comes_from(wrap.module, diagnose::Api::optimizer) &&
-         never_trains_through(program, wrap);
 }
 
 void report_bypass(Report& report, Ref node, std::string_view how) {

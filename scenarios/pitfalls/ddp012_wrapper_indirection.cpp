@@ -298,7 +298,7 @@ bool is_wrapped_in_such_runs(const Program& program, Ref object, KnownWrappers& 
   }
   if (wraps.empty() || facts::visible_gpus(program) == 1 || tells_wrapper(program, object) ||
       (facts::is_parameter(program, object) && known.in_function_of(program, object)) ||
-      program.imports("deepspeed"))  // whose engine hands on attributes, instead of the wrapper
+      program.mentions("deepspeed"))  // whose engine hands on attributes, instead of the wrapper
     return false;
   return std::all_of(others.begin(), others.end(), [&](const Source& other) {
     return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap* wrap) {

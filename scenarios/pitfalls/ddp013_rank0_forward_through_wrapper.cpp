@@ -127,6 +127,22 @@ std::vector<CallRef> entries_of_one_rank(const Program& program, const CallRef& 
   return out;
 }
 
+// The calls under the test by which the wrapper comes to the forward pass: another one may hand
+// over model.module.
+std::vector<Ref> entries_with_wrapper(const Program& program, Ref forward) {
+  std::vector<Ref> out = tested_calls(program, forward);
+  std::erase_if(out, [&](Ref entry) {
+    const CallRef call = program.as_call(entry);
+    if (!call || entry == forward) return false;
+    const auto given = facts::arguments_of(call);
+    return std::any_of(given.begin(), given.end(), [](Ref argument) {
+      return argument.text().ends_with(".module") || says_any(argument.text(), {"unwrap"});
+    });
+  });
+  if (out.empty()) out.push_back(forward);
+  return out;
+}
+
 // self.register_buffer(...) in a class that is wrapped or built by one, whatever the options are.
 bool registers_buffer(const Program& program, const Wrap& wrap) {
   if (wrap.classes.empty()) return false;
@@ -440,7 +456,7 @@ void check_rank0_forward_through_wrapper(const Program& program, Report& report)
     if (sites.empty() && program.guarded_by_rank(forward.call.ref()) != RankTest::none &&
         one_rank_hands_over_wrapper(program, forward.call) && !others_pass_too(program, forward) &&
         !follows_pass_without_gradients(program, forward) && !never_has_gradients(program, forward))
-      for (const Ref entry : tested_calls(program, forward.call.ref())) {
+      for (const Ref entry : entries_with_wrapper(program, forward.call.ref())) {
         if (std::find(entries.begin(), entries.end(), entry) != entries.end()) continue;
         entries.push_back(entry);
         report_forward(program, forward, entry, report);

@@ -20,6 +20,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
+#include <string_view>
 
 namespace bench::pitfalls {
 
@@ -363,6 +365,23 @@ void find_caches(const Program& program, Report& report) {
   }
 }
 
+// By a function that works on one sample or batch, or a call in a loop: each rank may have files of
+// its own. By a call that one rank makes, or the parent of the ranks: the others may wait for it.
+bool may_be_written_by_one(const Program& program, const CallRef& write) {
+  constexpr std::string_view kOfSamples[] = {"__getitem__", "__iter__", "__call__", "forward"};
+  const auto places = diagnose::places_of(program, write.ref());
+  return std::any_of(places.begin(), places.end(), [&](Ref place) {
+    const auto function = program.enclosing_function(place);
+    const std::string_view name = function ? function.function->name : std::string_view{};
+    const CallRef call = program.as_call(place);
+    const bool starts_ranks = call && call.call->api == Api::spawn;
+    return program.innermost_loop(place) ||
+           (!starts_ranks && facts::only_before_ranks(program, place)) ||
+           program.guarded_by_rank(place) != RankTest::none || says_any(name, {"collate"}) ||
+           std::find(std::begin(kOfSamples), std::end(kOfSamples), name) != std::end(kOfSamples);
+  });
+}
+
 // if os.path.exists(path): index = pickle.load(...), else: pickle.dump(build(), ...): a rank that
 // comes while another one still writes finds the file there.
 void find_written_caches(const Program& program, Report& report) {
@@ -372,6 +391,8 @@ void find_written_caches(const Program& program, Report& report) {
     if (program.comes_from_rank(path) || is_drawn_by_each(program, path) ||
         facts::contains(facts::lowered(path.text()), "rank") ||
         facts::contains(facts::lowered(path.text()), "tmp") || is_dealt_out(program, node) ||
+        facts::contains(path.text(), "current_device") || program.mentions("chdir") ||
+        may_be_written_by_one(program, write) || is_made_under_a_lock(program, write) ||
         !all_ranks_do_at_once(program, node) || facts::only_in_a_side_mode(program, node))
       continue;
     report

@@ -2,7 +2,6 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/env_rendezvous.hpp"
 #include "scenarios/pitfalls/reach/as_launched.hpp"
-#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 
@@ -128,7 +127,7 @@ void check_env_init_without_launcher(const Program& program, Report& report) {
       for (const NodeId node : module->nodes_of(Kind::subscript)) {
         const std::string name = program.environment_name({module, node});
         if ((name != "LOCAL_RANK" && name != "RANK") || launch.environment.contains(name)) continue;
-        if (!is_unconditional(program, {module, node}) ||
+        if (!program.guards({module, node}).empty() ||
             module->tree().ancestor(node, Kind::try_statement) != kNoNode ||
             !facts::is_reachable(program, {module, node}) ||
             facts::is_passed_by(program, launch, {module, node}))

@@ -3,7 +3,6 @@
 #include "scenarios/pitfalls/ranks/env_rendezvous.hpp"
 #include "scenarios/pitfalls/ranks/spawned_code.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
-#include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
 
@@ -116,7 +115,7 @@ Ref local_rank_needed_above(const Program& program, const CallRef& spawn) {
       return {};  // os.environ["LOCAL_RANK"] = ...
     const auto function = program.enclosing_function(read);
     const bool above = !function || (function == here && node < spawn.call->node);
-    if (above && is_unconditional(program, read) && ends_without(read)) return read;
+    if (above && program.guards(read).empty() && ends_without(read)) return read;
   }
   return {};
 }
@@ -206,8 +205,8 @@ Ref on_module_level(const Program& program, const CallRef& call, int depth = 0) 
   const Module& module = *call.module;
   if (module.under_main_guard(call.call->node)) return {};
   const auto function = program.enclosing_function(call.ref());
-  if (!function) return depth == 0 || is_unconditional(program, call.ref()) ? call.ref() : Ref{};
-  if (depth == kCallers || &module != &program.root() || !is_unconditional(program, call.ref()) ||
+  if (!function) return depth == 0 || program.guards(call.ref()).empty() ? call.ref() : Ref{};
+  if (depth == kCallers || &module != &program.root() || !program.guards(call.ref()).empty() ||
       function.function->owner_class != kNoNode)
     return {};
   for (const CallRef& site : program.call_sites(function))
@@ -236,7 +235,7 @@ void check_worker_of_notebook(const Program& program, const CallRef& spawn, Repo
 void check_names_of_parent(const Program& program, Report& report) {
   for (const Ref read : names_of_parent_alone(program)) {
     const std::string name(read.text());
-    const bool always = is_unconditional(program, read);
+    const bool always = program.guards(read).empty();
     Finding& finding = report.at(
         read, always ? Confidence::certain : Confidence::likely,
         "only the main guard gives '" + name +

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
 #include "scenarios/pitfalls/frameworks/trainer_signature.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 
@@ -9,8 +10,13 @@ namespace bench::pitfalls {
 namespace {
 
 // try: from pytorch_lightning.strategies import NAME; strategy = NAME()
-bool is_attempted(const CallRef& made, std::string_view name) {
+bool is_attempted(const Program& program, const CallRef& made, std::string_view name) {
   const diagnose::Module& module = *made.module;
+  const auto guards = program.guards(made.ref());
+  if (std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+        return says_any(guard.condition.text(), {"version", "hasattr", "available"});
+      }))
+    return true;
   const auto is_tried = [&](diagnose::NodeId node) {
     return module.tree().ancestor(node, diagnose::Kind::try_statement) != diagnose::kNoNode;
   };
@@ -39,7 +45,8 @@ std::string_view removed_class(const Program& program, const trainer::Argument& 
     const bool is_theirs = path.starts_with("pytorch_lightning.strategies.") ||
                            path.starts_with("lightning.pytorch.strategies.");
     const std::string_view name = path.substr(path.rfind('.') + 1);
-    if (is_theirs && !trainer::strategy_class_successor(name).empty() && !is_attempted(made, name))
+    if (is_theirs && !trainer::strategy_class_successor(name).empty() &&
+        !is_attempted(program, made, name))
       return name;
   }
   return {};

@@ -64,81 +64,10 @@ void check_removals_of_trees(const Program& program, Report& report) {
   }
 }
 
-// What the loop goes over, without what orders it or takes a part of it, but for a part of the
-// rank's own: glob(pattern) for sorted(glob(pattern))[:-3].
-CallRef listing_behind(const Program& program, Ref iterable) {
-  constexpr int kSteps = 4;
-  Ref at = program.strip_iterable(iterable);
-  for (int step = 0; step < kSteps && at; ++step) {
-    if (program.comes_from_rank(at)) return {};
-    if (at.kind() == Kind::subscript) {
-      at = at.child(diagnose::Field::value);
-      continue;
-    }
-    const CallRef made = program.made_by(at);
-    if (!made) return {};
-    const std::string_view name = made.call->name;
-    if (name == "glob" || name == "iglob" || name == "rglob" || name == "listdir") return made;
-    if (name != "sorted" && name != "list" && name != "reversed") return {};
-    at = made.positional(0);
-  }
-  return {};
-}
-
-// path of `for path in glob(pattern)`, and os.path.join(folder, name) of `for name in
-// os.listdir(folder)`: the listing.
-CallRef listing_of(const Program& program, Ref path) {
-  const CallRef joined = program.made_by(path);
-  if (joined && joined.call->name == "join") path = joined.positional(1);
-  if (!path) return {};
-  for (const Source& source : program.sources(path))
-    if (source.how == Source::How::loop_item)
-      if (const CallRef listing = listing_behind(program, source.ref)) return listing;
-  return {};
-}
-
-// if i % world_size == rank: the ranks share the files out.
-bool asks_for_rank(const Program& program, Ref node) {
-  return program.under(node,
-                       [&](Ref condition, bool) { return program.comes_from_rank(condition); });
-}
-
-// Neither the rank nor chance is a part of what is listed.
-bool lists_the_same(const Program& program, const CallRef& listing) {
-  const Ref call = listing.ref();
-  const std::string text = facts::lowered(call.text());
-  return !program.comes_from_rank(call) && !is_drawn_by_each(program, call) &&
-         !facts::contains(text, "rank") && !facts::contains(text, "tmp");
-}
-
-// for path in glob("runs/*.pt"): os.remove(path), and for path in folder.glob("*.pt"):
-// path.unlink().
-void check_removals_of_listed(const Program& program, Report& report) {
-  for (const char* name : {"remove", "unlink"})
-    for (const CallRef& removal : program.calls_named(name)) {
-      const std::string_view function = removal.call->path;
-      const bool by_os = function == "os.remove" || function == "os.unlink";
-      const bool by_path = std::string_view(name) == "unlink" && function.empty() &&
-                           !removal.positional(0) && !removal.keyword("missing_ok");
-      const Ref node = removal.ref();
-      const Ref path = by_os ? removal.positional(0) : by_path ? removal.receiver() : Ref{};
-      const CallRef listing = path ? listing_of(program, path) : CallRef{};
-      if (!listing || !lists_the_same(program, listing) || asks_for_the_file(program, node) ||
-          asks_for_rank(program, node) || !all_ranks_remove(program, node))
-        continue;
-      report
-          .at(node, Confidence::likely,
-              "every rank lists the files and removes them: what one has removed the next one no "
-              "longer finds, FileNotFoundError")
-          .help = "Remove them on rank 0, and let the others wait at a barrier.";
-    }
-}
-
 }  // namespace
 
 void check_shared_removals(const Program& program, Report& report) {
   check_removals_of_trees(program, report);
-  check_removals_of_listed(program, report);
   for (const char* name : {"remove", "unlink"})
     for (const CallRef& removal : program.calls_named(name)) {
       const std::string_view function = removal.call->path;

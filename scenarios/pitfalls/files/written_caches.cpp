@@ -122,8 +122,9 @@ std::vector<WrittenCache> written_caches(const Program& program) {
       const Ref other = read.write.ref();
       return are_beside(program, node, other) && is_path_of(program, each.path, read.path) &&
              (is_under_question(program, node, false) ||
+              // self.read() or self.make(): which of them runs is decided by the file.
               (is_under_question(program, other, true) &&
-               each.write.call->api != Api::torch_save));  // if exists(last): resume from last
+               program.enclosing_function(node) != program.enclosing_function(other)));
     });
   });
   return writes;

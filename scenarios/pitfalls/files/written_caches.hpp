@@ -13,9 +13,8 @@ struct WrittenCache {
   Ref path;
 };
 
-// pickle.dump(index, open(path, "wb")) and its kin, where os.path.exists(path) decides whether the
-// file is read instead; torch.save(...) only where it decides whether the file is written: what a
-// run goes on from is asked for by the rule of saves.
+// pickle.dump(index, open(path, "wb")) and its kin, torch.save(...) among them, where the same
+// function or class reads the very path and asks whether it is there: it writes where it is not.
 std::vector<WrittenCache> written_caches(const Program& program);
 
 }  // namespace bench::pitfalls

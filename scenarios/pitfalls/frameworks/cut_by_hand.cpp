@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace bench::pitfalls {
 
@@ -25,7 +26,12 @@ Ref numbered_by(const Program& program, Ref name) {
         targets.module->tree()[targets.node].first_child == kNoNode ||
         targets.with(targets.module->tree()[targets.node].first_child).text() != name.text())
       continue;
-    return program.strip_iterable(counter.positional(0));
+    const auto& defs = name.module->defs_of(name.text(), false);  // i += 1 in the round
+    const bool is_set_again = std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+      const NodeId target = name.module->defs()[index].target;
+      return name.module->tree().contains(loop.child(Field::body).node, target);
+    });
+    return is_set_again ? Ref{} : program.strip_iterable(counter.positional(0));
   }
   return {};
 }

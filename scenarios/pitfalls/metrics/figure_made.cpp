@@ -1,7 +1,7 @@
 #include "scenarios/pitfalls/metrics/figure_made.hpp"
 
 #include "scenarios/pitfalls/program/facts.hpp"
-#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
 
 #include <algorithm>
 #include <string>
@@ -24,10 +24,26 @@ std::string whole_of(std::string_view name) {
   return std::string(name.substr(0, name.find_first_of(".[", from)));
 }
 
-VariableNames wholes_in(Ref expression) {
-  VariableNames out;
-  for (const std::string& name : variables_in(expression)) out.insert(whole_of(name));
-  return out;
+bool has_key_of_round(std::string_view name) {
+  const std::size_t at = name.find('[');
+  return at != std::string_view::npos && at + 1 < name.size() && name[at + 1] != '"' &&
+         name[at + 1] != '\'';
+}
+
+// The expression holds the sum itself: not another item or attribute of the object that it is a
+// part of, and not only the number of things in it.
+bool holds(Ref expression, const std::string& name) {
+  const std::string whole = whole_of(name);
+  std::string text(expression.text());
+  for (const std::string& each : {name, whole})
+    for (std::size_t at; (at = text.find("len(" + each + ")")) != std::string::npos;)
+      text.erase(at, each.size() + 5);
+  if (name != whole && facts::contains(text, name)) return true;
+  const VariableNames names = variables_in(expression);
+  if (name != whole)
+    return names.contains(whole) && !facts::contains(text, whole + "[") &&
+           !facts::contains(text, whole + ".");
+  return names.contains(whole) && facts::contains(text, whole);
 }
 
 // torch.cat(preds), np.array(labels), preds.cpu().numpy(): the same data in another container.
@@ -49,8 +65,9 @@ enum class Use : std::uint8_t { none, starts_anew, joins, makes };
 
 class FigureBelow {
  public:
-  FigureBelow(const Program& program, Ref loop, std::string_view sum)
-      : program_(program), loop_(loop), names_{whole_of(sum)} {}
+  // losses[name] with a key of the round: all of losses is made below.
+  FigureBelow(const Program& program, Ref loop, const std::string& sum)
+      : program_(program), loop_(loop), names_{has_key_of_round(sum) ? whole_of(sum) : sum} {}
 
   Ref find() {
     const auto& tree = loop_.module->tree();
@@ -62,8 +79,9 @@ class FigureBelow {
         continue;
       }
       const Ref statement = loop_.with(at);
+      if (facts::exclusive(loop_, statement)) continue;
       const Use use = use_in(statement);
-      if (use == Use::makes) return statement;
+      if (use == Use::makes && runs_as_the_loop_does(statement)) return statement;
       if (use == Use::starts_anew) return {};
       if (kind == Kind::assignment) at = tree[at].last - 1;  // with the calls in it
     }
@@ -71,6 +89,17 @@ class FigureBelow {
   }
 
  private:
+  bool holds_any_of(Ref expression) const {
+    return std::any_of(names_.begin(), names_.end(),
+                       [&](const std::string& name) { return holds(expression, name); });
+  }
+
+  // Not under an option of its own that may be off: if return_outputs: return preds.
+  bool runs_as_the_loop_does(Ref statement) const {
+    return facts::certainty_of_reach(program_, statement) ==
+           facts::certainty_of_reach(program_, loop_);
+  }
+
   Use use_in(Ref at) {
     if (at.kind() == Kind::assignment) return use_of_assignment(at);
     const bool is_whole = at.kind() == Kind::return_statement ||
@@ -79,17 +108,16 @@ class FigureBelow {
                               ? at.child(Field::condition)
                               : Ref{};
     const Ref read = is_whole ? at : condition;
-    return read && meet(wholes_in(read), names_) ? Use::makes : Use::none;
+    return read && holds_any_of(read) ? Use::makes : Use::none;
   }
 
   Use use_of_assignment(Ref at) {
     const Ref left = at.child(Field::left);
     const Ref right = at.child(Field::right);
     if (!left || !right) return Use::none;
-    if (!meet(wholes_in(right), names_))
-      return meet(wholes_in(left), names_) ? Use::starts_anew : Use::none;
+    if (!holds_any_of(right)) return holds_any_of(left) ? Use::starts_anew : Use::none;
     if (!only_joins(program_, right)) return Use::makes;
-    names_.merge(wholes_in(left));
+    names_.merge(variables_in(left));
     return Use::joins;
   }
 
@@ -101,6 +129,8 @@ class FigureBelow {
 }  // namespace
 
 Ref figure_made_at(const Program& program, Ref loop, const MetricSum& sum) {
+  // A doubt whether the loop runs at all is about what adds.
+  if (facts::certainty_of_reach(program, sum.at) != facts::Certainty::certain) return sum.at;
   const Ref made = FigureBelow(program, loop, sum.name).find();
   return made ? made : sum.at;
 }

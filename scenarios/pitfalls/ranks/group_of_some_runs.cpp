@@ -214,19 +214,9 @@ bool is_named_as_join(const Program& program, const CallRef& call) {
   return joins && !program.callee(call);
 }
 
-// def init_dist(...) of an imported file, whose name nothing in the program uses.
-bool is_left_alone(const Program& program, const CallRef& join) {
-  const FunctionRef function = program.enclosing_function(join.ref());
-  return function && join.module != &program.root() && !program.enclosing_class(join.ref()) &&
-         program.call_sites(function).empty() && program.handed_on(function).empty() &&
-         !program.is_spawned(function);
-}
-
 // The only call that joins a group; empty where there is none or another one.
 CallRef only_join(const Program& program) {
-  const auto all = program.calls(diagnose::Api::init_process_group);
-  std::vector<CallRef> joins(all.begin(), all.end());
-  std::erase_if(joins, [&](const CallRef& join) { return is_left_alone(program, join); });
+  const auto& joins = program.calls(diagnose::Api::init_process_group);
   CallRef out = joins.size() == 1 ? joins.front() : CallRef{};
   if (joins.size() > 1) return {};
   for (const diagnose::Module* module : program.modules())
@@ -258,6 +248,8 @@ bool ends_by_leaving(const diagnose::Module& module, NodeId block) {
   while (last != kNoNode && tree[last].next_sibling != kNoNode) last = tree[last].next_sibling;
   if (last == kNoNode) return false;
   const Kind kind = tree[last].kind;
+  if (kind == Kind::with_statement || kind == Kind::try_statement)
+    return ends_by_leaving(module, tree.child(last, Field::body));
   return kind == Kind::raise_statement || kind == Kind::return_statement ||
          facts::ends_process({&module, last});
 }

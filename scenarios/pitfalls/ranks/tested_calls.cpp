@@ -1,5 +1,7 @@
 #include "scenarios/pitfalls/ranks/tested_calls.hpp"
 
+#include "scenarios/pitfalls/reach/certainty.hpp"
+
 #include <algorithm>
 #include <cstddef>
 
@@ -18,7 +20,8 @@ void add_tested(const Program& program, Ref place, int depth, std::vector<Ref>& 
   const auto function = program.enclosing_function(place);
   if (!function || depth == kMaxCallers) return;
   for (const CallRef& site : program.call_sites(function))
-    if (program.guarded_by_rank(site.ref()) != diagnose::RankTest::none)
+    if (out.size() <= kMostEntries &&
+        program.guarded_by_rank(site.ref()) != diagnose::RankTest::none)
       add_tested(program, site.ref(), depth + 1, out);
 }
 
@@ -27,7 +30,10 @@ void add_tested(const Program& program, Ref place, int depth, std::vector<Ref>& 
 std::vector<Ref> tested_calls(const Program& program, Ref place) {
   std::vector<Ref> out;
   add_tested(program, place, 0, out);
-  if (out.empty() || out.size() > kMostEntries) return {place};
+  // A doubt whether the place runs at all is about the place: it is told there.
+  if (out.empty() || out.size() > kMostEntries ||
+      facts::certainty_of_reach(program, place) != facts::Certainty::certain)
+    return {place};
   return out;
 }
 

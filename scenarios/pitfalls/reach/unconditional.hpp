@@ -5,7 +5,8 @@
 
 namespace bench::pitfalls {
 
-// if steps < 1: raise ValueError(...) above the node, or sys.exit(): a run that goes on comes by.
+// if steps < 1: raise ValueError(...) above the node, or a word and sys.exit(): a run that goes on
+// comes by.
 bool ends_the_run(const diagnose::Guard& guard, Ref node);
 
 // No condition decides whether the node runs but checks that end the run: `if not

@@ -26,9 +26,22 @@ struct Round {
   const Program& program;
   Ref loop;
   std::vector<Assigned> assigned;
-  VariableNames own;  // what the loader gives, and whatever is made of it
+  VariableNames own;     // what the loader gives, and whatever is made of it
+  VariableNames shares;  // of which the round takes a part
 
   bool is_made_of_batch(Ref value) const { return meet(with_wholes(variables_in(value)), own); }
+
+  // Indices up to the length of a share are alike on all ranks.
+  bool takes_more_than_length(Ref value) const {
+    std::string text(value.text());
+    for (const std::string& share : shares)
+      for (std::size_t at; (at = text.find("len(" + share + ")")) != std::string::npos;)
+        text.erase(at, share.size() + 5);
+    const VariableNames names = with_wholes(variables_in(value));
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return own.contains(name) && (!shares.contains(name) || facts::contains(text, name));
+    });
+  }
 };
 
 // The n-th name of i, (x, y); empty where there is none.
@@ -86,6 +99,10 @@ bool deals_out(const Program& program, Ref value) {
     return part && part.kind() != Kind::string && program.comes_from_rank(part);
   }
   const CallRef call = program.as_call(value);
+  if (call && is_one_of(call.call->name, {"list", "sorted", "tuple"}) && call.positional(0))
+    return deals_out(program, call.positional(0));
+  if (call && call.call->name == "tolist" && call.receiver())
+    return deals_out(program, call.receiver());
   return call && is_one_of(call.call->name, {"shard", "split_dataset_by_node"}) &&
          program.comes_from_rank(value.child(Field::arguments));
 }
@@ -113,13 +130,14 @@ Round round_of(const Program& program, Ref loop) {
   for (const Assigned& each : out.assigned) {  // batch = next(batches)
     const CallRef call = program.as_call(each.value);
     if (call && call.call->name == "next") out.own.insert(each.name);
-    if (counts && each.value) out.own.merge(shares_in(program, each.value));
+    if (counts && each.value) out.shares.merge(shares_in(program, each.value));
   }
+  out.own.insert(out.shares.begin(), out.shares.end());
   for (bool grown = !out.own.empty(); grown;) {
     grown = false;
     for (const Assigned& each : out.assigned)
       if (each.target > loop.child(Field::body).node && each.value &&
-          out.is_made_of_batch(each.value))
+          out.takes_more_than_length(each.value))
         grown = out.own.insert(each.name).second || grown;
   }
   return out;

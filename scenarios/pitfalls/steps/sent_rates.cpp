@@ -17,7 +17,9 @@ namespace {
 // class Lion(Optimizer): the defaults of the groups that it is made with.
 bool is_in_optimizer_class(const Program& program, Ref node) {
   const auto cls = program.enclosing_class(node);
-  return cls &&
+  const auto method = program.enclosing_function(node);
+  return cls && method &&
+         (method.function->name == "__init__" || method.function->name == "__setstate__") &&
          std::any_of(cls.cls->bases.begin(), cls.cls->bases.end(), [&](diagnose::NodeId base) {
            return cls.module->text(base).ends_with("Optimizer");
          });

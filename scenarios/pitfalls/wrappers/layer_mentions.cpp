@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string>
 #include <vector>
 
 namespace bench::pitfalls {
@@ -47,18 +48,35 @@ bool is_idle_text(Ref string) {
   return tree[tree[string.node].parent].kind == Kind::expression_statement;
 }
 
-// self.NAME in a class that has no such layer, but perhaps one of its own.
+// self.NAME in a class that gives itself something of that name.
 bool is_of_another(const Program& program, const std::vector<ClassRef>& kin, Ref name) {
   const auto& tree = name.module->tree();
   const Ref object = name.with(tree[name.node].parent).child(Field::object);
   const ClassRef owner = program.enclosing_class(name);
-  return object.text() == "self" && owner && std::find(kin.begin(), kin.end(), owner) == kin.end();
+  if (object.text() != "self" || !owner || std::find(kin.begin(), kin.end(), owner) != kin.end())
+    return false;
+  // Methods that other classes borrow: Owner.forward(self, x).
+  const std::string borrowed = std::string(owner.cls->name) + ".";
+  for (const Module* module : program.modules())
+    if (module->tree().source().find(borrowed) != std::string_view::npos) return false;
+  const auto& defs = name.module->defs();
+  return std::any_of(defs.begin(), defs.end(), [&](const diagnose::Def& def) {
+    return def.is_attribute &&
+           name.module->text(def.target) == "self." + std::string(name.text()) &&
+           program.enclosing_class(name.with(def.target)) == owner;
+  });
 }
 
 }  // namespace
 
 bool is_mentioned_again(const Program& program, ClassRef cls, Ref definition) {
   const std::string_view name = definition.child(Field::attribute).text();
+  const auto& own = definition.module->tree();  // self.stem = stem = nn.Conv2d(...)
+  const NodeId line = own[definition.node].parent;
+  if (own[own[line].parent].kind == Kind::assignment ||
+      definition.with(line).child(Field::right).kind() == Kind::assignment ||
+      program.mentions("MethodType") || program.mentions("__class__"))
+    return true;
   const std::vector<ClassRef> kin = kin_of(program, cls);
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
