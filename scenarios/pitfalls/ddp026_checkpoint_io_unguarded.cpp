@@ -367,18 +367,20 @@ void find_caches(const Program& program, Report& report) {
 
 // By a function that works on one sample or batch, or a call in a loop: each rank may have files of
 // its own. By a call that one rank makes, or the parent of the ranks: the others may wait for it.
-bool may_be_written_by_one(const Program& program, const CallRef& write) {
+bool may_be_written_by_one(const Program& program, Ref place, int depth = 0) {
+  constexpr int kCallers = 4;
   constexpr std::string_view kOfSamples[] = {"__getitem__", "__iter__", "__call__", "forward"};
-  const auto places = diagnose::places_of(program, write.ref());
-  return std::any_of(places.begin(), places.end(), [&](Ref place) {
-    const auto function = program.enclosing_function(place);
-    const std::string_view name = function ? function.function->name : std::string_view{};
-    const CallRef call = program.as_call(place);
-    const bool starts_ranks = call && call.call->api == Api::spawn;
-    return program.innermost_loop(place) ||
-           (!starts_ranks && facts::only_before_ranks(program, place)) ||
-           program.guarded_by_rank(place) != RankTest::none || says_any(name, {"collate"}) ||
-           std::find(std::begin(kOfSamples), std::end(kOfSamples), name) != std::end(kOfSamples);
+  const auto function = program.enclosing_function(place);
+  const std::string_view name = function ? function.function->name : std::string_view{};
+  if (program.innermost_loop(place) || facts::only_before_ranks(program, place) ||
+      place.module->tree().ancestor(place.node, Kind::comprehension) != kNoNode ||
+      program.guarded_by_rank(place) != RankTest::none || says_any(name, {"collate"}) ||
+      std::find(std::begin(kOfSamples), std::end(kOfSamples), name) != std::end(kOfSamples))
+    return true;
+  if (!function || depth == kCallers) return false;
+  const auto& sites = program.call_sites(function);
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return may_be_written_by_one(program, site.ref(), depth + 1);
   });
 }
 
@@ -392,7 +394,7 @@ void find_written_caches(const Program& program, Report& report) {
         facts::contains(facts::lowered(path.text()), "rank") ||
         facts::contains(facts::lowered(path.text()), "tmp") || is_dealt_out(program, node) ||
         facts::contains(path.text(), "current_device") || program.mentions("chdir") ||
-        may_be_written_by_one(program, write) || is_made_under_a_lock(program, write) ||
+        may_be_written_by_one(program, node) || is_made_under_a_lock(program, write) ||
         !all_ranks_do_at_once(program, node) || facts::only_in_a_side_mode(program, node))
       continue;
     report
