@@ -5,7 +5,6 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
-#include "scenarios/pitfalls/reach/unconditional.hpp"
 #include "scenarios/pitfalls/steps/parameter_switches.hpp"
 #include "scenarios/pitfalls/wrappers/changed_wrap.hpp"
 #include "scenarios/pitfalls/wrappers/frozen.hpp"
@@ -167,7 +166,7 @@ bool is_made_by_project(const Program& program, Ref model) {
 // freezes nothing: the line has a point only where the constructor has frozen the parameter.
 bool unfreezes_what_is_unseen(const Program& program, const Wrap& wrap, Ref change, Ref value) {
   // All of the model made trainable changes nothing as a rule.
-  if (is_unconditional(program, change)) return false;
+  if (program.guards(change).empty()) return false;
   if (!program.is_literal_true(value) || !is_made_by_project(program, wrap.module)) return false;
   const auto changes = changed_parameters(program);
   return std::all_of(changes.begin(), changes.end(), [&](const ParameterChange& change) {
@@ -194,7 +193,7 @@ bool has_nothing_frozen(const Program& program, const Wrap& wrap, Ref change) {
 // for p in net.parameters(): p.requires_grad = True, once and whatever is asked for, in a program
 // that freezes nothing: all of them had gradients when the model was wrapped.
 bool changes_nothing(const Program& program, const Wrap& wrap, Ref change, Ref value) {
-  if (!program.is_literal_true(value) || !is_unconditional(program, change) ||
+  if (!program.is_literal_true(value) || !program.guards(change).empty() ||
       program.loops_around(change).size() != 1 || program.mentions("freeze") ||
       !has_nothing_frozen(program, wrap, change))
     return false;

@@ -79,6 +79,13 @@ bool is_under_question(const Program& program, Ref node, bool there) {
   });
 }
 
+// self.read() or self.make(), and `with open(path) as f: return pickle.load(f)` above the write:
+// what is read does without the write.
+bool leaves_with(const Program& program, Ref read, Ref write) {
+  return program.enclosing_function(read) != program.enclosing_function(write) ||
+         read.module->tree().ancestor(read.node, Kind::return_statement) != diagnose::kNoNode;
+}
+
 bool are_beside(const Program& program, Ref a, Ref b) {
   const auto owner = program.enclosing_class(a);
   return a.module == b.module &&
@@ -122,9 +129,7 @@ std::vector<WrittenCache> written_caches(const Program& program) {
       const Ref other = read.write.ref();
       return are_beside(program, node, other) && is_path_of(program, each.path, read.path) &&
              (is_under_question(program, node, false) ||
-              // self.read() or self.make(): which of them runs is decided by the file.
-              (is_under_question(program, other, true) &&
-               program.enclosing_function(node) != program.enclosing_function(other)));
+              (is_under_question(program, other, true) && leaves_with(program, other, node)));
     });
   });
   return writes;
