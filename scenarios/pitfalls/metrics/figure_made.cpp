@@ -94,7 +94,8 @@ class FigureBelow {
                        [&](const std::string& name) { return holds(expression, name); });
   }
 
-  // Not under an option of its own that may be off: if return_outputs: return preds.
+  // Not under an option of its own that may be off: if return_outputs: return preds. Nor where such
+  // an option leaves out the loop: the doubt is about what adds.
   bool runs_as_the_loop_does(Ref statement) const {
     return facts::certainty_of_reach(program_, statement) ==
            facts::certainty_of_reach(program_, loop_);
@@ -129,8 +130,6 @@ class FigureBelow {
 }  // namespace
 
 Ref figure_made_at(const Program& program, Ref loop, const MetricSum& sum) {
-  // A doubt whether the loop runs at all is about what adds.
-  if (facts::certainty_of_reach(program, sum.at) != facts::Certainty::certain) return sum.at;
   const Ref made = FigureBelow(program, loop, sum.name).find();
   return made ? made : sum.at;
 }

@@ -30,10 +30,12 @@ void add_tested(const Program& program, Ref place, int depth, std::vector<Ref>& 
 std::vector<Ref> tested_calls(const Program& program, Ref place) {
   std::vector<Ref> out;
   add_tested(program, place, 0, out);
-  // A doubt whether the place runs at all is about the place: it is told there.
-  if (out.empty() || out.size() > kMostEntries ||
-      facts::certainty_of_reach(program, place) != facts::Certainty::certain)
-    return {place};
+  // An option between the two that leaves the place out: the doubt is about the place.
+  const auto reach = facts::certainty_of_reach(program, place);
+  const bool is_doubtful = std::any_of(out.begin(), out.end(), [&](Ref entry) {
+    return facts::certainty_of_reach(program, entry) != reach;
+  });
+  if (out.empty() || out.size() > kMostEntries || is_doubtful) return {place};
   return out;
 }
 
