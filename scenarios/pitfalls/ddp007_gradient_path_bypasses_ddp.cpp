@@ -152,26 +152,22 @@ void check_training_out_of_sight(const Program& program, Report& report) {
 // model.optimize_parameters() runs the forward pass, the backward pass and the step of a model
 // that is none by its name alone: it is called on what stands inside the wrapper.
 void check_steps_of_model(const Program& program, Report& report) {
+  const auto tell = [&](const CallRef& call, const Wrap* wrap) {
+    if (wrap != nullptr && !facts::only_without_distribution(program, call.ref()) &&
+        facts::is_reachable(program, call.ref()) && never_trains_through(program, *wrap))
+      report_bypass(report, call.ref(), "the training step is run by the model inside");
+  };
   for (const CallRef& call : program.calls_named("optimize_parameters")) {
     const Ref model = call.receiver();
-    if (!model || program.callee(call) || facts::only_without_distribution(program, call.ref()) ||
-        !facts::is_reachable(program, call.ref()))
-      continue;
+    if (!model || program.callee(call)) continue;
     Ref wrapper = wrapper_above(program, model);
     for (const diagnose::Source& source : program.sources(model))
       if (!wrapper && wrapper_of_inner(program, source.ref))
         wrapper = source.ref.child(Field::object);
-    if (!wrapper || !never_trains_through(program, *program.wrap_of(wrapper, Wrapper::ddp)))
-      continue;
-    report_bypass(report, call.ref(), "the training step is run by the model inside");
+    tell(call, wrapper ? program.wrap_of(wrapper, Wrapper::ddp) : nullptr);
   }
-  for (const CallRef& call : steps_of_inner(program)) {
-    const Ref wrapper = call.receiver().child(Field::object);
-    if (!facts::only_without_distribution(program, call.ref()) &&
-        facts::is_reachable(program, call.ref()) &&
-        never_trains_through(program, *program.wrap_of(wrapper, Wrapper::ddp)))
-      report_bypass(report, call.ref(), "the training step is run by the model inside");
-  }
+  for (const CallRef& call : steps_of_inner(program))
+    tell(call, wrapper_of_inner(program, call.receiver()));
 }
 
 // Its parameters are asked for between the backward pass and the next one, to clip them.

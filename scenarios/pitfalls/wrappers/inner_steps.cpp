@@ -1,24 +1,16 @@
 #include "scenarios/pitfalls/wrappers/inner_steps.hpp"
 
+#include "scenarios/pitfalls/wrappers/bypass.hpp"
+
 #include <algorithm>
 
 namespace bench::pitfalls {
 
-using diagnose::Field;
 using diagnose::FunctionRef;
-using diagnose::Kind;
 
 namespace {
 
 constexpr int kMethods = 3;  // from the step to the backward pass
-
-// The wrapper of ddp.module; empty for anything else.
-Ref wrapper_around(const Program& program, Ref object) {
-  if (object.kind() != Kind::attribute || object.child(Field::attribute).text() != "module")
-    return {};
-  const Ref wrapper = object.child(Field::object);
-  return program.is_wrapped(wrapper, diagnose::Wrapper::ddp) ? wrapper : Ref{};
-}
 
 void add_steps(const Program& program, FunctionRef method, int depth, std::vector<CallRef>& out) {
   if (!method || depth > kMethods) return;
@@ -29,7 +21,7 @@ void add_steps(const Program& program, FunctionRef method, int depth, std::vecto
     if (!object) continue;
     const bool is_known = std::any_of(
         out.begin(), out.end(), [&](const CallRef& each) { return each.ref() == site.ref(); });
-    if (!is_known && wrapper_around(program, object)) out.push_back(site);
+    if (!is_known && wrapper_of_inner(program, object) != nullptr) out.push_back(site);
     if (object.text() != "self" || program.enclosing_class(site.ref()) != cls) continue;
     const FunctionRef caller = program.enclosing_function(site.ref());
     if (caller != method) add_steps(program, caller, depth + 1, out);

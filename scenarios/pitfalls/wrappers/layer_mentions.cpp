@@ -55,15 +55,18 @@ bool is_of_another(const Program& program, const std::vector<ClassRef>& kin, Ref
   const ClassRef owner = program.enclosing_class(name);
   if (object.text() != "self" || !owner || std::find(kin.begin(), kin.end(), owner) != kin.end())
     return false;
+  const std::string attribute = "self." + std::string(name.text());
+  const auto& defs = name.module->defs();
+  if (std::none_of(defs.begin(), defs.end(), [&](const diagnose::Def& def) {
+        return def.is_attribute && name.module->text(def.target) == attribute &&
+               program.enclosing_class(name.with(def.target)) == owner;
+      }))
+    return false;
   // Methods that other classes borrow: Owner.forward(self, x).
   const std::string borrowed = std::string(owner.cls->name) + ".";
-  for (const Module* module : program.modules())
-    if (module->tree().source().find(borrowed) != std::string_view::npos) return false;
-  const auto& defs = name.module->defs();
-  return std::any_of(defs.begin(), defs.end(), [&](const diagnose::Def& def) {
-    return def.is_attribute &&
-           name.module->text(def.target) == "self." + std::string(name.text()) &&
-           program.enclosing_class(name.with(def.target)) == owner;
+  const auto& modules = program.modules();
+  return std::none_of(modules.begin(), modules.end(), [&](const Module* module) {
+    return module->tree().source().find(borrowed) != std::string_view::npos;
   });
 }
 
