@@ -101,8 +101,13 @@ DiagnoseResult diagnose(const DiagnoseOptions& options, const Reader& reader) {
 
 std::vector<Notice> for_each_program(const DiagnoseOptions& options,
                                      const std::function<void(const Program& program)>& visit) {
+  return for_each_program(options, reader_of(options), visit);
+}
+
+std::vector<Notice> for_each_program(const DiagnoseOptions& options, const Reader& reader,
+                                     const std::function<void(const Program& program)>& visit) {
   const FoundSources found = find_sources(options);
-  Session session(options, reader_of(options), lister_of(options));
+  Session session(options, reader, lister_of(options));
   session.note_files(found.files);
   session.note_unreadable(found.unreadable);
   session.note_emptied(found.emptied);

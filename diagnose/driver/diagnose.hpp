@@ -29,6 +29,8 @@ DiagnoseResult diagnose(const DiagnoseOptions& options, const Reader& reader);
 // What there is to say on the files.
 std::vector<Notice> for_each_program(const DiagnoseOptions& options,
                                      const std::function<void(const Program& program)>& visit);
+std::vector<Notice> for_each_program(const DiagnoseOptions& options, const Reader& reader,
+                                     const std::function<void(const Program& program)>& visit);
 
 // Both for files in memory, by name, of which one is the script. For tests.
 std::vector<Finding> diagnose_texts(const std::map<std::string, std::string>& files,

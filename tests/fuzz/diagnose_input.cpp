@@ -4,8 +4,8 @@
 #include "diagnose/driver/diagnose.hpp"
 #include "diagnose/driver/explain_trainer.hpp"
 #include "diagnose/driver/fix.hpp"
-#include "diagnose/driver/to_ddp.hpp"
 #include "diagnose/output/render.hpp"
+#include "diagnose/to_ddp/rewrite.hpp"
 #include "scenarios/pitfalls/page.hpp"
 #include "scenarios/pitfalls/registry.hpp"
 
@@ -50,8 +50,13 @@ std::size_t run(const Files& files, const std::string& script, const DiagnoseOpt
     unified_diff(file, files.at(file), text);
   for_each_program_of_texts(files, script, options, [&](const Program& program) {
     explain_trainer(program);
-    for (const RewriteStep& step : rewrite_to_ddp(program))
-      apply_edits(std::string(program.root().tree().source()), step.edits);
+    rewrite_to_ddp(program, [&](const Files& texts, const RewrittenVisit& visit) {
+      Files changed = files;
+      for (const auto& [file, text] : texts) changed[file] = text;
+      const auto found = diagnose_texts(changed, script, options);
+      for_each_program_of_texts(changed, script, options,
+                                [&](const Program& rewritten) { visit(rewritten, found); });
+    });
   });
   return findings.size();
 }

@@ -1,4 +1,4 @@
-#include "diagnose/driver/rank_devices.hpp"
+#include "diagnose/to_ddp/rank_devices.hpp"
 
 #include "scenarios/pitfalls/program/facts.hpp"
 

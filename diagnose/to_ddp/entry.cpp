@@ -1,4 +1,4 @@
-#include "diagnose/driver/ddp_entry.hpp"
+#include "diagnose/to_ddp/entry.hpp"
 
 #include <algorithm>
 

@@ -1,8 +1,7 @@
-#include "diagnose/driver/to_ddp.hpp"
-
-#include "diagnose/driver/ddp_entry.hpp"
 #include "diagnose/driver/fix.hpp"
-#include "diagnose/driver/rank_devices.hpp"
+#include "diagnose/to_ddp/entry.hpp"
+#include "diagnose/to_ddp/rank_devices.hpp"
+#include "diagnose/to_ddp/rewrite.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
@@ -44,9 +43,8 @@ class Rewriter {
   void add(std::string title, std::string why, const Finding& made, const std::vector<Ref>& where) {
     if (!made.fix || made.fix->edits.empty()) return;
     RewriteStep step{std::move(title), std::move(why), {}, made.fix->edits};
-    for (const Ref& at : where) step.lines.push_back(at.module->tree().line_of(at.node));
-    std::sort(step.lines.begin(), step.lines.end());
-    step.lines.erase(std::unique(step.lines.begin(), step.lines.end()), step.lines.end());
+    for (const Ref& at : where)
+      step.lines.push_back({at.module->path(), at.module->tree().line_of(at.node)});
     steps_.push_back(std::move(step));
   }
 
@@ -267,7 +265,7 @@ class Rewriter {
 
 }  // namespace
 
-std::vector<RewriteStep> rewrite_to_ddp(const Program& program) {
+std::vector<RewriteStep> steps_to_ddp(const Program& program) {
   return Rewriter(program).rewrite();
 }
 

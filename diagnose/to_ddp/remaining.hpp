@@ -1,0 +1,23 @@
+// What a rewritten program still needs from its author: what no edit can decide.
+#pragma once
+
+#include "diagnose/finding.hpp"
+#include "diagnose/model/program.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace bench::diagnose {
+
+struct Remaining {
+  std::string file;
+  std::uint32_t line = 0;  // of the rewritten file; 0 where it is about the program
+  std::string text;  // what is left, why, and what to do; with the rule's id where one says so
+};
+
+// `rewritten` is the program after all steps, `found` what the rules say of it. In the order of
+// files, the script first, and lines.
+std::vector<Remaining> what_remains(const Program& rewritten, const std::vector<Finding>& found);
+
+}  // namespace bench::diagnose

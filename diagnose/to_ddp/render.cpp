@@ -1,0 +1,45 @@
+#include "diagnose/to_ddp/rewrite.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+// "line 3", "lines 3, 5", "lines 3, 5, utils.py:7": those of the script without its name.
+std::string listed(const std::string& script, const std::vector<TouchedLine>& lines) {
+  std::string out;
+  for (const TouchedLine& each : lines) {
+    if (!out.empty()) out += ", ";
+    if (each.file != script) out += each.file + ":";
+    out += std::to_string(each.line);
+  }
+  if (lines.front().file != script) return out;
+  return (lines.size() > 1 ? "lines " : "line ") + out;
+}
+
+std::string place(const Remaining& left) {
+  return left.line == 0 ? left.file : left.file + ":" + std::to_string(left.line);
+}
+
+}  // namespace
+
+std::string render_rewrite(const std::string& file, const Rewrite& rewrite) {
+  if (!rewrite.refusal.empty()) return file + ": " + rewrite.refusal + "\n";
+  if (rewrite.steps.empty()) return file + ": no DataParallel call to rewrite\n";
+  std::string out = file + ": from DataParallel to DistributedDataParallel\n";
+  std::size_t number = 0;
+  for (const RewriteStep& step : rewrite.steps)
+    out += std::to_string(++number) + ". " + step.title + " (" + listed(file, step.lines) +
+           "): " + step.why + "\n";
+  const bool is_notebook = file.ends_with(".ipynb");
+  const std::string script = is_notebook ? file.substr(0, file.size() - 6) + ".py" : file;
+  if (is_notebook)
+    out += std::to_string(++number) +
+           ". Make it a script, since ranks start from a file: jupyter " +
+           "nbconvert --to script " + file + "\n";
+  out += std::to_string(++number) + ". Launch it: torchrun --standalone --nproc-per-node=gpu " +
+         script + "\n";
+  if (!rewrite.left.empty()) out += "Left to you, by the lines of the rewritten files:\n";
+  for (const Remaining& left : rewrite.left) out += "  " + place(left) + ": " + left.text + "\n";
+  return out;
+}
+
+}  // namespace bench::diagnose

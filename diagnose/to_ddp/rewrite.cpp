@@ -1,0 +1,172 @@
+#include "diagnose/to_ddp/rewrite.hpp"
+
+#include "diagnose/driver/fix.hpp"
+#include "diagnose/to_ddp/refusal.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace bench::diagnose {
+namespace {
+
+constexpr int kRounds = 8;              // a fix may make room for the next one
+constexpr std::size_t kMostFixes = 64;  // of a round, each of which is tried on its own first
+
+// A text and, for each of its lines, the line of the file as it was that it comes from.
+struct Traced {
+  std::string text;
+  std::vector<std::uint32_t> lines;
+};
+using TracedFiles = std::map<std::string, Traced>;  // the files that change, by path
+
+Traced traced(const std::string& text) {
+  Traced out{text, {}};
+  const auto count = std::count(text.begin(), text.end(), '\n') + 1;
+  for (std::uint32_t line = 1; line <= count; ++line) out.lines.push_back(line);
+  return out;
+}
+
+// What an edit puts in comes from the line that it stands in.
+Traced edited(const Traced& before, std::vector<Edit> edits) {
+  std::stable_sort(edits.begin(), edits.end(),
+                   [](const Edit& a, const Edit& b) { return a.begin < b.begin; });
+  Traced out{apply_edits(before.text, edits), {before.lines.front()}};
+  std::size_t line = 0;
+  std::size_t at = 0;
+  const auto copy_to = [&](std::size_t end, bool kept) {
+    for (; at < end; ++at)
+      if (before.text[at] == '\n') {
+        ++line;
+        if (kept) out.lines.push_back(before.lines[line]);
+      }
+  };
+  for (const Edit& edit : edits) {
+    if (edit.begin < at || edit.end > before.text.size()) continue;
+    copy_to(edit.begin, true);
+    // A statement that is put above another one comes from that one's line, too.
+    out.lines.insert(out.lines.end(),
+                     static_cast<std::size_t>(std::count(edit.text.begin(), edit.text.end(), '\n')),
+                     before.lines[line]);
+    copy_to(edit.end, false);
+  }
+  copy_to(before.text.size(), true);
+  return out;
+}
+
+// Rules whose fixes belong to the way to DDP. A checkpoint's keys (DDP041) stay as they are: other
+// scripts of the user may read them.
+bool belongs_to_ddp(const Finding& finding) {
+  constexpr std::array<std::string_view, 4> kRules = {"DDP018", "DDP026", "DDP039", "DDP040"};
+  return finding.fix && std::find(kRules.begin(), kRules.end(), finding.rule) != kRules.end();
+}
+
+std::map<std::string, std::vector<Edit>> by_file(const std::vector<Edit>& edits) {
+  std::map<std::string, std::vector<Edit>> out;
+  for (const Edit& edit : edits) out[edit.file].push_back(edit);
+  return out;
+}
+
+TracedFiles after_steps(const Program& program, const std::vector<RewriteStep>& steps) {
+  std::vector<Edit> all;
+  for (const RewriteStep& step : steps) all.insert(all.end(), step.edits.begin(), step.edits.end());
+  const auto edits = by_file(all);
+  TracedFiles out;
+  for (const Module* module : program.modules()) {
+    const auto found = edits.find(module->path());
+    if (found != edits.end())
+      out[module->path()] = edited(traced(std::string(module->tree().source())), found->second);
+  }
+  return out;
+}
+
+std::map<std::string, std::string> texts_of(const TracedFiles& files) {
+  std::map<std::string, std::string> out;
+  for (const auto& [file, traced] : files) out[file] = traced.text;
+  return out;
+}
+
+void add_step(std::vector<RewriteStep>& steps, const Finding& finding, TouchedLine line) {
+  const auto same = std::find_if(steps.begin(), steps.end(), [&](const RewriteStep& step) {
+    return step.title == finding.fix->title;
+  });
+  if (same == steps.end())
+    steps.push_back(
+        {finding.fix->title, finding.rule + ", " + finding.message + ".", {std::move(line)}, {}});
+  else
+    same->lines.push_back(std::move(line));
+}
+
+void sort_lines(RewriteStep& step, const std::string& script) {
+  std::sort(step.lines.begin(), step.lines.end(), [&](const TouchedLine& a, const TouchedLine& b) {
+    const bool a_is_other = a.file != script;
+    const bool b_is_other = b.file != script;
+    return a_is_other != b_is_other ? b_is_other : a < b;
+  });
+  step.lines.erase(std::unique(step.lines.begin(), step.lines.end()), step.lines.end());
+}
+
+bool touches(const std::vector<Edit>& taken, const Fix& fix) {
+  return std::any_of(fix.edits.begin(), fix.edits.end(), [&](const Edit& edit) {
+    return std::any_of(taken.begin(), taken.end(), [&](const Edit& other) {
+      return edit.file == other.file && edit.begin <= other.end && other.begin <= edit.end;
+    });
+  });
+}
+
+// Where the finding stands in the file as it was.
+TouchedLine line_before(const Finding& finding, const TracedFiles& files) {
+  const auto found = files.find(finding.file);
+  if (found == files.end()) return {finding.file, finding.line};
+  const auto& lines = found->second.lines;
+  const std::size_t line = std::min<std::size_t>(finding.line, lines.size());
+  return {finding.file, lines[line == 0 ? 0 : line - 1]};
+}
+
+// Makes the fixes of one round that do not touch each other; false where there is none.
+bool mend(const Program& program, const std::vector<Finding>& found, TracedFiles& files,
+          std::vector<RewriteStep>& steps) {
+  std::map<std::string, std::string> texts;
+  for (const Module* module : program.modules())
+    texts[module->path()] = std::string(module->tree().source());
+  std::vector<Edit> edits;
+  std::vector<const Finding*> made;
+  for (const Finding& finding : found) {
+    if (!belongs_to_ddp(finding) || touches(edits, *finding.fix)) continue;
+    std::size_t applied = 0;
+    apply_fixes({finding}, texts, applied);
+    if (applied == 0) continue;
+    edits.insert(edits.end(), finding.fix->edits.begin(), finding.fix->edits.end());
+    made.push_back(&finding);
+    if (made.size() == kMostFixes) break;
+  }
+  for (const Finding* finding : made) add_step(steps, *finding, line_before(*finding, files));
+  for (auto& [file, own] : by_file(edits)) {
+    const auto known = files.find(file);
+    files[file] = edited(known == files.end() ? traced(texts.at(file)) : known->second, own);
+  }
+  return !made.empty();
+}
+
+}  // namespace
+
+Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
+  Rewrite out;
+  out.refusal = reason_to_refuse(program);
+  if (!out.refusal.empty()) return out;
+  out.steps = steps_to_ddp(program);
+  if (out.steps.empty()) return out;
+  TracedFiles files = after_steps(program, out.steps);
+  for (int round = 0; round < kRounds; ++round) {
+    bool any = false;
+    rediagnose(texts_of(files), [&](const Program& rewritten, const std::vector<Finding>& found) {
+      any = round + 1 < kRounds && mend(rewritten, found, files, out.steps);
+      if (!any) out.left = what_remains(rewritten, found);
+    });
+    if (!any) break;
+  }
+  out.texts = texts_of(files);
+  for (RewriteStep& step : out.steps) sort_lines(step, program.root().path());
+  return out;
+}
+
+}  // namespace bench::diagnose
