@@ -30,13 +30,11 @@ std::string render_rewrite(const std::string& file, const Rewrite& rewrite) {
     out += std::to_string(++number) + ". " + step.title + " (" + listed(file, step.lines) +
            "): " + step.why + "\n";
   const bool is_notebook = file.ends_with(".ipynb");
-  const std::string script = is_notebook ? file.substr(0, file.size() - 6) + ".py" : file;
   if (is_notebook)
     out += std::to_string(++number) +
            ". Make it a script, since ranks start from a file: jupyter " +
            "nbconvert --to script " + file + "\n";
-  out += std::to_string(++number) + ". Launch it: torchrun --standalone --nproc-per-node=gpu " +
-         script + "\n";
+  out += std::to_string(++number) + ". Launch it: " + rewrite.launch + "\n";
   if (!rewrite.left.empty()) out += "Left to you, by the lines of the rewritten files:\n";
   for (const Remaining& left : rewrite.left) out += "  " + place(left) + ": " + left.text + "\n";
   return out;

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-ddp_local_rank = int(os.environ["LOCAL_RANK"])
+ddp_local_rank = int(os.environ.get("LOCAL_RANK", 0))
 
 
 class Trainer:
