@@ -49,19 +49,26 @@ class Sharer {
       return;
     }
     const std::string total = in_brackets(batch);
-    const std::string dist = names_.dist(*loader_.module);
-    const std::string ranks =
-        is_script_ ? dist + ".get_world_size()"
-                   : "(" + dist + ".get_world_size() if " + dist + ".is_initialized() else 1)";
-    if (batch.kind() != Kind::integer && is_script_)
-      edit::insert_before(batch,
-                          "assert " + total + " % " + ranks +
-                              " == 0, \"the batch does not divide by the number of ranks\"",
-                          "", made_);
+    const std::string ranks = count_ranks(batch);
+    if (batch.kind() != Kind::integer)
+      lines_ += (lines_.empty() ? "" : "\n") + ("assert " + total) + " % " + ranks +
+                " == 0, \"the batch does not divide by the number of ranks\"";
+    if (!lines_.empty()) edit::insert_before(batch, lines_, "", made_);
     edit::replace(batch, total + " // " + ranks, "", made_);
   }
 
  private:
+  // An expression for the number of ranks; with a line of its own, as a name, in files that others
+  // may import.
+  std::string count_ranks(Ref batch) {
+    const std::string dist = names_.dist(*loader_.module);
+    if (is_script_) return dist + ".get_world_size()";
+    const bool is_taken = !batch.module->defs_of("ranks", false).empty();
+    const std::string name = is_taken ? "ddp_ranks" : "ranks";
+    lines_ = name + " = " + dist + ".get_world_size() if " + dist + ".is_initialized() else 1";
+    return name;
+  }
+
   void put(const std::string& arguments, Ref shuffle) {
     if (shuffle)
       edit::replace(shuffle.with((*shuffle.module)[shuffle.node].parent), arguments, "", made_);
@@ -96,6 +103,7 @@ class Sharer {
   FileNames& names_;
   Finding& made_;
   bool is_script_;
+  std::string lines_;  // above the statement
 };
 
 }  // namespace

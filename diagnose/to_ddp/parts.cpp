@@ -1,9 +1,10 @@
 #include "diagnose/to_ddp/parts.hpp"
 
+#include "diagnose/to_ddp/parameterless.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
-#include "scenarios/pitfalls/wrappers/empty_modules.hpp"
 
 #include <algorithm>
 
@@ -17,22 +18,12 @@ bool is_come_by(const Program& program, Ref node) {
   return node.module == &program.root() || is_reachable(program, node);
 }
 
-// torch's own losses have no parameters, and an activation has none but for PReLU.
-bool is_without_parameters(const Program& program, const Wrap& wrap) {
-  if (pitfalls::has_no_state(program, wrap)) return true;
-  const auto& sources = program.module_sources(wrap.module);
-  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& each) {
-    const CallRef made = program.as_call(each.ref);
-    return made && made.call->path.starts_with("torch.nn.") && made.call->name.ends_with("Loss");
-  });
-}
-
 void find_wraps(const Program& program, Parts& out) {
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::data_parallel || !wrap.module || wrap.own ||
         !is_come_by(program, wrap.call.ref()))
       continue;
-    (is_without_parameters(program, wrap) ? out.empty_wraps : out.wraps).push_back(&wrap);
+    (wraps_no_parameters(program, wrap) ? out.empty_wraps : out.wraps).push_back(&wrap);
   }
 }
 
@@ -48,7 +39,10 @@ bool is_to_be_shared_out(const Program& program, const CallRef& loader) {
 // make_loader(train_set) and make_loader(val_set): what is given to one is given to the other.
 bool serves_several(const Program& program, const CallRef& loader) {
   const FunctionRef function = program.enclosing_function(loader.ref());
-  return function && program.call_sites(function).size() > 1;
+  if (!function) return false;
+  const auto& sites = program.call_sites(function);
+  return std::count_if(sites.begin(), sites.end(),
+                       [&](const CallRef& site) { return is_reachable(program, site.ref()); }) > 1;
 }
 
 void find_loaders(const Program& program, Parts& out) {
@@ -85,7 +79,9 @@ bool is_data_parallel(const Program& program, Ref type) {
 void find_type_tests(const Program& program, Parts& out) {
   for (const CallRef& test : program.calls_named("isinstance")) {
     const Ref type = test.positional(1);
+    // An assertion asks for what DataParallel alone can do.
     if (type && type.kind() != Kind::tuple && is_data_parallel(program, type) &&
+        pitfalls::statement_of(type).kind() != Kind::assert_statement &&
         is_come_by(program, test.ref()))
       out.type_tests.push_back(type);
   }

@@ -3,6 +3,7 @@
 #include "diagnose/to_ddp/file_names.hpp"
 #include "diagnose/to_ddp/loader_shares.hpp"
 #include "diagnose/to_ddp/parts.hpp"
+#include "diagnose/to_ddp/rank_guard.hpp"
 #include "diagnose/to_ddp/rewrite.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
@@ -222,7 +223,11 @@ class Rewriter {
     Finding made;
     std::vector<Ref> where;
     for (const Wrap* wrap : parts_.empty_wraps) {
-      edit::replace(wrap->call.ref(), with_gpu_of_rank(wrap->module), "", made);
+      // criterion = DataParallel(criterion)
+      if (program_.assigned_name(wrap->call.ref()) == wrap->module.text())
+        edit::remove_statement(wrap->call.ref(), "", made);
+      else
+        edit::replace(wrap->call.ref(), with_gpu_of_rank(wrap->module), "", made);
       where.push_back(wrap->call.ref());
     }
     add("Leave modules without parameters unwrapped",
@@ -255,8 +260,8 @@ class Rewriter {
     Finding made;
     std::vector<Ref> where;
     for (const CallRef& save : parts_.saves) {
-      edit::guard_statement(save.ref(), names_.dist(root()) + ".get_rank() == 0", "", made);
-      where.push_back(save.ref());
+      if (put_under(save.ref(), names_.dist(root()) + ".get_rank() == 0", made))
+        where.push_back(save.ref());
     }
     add("Save on rank 0", "All ranks hold the same weights; one writes the file.", made, where);
   }

@@ -48,19 +48,44 @@ std::string script_of(const Rewrite& made) {
   return found == made.texts.end() ? std::string() : found->second;
 }
 
+void expect_document(const std::filesystem::path& path, const std::string& text) {
+  if (std::getenv("BENCH_UPDATE_GOLDEN") != nullptr) {
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  EXPECT_EQ(text, read(path)) << path;
+}
+
 TEST(ToDdp, RewritesTheScriptsAsTheirDocumentsSay) {
   std::size_t scripts = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kScripts)) {
     const std::filesystem::path& path = entry.path();
     if (path.extension() != ".py" || path.stem().extension() == ".ddp") continue;
     ++scripts;
-    const Rewrite made = rewrite(read(path));
     std::filesystem::path expected = path;
     expected.replace_extension(".ddp.py");
-    if (std::getenv("BENCH_UPDATE_GOLDEN") != nullptr) std::ofstream(expected) << script_of(made);
-    EXPECT_EQ(script_of(made), read(expected)) << path;
+    expect_document(expected, script_of(rewrite(read(path))));
   }
   EXPECT_GE(scripts, 4U);
+}
+
+// A folder NAME with the script train.py becomes NAME.ddp, with the files that are changed.
+TEST(ToDdp, RewritesTheFilesThatAScriptImports) {
+  std::size_t projects = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kScripts)) {
+    const std::filesystem::path& folder = entry.path();
+    if (!entry.is_directory() || folder.extension() == ".ddp") continue;
+    ++projects;
+    Files files;
+    for (const auto& file : std::filesystem::directory_iterator(folder))
+      files[file.path().filename()] = read(file.path());
+    const Rewrite made = rewrite(files);
+    for (const auto& [name, text] : made.texts)
+      expect_document(folder.string() + ".ddp/" + name, text);
+    for (const auto& file : std::filesystem::directory_iterator(folder.string() + ".ddp"))
+      EXPECT_TRUE(made.texts.contains(file.path().filename())) << file.path();
+  }
+  EXPECT_GE(projects, 1U);
 }
 
 TEST(ToDdp, NamesTheLinesOfTheScriptAsItIs) {

@@ -177,8 +177,13 @@ void remove_statement(Ref node, std::string title, Finding& finding) {
     attach(at, span.begin, span.end, "pass", std::move(title), finding);
     return;
   }
-  attach(at, span.begin - static_cast<std::uint32_t>(lead.size()),
-         span.end + static_cast<std::uint32_t>(line_end) + 1, "", std::move(title), finding);
+  const auto begin = span.begin - static_cast<std::uint32_t>(lead.size());
+  auto end = span.end + static_cast<std::uint32_t>(line_end) + 1;
+  // Of the empty lines on both sides one is enough.
+  const std::string_view source = tree.source();
+  if (source.substr(0, begin).ends_with("\n\n") && end < source.size() && source[end] == '\n')
+    ++end;
+  attach(at, begin, end, "", std::move(title), finding);
 }
 
 }  // namespace bench::pitfalls
