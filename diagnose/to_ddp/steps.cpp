@@ -256,12 +256,28 @@ class Rewriter {
         made, where);
   }
 
+  // A file that all ranks use below has to be there for them; a wait is right where all come by.
+  bool is_used_below(const CallRef& save) const {
+    const Ref path = save.argument(1, "f");
+    if (!path || !program_.guards(save.ref()).empty()) return false;
+    const CallRef made = program_.as_call(path);  // str(path)
+    const Ref named = made ? made.positional(0) : path;
+    if (!named || named.text().size() < 4) return false;
+    const auto& tree = save.module->tree();
+    for (NodeId at = tree[edit::statement_of(save.ref()).node].next_sibling; at != kNoNode;
+         at = tree[at].next_sibling)
+      if (pitfalls::facts::contains(tree.text(at), named.text())) return true;
+    return false;
+  }
+
   void save_on_first_rank() {
     Finding made;
     std::vector<Ref> where;
     for (const CallRef& save : parts_.saves) {
-      if (put_under(save.ref(), names_.dist(root()) + ".get_rank() == 0", made))
-        where.push_back(save.ref());
+      const std::string dist = names_.dist(root());
+      if (!put_under(save.ref(), dist + ".get_rank() == 0", made)) continue;
+      if (is_used_below(save)) edit::insert_after(save.ref(), dist + ".barrier()", "", made);
+      where.push_back(save.ref());
     }
     add("Save on rank 0", "All ranks hold the same weights; one writes the file.", made, where);
   }
