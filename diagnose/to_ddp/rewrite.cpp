@@ -151,10 +151,11 @@ bool mend(const Program& program, const std::vector<Finding>& found, TracedFiles
 // CUDA_VISIBLE_DEVICES=0,1 where the script chose some of the GPUs for itself.
 std::string chosen_gpus(const Program& program, const Parts& parts) {
   if (parts.gpu_choices.size() != 1) return {};
-  const auto chosen = program.string(parts.gpu_choices.front().child(Field::right));
-  const bool several = chosen && chosen->find(',') != std::string::npos &&
-                       chosen->find_first_not_of("0123456789,") == std::string::npos;
-  return several ? "CUDA_VISIBLE_DEVICES=" + *chosen + " " : std::string();
+  std::string chosen = program.string(parts.gpu_choices.front().child(Field::right)).value_or("");
+  std::erase(chosen, ' ');
+  const bool several = chosen.find(',') != std::string::npos &&
+                       chosen.find_first_not_of("0123456789,") == std::string::npos;
+  return several ? "CUDA_VISIBLE_DEVICES=" + chosen + " " : std::string();
 }
 
 std::string launch_of(const Program& program, const Parts& parts) {
