@@ -108,6 +108,31 @@ class Sharer {
 
 }  // namespace
 
+void count_epochs(const Program& program, const TrainingLoop& loop, Finding& made) {
+  const Ref epochs = loop.epochs;
+  if (!epochs || epochs.module != loop.batches.module) return;
+  const std::string counter = "data_epoch";
+  if (!epochs.module->defs_of(counter, false).empty()) return;
+  if (epochs.kind() == Kind::for_statement) {
+    const Ref variable = epochs.child(Field::left);
+    if (variable && variable.text() == "_") edit::replace(variable, counter, "", made);
+    return;
+  }
+  const Ref loader = program.strip_iterable(loop.iterable);
+  if (epochs.kind() != Kind::while_statement || !loader ||
+      program.enclosing_function(epochs) != program.enclosing_function(loop.batches) ||
+      (loader.kind() != Kind::identifier && loader.kind() != Kind::attribute))
+    return;
+  const std::string sampler = std::string(loader.text()) + ".sampler";
+  const std::string call = sampler + ".set_epoch(" + counter + ")";
+  const bool is_script = epochs.module == &program.root();
+  edit::insert_before(epochs, counter + " = 0", "", made);
+  edit::insert_first(epochs.child(Field::body),
+                     (is_script ? call : "if hasattr(" + sampler + ", \"set_epoch\"):\n\t" + call) +
+                         "\n" + counter + " += 1",
+                     "", made);
+}
+
 void share_out(const Program& program, const CallRef& loader, FileNames& names, Finding& made) {
   Sharer sharer(program, loader, names, made);
   sharer.add_sampler();

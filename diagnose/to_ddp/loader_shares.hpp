@@ -12,4 +12,9 @@ namespace bench::diagnose {
 // no process group, for other scripts may import them.
 void share_out(const Program& program, const CallRef& loader, FileNames& names, Finding& made);
 
+// Has the sampler shuffle anew in each round of a loop that counts none: `while step < n:` and
+// `for _ in range(n):` around batches of a loader that was shared out. Where the loop has a number,
+// the fix of DDP018 takes it.
+void count_epochs(const Program& program, const TrainingLoop& loop, Finding& made);
+
 }  // namespace bench::diagnose

@@ -5,6 +5,7 @@
 #include "diagnose/to_ddp/parts.hpp"
 #include "diagnose/to_ddp/rank_guard.hpp"
 #include "diagnose/to_ddp/rewrite.hpp"
+#include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
@@ -31,6 +32,7 @@ class Rewriter {
     leave_losses_unwrapped();
     know_the_wrapper();
     shard_data();
+    count_epochs_of_data();
     save_on_first_rank();
     leave_process_group();
     add_imports();
@@ -268,6 +270,25 @@ class Rewriter {
          at = tree[at].next_sibling)
       if (pitfalls::facts::contains(tree.text(at), named.text())) return true;
     return false;
+  }
+
+  // Of loops whose batches come from a loader that was shared out.
+  void count_epochs_of_data() {
+    Finding made;
+    std::vector<Ref> where;
+    for (const TrainingLoop& loop : program_.training_loops()) {
+      const auto loaders = pitfalls::loaders_of(program_, loop.iterable);
+      const bool is_shared = std::any_of(loaders.begin(), loaders.end(), [&](const CallRef& each) {
+        return std::any_of(parts_.loaders.begin(), parts_.loaders.end(),
+                           [&](const CallRef& shared) { return shared.ref() == each.ref(); });
+      });
+      const std::size_t before = made.fix ? made.fix->edits.size() : 0;
+      if (is_shared && std::find(where.begin(), where.end(), loop.epochs) == where.end())
+        count_epochs(program_, loop, made);
+      if (made.fix && made.fix->edits.size() > before) where.push_back(loop.epochs);
+    }
+    add("Count the epochs of the data", "The sampler shuffles by the number of the epoch.", made,
+        where);
   }
 
   void save_on_first_rank() {

@@ -117,6 +117,29 @@ TEST(ToDdp, TellsWhatIsLeft) {
   EXPECT_NE(render_rewrite("train.py", made).find("Left to you"), std::string::npos);
 }
 
+TEST(ToDdp, CountsTheEpochsOfALoopWithoutANumber) {
+  for (const auto& [head, rewritten] :
+       {std::pair{"while step < 100:\n",
+                  "data_epoch = 0\nwhile step < 100:\n"
+                  "    loader.sampler.set_epoch(data_epoch)\n"
+                  "    data_epoch += 1\n"},
+        std::pair{"for _ in range(9):\n",
+                  "for data_epoch in range(9):\n    loader.sampler.set_epoch(data_epoch)\n"}}) {
+    const Rewrite made = rewrite(
+        "import torch\n"
+        "from torch.utils.data import DataLoader\n"
+        "model = torch.nn.DataParallel(Net().cuda())\n"
+        "loader = DataLoader(data, batch_size=64, shuffle=True)\n"
+        "step = 0\n" +
+        std::string(head) +
+        "    for x, y in loader:\n"
+        "        criterion(model(x), y).backward()\n"
+        "        optimizer.step()\n"
+        "        step += 1\n");
+    EXPECT_NE(script_of(made).find(rewritten), std::string::npos) << script_of(made);
+  }
+}
+
 TEST(ToDdp, LeavesScriptsWithAModeForDdpAlone) {
   const Rewrite made = rewrite(
       "import torch.distributed as dist\n"
