@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/wrappers/frozen.hpp"
 
 #include <algorithm>
 
@@ -23,7 +24,9 @@ void find_wraps(const Program& program, Parts& out) {
     if (wrap.kind != Wrapper::data_parallel || !wrap.module || wrap.own ||
         !is_come_by(program, wrap.call.ref()))
       continue;
-    (wraps_no_parameters(program, wrap) ? out.empty_wraps : out.wraps).push_back(&wrap);
+    const bool is_empty =
+        wraps_no_parameters(program, wrap) || pitfalls::is_frozen(program, wrap.module);
+    (is_empty ? out.empty_wraps : out.wraps).push_back(&wrap);
   }
 }
 

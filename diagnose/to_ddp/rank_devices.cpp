@@ -55,7 +55,9 @@ bool is_fixed(const Program& program, const CallRef& device) {
 bool is_compared(Ref string) {
   const auto& tree = string.module->tree();
   const Kind parent = tree[tree[string.node].parent].kind;
-  return parent == Kind::comparison || parent == Kind::subscript || parent == Kind::pair;
+  const bool is_key = tree[tree[string.node].parent].first_child == string.node;
+  return parent == Kind::comparison || parent == Kind::subscript ||
+         (parent == Kind::pair && is_key);
 }
 
 }  // namespace

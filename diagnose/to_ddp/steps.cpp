@@ -29,7 +29,7 @@ class Rewriter {
     place_on_local_device();
     wrap_in_ddp();
     wrap_wherever_there_are_ranks();
-    leave_losses_unwrapped();
+    leave_others_unwrapped();
     know_the_wrapper();
     shard_data();
     count_epochs_of_data();
@@ -221,7 +221,7 @@ class Rewriter {
         "The condition asks about the GPUs of one process, which has one now.", made, where);
   }
 
-  void leave_losses_unwrapped() {
+  void leave_others_unwrapped() {
     Finding made;
     std::vector<Ref> where;
     for (const Wrap* wrap : parts_.empty_wraps) {
@@ -232,7 +232,7 @@ class Rewriter {
         edit::replace(wrap->call.ref(), with_gpu_of_rank(wrap->module), "", made);
       where.push_back(wrap->call.ref());
     }
-    add("Leave modules without parameters unwrapped",
+    add("Leave modules without gradients unwrapped",
         "There is nothing to reduce, and DDP refuses them.", made, where);
   }
 
