@@ -1,0 +1,101 @@
+// Which findings of rules are told.
+#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+
+#include <algorithm>
+
+namespace bench::diagnose {
+namespace {
+
+using pitfalls::facts::contains;
+
+// What has nothing to do with ranks, and what a step says already: the launch, the data (which a
+// topic tells in one entry for all loaders).
+bool is_of_something_else(std::string_view rule) {
+  static constexpr std::string_view kRules[] = {"LAU001", "LAU009", "DDP017", "DDP036",
+                                                "DDP037", "DDP046", "DDP048"};
+  return std::find(std::begin(kRules), std::end(kRules), rule) != std::end(kRules);
+}
+
+// Rules whose notes matter here: what they are not sure of is what the author has to look at.
+bool is_told_as_note(const Finding& finding) {
+  static constexpr std::string_view kRules[] = {"DDP001", "DDP015", "DDP035"};
+  return std::find(std::begin(kRules), std::end(kRules), finding.rule) != std::end(kRules) &&
+         !contains(finding.message, "no call that can be followed");
+}
+
+const Module* file_of(const Program& program, const Finding& finding) {
+  for (const Module* module : program.modules())
+    if (module->path() == finding.file) return module;
+  return nullptr;
+}
+
+// The calls of the name on the finding's line.
+std::vector<CallRef> calls_on_line(const Program& program, const Finding& finding,
+                                   std::string_view name) {
+  std::vector<CallRef> out;
+  const Module* module = file_of(program, finding);
+  if (module == nullptr) return out;
+  for (const Call& call : module->calls())
+    if (call.name == name && module->tree().line_of(call.node) == finding.line)
+      out.push_back({module, &call});
+  return out;
+}
+
+// A second backward pass whose loss no DDP model has made.
+bool passes_wrapper_by(const Program& program, const Finding& finding) {
+  const auto backwards = calls_on_line(program, finding, "backward");
+  return !backwards.empty() &&
+         std::none_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+           const Ref loss = pitfalls::facts::loss_of(backward);
+           return !loss || !pitfalls::facts::forwards_behind(program, loss).empty();
+         });
+}
+
+// The wrapper has put the model on the rank's GPU above the optimizer: the move does nothing.
+bool is_moved_by_wrapper(const Program& program, const Finding& finding) {
+  const Module* module = file_of(program, finding);
+  if (module == nullptr) return false;
+  const auto& wraps = program.wraps();
+  const auto optimizers = program.calls(Api::optimizer);
+  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+    return wrap.kind == Wrapper::ddp &&
+           std::any_of(optimizers.begin(), optimizers.end(), [&](const CallRef& optimizer) {
+             return program.runs_before(wrap.call.ref(), optimizer.ref());
+           });
+  });
+}
+
+}  // namespace
+
+std::vector<const Finding*> findings_left(const Left& left) {
+  std::vector<const Finding*> out;
+  for (const Finding& each : left.found) {
+    if (is_of_something_else(each.rule) ||
+        (each.severity == Severity::info && !is_told_as_note(each)) ||
+        (each.rule == "DDP008" && passes_wrapper_by(left.program, each)) ||
+        (each.rule == "DDP045" && is_moved_by_wrapper(left.program, each)) ||
+        (each.rule == "DDP018" && !has_sharded_training(left)))
+      continue;
+    out.push_back(&each);
+  }
+  return out;
+}
+
+Harm harm_of(const Finding& finding) {
+  if (finding.rule == "DDP041" || finding.rule == "DDP018") return Harm::figures;
+  switch (finding.category) {
+    case Category::hang:
+      return Harm::stops;
+    case Category::correctness:
+    case Category::portability:
+      return finding.severity == Severity::info ? Harm::figures : Harm::stops;
+    case Category::throughput:
+    case Category::memory:
+    case Category::deprecated:
+      break;
+  }
+  return Harm::waste;
+}
+
+}  // namespace bench::diagnose
