@@ -2,12 +2,15 @@
 
 #include "diagnose/to_ddp/remaining_topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
 
 #include <algorithm>
 #include <tuple>
 
 namespace bench::diagnose {
 namespace {
+
+namespace facts = pitfalls::facts;
 
 using Topic = void (*)(Left&);
 
@@ -28,6 +31,7 @@ constexpr Topic kTopics[] = {
     tell_type_tests,
     tell_needs_of_data_parallel,
     tell_moves_to_cpu,
+    tell_repeated_forwards,
     tell_visible_devices,
     tell_losses_of_batch,
     tell_summed_losses,
@@ -82,17 +86,25 @@ void Left::tell(Harm harm, std::vector<Ref> places, std::string text) {
 }
 
 bool Left::is_found(Ref place, std::string_view rule) const {
+  const auto& tree = place.module->tree();
+  const std::uint32_t first = tree.line_of(place.node);
+  const std::uint32_t last = tree.line_at(tree[place.node].end);
   return std::any_of(found.begin(), found.end(), [&](const Finding& each) {
-    return each.rule == rule && each.file == place.module->path() &&
-           each.line == place.module->tree().line_of(place.node);
+    return each.rule == rule && each.file == place.module->path() && each.line >= first &&
+           each.line <= last;
   });
 }
 
+bool Left::is_run(Ref place) const {
+  const bool is_reached = facts::is_reachable(program, place) &&
+                          (place.module == &program.root() ||
+                           facts::certainty_of_reach(program, place) == facts::Certainty::certain);
+  return is_reached && !facts::is_switched_off(program, place) &&
+         !facts::is_never_made(program, place);
+}
+
 bool Left::runs_on_every_rank(Ref place) const {
-  return program.guarded_by_rank(place) == RankTest::none &&
-         pitfalls::facts::is_reachable(program, place) &&
-         !pitfalls::facts::is_switched_off(program, place) &&
-         !pitfalls::facts::is_never_made(program, place);
+  return program.guarded_by_rank(place) == RankTest::none && is_run(place);
 }
 
 std::string place_of(Ref node) {

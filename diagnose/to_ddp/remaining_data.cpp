@@ -75,6 +75,18 @@ Ref giver_of(const Program& program, const TrainingLoop& loop) {
   return loop.batches;
 }
 
+// target_batch = next(target_iter) in the loop over the source's batches.
+std::vector<CallRef> drawn_beside(const Program& program, const TrainingLoop& loop) {
+  std::vector<CallRef> out;
+  for (const CallRef& draw : program.calls_named("next")) {
+    if (draw.module != loop.batches.module || draw.receiver() || !draw.positional(0) ||
+        !draw.module->tree().contains(loop.batches.node, draw.call->node))
+      continue;
+    for (const CallRef& each : loaders_behind(program, draw.positional(0))) out.push_back(each);
+  }
+  return out;
+}
+
 // Numbers, lists and what is cut from a tensor are no supply of batches that a sampler could share.
 bool is_plain(const Program& program, Ref iterable) {
   const auto& sources = program.sources(iterable);
@@ -93,7 +105,8 @@ std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop) {
     if (program.cuts_data(loop.batches)) out.push_back({Share::elsewhere, loop.batches});
     return out;
   }
-  const auto loaders = loaders_behind(program, loop.iterable);
+  auto loaders = loaders_behind(program, loop.iterable);
+  for (const CallRef& loader : drawn_beside(program, loop)) loaders.push_back(loader);
   for (const CallRef& loader : loaders)
     if (!pitfalls::is_evaluation_loader(program, loader))
       out.push_back({share_of(program, loader), loader.ref()});
@@ -169,19 +182,31 @@ bool shares_under_option(const std::vector<Supply>& supplies) {
          std::any_of(supplies.begin(), supplies.end(), is(Share::whole));
 }
 
+// The condition that divides the loader that is shared out from the one that is not; empty where
+// none is in sight.
+Ref option_between(const Program& program, Ref shared, Ref whole) {
+  const auto others = program.guards(whole);
+  for (const Guard& guard : program.guards(shared))
+    for (const Guard& other : others)
+      if (guard.condition == other.condition && guard.holds != other.holds) return guard.condition;
+  return {};
+}
+
 void tell_option(Left& left, const std::vector<Supply>& supplies) {
+  Ref shared;
+  Ref whole;
   for (const Supply& each : supplies) {
-    if (each.share != Share::shared) continue;
-    const auto guards = left.program.guards(each.place);
-    if (guards.empty()) continue;
-    left.tell(
-        Harm::figures, {each.place},
-        "the training data is shared out only under `" +
-            std::string(guards.front().condition.text()) +
-            "`: otherwise every rank goes over all of it. Start with the option that makes it "
-            "so, and see that the batch size is that of one rank.");
-    return;
+    if (each.share == Share::shared && !shared) shared = each.place;
+    if (each.share == Share::whole && !whole) whole = each.place;
   }
+  const Ref option = option_between(left.program, shared, whole);
+  left.tell(
+      Harm::figures, {shared},
+      "the training data is shared out only " +
+          (option ? "as `" + std::string(option.text()) + "` says"
+                  : std::string("in one of several branches")) +
+          ": where it is not, every rank goes over all of it. Start with the option that leads "
+          "here, divide the batch size, and call set_epoch on the sampler.");
 }
 
 // loader.batch_size of the call, through names: batch_size * num_gpus.

@@ -46,6 +46,14 @@ bool is_shared_out(const Program& program, Ref loop) {
   return false;
 }
 
+// for batch in val_loader: out = model(batch), and not each loop of a function that evaluates.
+bool goes_over_evaluation_data(const Program& program, Ref loop) {
+  return pitfalls::is_loop_of_evaluation(program, loop) &&
+         pitfalls::passes_without_grad(program, loop) &&
+         (pitfalls::is_evaluation_loop(program, loop) ||
+          !pitfalls::loaders_of(program, pitfalls::goes_over(program, loop)).empty());
+}
+
 }  // namespace
 
 void tell_early_stops(Left& left) {
@@ -88,14 +96,19 @@ void tell_plateau_steps(Left& left) {
 }
 
 void tell_evaluation(Left& left) {
+  if (!left.trains()) return;
   std::vector<Ref> places;
-  for (const Module* module : left.program.modules())
+  for (const Module* module : left.program.modules()) {
+    NodeId behind = 0;  // the last loop, whose inner ones are part of it
     for (const NodeId node : module->loops()) {
       const Ref loop{module, node};
-      if (pitfalls::is_loop_of_evaluation(left.program, loop) && left.runs_on_every_rank(loop) &&
-          !is_shared_out(left.program, loop))
-        places.push_back(loop);
+      if (node < behind || !goes_over_evaluation_data(left.program, loop) ||
+          !left.runs_on_every_rank(loop) || is_shared_out(left.program, loop))
+        continue;
+      behind = module->tree()[node].last;
+      places.push_back(loop);
     }
+  }
   left.tell(
       Harm::waste, places,
       "every rank evaluates all of this data: the same figures, N times the work. It may stay; "

@@ -60,7 +60,7 @@ Ref path_written(const Program& program, const CallRef& call) {
 bool is_of_one_rank(const Program& program, Ref path) {
   const std::string text = lowered(path.text());
   return program.comes_from_rank(path) || pitfalls::is_drawn_by_each(program, path) ||
-         contains(text, "devnull") || contains(text, "temp") || contains(text, "/tmp");
+         contains(text, "devnull") || contains(text, "tempfile") || contains(text, "/tmp/");
 }
 
 // A path that is a stream: savefig(buffer), after buffer = io.BytesIO().

@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 namespace bench::diagnose {
@@ -28,9 +29,14 @@ std::string plain(std::string_view name) {
   return out;
 }
 
-bool is_known_loss(const CallRef& call) {
-  return std::find(std::begin(kNames), std::end(kNames), plain(call.call->name)) !=
-             std::end(kNames) ||
+bool is_known_name(std::string_view name) {
+  return std::find(std::begin(kNames), std::end(kNames), plain(name)) != std::end(kNames);
+}
+
+// SupConLoss(temperature) and info_nce(a, b), and no supcon_loss(x) of what a line above has made.
+bool is_known_loss(const Program& program, const CallRef& call) {
+  const bool is_class = std::isupper(static_cast<unsigned char>(call.call->name.front())) != 0;
+  return (is_known_name(call.call->name) && (is_class || program.callee(call))) ||
          call.call->path.starts_with("pytorch_metric_learning.losses") ||
          call.call->path.starts_with("pytorch_metric_learning.miners");
 }
@@ -75,6 +81,8 @@ bool is_loss_code(const Program& program, Ref node) {
   const ClassRef cls = program.enclosing_class(node);
   const std::string name = (function ? lowered(function.function->name) : "") + " " +
                            (cls ? lowered(cls.cls->name) : "");
+  // Of a class that has one of the names, the place where it is made is told.
+  if (cls && is_known_name(cls.cls->name)) return false;
   return contains(name, "loss") || contains(name, "contrast") || contains(name, "codingrate");
 }
 
@@ -121,13 +129,15 @@ CallRef summed_loss(const Program& program, const CallRef& call) {
 }  // namespace
 
 void tell_losses_of_batch(Left& left) {
-  if (left.program.uses(Api::all_gather) || left.program.uses(Api::differentiable_gather)) return;
+  if (!left.trains() || left.program.uses(Api::all_gather) ||
+      left.program.uses(Api::differentiable_gather))
+    return;
   std::vector<Ref> places;
   std::set<const Function*> functions;
   for (const Module* module : left.program.modules())
     for (const Call& made : module->calls()) {
       const CallRef call{module, &made};
-      const bool known = is_known_loss(call);
+      const bool known = is_known_loss(left.program, call);
       if (!known && !(compares_samples(call) && is_loss_code(left.program, call.ref()))) continue;
       if (!left.runs_on_every_rank(call.ref()) || left.program.is_evaluation(call.ref())) continue;
       // One line for each function that computes it.

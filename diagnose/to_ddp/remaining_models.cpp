@@ -36,17 +36,76 @@ bool runs_own_layer(const Program& program, const CallRef& call, const ClassRef&
          may_have_parameters(program, function);
 }
 
+// The last words of the names in a condition: use_norm for self.use_norm.
+bool shares_word(Ref condition, std::string_view text) {
+  const auto& tree = condition.module->tree();
+  for (NodeId node = condition.node; node < tree[condition.node].last; ++node)
+    if (tree[node].kind == Kind::identifier && tree.text(node) != "self" &&
+        tree.text(node).size() > 1 && contains(text, tree.text(node)))
+      return true;
+  return false;
+}
+
+// if self.down is not None: x = self.down(x), or if self.use_norm: x = self.norm(x) where the layer
+// is made under the same option: the model has no layer that it does not run.
+bool is_made_as_run(const Program& program, const CallRef& call, const ClassRef& cls,
+                    Ref condition) {
+  if (shares_word(condition, call.module->text(call.call->function))) return true;
+  const Module& module = *cls.module;
+  for (const std::uint32_t index : module.defs_of(call.call->name, true)) {
+    const Def& def = module.defs()[index];
+    if (def.value == kNoNode) continue;
+    if (module[def.value].kind == Kind::conditional &&
+        shares_word(condition, module.text(def.value)))
+      return true;
+    for (const Guard& guard : program.guards({&module, def.target}))
+      if (shares_word(condition, guard.condition.text())) return true;
+  }
+  return false;
+}
+
+// What decides whether the call runs, within the function: if statements and `a if b else c`.
+std::vector<Ref> conditions_of(const Program& program, const CallRef& call, NodeId function) {
+  std::vector<Ref> out;
+  for (const Guard& guard : program.guards(call.ref())) out.push_back(guard.condition);
+  const auto& tree = call.module->tree();
+  const NodeId choice = tree.ancestor(call.call->node, Kind::conditional);
+  if (choice != kNoNode && tree.contains(function, choice)) out.push_back({call.module, choice});
+  return out;
+}
+
 // A layer of a forward pass that runs under a condition; empty where all of them always run.
 Ref layer_under_condition(const Program& program, const ClassRef& cls) {
   for (const FunctionRef& method : pitfalls::facts::forward_methods(program, cls))
     for (const CallRef& call : pitfalls::facts::calls_in({method.module, method.function->body})) {
       if (!runs_own_layer(program, call, cls)) continue;
-      const auto& tree = call.module->tree();
-      const NodeId choice = tree.ancestor(call.call->node, Kind::conditional);
-      if (!program.guards(call.ref()).empty() ||
-          (choice != kNoNode && tree.contains(method.function->node, choice)))
+      const auto conditions = conditions_of(program, call, method.function->node);
+      if (std::any_of(conditions.begin(), conditions.end(), [&](Ref condition) {
+            return !is_made_as_run(program, call, cls, condition);
+          }))
         return call.ref();
     }
+  return {};
+}
+
+// self.encoder = torchvision.models.resnet18(): a whole model within another, whose head may be
+// left unused; empty where the class has none.
+Ref model_of_others(const ClassRef& cls) {
+  static constexpr std::string_view kModels[] = {
+      "torchvision.models.", "timm.create_model",      "timm.models.",
+      "clip.load",           "open_clip.create_model", "segmentation_models_pytorch.",
+      "transformers.",
+  };
+  const auto& tree = cls.module->tree();
+  for (NodeId node = cls.cls->body; node < tree[cls.cls->body].last; ++node) {
+    if (tree[node].kind != Kind::attribute && tree[node].kind != Kind::identifier) continue;
+    const std::string name = cls.module->qualified(node);
+    if (contains(name, "Block") || contains(name, "Bottleneck") || contains(name, "eights") ||
+        (name.starts_with("transformers.") && !contains(name, "Model")))
+      continue;
+    for (const std::string_view path : kModels)
+      if (name.starts_with(path)) return {cls.module, node};
+  }
   return {};
 }
 
@@ -70,10 +129,13 @@ bool is_of_library(const Program& program, Ref module) {
 std::string doubt_of(const Program& program, const Wrap& wrap) {
   if (wrap.classes.empty())
     return is_of_library(program, wrap.module) ? "" : "the model's code is not in sight";
-  for (const ClassRef& cls : pitfalls::facts::wrapped_classes(program, wrap))
+  for (const ClassRef& cls : pitfalls::facts::wrapped_classes(program, wrap)) {
+    const std::string name(cls.cls->name);
     if (const Ref layer = layer_under_condition(program, cls))
-      return std::string(cls.cls->name) + " runs some layers under a condition (" +
-             place_of(layer) + ")";
+      return name + " runs layers under a condition (" + place_of(layer) + ")";
+    if (const Ref model = model_of_others(cls))
+      return name + " holds a library's model (" + place_of(model) + ")";
+  }
   return "";
 }
 
@@ -141,24 +203,79 @@ std::vector<Ref> bare_models_of(const Program& program, const CallRef& optimizer
   return out;
 }
 
+// What is wrapped has buffers that a forward pass changes, or may have: its code is not in sight.
+bool may_have_batch_norm(const Program& program, const Wrap& wrap) {
+  if (pitfalls::facts::has_batch_norm(program, wrap)) return true;
+  const auto classes = pitfalls::facts::wrapped_classes(program, wrap);
+  return std::any_of(classes.begin(), classes.end(), [](const ClassRef& cls) {
+    const Ref model = model_of_others(cls);
+    return (model && contains(model.module->qualified(model.node), "torchvision.models.")) ||
+           contains(cls.module->text(cls.cls->node), "BatchNorm");
+  });
+}
+
+// In a loop of its own below the one over batches: for image in images: net(image), perhaps in a
+// function that the batch is handed to. A pass that has its backward in the same loop is none.
+bool is_repeated(const Left& left, const ForwardCall& forward, const TrainingLoop& loop,
+                 const std::vector<FunctionRef>& reached) {
+  const Program& program = left.program;
+  const Ref call = forward.call.ref();
+  const Ref inner = program.innermost_loop(call);
+  if (!inner || inner == loop.batches || inner == loop.epochs ||
+      forward.wrap->kind != Wrapper::ddp || program.under_no_grad(call) ||
+      program.is_evaluation(call) ||
+      program.is_literal_false(forward.wrap->call.keyword("broadcast_buffers")))
+    return false;
+  const auto& tree = inner.module->tree();
+  const bool is_below =
+      (inner.module == loop.batches.module && tree.contains(loop.batches.node, inner.node)) ||
+      std::find(reached.begin(), reached.end(), program.enclosing_function(inner)) != reached.end();
+  return is_below &&
+         std::none_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& backward) {
+           return inner.module == backward.module && tree.contains(inner.node, backward.call->node);
+         });
+}
+
 }  // namespace
 
 void tell_unused_parameters(Left& left) {
-  if (std::any_of(left.found.begin(), left.found.end(),
-                  [](const Finding& each) { return each.rule == "DDP001"; }))
+  if (!left.trains() || std::any_of(left.found.begin(), left.found.end(),
+                                    [](const Finding& each) { return each.rule == "DDP001"; }))
     return;
+  std::vector<Ref> places;
+  std::string doubts;
   for (const Wrap& wrap : left.program.wraps()) {
     if (wrap.kind != Wrapper::ddp || searches(wrap)) continue;
     const std::string doubt = doubt_of(left.program, wrap);
-    if (!doubt.empty())
-      left.tell(
-          Harm::stops, {wrap.call.ref()},
-          "DDP waits for a gradient of every parameter, and whether there is one cannot be seen "
-          "here: " +
-              doubt +
-              ". If step 2 raises \"Expected to have finished reduction in the prior "
-              "iteration\", pass find_unused_parameters=True.");
+    if (doubt.empty()) continue;
+    places.push_back(wrap.call.ref());
+    if (!contains(doubts, doubt)) doubts += (doubts.empty() ? "" : "; ") + doubt;
   }
+  left.tell(
+      Harm::may_stop, places,
+      "DDP waits for a gradient of every parameter, and not all may get one: " + doubts +
+          ". If step 2 raises \"Expected to have finished reduction in the prior iteration\", "
+          "pass find_unused_parameters=True.");
+}
+
+void tell_repeated_forwards(Left& left) {
+  const Program& program = left.program;
+  if (program.uses(Api::convert_sync_batch_norm)) return;
+  std::vector<Ref> places;
+  for (const TrainingLoop& loop : program.training_loops()) {
+    if (!left.runs_on_every_rank(loop.batches)) continue;
+    const auto reached = program.reached(loop.batches);
+    for (const ForwardCall& forward : program.forward_calls())
+      if (is_repeated(left, forward, loop, reached) &&
+          !left.is_found(forward.call.ref(), "DDP011") &&
+          may_have_batch_norm(program, *forward.wrap))
+        places.push_back(forward.call.ref());
+  }
+  left.tell(
+      Harm::may_stop, places,
+      "this model runs several times before one backward pass, and DDP copies rank 0's buffers "
+      "into place before each run: with BatchNorm in it, backward fails with \"modified by an "
+      "inplace operation\". Pass broadcast_buffers=False, or run all inputs in one pass.");
 }
 
 void tell_bare_models(Left& left) {

@@ -9,11 +9,11 @@ namespace {
 
 using pitfalls::facts::contains;
 
-// What has nothing to do with ranks, and what a step says already: the launch, the data (which a
-// topic tells in one entry for all loaders).
+// What has nothing to do with ranks and was so before, and what a step or a topic says: the launch,
+// and the data, which is told in one entry for all loaders.
 bool is_of_something_else(std::string_view rule) {
   static constexpr std::string_view kRules[] = {"LAU001", "LAU009", "DDP017", "DDP036",
-                                                "DDP037", "DDP046", "DDP048"};
+                                                "DDP037", "DDP045", "DDP046", "DDP048"};
   return std::find(std::begin(kRules), std::end(kRules), rule) != std::end(kRules);
 }
 
@@ -48,22 +48,25 @@ bool passes_wrapper_by(const Program& program, const Finding& finding) {
   return !backwards.empty() &&
          std::none_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
            const Ref loss = pitfalls::facts::loss_of(backward);
-           return !loss || !pitfalls::facts::forwards_behind(program, loss).empty();
+           if (!loss) return true;
+           const auto forwards = pitfalls::facts::forwards_behind(program, loss);
+           return std::any_of(forwards.begin(), forwards.end(), [&](const ForwardCall& forward) {
+             return !program.under_no_grad(forward.call.ref());
+           });
          });
 }
 
-// The wrapper has put the model on the rank's GPU above the optimizer: the move does nothing.
-bool is_moved_by_wrapper(const Program& program, const Finding& finding) {
+// Under `if args.dist:` of a file that no step has changed: the script has had no such mode.
+bool is_of_another_mode(const Program& program, const Finding& finding) {
   const Module* module = file_of(program, finding);
-  if (module == nullptr) return false;
-  const auto& wraps = program.wraps();
-  const auto optimizers = program.calls(Api::optimizer);
-  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
-    return wrap.kind == Wrapper::ddp &&
-           std::any_of(optimizers.begin(), optimizers.end(), [&](const CallRef& optimizer) {
-             return program.runs_before(wrap.call.ref(), optimizer.ref());
-           });
-  });
+  if (module == nullptr || module == &program.root()) return false;
+  for (const Call& call : module->calls()) {
+    if (module->tree().line_of(call.node) != finding.line) continue;
+    return program.under({module, call.node}, [&](Ref condition, bool holds) {
+      return holds && program.is_distributed_flag(condition);
+    });
+  }
+  return false;
 }
 
 }  // namespace
@@ -74,7 +77,7 @@ std::vector<const Finding*> findings_left(const Left& left) {
     if (is_of_something_else(each.rule) ||
         (each.severity == Severity::info && !is_told_as_note(each)) ||
         (each.rule == "DDP008" && passes_wrapper_by(left.program, each)) ||
-        (each.rule == "DDP045" && is_moved_by_wrapper(left.program, each)) ||
+        is_of_another_mode(left.program, each) ||
         (each.rule == "DDP018" && !has_sharded_training(left)))
       continue;
     out.push_back(&each);

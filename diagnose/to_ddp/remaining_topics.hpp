@@ -12,7 +12,7 @@
 namespace bench::diagnose {
 
 // What comes of it, where nobody does anything.
-enum class Harm : std::uint8_t { stops, figures, waste };
+enum class Harm : std::uint8_t { stops, may_stop, figures, waste };
 
 struct Told {
   Harm harm = Harm::figures;
@@ -29,9 +29,13 @@ class Left {
   void tell(Harm harm, std::vector<Ref> places, std::string text);
   // A rule says something of this line.
   bool is_found(Ref place, std::string_view rule) const;
-  // All that reaches the place is run by each of the ranks: no test of the rank is around it, and
-  // the script comes by.
+  // The script comes by, by calls that can be followed; in a file that only offers what it has, by
+  // whoever uses it.
+  bool is_run(Ref place) const;
+  // The same, and no test of the rank is around it.
   bool runs_on_every_rank(Ref place) const;
+  // Something is trained in sight.
+  bool trains() const { return !program.calls_named("backward").empty(); }
 
   const Program& program;
   const std::vector<Finding>& found;
@@ -58,6 +62,7 @@ void tell_names_by_clock(Left& left);  // a path that each rank names by its own
 
 // --- models (remaining_models.cpp, remaining_wrappers.cpp)
 void tell_unused_parameters(Left& left);       // find_unused_parameters, where nothing is known
+void tell_repeated_forwards(Left& left);       // two passes before one backward
 void tell_bare_models(Left& left);             // trained beside the wrapped one
 void tell_optional_wrapper(Left& left);        // a wrapper under an option
 void tell_type_tests(Left& left);              // isinstance(model, DataParallel), now false

@@ -60,6 +60,13 @@ bool asks_for_data_parallel(Ref expression) {
   return asks;
 }
 
+// On whatever rank; the callback of the old SyncBatchNorm is told by itself.
+bool is_asked(const Left& left, Ref test) {
+  const FunctionRef function = left.program.enclosing_function(test);
+  return left.is_run(test) &&
+         !(function && function.function->name == "patch_replication_callback");
+}
+
 // Training goes on behind it.
 bool is_before_training(const Program& program, Ref node) {
   if (!program.loops_around(node).empty()) return true;
@@ -96,7 +103,7 @@ void tell_type_tests(Left& left) {
   std::vector<Ref> places;
   for (const CallRef& test : left.program.calls_named("isinstance"))
     if (const Ref asked = test.positional(1);
-        asked && asks_for_data_parallel(asked) && left.runs_on_every_rank(test.ref()))
+        asked && asks_for_data_parallel(asked) && is_asked(left, test.ref()))
       places.push_back(test.ref());
   for (const Module* module : left.program.modules()) {
     if (!module->tree().holds("DataParallel")) continue;
@@ -106,7 +113,7 @@ void tell_type_tests(Left& left) {
           contains(test.text(), "__name__") &&
           (contains(test.text(), "'DataParallel'") || contains(test.text(), "\"DataParallel\""));
       const bool by_type = contains(test.text(), "type(") && asks_for_data_parallel(test);
-      if ((by_name || by_type) && left.runs_on_every_rank(test)) places.push_back(test);
+      if ((by_name || by_type) && is_asked(left, test)) places.push_back(test);
     }
   }
   left.tell(
