@@ -8,6 +8,7 @@ namespace bench::diagnose {
 namespace {
 
 using pitfalls::facts::contains;
+using pitfalls::facts::lowered;
 
 // What has nothing to do with ranks and was so before, and what a step or a topic says: the launch,
 // and the data, which is told in one entry for all loaders.
@@ -56,15 +57,30 @@ bool passes_wrapper_by(const Program& program, const Finding& finding) {
          });
 }
 
+// dist.get_rank() of `args.dist and dist.get_rank() == 0`
+bool is_behind_flag(Ref node) {
+  const auto& tree = node.module->tree();
+  for (NodeId at = node.node; tree[at].parent != kNoNode; at = tree[at].parent) {
+    const NodeId up = tree[at].parent;
+    if (tree[up].kind == Kind::block) break;
+    if (tree[up].kind != Kind::boolean || tree[up].op != Op::logical_and) continue;
+    for (NodeId part = tree[up].first_child; part != kNoNode && part < at;
+         part = tree[part].next_sibling)
+      if (contains(lowered(tree.text(part)), "dist")) return true;
+  }
+  return false;
+}
+
 // Under `if args.dist:` of a file that no step has changed: the script has had no such mode.
 bool is_of_another_mode(const Program& program, const Finding& finding) {
   const Module* module = file_of(program, finding);
   if (module == nullptr || module == &program.root()) return false;
   for (const Call& call : module->calls()) {
     if (module->tree().line_of(call.node) != finding.line) continue;
-    return program.under({module, call.node}, [&](Ref condition, bool holds) {
+    const bool is_under = program.under({module, call.node}, [&](Ref condition, bool holds) {
       return holds && program.is_distributed_flag(condition);
     });
+    if (is_under || is_behind_flag({module, call.node})) return true;
   }
   return false;
 }

@@ -80,6 +80,11 @@ bool is_clock(const CallRef& call) {
            (contains(call.call->path, "time") || contains(call.call->path, "date"))));
 }
 
+// The clock of another script, of which this one imports a function, names nothing here.
+bool is_of_this_run(const Program& program, Ref clock) {
+  return clock.module == &program.root() || !clock.module->has_main_guard();
+}
+
 // The path that a call makes a directory or a log by.
 Ref place_made(const Program& program, const CallRef& call) {
   const std::string_view name = call.call->name;
@@ -138,7 +143,8 @@ void tell_names_by_clock(Left& left) {
       auto behind = pitfalls::facts::calls_behind(left.program, path);
       behind.push_back(path);
       for (const Ref& each : behind)
-        if (is_clock(left.program.as_call(each))) places.push_back(each);
+        if (is_clock(left.program.as_call(each)) && is_of_this_run(left.program, each))
+          places.push_back(each);
     }
   }
   left.tell(

@@ -60,7 +60,7 @@ void tell_saves(Left& left);           // checkpoints that every rank writes
 void tell_reads_of_saved(Left& left);  // what rank 0 has written, and every rank uses at once
 void tell_names_by_clock(Left& left);  // a path that each rank names by its own clock
 
-// --- models (remaining_models.cpp, remaining_wrappers.cpp)
+// --- models (remaining_layers.cpp, remaining_models.cpp, remaining_wrappers.cpp)
 void tell_unused_parameters(Left& left);       // find_unused_parameters, where nothing is known
 void tell_repeated_forwards(Left& left);       // two passes before one backward
 void tell_bare_models(Left& left);             // trained beside the wrapped one
