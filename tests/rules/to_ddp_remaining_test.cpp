@@ -371,8 +371,17 @@ TEST(ToDdpRemaining, TellsRanksThatStopAlone) {
       "        patience += 1\n"
       "        if patience == 5:\n"
       "            break\n";
-  // DDP015 tells it where the loop itself trains.
+  // The rule's note is told here, though not where it stands among findings.
   EXPECT_TOLD(told({.before = "best, patience = 0, 0\n", .behind = stop}), "DDP015");
+  const std::string kept =
+      "    loss = trainer.evaluate(patients)\n"
+      "    if best > loss:\n"
+      "        best = loss\n"
+      "        patience = 0\n"
+      "    else:\n"
+      "        patience += 1\n"
+      "        if patience == args.max_patience:\n"
+      "            break\n";
   const std::string trained_elsewhere =
       "import torch\n"
       "from torch import nn\n"
@@ -385,14 +394,18 @@ TEST(ToDdpRemaining, TellsRanksThatStopAlone) {
       "        for x, y in loader:\n"
       "            nn.functional.mse_loss(self.model(x), y).backward()\n"
       "            self.optimizer.step()\n"
+      "    def evaluate(self, items):\n"
+      "        with torch.no_grad():\n"
+      "            return sum(self.model(item).sum().item() for item in items)\n"
       "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
       "trainer = Trainer(model, torch.optim.SGD(model.parameters(), lr=0.1))\n"
       "loader = DataLoader(data, batch_size=64, shuffle=True)\n"
       "best, patience = 0, 0\n"
       "for epoch in range(9):\n"
       "    trainer.run(loader)\n";
-  EXPECT_TOLD(listed(left_of({{"train.py", trained_elsewhere + stop}})), "training ends here");
-  EXPECT_SILENT(told({.behind = "    if epoch == 5:\n        break\n"}), "training ends here");
+  EXPECT_TOLD(listed(left_of({{"train.py", trained_elsewhere + kept}})), "DDP015");
+  EXPECT_EQ(told({.behind = "    if epoch == 5:\n        break\n"}), "");
+  EXPECT_EQ(told({.behind = "    if os.path.exists('stop'):\n        print(epoch)\n"}), "");
 }
 
 TEST(ToDdpRemaining, TellsRatesThatRanksLowerAlone) {
