@@ -32,6 +32,8 @@ constexpr Topic kTopics[] = {
     tell_needs_of_data_parallel,
     tell_moves_to_cpu,
     tell_repeated_forwards,
+    tell_unseeded_splits,
+    tell_fixed_devices,
     tell_visible_devices,
     tell_losses_of_batch,
     tell_summed_losses,

@@ -69,6 +69,12 @@ bool is_stream(const Program& program, Ref path) {
   return made && (made.call->name == "BytesIO" || made.call->name == "StringIO");
 }
 
+// Within def download(url): what is written there is fetched, not made.
+bool is_in_download(const Program& program, Ref node) {
+  const FunctionRef function = program.enclosing_function(node);
+  return function && contains(lowered(function.function->name), "download");
+}
+
 bool has_flag(const Program& program, const CallRef& call, std::string_view name) {
   const Ref flag = call.keyword(name);
   return flag && program.is_literal_true(flag);
@@ -103,7 +109,8 @@ void tell_written_files(Left& left) {
       const CallRef call{module, &made};
       const Ref path = path_written(program, call);
       if (!path || !left.runs_on_every_rank(call.ref()) || is_of_one_rank(program, path) ||
-          is_stream(program, path) || pitfalls::facts::in_dataset(program, call.ref()))
+          is_stream(program, path) || is_in_download(program, path) ||
+          pitfalls::facts::in_dataset(program, call.ref()))
         continue;
       if (!left.is_found(call.ref(), "DDP026") && !left.is_found(call.ref(), "DDP039"))
         places.push_back(call.ref());
@@ -119,8 +126,10 @@ void tell_downloads(Left& left) {
     if (!module->tree().holds("download")) continue;
     for (const Call& made : module->calls()) {
       const CallRef call{module, &made};
-      if (has_flag(left.program, call, "download") && !left.is_found(call.ref(), "DDP026") &&
-          left.runs_on_every_rank(call.ref()) &&
+      const bool fetches =
+          has_flag(left.program, call, "download") ||
+          (is_in_download(left.program, call.ref()) && path_written(left.program, call));
+      if (fetches && !left.is_found(call.ref(), "DDP026") && left.runs_on_every_rank(call.ref()) &&
           !pitfalls::facts::rank_goes_first(left.program, call.ref()) &&
           !pitfalls::facts::under_lock(left.program, call.ref()))
         places.push_back(call.ref());

@@ -3,6 +3,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace bench::diagnose {
 namespace {
@@ -17,7 +18,7 @@ bool searches(const Wrap& wrap) {
 // Layers that hold no parameters may well be left out.
 bool may_have_parameters(const Program& program, Ref layer) {
   const CallRef made = program.made_by(layer);
-  if (!made) return true;
+  if (!made || program.class_of_call(made)) return true;
   static constexpr std::string_view kEmpty[] = {"Drop",    "ReLU",   "GELU",     "Sigmoid",
                                                 "Softmax", "Pool",   "Identity", "Upsample",
                                                 "Tanh",    "Flatten"};
@@ -35,30 +36,42 @@ bool runs_own_layer(const Program& program, const CallRef& call, const ClassRef&
          may_have_parameters(program, function);
 }
 
-// The last words of the names in a condition: use_norm for self.use_norm.
-bool shares_word(Ref condition, std::string_view text) {
-  const auto& tree = condition.module->tree();
-  for (NodeId node = condition.node; node < tree[condition.node].last; ++node)
-    if (tree[node].kind == Kind::identifier && tree.text(node) != "self" &&
-        tree.text(node).size() > 1 && contains(text, tree.text(node)))
-      return true;
-  return false;
+// What a name in one expression means to another: use_norm for self.use_norm, and no object that
+// options hang on.
+std::set<std::string_view> words_of(Ref expression) {
+  std::set<std::string_view> out;
+  const auto& tree = expression.module->tree();
+  for (NodeId node = expression.node; node < tree[expression.node].last; ++node)
+    if (tree[node].kind == Kind::identifier) out.insert(tree.text(node));
+  for (const char* common :
+       {"self", "args", "cfg", "config", "opt", "params", "len", "nn", "torch"})
+    out.erase(common);
+  return out;
+}
+
+bool share_words(Ref a, Ref b) {
+  const auto first = words_of(a);
+  const auto second = words_of(b);
+  return std::any_of(first.begin(), first.end(),
+                     [&](std::string_view word) { return second.contains(word); });
 }
 
 // if self.down is not None: x = self.down(x), or if self.use_norm: x = self.norm(x) where the layer
 // is made under the same option: the model has no layer that it does not run.
 bool is_made_as_run(const Program& program, const CallRef& call, const ClassRef& cls,
                     Ref condition) {
-  if (shares_word(condition, call.module->text(call.call->function))) return true;
+  if (words_of(condition).contains(call.call->name) ||
+      contains(condition.text(), "\"" + std::string(call.call->name) + "\"") ||
+      contains(condition.text(), "'" + std::string(call.call->name) + "'"))
+    return true;
   const Module& module = *cls.module;
   for (const std::uint32_t index : module.defs_of(call.call->name, true)) {
     const Def& def = module.defs()[index];
     if (def.value == kNoNode) continue;
-    if (module[def.value].kind == Kind::conditional &&
-        shares_word(condition, module.text(def.value)))
+    if (module[def.value].kind == Kind::conditional && share_words(condition, {&module, def.value}))
       return true;
     for (const Guard& guard : program.guards({&module, def.target}))
-      if (shares_word(condition, guard.condition.text())) return true;
+      if (share_words(condition, guard.condition)) return true;
   }
   return false;
 }
@@ -69,7 +82,10 @@ std::vector<Ref> conditions_of(const Program& program, const CallRef& call, Node
   for (const Guard& guard : program.guards(call.ref())) out.push_back(guard.condition);
   const auto& tree = call.module->tree();
   const NodeId choice = tree.ancestor(call.call->node, Kind::conditional);
-  if (choice != kNoNode && tree.contains(function, choice)) out.push_back({call.module, choice});
+  const NodeId condition = choice == kNoNode ? kNoNode : tree.child(choice, Field::condition);
+  if (condition != kNoNode && tree.contains(function, choice) &&
+      !tree.contains(condition, call.call->node))
+    out.push_back({call.module, condition});
   return out;
 }
 
@@ -216,6 +232,32 @@ bool is_repeated(const Left& left, const ForwardCall& forward, const TrainingLoo
          });
 }
 
+// The first of two passes of one model that a single backward pass goes through, of a model whose
+// code is not in sight: of others DDP011 knows whether they have BatchNorm.
+bool is_one_of_two(const Left& left, const ForwardCall& second,
+                   const std::vector<ForwardCall>& forwards) {
+  const Program& program = left.program;
+  if (second.wrap->kind != Wrapper::ddp || !second.wrap->classes.empty() ||
+      is_of_library(program, second.wrap->module) || program.under_no_grad(second.call.ref()) ||
+      program.is_literal_false(second.wrap->call.keyword("broadcast_buffers")))
+    return false;
+  const auto has_backward_between = [&](const CallRef& first) {
+    for (const CallRef& backward : program.calls_named("backward"))
+      if (backward.module == first.module && backward.call->node > first.call->node &&
+          backward.call->node < second.call.call->node)
+        return true;
+    return false;
+  };
+  return std::any_of(forwards.begin(), forwards.end(), [&](const ForwardCall& first) {
+    return first.wrap == second.wrap && first.call.module == second.call.module &&
+           first.call.call->node < second.call.call->node &&
+           program.enclosing_function(first.call.ref()) ==
+               program.enclosing_function(second.call.ref()) &&
+           !pitfalls::facts::exclusive(first.call.ref(), second.call.ref()) &&
+           !program.under_no_grad(first.call.ref()) && !has_backward_between(first.call);
+  });
+}
+
 }  // namespace
 
 void tell_unused_parameters(Left& left) {
@@ -250,6 +292,13 @@ void tell_repeated_forwards(Left& left) {
           !left.is_found(forward.call.ref(), "DDP011") &&
           may_have_batch_norm(program, *forward.wrap))
         places.push_back(forward.call.ref());
+    for (const CallRef& backward : loop.backwards) {
+      const Ref loss = pitfalls::facts::loss_of(backward);
+      if (!loss || left.is_found(loss, "DDP008")) continue;
+      const auto forwards = pitfalls::facts::forwards_behind(program, loss);
+      for (const ForwardCall& second : forwards)
+        if (is_one_of_two(left, second, forwards)) places.push_back(second.call.ref());
+    }
   }
   left.tell(
       Harm::may_stop, places,

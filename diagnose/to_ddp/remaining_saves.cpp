@@ -94,6 +94,24 @@ Ref place_made(const Program& program, const CallRef& call) {
   return pitfalls::written_path(program, call);
 }
 
+// parser.add_argument("--output_dir", default=datetime.now().strftime(...))
+std::vector<Ref> clocks_of_options(const Left& left) {
+  std::vector<Ref> out;
+  for (const CallRef& option : left.program.calls_named("add_argument")) {
+    const Ref value = option.keyword("default");
+    const std::string name(option.positional(0).text());
+    if (!value || (!contains(name, "dir") && !contains(name, "path") && !contains(name, "out") &&
+                   !contains(name, "log") && !contains(name, "save")))
+      continue;
+    for (const CallRef& call : pitfalls::facts::calls_in(value))
+      if (is_clock(call) && left.is_run(option.ref())) {
+        out.push_back(call.ref());
+        break;
+      }
+  }
+  return out;
+}
+
 }  // namespace
 
 void tell_saves(Left& left) {
@@ -133,7 +151,7 @@ void tell_reads_of_saved(Left& left) {
 }
 
 void tell_names_by_clock(Left& left) {
-  std::vector<Ref> places;
+  std::vector<Ref> places = clocks_of_options(left);
   for (const Module* module : left.program.modules()) {
     if (!module->tree().holds("time")) continue;
     for (const Call& made : module->calls()) {

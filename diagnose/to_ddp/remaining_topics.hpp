@@ -45,11 +45,12 @@ class Left {
 // "utils.py:12", for places named within a text.
 std::string place_of(Ref node);
 
-// --- data (remaining_data.cpp)
+// --- data (remaining_data.cpp, remaining_splits.cpp)
 void tell_unshared_data(Left& left);          // training that goes over all the data on every rank
 void tell_recut_batches(Left& left);          // a collate_fn that cuts a batch into several
 void tell_batch_of_all(Left& left);           // batch_size * number of GPUs, on each rank
 void tell_missing_epochs(Left& left);         // set_epoch is neither called nor told by a rule
+void tell_unseeded_splits(Left& left);        // folds that each rank draws for itself
 bool has_sharded_training(const Left& left);  // some loop has nothing but shared-out data
 
 // --- files (remaining_files.cpp, remaining_saves.cpp)
@@ -60,7 +61,8 @@ void tell_saves(Left& left);           // checkpoints that every rank writes
 void tell_reads_of_saved(Left& left);  // what rank 0 has written, and every rank uses at once
 void tell_names_by_clock(Left& left);  // a path that each rank names by its own clock
 
-// --- models (remaining_layers.cpp, remaining_models.cpp, remaining_wrappers.cpp)
+// --- models (remaining_layers.cpp, remaining_models.cpp, remaining_wrappers.cpp,
+// remaining_devices.cpp)
 void tell_unused_parameters(Left& left);       // find_unused_parameters, where nothing is known
 void tell_repeated_forwards(Left& left);       // two passes before one backward
 void tell_bare_models(Left& left);             // trained beside the wrapped one
@@ -68,6 +70,7 @@ void tell_optional_wrapper(Left& left);        // a wrapper under an option
 void tell_type_tests(Left& left);              // isinstance(model, DataParallel), now false
 void tell_needs_of_data_parallel(Left& left);  // patch_replication_callback(model)
 void tell_moves_to_cpu(Left& left);            // model.cpu() behind the wrapper
+void tell_fixed_devices(Left& left);           // cuda:0, for all ranks
 void tell_visible_devices(Left& left);         // CUDA_VISIBLE_DEVICES, set by the script
 
 // --- figures (remaining_losses.cpp, remaining_decisions.cpp)

@@ -12,30 +12,36 @@ namespace {
 using pitfalls::facts::contains;
 using pitfalls::facts::lowered;
 
-// A condition that holds wherever there are several GPUs.
-bool holds_with_gpus(const Program& program, const Guard& guard) {
-  const std::string text = pitfalls::text_behind(program, guard.condition);
-  if (contains(text, "device_count") || contains(text, "is_available")) return true;
-  const Value value = program.evaluate(guard.condition);
-  return guard.holds ? value.is_true() : value.is_false();
+// torch.cuda.device_count() > 1, n_gpu > 1 after n_gpu = torch.cuda.device_count(), and what is
+// written as true.
+bool holds_with_gpus(const Program& program, Ref condition) {
+  const auto says_so = [](const std::string& text) {
+    return contains(text, "device_count") || contains(text, "is_available");
+  };
+  const auto& tree = condition.module->tree();
+  for (NodeId node = condition.node; node < tree[condition.node].last; ++node) {
+    const Ref part{condition.module, node};
+    if ((part.kind() == Kind::identifier || part.kind() == Kind::attribute) &&
+        says_so(pitfalls::text_behind(program, part)))
+      return true;
+  }
+  return says_so(std::string(condition.text())) || program.evaluate(condition).is_true();
 }
 
-// args.multi_gpu, len(gpu_ids) > 1: what a run chooses.
-bool is_option(const Program& program, const Guard& guard) {
-  const std::string text = lowered(guard.condition.text());
+// args.multi_gpu, len(gpu_ids) > 1: what a run chooses, alone or in one part of an `and`.
+bool is_option(const Program& program, Ref condition) {
+  const auto& tree = condition.module->tree();
+  if (condition.kind() == Kind::boolean && tree[condition.node].op == Op::logical_and) {
+    for (NodeId part = tree[condition.node].first_child; part != kNoNode;
+         part = tree[part].next_sibling)
+      if (is_option(program, condition.with(part))) return true;
+    return false;
+  }
+  const std::string text = lowered(condition.text());
   const bool speaks_of_gpus = contains(text, "gpu") || contains(text, "parallel") ||
                               contains(text, "distributed") || contains(text, "multi");
-  if (!speaks_of_gpus || contains(text, "isinstance") || contains(text, "rank")) return false;
-  if (holds_with_gpus(program, guard)) return false;
-  // n_gpu > 1 after n_gpu = torch.cuda.device_count()
-  const auto& tree = guard.condition.module->tree();
-  for (NodeId node = guard.condition.node; node < tree[guard.condition.node].last; ++node) {
-    const Ref part{guard.condition.module, node};
-    if (part.kind() != Kind::identifier && part.kind() != Kind::attribute) continue;
-    const std::string behind = pitfalls::text_behind(program, part);
-    if (contains(behind, "device_count") || contains(behind, "is_available")) return false;
-  }
-  return true;
+  return speaks_of_gpus && !contains(text, "isinstance") && !contains(text, "rank") &&
+         !holds_with_gpus(program, condition);
 }
 
 bool is_wrapped_otherwise(const Program& program, const Wrap& wrap) {
@@ -87,7 +93,7 @@ void tell_optional_wrapper(Left& left) {
   for (const Wrap& wrap : left.program.wraps()) {
     if (wrap.kind != Wrapper::ddp || is_wrapped_otherwise(left.program, wrap)) continue;
     for (const Guard& guard : left.program.guards(wrap.call.ref())) {
-      if (!is_option(left.program, guard)) continue;
+      if (!is_option(left.program, guard.condition)) continue;
       left.tell(
           Harm::stops, {wrap.call.ref()},
           "the wrapper stands under `" + std::string(guard.condition.text()) + "`" +
@@ -161,16 +167,6 @@ void tell_moves_to_cpu(Left& left) {
       Harm::stops, places,
       "the wrapped model moves to the CPU here and trains on afterwards: DDP's hooks are lost, "
       "and gradients are not averaged any more. Save a copy of its state_dict() instead.");
-}
-
-void tell_visible_devices(Left& left) {
-  std::vector<Ref> places;
-  for (const Ref& setting : pitfalls::facts::settings_of(left.program, "CUDA_VISIBLE_DEVICES"))
-    if (left.runs_on_every_rank(setting)) places.push_back(setting);
-  left.tell(Harm::stops, places,
-            "the program chooses its GPUs itself: a rank whose number is not below how many these "
-            "are fails in torch.cuda.set_device. Remove the line, and set CUDA_VISIBLE_DEVICES for "
-            "torchrun where GPUs have to be chosen.");
 }
 
 }  // namespace bench::diagnose
