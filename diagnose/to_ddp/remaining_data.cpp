@@ -21,6 +21,7 @@ enum class Share : std::uint8_t {
   stream,       // an IterableDataset
   own_class,    // no DataLoader, but a class of the program
   elsewhere,    // made out of sight
+  drawn,        // no batches that a loader gives: for step in range(n): x = draw()
 };
 
 struct Supply {
@@ -102,7 +103,7 @@ std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop) {
   std::vector<Supply> out;
   const Program& program = left.program;
   if (!loop.iterable) {
-    if (program.cuts_data(loop.batches)) out.push_back({Share::elsewhere, loop.batches});
+    out.push_back({Share::drawn, loop.batches});
     return out;
   }
   auto loaders = loaders_behind(program, loop.iterable);
@@ -163,6 +164,9 @@ std::string text_of(Share share, const std::string& seeds) {
              seeds +
              ". Let the class take only the samples of its rank (items[rank::world_size]) and a "
              "rank's share of the batch size.";
+    case Share::drawn:
+      return "no loader gives this loop its batches, so that no step has shared them out: see that "
+             "every rank takes samples of its own, and a rank's share of the batch.";
     case Share::elsewhere:
     case Share::shared:
       break;

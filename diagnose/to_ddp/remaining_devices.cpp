@@ -7,6 +7,8 @@
 namespace bench::diagnose {
 namespace {
 
+using pitfalls::facts::contains;
+
 // 0 and "cuda:0", which an option has unless a run says otherwise.
 bool is_one_gpu(const Program& program, Ref device) {
   if (device.kind() == Kind::integer) return true;
@@ -14,14 +16,29 @@ bool is_one_gpu(const Program& program, Ref device) {
   return text && text->starts_with("cuda:") && text->size() > 5 && text->at(5) != '{';
 }
 
-// args.gpu after parser.add_argument("--gpu", type=int, default=0): one GPU for all ranks.
-bool is_one_by_option(const Program& program, Ref device) {
+// args.gpu after parser.add_argument("--gpu", type=int, default=0): whatever its name, no launcher
+// fills it.
+bool is_one_by_option(const Program& program, const Source& source) {
+  const CallRef option = program.as_call(source.ref);
+  const Ref value = option ? option.keyword("default") : Ref{};
+  return source.how == Source::How::argument && value && is_one_gpu(program, value) &&
+         !contains(option.positional(0).text(), "rank");
+}
+
+// 0, self.device after self.device = 0, and args.gpu if use_gpu else "cpu".
+bool is_fixed(const Program& program, Ref device) {
+  if (contains(device.text(), "rank")) return false;
+  if (device.kind() == Kind::conditional) {
+    const auto& tree = device.module->tree();
+    for (NodeId part = tree[device.node].first_child; part != kNoNode;
+         part = tree[part].next_sibling)
+      if (tree[part].field != Field::condition && is_fixed(program, device.with(part))) return true;
+    return false;
+  }
   const auto& sources = program.sources(device);
-  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
-    const CallRef option = program.as_call(source.ref);
-    const Ref value = option ? option.keyword("default") : Ref{};
-    return source.how == Source::How::argument && value && is_one_gpu(program, value);
-  });
+  return sources.size() == 1 &&
+         (is_one_by_option(program, sources.front()) ||
+          (sources.front().how == Source::How::value && is_one_gpu(program, sources.front().ref)));
 }
 
 bool takes_device(const CallRef& call) {
@@ -38,12 +55,9 @@ void tell_fixed_devices(Left& left) {
     for (const Call& made : module->calls()) {
       const CallRef call{module, &made};
       if (!takes_device(call)) continue;
-      Ref device = call.positional(0) ? call.positional(0) : call.keyword("device");
-      if (!device || program.is_local_rank(device) || program.comes_from_rank(device)) continue;
-      const bool is_number = made.name != "to" || device.kind() != Kind::identifier;
-      const bool is_fixed =
-          (is_number && is_one_gpu(program, device)) || is_one_by_option(program, device);
-      if (is_fixed && left.runs_on_every_rank(call.ref()) && !left.is_found(call.ref(), "DDP025"))
+      const Ref device = call.positional(0) ? call.positional(0) : call.keyword("device");
+      if (device && is_fixed(program, device) && left.runs_on_every_rank(call.ref()) &&
+          !left.is_found(call.ref(), "DDP025"))
         places.push_back(call.ref());
     }
   left.tell(Harm::stops, places,

@@ -1,225 +1,9 @@
-// What bench diagnose --to-ddp leaves to the author: for each topic scripts of which something is
-// told, and others like them of which nothing is.
-#include "diagnose/driver/diagnose.hpp"
-#include "diagnose/to_ddp/rewrite.hpp"
-
-#include <gtest/gtest.h>
-
-#include <algorithm>
+// What bench diagnose --to-ddp leaves to the author of models, losses and decisions: for each topic
+// scripts of which something is told, and others like them of which nothing is.
+#include "to_ddp_remaining.hpp"
 
 namespace bench::diagnose {
 namespace {
-
-using Files = std::map<std::string, std::string>;
-
-// One program, of which a test says what differs from the others.
-struct Script {
-  std::string above = "";  // the model
-  std::string net = "Net().cuda()";
-  std::string wrap = "model = nn.DataParallel(model)\n";
-  std::string loader = "loader = DataLoader(data, batch_size=64, shuffle=True)\n";
-  std::string before = "";  // the loop over epochs
-  std::string batches = "loader";
-  std::string loss = "nn.functional.cross_entropy(model(x), y)";
-  std::string behind = "";  // the loop over batches, in an epoch
-  std::string end = "";
-
-  std::string text() const {
-    return "import os\n"
-           "import torch\n"
-           "from torch import nn\n"
-           "from torch.utils.data import DataLoader\n"
-           "class Net(nn.Module):\n"
-           "    def __init__(self):\n"
-           "        super().__init__()\n"
-           "        self.fc = nn.Linear(8, 2)\n"
-           "    def forward(self, x):\n"
-           "        return self.fc(x)\n" +
-           above + "model = " + net + "\n" + wrap +
-           "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n" + loader + before +
-           "for epoch in range(9):\n"
-           "    for x, y in " +
-           batches +
-           ":\n"
-           "        loss = " +
-           loss +
-           "\n"
-           "        optimizer.zero_grad()\n"
-           "        loss.backward()\n"
-           "        optimizer.step()\n" +
-           behind + end;
-  }
-};
-
-std::vector<Remaining> left_of(Files files) {
-  std::vector<Remaining> out;
-  const DiagnoseOptions options;
-  for_each_program_of_texts(files, "train.py", options, [&](const Program& program) {
-    const Rewrite made =
-        rewrite_to_ddp(program, [&](const Files& texts, const RewrittenVisit& visit) {
-          Files changed = files;
-          for (const auto& [file, text] : texts) changed[file] = text;
-          const auto found = diagnose_texts(changed, "train.py", options);
-          for_each_program_of_texts(changed, "train.py", options,
-                                    [&](const Program& rewritten) { visit(rewritten, found); });
-        });
-    EXPECT_FALSE(made.steps.empty()) << files.at("train.py");
-    out = made.left;
-  });
-  return out;
-}
-
-std::string listed(const std::vector<Remaining>& left) {
-  std::string out;
-  for (const Remaining& each : left)
-    out += each.file + ":" + std::to_string(each.line) + ": " + each.text + "\n";
-  return out;
-}
-
-std::string told(const Script& script, Files others = {}) {
-  others["train.py"] = script.text();
-  return listed(left_of(std::move(others)));
-}
-
-bool says(const std::string& list, std::string_view words) {
-  return list.find(words) != std::string::npos;
-}
-
-#define EXPECT_TOLD(list, words) EXPECT_TRUE(says(list, words)) << list
-#define EXPECT_SILENT(list, words) EXPECT_FALSE(says(list, words)) << list
-
-TEST(ToDdpRemaining, LeavesNothingOfAPlainProgram) { EXPECT_EQ(told({}), ""); }
-
-TEST(ToDdpRemaining, TellsLoadersOfOtherFiles) {
-  const std::string other = "from datasets import make\n";
-  const auto list = told({.above = other, .loader = "loader = make(64)\n"},
-                         {{"datasets.py",
-                           "from torch.utils.data import DataLoader\n"
-                           "def make(size):\n"
-                           "    return DataLoader(read(), batch_size=size, shuffle=True)\n"}});
-  EXPECT_TOLD(list, "datasets.py:3: this training loader is not shared out");
-  EXPECT_TOLD(told({.loader = "loader = somewhere.make(64)\n"}), "not in sight");
-  EXPECT_SILENT(told({}), "shared out");
-  EXPECT_SILENT(
-      told({.above = other, .loader = "loader = make(64)\n"},
-           {{"datasets.py",
-             "from torch.utils.data import DataLoader, DistributedSampler\n"
-             "def make(size):\n"
-             "    data = read()\n"
-             "    return DataLoader(data, batch_size=size, sampler=DistributedSampler(data))\n"}}),
-      "shared out");
-}
-
-TEST(ToDdpRemaining, TellsOwnSamplersAndDataClasses) {
-  EXPECT_TOLD(told({.loader = "sampler = torch.utils.data.WeightedRandomSampler(w, 99)\n"
-                              "loader = DataLoader(data, batch_size=64, sampler=sampler)\n"}),
-              "a sampler of its own that knows no ranks");
-  const std::string cls =
-      "class Batches:\n"
-      "    def __init__(self, items):\n"
-      "        self.items = items\n"
-      "    def __iter__(self):\n"
-      "        return iter(self.items)\n";
-  EXPECT_TOLD(told({.above = cls, .loader = "loader = Batches(items)\n"}),
-              "a class of the project");
-  // A list of tensors is no supply that a sampler could share.
-  EXPECT_SILENT(told({.loader = "loader = [(torch.rand(4, 8), torch.rand(4))]\n"}), "all the data");
-}
-
-TEST(ToDdpRemaining, TellsTheSeedThatMakesBatchesEqual) {
-  const std::string weighted =
-      "loader = DataLoader(data, batch_size=64, sampler=WeightedSampler(data))\n";
-  EXPECT_TOLD(told({.above = "torch.manual_seed(7)\n", .loader = weighted}), "the same batches");
-  EXPECT_SILENT(told({.loader = weighted}), "the same batches");
-}
-
-TEST(ToDdpRemaining, TellsBatchSizesOfAllGpus) {
-  EXPECT_TOLD(told({.loader = "size = 32 * torch.cuda.device_count()\n"
-                              "loader = DataLoader(data, batch_size=size, sampler=Own(data))\n"}),
-              "batch size of all GPUs");
-  EXPECT_TOLD(told({.loader = "loader = DataLoader(data, 32 * num_gpus, sampler=Own(data))\n"}),
-              "batch size of all GPUs");
-  EXPECT_SILENT(told({.loader = "size = 32 * 4\n"
-                                "loader = DataLoader(data, batch_size=size, sampler=Own(data))\n"}),
-                "batch size of all GPUs");
-  // A step has divided it by the number of ranks.
-  EXPECT_SILENT(told({.loader = "loader = DataLoader(data, 32 * num_gpus, shuffle=True)\n"}),
-                "batch size of all GPUs");
-}
-
-TEST(ToDdpRemaining, TellsSummaryWritersAndTrackers) {
-  EXPECT_TOLD(told({.before = "from tensorboardX import SummaryWriter\n"
-                              "writer = SummaryWriter('runs')\n"}),
-              "a run or a log of its own");
-  EXPECT_TOLD(told({.before = "import wandb\nwandb.init(project='p')\n"}),
-              "a run or a log of its own");
-  EXPECT_SILENT(told({.before = "import wandb\n"
-                                "if int(os.environ['RANK']) == 0:\n"
-                                "    wandb.init(project='p')\n"}),
-                "a run or a log of its own");
-  EXPECT_SILENT(told({.above = "import wandb\n"
-                               "def never_called():\n"
-                               "    wandb.init(project='p')\n"}),
-                "a run or a log of its own");
-}
-
-TEST(ToDdpRemaining, TellsFilesThatEveryRankWrites) {
-  EXPECT_TOLD(told({.end = "with open('log.txt', 'w') as f:\n    f.write('done')\n"}),
-              "every rank writes this file");
-  EXPECT_TOLD(told({.end = "import matplotlib.pyplot as plt\nplt.savefig('loss.png')\n"}),
-              "every rank writes this file");
-  EXPECT_SILENT(told({.end = "with open('log.txt') as f:\n    print(f.read())\n"}),
-                "every rank writes");
-  EXPECT_SILENT(told({.end = "rank = int(os.environ['RANK'])\n"
-                             "with open(f'log_{rank}.txt', 'w') as f:\n    f.write('done')\n"}),
-                "every rank writes");
-  EXPECT_SILENT(told({.end = "import io\n"
-                             "import matplotlib.pyplot as plt\n"
-                             "buffer = io.BytesIO()\nplt.savefig(buffer)\n"}),
-                "every rank writes");
-}
-
-TEST(ToDdpRemaining, TellsWhoUsesWhatRankZeroSaves) {
-  const std::string save = "torch.save(model.state_dict(), path)\n";
-  EXPECT_TOLD(told({.end = "import shutil\n" + save + "shutil.copyfile(path, 'best.pt')\n"}),
-              "rank 0 alone writes this file");
-  EXPECT_TOLD(told({.end = save + "artifact.add_file(path)\n"}), "rank 0 alone writes this file");
-  EXPECT_SILENT(told({.end = save + "print(path)\n"}), "rank 0 alone");
-  EXPECT_SILENT(told({.end = "import shutil\n" + save + "shutil.copyfile(other, 'best.pt')\n"}),
-                "rank 0 alone");
-}
-
-TEST(ToDdpRemaining, TellsNamesByTheClock) {
-  EXPECT_TOLD(told({.before = "import datetime\n"
-                              "folder = datetime.datetime.now().strftime('%H%M%S')\n"
-                              "os.makedirs(folder, exist_ok=True)\n"}),
-              "by its own clock");
-  EXPECT_SILENT(told({.before = "import time\nstart = time.time()\n"
-                                "os.makedirs('out', exist_ok=True)\n",
-                      .end = "print(time.time() - start)\n"}),
-                "by its own clock");
-}
-
-TEST(ToDdpRemaining, TellsPassesWithoutSetEpoch) {
-  const std::string loop =
-      "    while True:\n"
-      "        for x, y in loader:\n"
-      "            loss = model(x).sum()\n"
-      "            loss.backward()\n"
-      "            optimizer.step()\n";
-  const auto list =
-      listed(left_of({{"train.py",
-                       "import torch\n"
-                       "from torch import nn\n"
-                       "from torch.utils.data import DataLoader\n"
-                       "def main():\n"
-                       "    model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
-                       "    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-                       "    loader = DataLoader(data, batch_size=64, shuffle=True)\n" +
-                           loop + "main()\n"}}));
-  EXPECT_TRUE(says(list, "set_epoch")) << list;
-  EXPECT_SILENT(told({}), "set_epoch");  // the step calls it
-}
 
 TEST(ToDdpRemaining, TellsWhereGradientsMayBeMissing) {
   const std::string branch =
@@ -234,6 +18,15 @@ TEST(ToDdpRemaining, TellsWhereGradientsMayBeMissing) {
       "        return self.b(x)\n";
   EXPECT_TOLD(told({.above = branch, .net = "Two().cuda()"}), "Two runs layers under a condition");
   EXPECT_TOLD(told({.net = "somewhere.build().cuda()"}), "the model's code is not in sight");
+  EXPECT_TOLD(told({.above = "import torchvision\n"
+                             "class Deep(nn.Module):\n"
+                             "    def __init__(self):\n"
+                             "        super().__init__()\n"
+                             "        self.body = torchvision.models.resnet18()\n"
+                             "    def forward(self, x):\n"
+                             "        return self.body.layer1(self.body.conv1(x))\n",
+                    .net = "Deep().cuda()"}),
+              "Deep holds a library's model");
   const std::string option =
       "class Maybe(nn.Module):\n"
       "    def __init__(self, down=None):\n"
@@ -265,6 +58,9 @@ TEST(ToDdpRemaining, TellsPassesThatARoundRepeats) {
       "    return sum(out)\n";
   EXPECT_TOLD(told({.above = norm, .net = "Norm().cuda()", .loss = "total(model, x)"}),
               "runs several times before one backward");
+  EXPECT_TOLD(
+      told({.net = "somewhere.build().cuda()", .loss = "model(x).mean() + model(y).mean()"}),
+      "runs several times before one backward");
   EXPECT_SILENT(told({.above = norm, .net = "Net().cuda()", .loss = "total(model, x)"}),
                 "runs several times");
   EXPECT_SILENT(told({.above = norm, .net = "Norm().cuda()", .loss = "model(x).mean()"}),
@@ -321,6 +117,9 @@ TEST(ToDdpRemaining, TellsWrappersUnderOptions) {
               "stands under `args.multi_gpu`");
   EXPECT_TOLD(told({.wrap = "if len(gpu_ids) > 1:\n    model = nn.DataParallel(model)\n"}),
               "stands under `len(gpu_ids) > 1`");
+  EXPECT_TOLD(told({.wrap = "if args.parallel and torch.cuda.device_count() > 1:\n"
+                            "    model = nn.DataParallel(model)\n"}),
+              "stands under `args.parallel and");
   EXPECT_SILENT(told({.wrap = "n_gpu = torch.cuda.device_count()\n"
                               "if n_gpu > 1:\n    model = nn.DataParallel(model)\n"}),
                 "stands under");
@@ -428,6 +227,31 @@ TEST(ToDdpRemaining, TellsEvaluationsOnceForAllPlaces) {
       told({.before = "val_loader = DataLoader(val_data, batch_size=64)\n", .behind = evaluate}),
       "every rank evaluates");
   EXPECT_SILENT(told({}), "every rank evaluates");
+}
+
+TEST(ToDdpRemaining, TellsGpusThatAllRanksWouldShare) {
+  const std::string option =
+      "import argparse\n"
+      "parser = argparse.ArgumentParser()\n"
+      "parser.add_argument('--gpu', type=int, default=0)\n"
+      "args = parser.parse_args()\n";
+  EXPECT_TOLD(told({.above = option + "device = torch.device(args.gpu)\n"}),
+              "names one GPU for all");
+  EXPECT_TOLD(told({.above = option + "torch.cuda.set_device(args.gpu)\n"}),
+              "names one GPU for all");
+  EXPECT_SILENT(told({.above = "device = torch.device('cuda')\n"}), "names one GPU for all");
+  EXPECT_SILENT(told({.above = "device = torch.device('cuda:0')\n"}),  // a step has changed it
+                "names one GPU for all");
+}
+
+TEST(ToDdpRemaining, TellsVisibleDevicesOfTheScript) {
+  const std::string other = "import settings\n";
+  EXPECT_TOLD(told({.above = other},
+                   {{"settings.py", "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '0,1'\n"}}),
+              "chooses its GPUs itself");
+  EXPECT_SILENT(told({.above = other},
+                     {{"settings.py", "import os\nprint(os.environ['CUDA_VISIBLE_DEVICES'])\n"}}),
+                "chooses its GPUs itself");
 }
 
 TEST(ToDdpRemaining, DropsWhatIsNotAboutRanks) {
