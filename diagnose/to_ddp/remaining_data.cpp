@@ -123,10 +123,22 @@ std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop) {
   return out;
 }
 
+// torch.manual_seed(7), alike on all ranks; torch.cuda.manual_seed(7) seeds no loader, nor does
+// what runs without a GPU alone.
+bool seeds_loaders(const Left& left, const CallRef& seed) {
+  if (contains(seed.call->path, "cuda") || left.program.comes_from_rank(seed.positional(0)) ||
+      !left.runs_on_every_rank(seed.ref()))
+    return false;
+  const auto guards = left.program.guards(seed.ref());
+  return std::none_of(guards.begin(), guards.end(), [](const Guard& guard) {
+    return !guard.holds && contains(guard.condition.text(), "cuda");
+  });
+}
+
 // What ranks that draw from all the data do with fixed seeds.
 std::string with_seeds(const Left& left) {
   for (const CallRef& seed : left.program.calls(Api::manual_seed))
-    if (left.runs_on_every_rank(seed.ref()) && !left.program.comes_from_rank(seed.positional(0)))
+    if (seeds_loaders(left, seed))
       return ", and with the seed of " + place_of(seed.ref()) +
              " the same batches are drawn on all of them";
   return "";

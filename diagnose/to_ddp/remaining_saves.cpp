@@ -12,32 +12,19 @@ namespace {
 
 using pitfalls::facts::contains;
 
-// Functions that need a file to be there, by the last part of their names.
-constexpr std::string_view kUsers[] = {
-    "copy",
-    "copyfile",
-    "copy2",
-    "move",
-    "rename",
-    "replace",
-    "add_file",
-    "upload",
-    "save",
-    "log_artifact",
-    "upload_file",
-    "load",
-    "remove",
-    "unlink",
-    "symlink",
-    "link",
-    "getsize",
-    "stat",
-    "load_from_checkpoint",
-    "log_model",
-};
+// Functions that need a file to be there, by the last part of their names; those of os and shutil
+// share theirs with lists and strings.
+constexpr std::string_view kUsers[] = {"add_file", "upload", "upload_file",          "log_artifact",
+                                       "load",     "save",   "load_from_checkpoint", "log_model",
+                                       "copyfile"};
 
 bool uses_file(const CallRef& call) {
-  return std::find(std::begin(kUsers), std::end(kUsers), call.call->name) != std::end(kUsers);
+  static constexpr std::string_view kOfSystem[] = {
+      "os.rename", "os.replace",      "os.remove",   "os.unlink",    "os.symlink", "os.link",
+      "os.stat",   "os.path.getsize", "shutil.copy", "shutil.copy2", "shutil.move"};
+  return std::find(std::begin(kOfSystem), std::end(kOfSystem), call.call->path) !=
+             std::end(kOfSystem) ||
+         std::find(std::begin(kUsers), std::end(kUsers), call.call->name) != std::end(kUsers);
 }
 
 bool is_named(Ref path) {

@@ -1,6 +1,6 @@
 // What bench diagnose --to-ddp leaves to the author of data and files: for each topic scripts of
 // which something is told, and others like them of which nothing is.
-#include "to_ddp_remaining.hpp"
+#include "tests/rules/to_ddp_remaining.hpp"
 
 namespace bench::diagnose {
 namespace {
@@ -69,6 +69,8 @@ TEST(ToDdpRemaining, TellsTheSeedThatMakesBatchesEqual) {
       "loader = DataLoader(data, batch_size=64, sampler=WeightedSampler(data))\n";
   EXPECT_TOLD(told({.above = "torch.manual_seed(7)\n", .loader = weighted}), "the same batches");
   EXPECT_SILENT(told({.loader = weighted}), "the same batches");
+  EXPECT_SILENT(told({.above = "torch.cuda.manual_seed(7)\n", .loader = weighted}),
+                "the same batches");
 }
 
 TEST(ToDdpRemaining, TellsBatchSizesOfAllGpus) {
@@ -122,7 +124,10 @@ TEST(ToDdpRemaining, TellsWhoUsesWhatRankZeroSaves) {
   EXPECT_TOLD(told({.end = "import shutil\n" + save + "shutil.copyfile(path, 'best.pt')\n"}),
               "rank 0 alone writes this file");
   EXPECT_TOLD(told({.end = save + "artifact.add_file(path)\n"}), "rank 0 alone writes this file");
+  EXPECT_TOLD(told({.end = save + "os.rename(path, 'last.pt')\n"}),
+              "rank 0 alone writes this file");
   EXPECT_SILENT(told({.end = save + "print(path)\n"}), "rank 0 alone");
+  EXPECT_SILENT(told({.end = save + "line = text.replace(path, '')\n"}), "rank 0 alone");
   EXPECT_SILENT(told({.end = "import shutil\n" + save + "shutil.copyfile(other, 'best.pt')\n"}),
                 "rank 0 alone");
 }

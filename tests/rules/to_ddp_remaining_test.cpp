@@ -1,6 +1,6 @@
 // What bench diagnose --to-ddp leaves to the author of models, losses and decisions: for each topic
 // scripts of which something is told, and others like them of which nothing is.
-#include "to_ddp_remaining.hpp"
+#include "tests/rules/to_ddp_remaining.hpp"
 
 namespace bench::diagnose {
 namespace {
