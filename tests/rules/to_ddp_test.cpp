@@ -105,7 +105,7 @@ TEST(ToDdp, TellsWhatIsLeft) {
       "import torch\n"
       "from torch.utils.data import DataLoader\n"
       "from torchvision.datasets import CIFAR10\n"
-      "model = torch.nn.DataParallel(Net().cuda())\n"
+      "model = torch.nn.DataParallel(torch.nn.Linear(8, 2).cuda())\n"
       "data = CIFAR10('data', download=True)\n"
       "loader = DataLoader(data, batch_size=64)\n"
       "for epoch in range(9):\n"
