@@ -97,7 +97,7 @@ void find_gpu_choices(const Program& program, Parts& out) {
 }
 
 bool asks_for_gpus(std::string_view condition) {
-  return pitfalls::says_any(condition, {"gpu", "parallel", "device_ids"});
+  return pitfalls::says_any(condition, {"gpu", "parallel", "device_ids", "distributed"});
 }
 
 // torch.cuda.device_count() > 1, also by a name: as true for each process as it was for one.
@@ -117,17 +117,6 @@ bool counts_devices(const Program& program, Ref condition) {
   return false;
 }
 
-// "--multi_gpu" for a condition that is an option which is off unless it is given.
-std::string flag_behind(const Program& program, Ref condition) {
-  const auto& sources = program.sources(condition);
-  if (sources.size() != 1 || sources.front().how != Source::How::argument) return {};
-  const CallRef option = program.as_call(sources.front().ref);
-  if (!option || program.string(option.keyword("action")) != "store_true") return {};
-  for (std::size_t i = 0; const Ref word = option.positional(i); ++i)
-    if (auto name = program.string(word); name && name->starts_with("--")) return *name;
-  return {};
-}
-
 // Of `resume and len(gpus) > 1` the part that asks for GPUs.
 void add_condition(const Program& program, const Guard& guard, Parts& out) {
   const Ref condition = guard.condition;
@@ -139,7 +128,7 @@ void add_condition(const Program& program, const Guard& guard, Parts& out) {
     return;
   }
   if (!asks_for_gpus(condition.text()) || counts_devices(program, condition)) return;
-  if (const std::string flag = flag_behind(program, condition); !flag.empty()) {
+  if (const std::string flag = launch_flag_of(program, condition); !flag.empty()) {
     auto& flags = out.launch_flags;
     if (guard.holds && std::find(flags.begin(), flags.end(), flag) == flags.end())
       flags.push_back(flag);
@@ -156,6 +145,16 @@ void find_conditions(const Program& program, Parts& out) {
 }
 
 }  // namespace
+
+std::string launch_flag_of(const Program& program, Ref condition) {
+  const auto& sources = program.sources(condition);
+  if (sources.size() != 1 || sources.front().how != Source::How::argument) return {};
+  const CallRef option = program.as_call(sources.front().ref);
+  if (!option || program.string(option.keyword("action")) != "store_true") return {};
+  for (std::size_t i = 0; const Ref word = option.positional(i); ++i)
+    if (auto name = program.string(word); name && name->starts_with("--")) return *name;
+  return {};
+}
 
 Parts parts_of(const Program& program) {
   Parts out;

@@ -32,4 +32,8 @@ struct Parts {
 
 Parts parts_of(const Program& program);
 
+// "--multi_gpu" for a condition that is an option which is off unless it is given; empty otherwise.
+// The launch line gives it.
+std::string launch_flag_of(const Program& program, Ref condition);
+
 }  // namespace bench::diagnose

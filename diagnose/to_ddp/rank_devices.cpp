@@ -46,7 +46,8 @@ bool is_first_gpu(const Program& program, Ref device) {
 bool is_fixed(const Program& program, const CallRef& device) {
   if (const auto index = pitfalls::facts::cuda_index(program, device.ref())) return *index >= 0;
   const Ref named = device.argument(0, "type");
-  if (named && named.kind() == Kind::attribute && is_option_of_one(program, named)) return true;
+  for (const Ref each : {named, device.positional(1)})
+    if (each && each.kind() == Kind::attribute && is_option_of_one(program, each)) return true;
   const std::string text(device.ref().text());
   return contains(text, "cuda:") && !contains(text, "rank");
 }

@@ -1,4 +1,5 @@
 // Code that still expects DataParallel, or that takes the wrapper's effect away.
+#include "diagnose/to_ddp/parts.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -41,7 +42,7 @@ bool is_option(const Program& program, Ref condition) {
   const bool speaks_of_gpus = contains(text, "gpu") || contains(text, "parallel") ||
                               contains(text, "distributed") || contains(text, "multi");
   return speaks_of_gpus && !contains(text, "isinstance") && !contains(text, "rank") &&
-         !holds_with_gpus(program, condition);
+         !holds_with_gpus(program, condition) && launch_flag_of(program, condition).empty();
 }
 
 bool is_wrapped_otherwise(const Program& program, const Wrap& wrap) {

@@ -14,7 +14,13 @@ TEST(ToDdpRemaining, TellsLoadersOfOtherFiles) {
                            "from torch.utils.data import DataLoader\n"
                            "def make(size):\n"
                            "    return DataLoader(read(), batch_size=size, shuffle=True)\n"}});
-  EXPECT_TOLD(list, "datasets.py:3: this training loader is not shared out");
+  EXPECT_SILENT(list, "shared out");  // a step has done it
+  EXPECT_TOLD(told({.above = other, .loader = "loader = make(64)\ntest_loader = make(8)\n"},
+                   {{"datasets.py",
+                     "from torch.utils.data import DataLoader\n"
+                     "def make(size):\n"
+                     "    return DataLoader(read(), batch_size=size, shuffle=True)\n"}}),
+              "datasets.py:3: this training loader is not shared out");
   EXPECT_TOLD(told({.loader = "loader = somewhere.make(64)\n"}), "not in sight");
   EXPECT_SILENT(told({}), "shared out");
   EXPECT_SILENT(
@@ -120,7 +126,10 @@ TEST(ToDdpRemaining, TellsFilesThatEveryRankWrites) {
 }
 
 TEST(ToDdpRemaining, TellsWhoUsesWhatRankZeroSaves) {
-  const std::string save = "torch.save(model.state_dict(), path)\n";
+  const std::string plain = "torch.save(model.state_dict(), path)\n";
+  // A barrier is right where all ranks come by, and not under a figure of the rank's own.
+  EXPECT_SILENT(told({.end = plain + "artifact.add_file(path)\n"}), "rank 0 alone");
+  const std::string save = "if score > best:\n    " + plain + "    ";
   EXPECT_TOLD(told({.end = "import shutil\n" + save + "shutil.copyfile(path, 'best.pt')\n"}),
               "rank 0 alone writes this file");
   EXPECT_TOLD(told({.end = save + "artifact.add_file(path)\n"}), "rank 0 alone writes this file");
@@ -152,15 +161,17 @@ TEST(ToDdpRemaining, TellsNamesByTheClock) {
 TEST(ToDdpRemaining, TellsPassesWithoutSetEpoch) {
   const std::string loop =
       "    while True:\n"
-      "        for x, y in loader:\n"
-      "            loss = model(x).sum()\n"
-      "            loss.backward()\n"
-      "            optimizer.step()\n";
+      "        run(model, loader, optimizer)\n";
   const auto list =
       listed(left_of({{"train.py",
                        "import torch\n"
                        "from torch import nn\n"
                        "from torch.utils.data import DataLoader\n"
+                       "def run(model, loader, optimizer):\n"
+                       "    for x, y in loader:\n"
+                       "        loss = model(x).sum()\n"
+                       "        loss.backward()\n"
+                       "        optimizer.step()\n"
                        "def main():\n"
                        "    model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
                        "    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
