@@ -21,7 +21,7 @@ class Rewriter {
     for (const Wrap& wrap : program_.wraps())
       if (wrap.kind == Wrapper::data_parallel && wrap.call.module == &root() && wrap.module)
         wraps_.push_back(&wrap);
-    if (wraps_.empty() || imports().empty() || has_ddp_mode()) return {};
+    if (wraps_.empty() || imports().empty()) return {};
     local_rank_ = is_taken("local_rank") ? "ddp_local_rank" : "local_rank";
     const bool has_dist = root().import_path("dist") == "torch.distributed";
     dist_ = !has_dist && is_taken("dist") ? "torch_dist" : "dist";
@@ -49,10 +49,6 @@ class Rewriter {
   }
 
   const Module& root() const { return program_.root(); }
-
-  bool has_ddp_mode() const {
-    return program_.has_ddp() || !program_.calls(Api::init_process_group).empty();
-  }
 
   // The script has something else by this name, as a parameter, a variable or an import.
   bool is_taken(std::string_view name) const {
