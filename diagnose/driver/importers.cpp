@@ -41,6 +41,26 @@ std::vector<std::string> names_in(std::string_view list) {
   return out;
 }
 
+// models.*.trainer for import_module('models.%s.trainer' % name), and f"models.{name}.trainer".
+std::string named_in_text(std::string_view line) {
+  line.remove_prefix(line.find("import_module(") + 14);
+  const std::size_t open = line.find_first_of("'\"");
+  if (open == std::string_view::npos) return {};
+  const std::size_t close = line.find(line[open], open + 1);
+  if (close == std::string_view::npos) return {};
+  std::string out;
+  for (const std::string& part : split(line.substr(open + 1, close - open - 1), '.'))
+    out += (out.empty() ? "" : ".") + (part.find_first_of("%{") == std::string::npos ? part : "*");
+  return out;
+}
+
+// The names of an import are those of a file's path, at its end.
+bool is_end_of(const std::vector<std::string>& named, const std::vector<std::string>& path) {
+  return named.size() <= path.size() && named.back() != "*" &&
+         std::equal(named.rbegin(), named.rend(), path.rbegin(),
+                    [](const std::string& a, const std::string& b) { return a == "*" || a == b; });
+}
+
 // a, b, c for a/b/c.py and for a/b/c/__init__.py.
 std::vector<std::string> parts_of(std::string_view path) {
   if (path.starts_with("./")) path.remove_prefix(2);
@@ -75,6 +95,8 @@ std::vector<std::string> imports_in(std::string_view text) {
       out.push_back(from);
       for (const std::string& name : names_in(text.substr(list, end - list)))
         out.push_back(from + (from.ends_with('.') ? "" : ".") + name);
+    } else if (line.find("import_module(") != std::string_view::npos) {
+      if (std::string name = named_in_text(line); !name.empty()) out.push_back(std::move(name));
     }
     begin = end + 1;
   }
@@ -93,8 +115,7 @@ bool may_import(const std::string& importer, std::string_view import, const std:
     folder.insert(folder.end(), named.begin(), named.end());
     return folder == target;
   }
-  if (named.size() > target.size() || !std::equal(named.rbegin(), named.rend(), target.rbegin()))
-    return false;
+  if (!is_end_of(named, target)) return false;
   // One word is a file beside the importer, or at the root.
   if (named.size() > 1 || target.size() == 1) return true;
   folder.push_back(named.front());

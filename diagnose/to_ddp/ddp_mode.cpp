@@ -109,7 +109,7 @@ class Mode {
     if (!speaks) return {};
     if (auto option = option_in(condition)) return "in the mode that " + *option + " chooses";
     if (text.size() > kLongestSetting || text.find('\n') != std::string_view::npos) return {};
-    return "with " + std::string(text) + (guard.holds ? "" : " not") + " set";
+    return "where " + std::string(text) + (guard.holds ? " holds" : " does not hold");
   }
 
   std::optional<std::string> option_in(Ref condition) const {
@@ -118,10 +118,20 @@ class Mode {
       const Kind kind = tree[id].kind;
       if (kind != Kind::attribute && kind != Kind::identifier) continue;
       for (const Source& source : program_.sources(condition.with(id)))
-        if (source.how == Source::How::argument)
-          if (auto option = name_of(program_.as_call(source.ref))) return option;
+        if (auto option = option_behind(source)) return option;
     }
     return {};
+  }
+
+  // Of args.distributed, and of getattr(args, "distributed").
+  std::optional<std::string> option_behind(const Source& source) const {
+    const CallRef made = program_.as_call(source.ref);
+    if (source.how == Source::How::argument) return name_of(made);
+    if (source.how != Source::How::value || !made || made.call->name != "getattr") return {};
+    const auto name = program_.string(made.positional(1));
+    if (!name) return {};
+    const auto& options = program_.options_named(*name);
+    return options.empty() ? std::nullopt : name_of(options.front());
   }
 
   std::optional<std::string> name_of(const CallRef& option) const {

@@ -10,10 +10,14 @@
 namespace bench::diagnose {
 namespace {
 
+constexpr int kMostCallers = 6;  // above each other
+
 // The identifier is read: no definition, no import, no name of an argument.
 bool is_read(const SyntaxTree& tree, NodeId id) {
   const Field field = tree[id].field;
   if (field == Field::name || field == Field::alias) return false;
+  const NodeId list = tree.ancestor(id, Kind::argument_list);
+  if (list != kNoNode && tree[list].field == Field::superclasses) return false;
   const Kind parent = tree[tree[id].parent].kind;
   if (parent == Kind::parameters || parent == Kind::dotted_name || parent == Kind::import_from ||
       parent == Kind::import_statement || parent == Kind::aliased_import)
@@ -62,11 +66,33 @@ ReachedCode::ReachedCode(const Program& program) : program_(program) {
     list_names(*module);
   }
   start();
+  finish();
+}
+
+void ReachedCode::finish() {
   while (!pending_.empty()) {
     const FunctionRef next = pending_.back();
     pending_.pop_back();
     run(*next.module, next.function);
   }
+}
+
+void ReachedCode::enter_above(Ref node) {
+  FunctionRef function = program_.enclosing_function(node);
+  for (int depth = 0; function && depth < kMostCallers; ++depth) {
+    const auto& sites = program_.call_sites(function);
+    const auto handed = program_.handed_on(function);
+    if (sites.empty() && handed.empty()) break;
+    const FunctionRef caller =
+        program_.enclosing_function(sites.empty() ? handed.front() : sites.front().ref());
+    if (!caller) break;
+    function = caller;
+  }
+  if (!function) return;
+  if (const ClassRef owner = program_.enclosing_class({function.module, function.function->body}))
+    make(owner, {});
+  reach(function, {});
+  finish();
 }
 
 void ReachedCode::list_names(const Module& module) {

@@ -17,6 +17,9 @@ class ReachedCode {
  public:
   explicit ReachedCode(const Program& program);
 
+  // As if the script called the outermost function that leads to the node.
+  void enter_above(Ref node);
+
   bool has(Ref node) const;
   bool has(const CallRef& call) const { return has(call.ref()); }
   // What led there first, function by function: the place in the caller, up to the script's own
@@ -31,6 +34,7 @@ class ReachedCode {
 
   void list_names(const Module& module);
   void start();
+  void finish();
   bool is_entry(const Module& module, const Function& function) const;
   void run(const Module& module, const Function* function);
   void follow(Ref name, bool is_member);

@@ -58,12 +58,16 @@ std::string reason_to_refuse(const Program& program) {
   std::vector<const Wrap*> wraps;
   for (const Wrap& wrap : program.wraps())
     if (wrap.kind == Wrapper::data_parallel) wraps.push_back(&wrap);
-  const ReachedCode reached(program);
+  ReachedCode reached(program);
   std::erase_if(wraps, [&](const Wrap* wrap) {
     return wrap->call.module != &program.root() && !reached.has(wrap->call);
   });
   if (wraps.empty()) return what_is_there_already(program, reached);
   if (only_offers_wraps(program, wraps, reached)) return to_start_instead(program);
+  // What the author has switched off by a comment is a part of the script still.
+  if (std::none_of(wraps.begin(), wraps.end(),
+                   [&](const Wrap* wrap) { return reached.has(wrap->call); }))
+    for (const Wrap* wrap : wraps) reached.enter_above(wrap->call.ref());
   if (std::string mode = existing_ddp_mode(program, reached); !mode.empty()) return mode;
   if (std::string framework = distributing_framework(program, reached); !framework.empty())
     return framework;

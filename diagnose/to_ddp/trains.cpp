@@ -32,8 +32,10 @@ bool gives_something(std::string_view name) {
 
 // An object that trains, by its name: trainer, self.solver, runner.
 bool is_driver(std::string_view object) {
-  return says_any(object, {"train", "solver", "runner", "engine", "agent", "learner", "algo",
-                           "experiment", "pipeline"});
+  return object.find('(') == std::string_view::npos &&
+         says_any(object.substr(object.rfind('.') + 1),
+                  {"trainer", "solver", "runner", "engine", "agent", "learner", "algo",
+                   "experiment", "pipeline"});
 }
 
 // kmeans.fit(features): no network.
@@ -94,9 +96,7 @@ class Seen {
   // A step of an optimizer or a scaler, whoever made it; what trains on its own.
   bool steps(const CallRef& call) const {
     const Ref object = call.receiver();
-    if (call.call->name == "step" && object)
-      return !says_any(object.text(), {"prof", "env", "pbar", "bar", "sched"}) ||
-             says_any(object.text(), {"optim"});
+    if (call.call->name == "step" && object) return is_of_optimizer(call) && !steps_another(object);
     // p.data -= lr * p.grad for p in model.parameters()
     if (call.call->name == "backward" && object) {
       const FunctionRef around = program_.enclosing_function(call.ref());
@@ -109,6 +109,56 @@ class Seen {
            api == Api::hf_trainer || api == Api::deepspeed;
   }
 
+  bool is_of_optimizer(const CallRef& step) const {
+    const std::string_view object = step.receiver().text();
+    if (says_any(object, {"optim"})) return true;
+    if (says_any(object, {"prof", "env", "pbar", "bar", "sched"}) || step.positional(1))
+      return false;
+    const ClassRef owner = program_.class_of(step.receiver());
+    return !owner || says_any(owner.cls->name, {"optim"}) ||
+           program_.derives_from(owner, Api::optimizer);
+  }
+
+  // The optimizer is that of a model which no DataParallel wraps: a linear head above a frozen
+  // network. Sure only where all of both can be seen.
+  bool steps_another(Ref optimizer) const {
+    const auto& made = program_.sources(optimizer);
+    return !made.empty() && std::all_of(made.begin(), made.end(), [&](const Source& source) {
+      const CallRef call = program_.as_call(source.ref);
+      if (!call || call.call->api != Api::optimizer) return false;
+      const CallRef parameters = program_.as_call(call.argument(0, "params"));
+      return parameters && parameters.call->name == "parameters" && parameters.receiver() &&
+             is_another(parameters.receiver());
+    });
+  }
+
+  bool is_another(Ref model) const {
+    const auto& made = program_.module_sources(model);
+    return !made.empty() && program_.wrap_of(model) == nullptr &&
+           std::all_of(made.begin(), made.end(), [&](const Source& source) {
+             const CallRef call = program_.as_call(source.ref);
+             return source.how == Source::How::value && call && is_network(call) &&
+                    std::none_of(program_.wraps().begin(), program_.wraps().end(),
+                                 [&](const Wrap& wrap) { return may_wrap(wrap, source, call); });
+           });
+  }
+
+  bool is_network(const CallRef& made) const {
+    const ClassRef cls = program_.class_of_call(made);
+    return cls ? program_.derives_from(cls, Api::module_class)
+               : made.module->qualified(made.call->function).starts_with("torch.nn.");
+  }
+
+  bool may_wrap(const Wrap& wrap, const Source& source, const CallRef& made) const {
+    const auto& wrapped = program_.module_sources(wrap.module);
+    const ClassRef cls = program_.class_of_call(made);
+    if (cls && std::find(wrap.classes.begin(), wrap.classes.end(), cls) != wrap.classes.end())
+      return true;
+    return wrapped.empty() || std::any_of(wrapped.begin(), wrapped.end(), [&](const Source& each) {
+             return each.ref == source.ref || each.how != Source::How::value;
+           });
+  }
+
   bool is_seen(const CallRef& call) const {
     return program_.callee(call) || program_.class_of_call(call);
   }
@@ -117,6 +167,7 @@ class Seen {
   bool sets_mode(const CallRef& call) const {
     const Ref object = call.receiver();
     if (call.call->name != "train" || !object || call.positional(1)) return false;
+    if (object.text().starts_with("super(") && is_in_network(call)) return true;
     const Ref mode = call.positional(0);
     if (mode && mode.kind() != Kind::false_literal && mode.kind() != Kind::true_literal &&
         mode.kind() != Kind::identifier && mode.kind() != Kind::attribute)
@@ -143,10 +194,21 @@ class Seen {
     return trains_by_name(call, is_of_driver);
   }
 
+  bool is_in_network(const CallRef& call) const {
+    const ClassRef owner = program_.enclosing_class(call.ref());
+    return owner && program_.derives_from(owner, Api::module_class);
+  }
+
+  // self.update_block(x) in a network: a layer.
+  bool is_layer(const CallRef& call) const {
+    return call.receiver().text() == "self" && is_in_network(call) &&
+           !program_.attribute_defs(call.call->name).empty();
+  }
+
   bool trains_by_name(const CallRef& call, bool is_of_driver) const {
     const std::string_view name = call.call->name;
     const Ref object = call.receiver();
-    if (is_outside(call) || sets_mode(call)) return false;
+    if (is_outside(call) || sets_mode(call) || is_layer(call)) return false;
     if (object && is_of_numbers(program_, object)) return false;
     if (is_of_driver) return !gives_something(name) && !is_attribute_of_mode(call);
     if (has_word(name, {"train", "fit", "optimi", "finetune", "learn", "adapt"}))

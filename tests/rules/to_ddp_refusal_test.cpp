@@ -79,6 +79,48 @@ TEST(ToDdpRefusal, LeavesAnAttackOnAFrozenModelAlone) {
   EXPECT_TRUE(said.starts_with("evaluates only")) << said;
 }
 
+// The network is frozen, and only a head above it has an optimizer; the other way round it trains.
+TEST(ToDdpRefusal, LeavesAFrozenNetworkBelowATrainedHeadAlone) {
+  const auto text = [](const std::string& trained) {
+    return script(
+        "model = nn.DataParallel(Net().cuda())\n"
+        "head = nn.Linear(8, 10).cuda()\n"
+        "model.eval()\n"
+        "optimizer = torch.optim.SGD(" +
+        trained +
+        ".parameters(), lr=0.1)\n"
+        "for x, y in DataLoader(Images(), batch_size=64):\n"
+        "    nn.functional.cross_entropy(head(model(x)), y).backward()\n"
+        "    optimizer.step()\n");
+  };
+  EXPECT_TRUE(refusal(text("head")).starts_with("evaluates only"));
+  EXPECT_EQ(refusal(text("model")), "");
+}
+
+// A meter steps, and layers have names of training.
+TEST(ToDdpRefusal, TellsAMeterFromAnOptimizer) {
+  const std::string said =
+      refusal({{"train.py", script("from meters import Meter\n"
+                                   "model = nn.DataParallel(Net().cuda())\n"
+                                   "model.eval()\n"
+                                   "meter = Meter()\n"
+                                   "for x, y in DataLoader(Images()):\n"
+                                   "    meter.step(model(x))\n")},
+               {"meters.py", "class Meter:\n    def step(self, x):\n        self.x = x\n"},
+               {"data.py", ""},
+               {"net.py",
+                "import torch.nn as nn\n"
+                "class Net(nn.Module):\n"
+                "    def __init__(self):\n"
+                "        super(Net, self).__init__()\n"
+                "        self.update_block = nn.Linear(2, 2)\n"
+                "    def train(self, mode=True):\n"
+                "        super(Net, self).train(mode)\n"
+                "    def forward(self, x):\n"
+                "        return self.update_block(x)\n"}});
+  EXPECT_TRUE(said.starts_with("evaluates only")) << said;
+}
+
 // test() of a class that has an optimize() as well.
 TEST(ToDdpRefusal, LeavesAnObjectThatOnlyTestsAlone) {
   const std::string said =
@@ -253,7 +295,25 @@ TEST(ToDdpRefusal, LeavesRanksToAScriptThatStartsThem) {
                      "    main(parse())\n"));
   EXPECT_EQ(said,
             "joins a process group already (line 9): start it with python, as it starts its ranks "
-            "itself, with args.multiprocessing_distributed set");
+            "itself, where args.multiprocessing_distributed holds");
+}
+
+// Whoever takes the comment away has the mode.
+TEST(ToDdpRefusal, LeavesAModeWhoseCallIsCommentedOut) {
+  const std::string said =
+      refusal(script("import torch.distributed as dist\n"
+                     "def main(args):\n"
+                     "    if args.distributed:\n"
+                     "        dist.init_process_group('nccl')\n"
+                     "        model = nn.parallel.DistributedDataParallel(Net())\n"
+                     "    else:\n"
+                     "        model = nn.DataParallel(Net())\n"
+                     "if __name__ == '__main__':\n"
+                     "    # main(parse())\n"
+                     "    print('see the readme')\n"));
+  EXPECT_EQ(said,
+            "joins a process group already (line 9): start it with torchrun, where "
+            "args.distributed holds");
 }
 
 TEST(ToDdpRefusal, TellsOfAModeThatNeverJoins) {
@@ -367,6 +427,15 @@ TEST(Importers, ReadsImportsInAllTheirForms) {
                        "from . import g\n"
                        "    from ..h import i  # later\n"),
             expected);
+}
+
+TEST(Importers, ReadsWhatAModuleIsNamedByInAText) {
+  const std::vector<std::string> expected = {"importlib", "models.*.trainer"};
+  EXPECT_EQ(imports_in("import importlib\n"
+                       "trainer = importlib.import_module('models.%s.trainer' % name).Trainer()\n"),
+            expected);
+  EXPECT_TRUE(may_import("run.py", "models.*.trainer", "models/mm/trainer.py"));
+  EXPECT_FALSE(may_import("run.py", "models.*", "models/mm.py"));
 }
 
 TEST(Importers, TellsWhichFileAnImportMeans) {
