@@ -107,9 +107,10 @@ class Mode {
                         says_any(text, {"dist", "ddp", "parallel", "multi", "world_size", "launch",
                                         "n_gpu", "num_gpu", "ngpu"});
     if (!speaks) return {};
-    if (auto option = option_in(condition)) return "in the mode that " + *option + " chooses";
+    if (auto option = option_in(condition); option && !says_any(*option, {"rank"}))
+      return "in the mode that " + *option + " chooses";
     if (text.size() > kLongestSetting || text.find('\n') != std::string_view::npos) return {};
-    return "where " + std::string(text) + (guard.holds ? " holds" : " does not hold");
+    return "where `" + std::string(text) + (guard.holds ? "` holds" : "` does not hold");
   }
 
   std::optional<std::string> option_in(Ref condition) const {

@@ -2,7 +2,6 @@
 
 #include "diagnose/driver/assemble.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
-#include "scenarios/pitfalls/reach/command_lines.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -118,13 +117,11 @@ void ReachedCode::start() {
   }
 }
 
-// Nothing of the file has to call it: main() of a console script, @ex.automain of sacred's,
-// whatever the command line names.
+// Nothing of the file has to call it: main() of a console script, @ex.automain of sacred's.
 bool ReachedCode::is_entry(const Module& module, const Function& function) const {
   if (has_decorator(module, function.node, {"automain"})) return true;
   if (&module != &program_.root()) return false;
-  return (!module.has_main_guard() && function.name == "main" && function.owner_class == kNoNode) ||
-         pitfalls::facts::is_typed_by_name(program_, {&module, &function});
+  return !module.has_main_guard() && function.name == "main" && function.owner_class == kNoNode;
 }
 
 void ReachedCode::run(const Module& module, const Function* function) {
@@ -183,12 +180,20 @@ void ReachedCode::find_any_class() {
   for (const auto& [method, from] : waiting) reach(method, from);
 }
 
+void ReachedCode::offer_functions(const Module& module, Ref from) {
+  for (const Function& function : module.functions())
+    if (function.owner_class == kNoNode) reach({&module, &function}, from);
+}
+
 // getattr(models, name)(...) may run whatever the file offers, getattr(self, name)() each method.
 void ReachedCode::follow_lookup(const CallRef& call) {
   constexpr std::string_view kFinders[] = {"import_module", "__import__", "globals",
                                            "exec",          "locate",     "instantiate"};
   if (std::find(std::begin(kFinders), std::end(kFinders), call.call->name) != std::end(kFinders))
     find_any_class();
+  // fire.Fire() and globals()[name]() offer all functions of the file.
+  if (call.call->name == "globals" || (call.call->name == "Fire" && !call.argument(0, "component")))
+    offer_functions(*call.module, call.ref());
   if (call.call->name != "getattr" || !call.positional(1) || program_.string(call.positional(1)))
     return;
   const Ref object = call.positional(0);
@@ -204,8 +209,7 @@ void ReachedCode::follow_lookup(const CallRef& call) {
     const std::string_view last = std::string_view(path).substr(path.rfind('.') + 1);
     if (dotted != path && !dotted.ends_with("." + std::string(last)) && dotted != last) continue;
     for (const Class& cls : module->classes()) make({module, &cls}, object);
-    for (const Function& function : module->functions())
-      if (function.owner_class == kNoNode) reach({module, &function}, object);
+    offer_functions(*module, object);
   }
 }
 

@@ -41,6 +41,7 @@ class ReachedCode {
   bool follow_call(Ref name, const CallRef& call);
   void follow_lookup(const CallRef& call);
   void find_any_class();
+  void offer_functions(const Module& module, Ref from);
   void reach(FunctionRef function, Ref from);
   void make(ClassRef cls, Ref from);
   bool is_run_by_others(ClassRef cls, const Function& method) const;

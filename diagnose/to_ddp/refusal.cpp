@@ -25,8 +25,7 @@ bool only_offers_wraps(const Program& program, const std::vector<const Wrap*>& w
   return any;
 }
 
-std::string to_start_instead(const Program& program) {
-  std::vector<std::string> scripts = program.scripts_above();
+std::string to_start_instead(std::vector<std::string> scripts) {
   std::stable_partition(scripts.begin(), scripts.end(), [](const std::string& path) {
     return path.substr(path.rfind('/') + 1).find("train") != std::string::npos;
   });
@@ -63,7 +62,7 @@ std::string reason_to_refuse(const Program& program) {
     return wrap->call.module != &program.root() && !reached.has(wrap->call);
   });
   if (wraps.empty()) return what_is_there_already(program, reached);
-  if (only_offers_wraps(program, wraps, reached)) return to_start_instead(program);
+  if (only_offers_wraps(program, wraps, reached)) return to_start_instead(program.scripts_above());
   // What the author has switched off by a comment is a part of the script still.
   if (std::none_of(wraps.begin(), wraps.end(),
                    [&](const Wrap* wrap) { return reached.has(wrap->call); }))
@@ -71,10 +70,13 @@ std::string reason_to_refuse(const Program& program) {
   if (std::string mode = existing_ddp_mode(program, reached); !mode.empty()) return mode;
   if (std::string framework = distributing_framework(program, reached); !framework.empty())
     return framework;
-  if (surely_trains_nothing(program, reached))
+  if (!surely_trains_nothing(program, reached)) return {};
+  if (evaluates(program, reached))
     return "evaluates only: DataParallel " + place_in_brackets(program, wraps.front()->call.ref()) +
            " may stay, or give each process its share of the data";
-  return {};
+  // The guard of a module tries it out.
+  std::vector<std::string> scripts = program.scripts_above();
+  return scripts.empty() ? std::string() : to_start_instead(std::move(scripts));
 }
 
 }  // namespace bench::diagnose

@@ -176,7 +176,7 @@ class Seen {
     if (program_.wrap_of(object) != nullptr ||
         program_.derives_from(program_.class_of(object), Api::module_class))
       return true;
-    if (mode && mode.kind() == Kind::false_literal) return true;
+    if (mode && (mode.kind() == Kind::false_literal || mode.text() == "mode")) return true;
     const auto evals = program_.calls_named("eval");
     return std::any_of(evals.begin(), evals.end(), [&](const CallRef& eval) {
       return eval.receiver() && eval.receiver().text() == object.text();
@@ -265,8 +265,11 @@ bool surely_trains_nothing(const Program& program, const ReachedCode& reached) {
                   }) ||
       program.root().tree().has_errors())
     return false;
-  const Seen seen(program, reached);
-  return seen.evaluates() && !seen.may_train();
+  return !Seen(program, reached).may_train();
+}
+
+bool evaluates(const Program& program, const ReachedCode& reached) {
+  return Seen(program, reached).evaluates();
 }
 
 }  // namespace bench::diagnose

@@ -228,6 +228,26 @@ TEST(ToDdpRefusal, FindsTheScriptThroughAPackage) {
             "a module that others import: give the script that starts the training: main.py");
 }
 
+TEST(ToDdpRefusal, TakesAModuleThatTriesItselfOutForOne) {
+  const std::string net =
+      "import torch\n"
+      "class Net(torch.nn.Module):\n"
+      "    def __init__(self):\n"
+      "        super().__init__()\n"
+      "        self.body = torch.nn.DataParallel(torch.nn.Linear(2, 2))\n"
+      "    def forward(self, x):\n"
+      "        return self.body(x)\n"
+      "if __name__ == '__main__':\n"
+      "    print(Net()(torch.ones(2, 2)).shape)\n";
+  const std::string run =
+      "from net import Net\n"
+      "if __name__ == '__main__':\n"
+      "    work(Net())\n";
+  EXPECT_EQ(refusal({{"net.py", net}, {"run.py", run}}, "net.py"),
+            "a module that others import: give the script that starts the training: run.py");
+  EXPECT_EQ(refusal({{"net.py", net}}, "net.py"), "");
+}
+
 TEST(ToDdpRefusal, GivesTheRuleWhereNoScriptIsFound) {
   EXPECT_EQ(refusal("import torch\n"
                     "import sys\n"
@@ -295,7 +315,7 @@ TEST(ToDdpRefusal, LeavesRanksToAScriptThatStartsThem) {
                      "    main(parse())\n"));
   EXPECT_EQ(said,
             "joins a process group already (line 9): start it with python, as it starts its ranks "
-            "itself, where args.multiprocessing_distributed holds");
+            "itself, where `args.multiprocessing_distributed` holds");
 }
 
 // Whoever takes the comment away has the mode.
@@ -313,7 +333,7 @@ TEST(ToDdpRefusal, LeavesAModeWhoseCallIsCommentedOut) {
                      "    print('see the readme')\n"));
   EXPECT_EQ(said,
             "joins a process group already (line 9): start it with torchrun, where "
-            "args.distributed holds");
+            "`args.distributed` holds");
 }
 
 TEST(ToDdpRefusal, TellsOfAModeThatNeverJoins) {
