@@ -33,8 +33,22 @@ std::function<bool(const std::string&, const TextTest&)> Session::asker_of(const
   };
 }
 
-// Those that run, of the files that import this one; the ones that have a guard for it where there
-// are any. As a user types them.
+namespace {
+
+// A script without a guard: it reads its command line or starts its work at its own level, and does
+// more than to prepare what others import.
+bool works_at_its_own_level(const Module& module) {
+  const auto& calls = module.calls();
+  return std::any_of(calls.begin(), calls.end(), [&](const Call& call) {
+    return module.scope_of(call.node) == 0 &&
+           (call.name == "parse_args" || call.name == "main" || call.name == "run" ||
+            call.name == "fit" || call.name.starts_with("train"));
+  });
+}
+
+}  // namespace
+
+// Those that run, of the files that import this one, as a user types them; with a guard first.
 std::vector<std::string> Session::scripts_above(const SourceFile& file) {
   namespace fs = std::filesystem;
   std::error_code error;
@@ -42,15 +56,17 @@ std::vector<std::string> Session::scripts_above(const SourceFile& file) {
   const std::string root = above.empty() ? root_of(file) : above.back();
   const std::string path =
       above.empty() ? file.path : fs::absolute(file.path, error).lexically_normal().string();
-  std::vector<std::string> guarded;
-  std::vector<std::string> running;
+  std::vector<std::string> out;
+  std::vector<std::string> unguarded;
   for (const std::string& each : scripts_.importers(root, path)) {
     const auto module = cache_.load(each);
-    if (!module || is_test(*module) || !runs_itself(*module)) continue;
-    auto& list = module->has_main_guard() ? guarded : running;
+    if (!module || is_test(*module)) continue;
+    if (!module->has_main_guard() && !works_at_its_own_level(*module)) continue;
+    auto& list = module->has_main_guard() ? out : unguarded;
     list.push_back(above.empty() ? each : fs::proximate(each, error).string());
   }
-  return guarded.empty() ? running : guarded;
+  out.insert(out.end(), unguarded.begin(), unguarded.end());
+  return out;
 }
 
 // A script that was given alone may lie below its project's root.

@@ -4,6 +4,7 @@
 #include "diagnose/to_ddp/frameworks.hpp"
 #include "diagnose/to_ddp/reached_code.hpp"
 #include "diagnose/to_ddp/trains.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 
@@ -25,10 +26,19 @@ bool only_offers_wraps(const Program& program, const std::vector<const Wrap*>& w
   return any;
 }
 
+bool is_named_after(const std::string& path, std::initializer_list<std::string_view> words) {
+  return pitfalls::says_any(std::string_view(path).substr(path.rfind('/') + 1), words);
+}
+
+// Scripts that say that they train come first, and those that evaluate do not count.
 std::string to_start_instead(std::vector<std::string> scripts) {
-  std::stable_partition(scripts.begin(), scripts.end(), [](const std::string& path) {
-    return path.substr(path.rfind('/') + 1).find("train") != std::string::npos;
+  std::erase_if(scripts, [](const std::string& path) {
+    return !is_named_after(path, {"train"}) &&
+           is_named_after(path, {"eval", "test", "infer", "demo", "predict", "plot", "export",
+                                 "extract", "sample", "visual", "valid"});
   });
+  std::stable_partition(scripts.begin(), scripts.end(),
+                        [](const std::string& path) { return is_named_after(path, {"train"}); });
   std::string out = "a module that others import: give the script that starts the training";
   for (std::size_t index = 0; index < std::min(scripts.size(), kMostScripts); ++index)
     out += (index == 0 ? ": " : ", ") + scripts[index];

@@ -186,12 +186,20 @@ class Seen {
   bool may_train_unseen(const CallRef& call) const {
     const std::string_view name = call.call->name;
     const Ref object = call.receiver();
-    const bool is_named = has_word(
-        name, {"train", "fit", "optimi", "finetune", "learn", "adapt", "backward", "update",
-               "epoch", "run", "main", "launch", "start", "execute", "loop", "solve", "process"});
+    const bool is_named =
+        has_word(name, {"train", "fit", "optimi", "finetune", "learn", "adapt", "update", "epoch",
+                        "run", "main", "launch", "start", "execute", "loop", "solve", "process"});
     const bool is_of_driver = object && is_driver(object.text()) && !is_of_evaluation(name);
     if ((!is_named && !is_of_driver) || is_seen(call)) return false;
     return trains_by_name(call, is_of_driver);
+  }
+
+  // update_parameters(batch), agent.update(); but state.update(weights) of a dictionary.
+  static bool updates_weights(std::string_view name, Ref object) {
+    if (name != "update")
+      return says_any(name, {"param", "weight", "model", "net", "actor", "critic"});
+    return object && says_any(object.text(), {"model", "net", "policy", "actor"}) &&
+           !says_any(object.text(), {"dict", "state", "cfg", "conf", "args", "param"});
   }
 
   bool is_in_network(const CallRef& call) const {
@@ -214,9 +222,9 @@ class Seen {
     if (has_word(name, {"train", "fit", "optimi", "finetune", "learn", "adapt"}))
       return !gives_something(name) && !is_of_evaluation(name) && name != "fit_transform" &&
              !makes_optimizer(name);
-    if (has_word(name, {"update", "backward", "epoch"}))
-      return name != "update" && name != "backward" && name != "set_epoch" &&
-             !gives_something(name) && !is_of_evaluation(name);
+    if (has_word(name, {"update"})) return updates_weights(name, object);
+    if (has_word(name, {"epoch"}))
+      return name != "set_epoch" && !gives_something(name) && !is_of_evaluation(name);
     // run(cfg), runner.start(): of a file of the project that is not there.
     return !is_of_evaluation(name) && !gives_something(name) && is_given_model(call);
   }
