@@ -139,17 +139,41 @@ void ReachedCode::follow(Ref name, bool is_member) {
     const CallRef call = program_.as_call(name.with(tree[whole].parent));
     if (call && call.call->function == whole && follow_call(name, call)) return;
   }
-  if (const auto classes = classes_.find(name.text()); classes != classes_.end())
+  find_all(name, name.text(), is_member);
+  // begin for `from lib import work as begin`.
+  const std::string_view path = is_member ? "" : name.module->import_path(name.text());
+  const std::string_view own = path.substr(path.rfind('.') + 1);
+  if (!own.empty() && own != name.text()) find_all(name, own, is_member);
+}
+
+void ReachedCode::find_all(Ref name, std::string_view word, bool is_member) {
+  if (const auto classes = classes_.find(word); classes != classes_.end())
     for (const ClassRef& cls : classes->second) make(cls, name);
-  const auto functions = functions_.find(name.text());
+  const auto functions = functions_.find(word);
   if (functions == functions_.end()) return;
   for (const FunctionRef& function : functions->second) {
     const bool is_method = function.function->owner_class != kNoNode;
+    if (!is_method && !may_mean(name, is_member, function)) continue;
     if (!is_method || (is_member && is_made(function)))
       reach(function, name);
     else if (is_member)
       waiting_.emplace_back(function, name);
   }
+}
+
+// A function of another file has to come by an import: work for `from lib import work`, lib.work
+// for `import lib`. A variable of its name is none, nor is a method of some object.
+bool ReachedCode::may_mean(Ref name, bool is_member, FunctionRef function) const {
+  if (finds_any_ || (!is_member && function.module == name.module)) return true;
+  if (!is_member && name.module->has_star_imports()) return true;
+  const SyntaxTree& tree = name.module->tree();
+  NodeId first = is_member ? tree[name.node].parent : name.node;
+  while (tree[first].kind == Kind::attribute) first = tree.child(first, Field::object);
+  const auto& defs = name.module->defs();
+  const auto indices = name.module->defs_of(tree.text(first), false);
+  return std::any_of(indices.begin(), indices.end(), [&](const std::uint32_t index) {
+    return defs[index].kind == DefKind::import;
+  });
 }
 
 // False where the call may run anything of its name.

@@ -38,6 +38,8 @@ class ReachedCode {
   bool is_entry(const Module& module, const Function& function) const;
   void run(const Module& module, const Function* function);
   void follow(Ref name, bool is_member);
+  void find_all(Ref name, std::string_view word, bool is_member);
+  bool may_mean(Ref name, bool is_member, FunctionRef function) const;
   bool follow_call(Ref name, const CallRef& call);
   void follow_lookup(const CallRef& call);
   void find_any_class();

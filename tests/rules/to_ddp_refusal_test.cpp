@@ -228,6 +228,23 @@ TEST(ToDdpRefusal, FindsTheScriptThroughAPackage) {
             "a module that others import: give the script that starts the training: main.py");
 }
 
+// Scripts that evaluate start no training, and one without a guard is a script, too.
+TEST(ToDdpRefusal, NamesScriptsThatTrain) {
+  const std::string use = "from lib import Work\n";
+  EXPECT_EQ(refusal({{"lib.py",
+                      "import torch\n"
+                      "class Work(Base):\n"
+                      "    def build(self):\n"
+                      "        self.model = torch.nn.DataParallel(self.model)\n"},
+                     {"evaluate.py", use + "if __name__ == '__main__':\n    Work()\n"},
+                     {"begin.py", use + "if __name__ == '__main__':\n    Work()\n"},
+                     {"train_it.py", use + "args = parser.parse_args()\nWork()\n"},
+                     {"paths.py", use + "import sys\nsys.path.append('..')\n"}},
+                    "lib.py"),
+            "a module that others import: give the script that starts the training: train_it.py, "
+            "begin.py");
+}
+
 TEST(ToDdpRefusal, TakesAModuleThatTriesItselfOutForOne) {
   const std::string net =
       "import torch\n"
@@ -359,6 +376,30 @@ TEST(ToDdpRefusal, RewritesWhereTheCallOfAHelperIsNotReached) {
     files["train.py"] = script_text;
     EXPECT_EQ(refusal(files), "") << script_text;
   }
+}
+
+// A variable and a method of the name are not the function of the helper.
+TEST(ToDdpRefusal, RewritesBesideAnotherThingOfTheName) {
+  const Files helpers = {{"dist_utils.py", std::string(kDist) + "def average(x):\n    return x\n"}};
+  for (const char* const used : {"setup = 3\nprint(setup)\n", "model.setup(1)\n"}) {
+    Files files = helpers;
+    files["train.py"] =
+        script("from dist_utils import average\n" + std::string(kLoop) + kTrains + used);
+    EXPECT_EQ(refusal(files), "") << used;
+  }
+}
+
+TEST(ToDdpRefusal, FindsAModeBehindEachImport) {
+  const char* const kUses[] = {"from dist_utils import *\nsetup(1)\n",
+                               "import dist_utils\ndist_utils.setup(1)\n",
+                               "from dist_utils import setup as begin\nbegin(1)\n",
+                               "from dist_utils import setup\natexit.register(setup, 1)\n",
+                               "from dist_utils import setup as begin\natexit.register(begin)\n"};
+  for (const char* const use : kUses)
+    EXPECT_TRUE(refusal({{"dist_utils.py", kDist},
+                         {"train.py", script(use + std::string(kLoop) + kTrains)}})
+                    .starts_with("joins a process group already (dist_utils.py:3)"))
+        << use;
 }
 
 // The guard of a file that is only imported does not run.
