@@ -39,6 +39,7 @@ struct ProgramContext {
   Lister list;  // of directories, for questions about files beside the script
   ShippedValues shipped;
   std::function<bool(const std::string& question, const TextTest& accepts)> any_in_project;
+  std::function<std::vector<std::string>()> scripts_above;
 };
 
 // Directories from the file's own up to `top`, nearest first.

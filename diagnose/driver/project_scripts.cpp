@@ -1,5 +1,6 @@
 #include "diagnose/driver/project_scripts.hpp"
 
+#include "diagnose/driver/importers.hpp"
 #include "diagnose/driver/source_files.hpp"
 
 #include <algorithm>
@@ -62,6 +63,13 @@ bool ProjectScripts::any(const std::string& root, const std::string& question,
     if (found) break;
   }
   return answers_[{root, question}] = found;
+}
+
+std::vector<std::string> ProjectScripts::importers(const std::string& root,
+                                                   const std::string& file) {
+  const std::lock_guard lock(mutex_);
+  return importers_of(file, files_of(root),
+                      [this](const std::string& path) { return cache_.read(path); });
 }
 
 }  // namespace bench::diagnose

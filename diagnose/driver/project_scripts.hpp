@@ -28,6 +28,9 @@ class ProjectScripts {
   bool any(const std::string& root, const std::string& question,
            const std::function<bool(std::string_view text)>& accepts);
 
+  // Files of the project that lead to one of them by imports, nearest first (importers.hpp).
+  std::vector<std::string> importers(const std::string& root, const std::string& file);
+
  private:
   const std::vector<std::string>& files_of(const std::string& root);
   void walk(const std::string& root, std::vector<std::string>& out) const;

@@ -65,6 +65,7 @@ class Session {
   // What a file stands in.
   ProgramContext context_of(const SourceFile& file);
   std::function<bool(const std::string&, const TextTest&)> asker_of(const SourceFile& file);
+  std::vector<std::string> scripts_above(const SourceFile& file);
   std::vector<ShippedValue> configured(const SourceFile& file, const std::string& key);
   std::string root_of(const SourceFile& file);
   std::vector<std::string> above_given(const SourceFile& file);

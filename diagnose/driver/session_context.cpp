@@ -2,6 +2,7 @@
 #include "diagnose/driver/directory.hpp"
 #include "diagnose/driver/project_requirements.hpp"
 #include "diagnose/driver/session.hpp"
+#include "diagnose/model/script_kind.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -18,6 +19,7 @@ ProgramContext Session::context_of(const SourceFile& file) {
   context.newest = versions_of(file, context.launches);
   context.shipped = [this, file](const std::string& key) { return configured(file, key); };
   context.any_in_project = asker_of(file);
+  context.scripts_above = [this, file] { return scripts_above(file); };
   return context;
 }
 
@@ -29,6 +31,42 @@ std::function<bool(const std::string&, const TextTest&)> Session::asker_of(const
     if (const auto above = above_given(file); !above.empty()) root = above.back();
     return scripts_.any(root, question, accepts);
   };
+}
+
+namespace {
+
+// A script without a guard: it reads its command line or starts its work at its own level, and does
+// more than to prepare what others import.
+bool works_at_its_own_level(const Module& module) {
+  const auto& calls = module.calls();
+  return std::any_of(calls.begin(), calls.end(), [&](const Call& call) {
+    return module.scope_of(call.node) == 0 &&
+           (call.name == "parse_args" || call.name == "main" || call.name == "run" ||
+            call.name == "fit" || call.name.starts_with("train"));
+  });
+}
+
+}  // namespace
+
+// Those that run, of the files that import this one, as a user types them; with a guard first.
+std::vector<std::string> Session::scripts_above(const SourceFile& file) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const auto above = above_given(file);
+  const std::string root = above.empty() ? root_of(file) : above.back();
+  const std::string path =
+      above.empty() ? file.path : fs::absolute(file.path, error).lexically_normal().string();
+  std::vector<std::string> out;
+  std::vector<std::string> unguarded;
+  for (const std::string& each : scripts_.importers(root, path)) {
+    const auto module = cache_.load(each);
+    if (!module || is_test(*module)) continue;
+    if (!module->has_main_guard() && !works_at_its_own_level(*module)) continue;
+    auto& list = module->has_main_guard() ? out : unguarded;
+    list.push_back(above.empty() ? each : fs::proximate(each, error).string());
+  }
+  out.insert(out.end(), unguarded.begin(), unguarded.end());
+  return out;
 }
 
 // A script that was given alone may lie below its project's root.

@@ -136,6 +136,7 @@ struct ProgramInput {
   std::function<bool(const std::string& question,
                      const std::function<bool(std::string_view text)>& accepts)>
       any_in_project;
+  std::function<std::vector<std::string>()> scripts_above;  // paths, see Program
   ShippedValues shipped;
 };
 
@@ -161,6 +162,11 @@ class Program {
   bool any_in_project(const std::string& question,
                       const std::function<bool(std::string_view text)>& accepts) const {
     return input_.any_in_project && input_.any_in_project(question, accepts);
+  }
+  // The scripts of the project that run and import this file, if through others. All files of the
+  // project are read for it.
+  std::vector<std::string> scripts_above() const {
+    return input_.scripts_above ? input_.scripts_above() : std::vector<std::string>{};
   }
   // What the project's config files and command lines say of a key; a question for findings too.
   std::vector<ShippedValue> shipped(const std::string& key) const {

@@ -1,24 +1,92 @@
 #include "diagnose/to_ddp/refusal.hpp"
 
+#include "diagnose/to_ddp/ddp_mode.hpp"
+#include "diagnose/to_ddp/frameworks.hpp"
+#include "diagnose/to_ddp/reached_code.hpp"
+#include "diagnose/to_ddp/trains.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+
 #include <algorithm>
 
 namespace bench::diagnose {
+namespace {
+
+constexpr std::size_t kMostScripts = 3;  // that are named
+
+// The file's own DataParallel calls stand in what it offers to others, and it runs none of that.
+bool only_offers_wraps(const Program& program, const std::vector<const Wrap*>& wraps,
+                       const ReachedCode& reached) {
+  const Module& script = program.root();
+  if (script.has_main_guard() || program.is_notebook()) return false;
+  bool any = false;
+  for (const Wrap* wrap : wraps) {
+    if (reached.has(wrap->call)) return false;
+    any = any || wrap->call.module == &script;
+  }
+  return any;
+}
+
+bool is_named_after(const std::string& path, std::initializer_list<std::string_view> words) {
+  return pitfalls::says_any(std::string_view(path).substr(path.rfind('/') + 1), words);
+}
+
+// Scripts that say that they train come first, and those that evaluate do not count.
+std::string to_start_instead(std::vector<std::string> scripts) {
+  std::erase_if(scripts, [](const std::string& path) {
+    return !is_named_after(path, {"train"}) &&
+           is_named_after(path, {"eval", "test", "infer", "demo", "predict", "plot", "export",
+                                 "extract", "sample", "visual", "valid"});
+  });
+  std::stable_partition(scripts.begin(), scripts.end(),
+                        [](const std::string& path) { return is_named_after(path, {"train"}); });
+  std::string out = "a module that others import: give the script that starts the training";
+  for (std::size_t index = 0; index < std::min(scripts.size(), kMostScripts); ++index)
+    out += (index == 0 ? ": " : ", ") + scripts[index];
+  return out + (scripts.size() > kMostScripts ? " ..." : "");
+}
+
+// Of a script without DataParallel.
+std::string what_is_there_already(const Program& program, const ReachedCode& reached) {
+  const auto& wraps = program.wraps();
+  const auto in_script = std::find_if(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+    return wrap.kind == Wrapper::ddp && wrap.call.module == &program.root();
+  });
+  const auto seen = std::find_if(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+    return wrap.kind == Wrapper::ddp && reached.has(wrap.call);
+  });
+  const auto found = in_script != wraps.end() ? in_script : seen;
+  if (found != wraps.end())
+    return "wraps in DistributedDataParallel already " +
+           place_in_brackets(program, found->call.ref());
+  return distributing_framework(program, reached);
+}
+
+}  // namespace
 
 std::string reason_to_refuse(const Program& program) {
-  const auto& wraps = program.wraps();
-  const auto of_kind = [&](Wrapper kind) {
-    return std::find_if(wraps.begin(), wraps.end(),
-                        [&](const Wrap& wrap) { return wrap.kind == kind; });
-  };
-  const auto joins = program.calls(Api::init_process_group);
-  const auto ddp = of_kind(Wrapper::ddp);
-  if (of_kind(Wrapper::data_parallel) == wraps.end() || (joins.empty() && ddp == wraps.end()))
-    return {};
-  const CallRef mode = joins.empty() ? ddp->call : joins.front();
-  return (joins.empty() ? "wraps in DistributedDataParallel" : "joins a process group") +
-         std::string(" already (line ") +
-         std::to_string(mode.module->tree().line_of(mode.call->node)) +
-         "): start it with torchrun in the mode that does";
+  std::vector<const Wrap*> wraps;
+  for (const Wrap& wrap : program.wraps())
+    if (wrap.kind == Wrapper::data_parallel) wraps.push_back(&wrap);
+  ReachedCode reached(program);
+  std::erase_if(wraps, [&](const Wrap* wrap) {
+    return wrap->call.module != &program.root() && !reached.has(wrap->call);
+  });
+  if (wraps.empty()) return what_is_there_already(program, reached);
+  if (only_offers_wraps(program, wraps, reached)) return to_start_instead(program.scripts_above());
+  // What the author has switched off by a comment is a part of the script still.
+  if (std::none_of(wraps.begin(), wraps.end(),
+                   [&](const Wrap* wrap) { return reached.has(wrap->call); }))
+    for (const Wrap* wrap : wraps) reached.enter_above(wrap->call.ref());
+  if (std::string mode = existing_ddp_mode(program, reached); !mode.empty()) return mode;
+  if (std::string framework = distributing_framework(program, reached); !framework.empty())
+    return framework;
+  if (!surely_trains_nothing(program, reached)) return {};
+  if (evaluates(program, reached))
+    return "evaluates only: DataParallel " + place_in_brackets(program, wraps.front()->call.ref()) +
+           " may stay, or give each process its share of the data";
+  // The guard of a module tries it out.
+  std::vector<std::string> scripts = program.scripts_above();
+  return scripts.empty() ? std::string() : to_start_instead(std::move(scripts));
 }
 
 }  // namespace bench::diagnose

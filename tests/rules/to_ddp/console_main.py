@@ -1,4 +1,4 @@
-# Another file makes the trainer: nothing here runs by itself.
+# A console script of the package calls main(): nothing here runs by itself.
 import torch
 from torch import nn
 from torch.utils.data import DataLoader
@@ -19,3 +19,9 @@ class Trainer:
             self.optimizer.zero_grad()
             nn.functional.cross_entropy(self.model(inputs), labels).backward()
             self.optimizer.step()
+
+
+def main():
+    trainer = Trainer(nn.Linear(4, 2), torch.load("data.pt"))
+    for _ in range(3):
+        trainer.epoch()

@@ -1,4 +1,4 @@
-# Another file makes the trainer: nothing here runs by itself.
+# A console script of the package calls main(): nothing here runs by itself.
 import os
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
@@ -12,8 +12,6 @@ ddp_local_rank = int(os.environ.get("LOCAL_RANK", 0))
 
 class Trainer:
     def __init__(self, model, data):
-        torch.cuda.set_device(ddp_local_rank)
-        dist.init_process_group("nccl")
         self.wrap(model)
         self.loader = DataLoader(data, batch_size=32 // dist.get_world_size(), sampler=DistributedSampler(data))
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
@@ -27,3 +25,11 @@ class Trainer:
             self.optimizer.zero_grad()
             nn.functional.cross_entropy(self.model(inputs), labels).backward()
             self.optimizer.step()
+
+
+def main():
+    torch.cuda.set_device(ddp_local_rank)
+    dist.init_process_group("nccl")
+    trainer = Trainer(nn.Linear(4, 2), torch.load("data.pt"))
+    for _ in range(3):
+        trainer.epoch()

@@ -1,0 +1,155 @@
+#include "diagnose/driver/importers.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace bench::diagnose {
+namespace {
+
+constexpr std::size_t kMaxBytes = 16U << 20;  // of all files together
+constexpr std::size_t kMaxImporters = 64;
+
+std::string_view trimmed(std::string_view text) {
+  const auto is_space = [](char each) {
+    return std::isspace(static_cast<unsigned char>(each)) != 0 || each == '(' || each == ')' ||
+           each == '\\';
+  };
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> out;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    const std::string_view part = text.substr(0, end);
+    if (!part.empty()) out.emplace_back(part);
+    if (end == std::string_view::npos) return out;
+    text.remove_prefix(end + 1);
+  }
+}
+
+// loop, train for "loop as l, train".
+std::vector<std::string> names_in(std::string_view list) {
+  std::vector<std::string> out;
+  for (const std::string& each : split(list, ',')) {
+    std::string_view name = trimmed(each);
+    name = name.substr(0, name.find_first_of(" \t\n#"));
+    if (!name.empty()) out.emplace_back(name);
+  }
+  return out;
+}
+
+// models.*.trainer for import_module('models.%s.trainer' % name), and f"models.{name}.trainer".
+std::string named_in_text(std::string_view line) {
+  line.remove_prefix(line.find("import_module(") + 14);
+  const std::size_t open = line.find_first_of("'\"");
+  if (open == std::string_view::npos) return {};
+  const std::size_t close = line.find(line[open], open + 1);
+  if (close == std::string_view::npos) return {};
+  std::string out;
+  for (const std::string& part : split(line.substr(open + 1, close - open - 1), '.'))
+    out += (out.empty() ? "" : ".") + (part.find_first_of("%{") == std::string::npos ? part : "*");
+  return out;
+}
+
+// The names of an import are those of a file's path, at its end.
+bool is_end_of(const std::vector<std::string>& named, const std::vector<std::string>& path) {
+  return named.size() <= path.size() && named.back() != "*" &&
+         std::equal(named.rbegin(), named.rend(), path.rbegin(),
+                    [](const std::string& a, const std::string& b) { return a == "*" || a == b; });
+}
+
+// a, b, c for a/b/c.py and for a/b/c/__init__.py.
+std::vector<std::string> parts_of(std::string_view path) {
+  if (path.starts_with("./")) path.remove_prefix(2);
+  if (path.ends_with(".py")) path.remove_suffix(3);
+  std::vector<std::string> out = split(path, '/');
+  if (!out.empty() && out.back() == "__init__") out.pop_back();
+  return out;
+}
+
+std::vector<std::string> folder_of(const std::string& path) {
+  std::vector<std::string> out = split(path.starts_with("./") ? path.substr(2) : path, '/');
+  if (!out.empty()) out.pop_back();
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> imports_in(std::string_view text) {
+  std::vector<std::string> out;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = trimmed(text.substr(begin, end - begin));
+    if (line.starts_with("import ")) {
+      for (std::string& name : names_in(line.substr(7))) out.push_back(std::move(name));
+    } else if (line.starts_with("from ") && line.find(" import") != std::string_view::npos) {
+      const std::size_t word = line.find(" import");
+      const std::string from(trimmed(line.substr(5, word - 5)));
+      const std::size_t list = text.find(" import", begin) + 7;
+      if (const std::size_t open = text.find_first_not_of(" \t", list);
+          open < text.size() && text[open] == '(')
+        end = std::min(text.find(')', open), text.size());
+      out.push_back(from);
+      for (const std::string& name : names_in(text.substr(list, end - list)))
+        out.push_back(from + (from.ends_with('.') ? "" : ".") + name);
+    } else if (line.find("import_module(") != std::string_view::npos) {
+      if (std::string name = named_in_text(line); !name.empty()) out.push_back(std::move(name));
+    }
+    begin = end + 1;
+  }
+  return out;
+}
+
+bool may_import(const std::string& importer, std::string_view import, const std::string& module) {
+  const std::vector<std::string> target = parts_of(module);
+  const std::size_t dots = std::min(import.find_first_not_of('.'), import.size());
+  const std::vector<std::string> named = split(import.substr(dots), '.');
+  if (target.empty() || (named.empty() && dots == 0)) return false;
+  std::vector<std::string> folder = folder_of(importer);
+  if (dots > 0) {
+    if (folder.size() + 1 < dots) return false;
+    folder.resize(folder.size() + 1 - dots);
+    folder.insert(folder.end(), named.begin(), named.end());
+    return folder == target;
+  }
+  if (!is_end_of(named, target)) return false;
+  // One word is a file beside the importer, or at the root.
+  if (named.size() > 1 || target.size() == 1) return true;
+  folder.push_back(named.front());
+  return folder == target;
+}
+
+std::vector<std::string> importers_of(
+    const std::string& module, const std::vector<std::string>& files,
+    const std::function<std::optional<std::string>(const std::string& path)>& read) {
+  struct Importer {
+    std::string path;
+    std::vector<std::string> imports;
+    bool is_found = false;
+  };
+  std::vector<Importer> all;
+  std::size_t bytes = 0;
+  for (const std::string& file : files) {
+    const auto text = read(file);
+    if (!text || file == module) continue;
+    bytes += text->size();
+    if (bytes > kMaxBytes) break;
+    all.push_back({file, imports_in(*text)});
+  }
+  std::vector<std::string> out{module};
+  for (std::size_t next = 0; next < out.size() && out.size() < kMaxImporters; ++next)
+    for (Importer& each : all) {
+      if (each.is_found) continue;
+      each.is_found = std::any_of(
+          each.imports.begin(), each.imports.end(),
+          [&](const std::string& import) { return may_import(each.path, import, out[next]); });
+      if (each.is_found) out.push_back(each.path);
+    }
+  out.erase(out.begin());
+  return out;
+}
+
+}  // namespace bench::diagnose
