@@ -1,6 +1,7 @@
 #include "diagnose/command/programs.hpp"
 
 #include "bench/core/error.hpp"
+#include "diagnose/command/changed_texts.hpp"
 #include "diagnose/command/verdict.hpp"
 #include "diagnose/driver/diagnose.hpp"
 #include "diagnose/driver/explain_trainer.hpp"
@@ -30,49 +31,63 @@ void diagnose_again(const DiagnoseOptions& options, const std::string& file,
   for_each_program(alone, reading(texts), [&](const Program& program) { visit(program, found); });
 }
 
-// The text of a file that is to be written anew.
-std::string text_before(const Program& program, const std::string& file) {
-  const auto text = read_source(file);
-  for (const Module* module : program.modules())
-    if (module->path() == file && text != module->tree().source())
-      throw UsageError(file + ": not in UTF-8: convert it before it is rewritten");
-  return text.value_or("");
-}
-
-void show_and_write(const Flags& flags, const Program& program, const Rewrite& rewrite,
-                    std::string& out) {
+void expect_script_in_utf8(const Program& program, const Rewrite& rewrite) {
   const std::string& script = program.root().path();
   if (program.is_notebook())
     throw UsageError(script + ": torchrun starts scripts, not notebooks: convert it first");
-  std::map<std::string, std::string> before;
-  for (const auto& [file, text] : rewrite.texts) before[file] = text_before(program, file);
-  if (flags.diff) {
-    out += "\n" + unified_diff(script, before.at(script), rewrite.texts.at(script));
-    for (const auto& [file, text] : rewrite.texts)
-      if (file != script) out += unified_diff(file, before.at(file), text);
+  for (const Module* module : program.modules())
+    if (rewrite.texts.contains(module->path()) &&
+        read_source(module->path()) != module->tree().source())
+      throw UsageError(module->path() + ": not in UTF-8: convert it before it is rewritten");
+}
+
+// The script's first.
+std::string diff_of(const std::string& script, const Rewrite& rewrite) {
+  const auto diff = [&](const std::string& file) {
+    return unified_diff(file, read_source(file).value_or(""), rewrite.texts.at(file));
+  };
+  std::string out = "\n" + diff(script);
+  for (const auto& [file, text] : rewrite.texts)
+    if (file != script) out += diff(file);
+  return out;
+}
+
+// Scripts that share a file may want it otherwise each.
+void note_texts(const std::string& script, const Rewrite& rewrite, ChangedTexts& texts) {
+  for (const auto& [file, text] : rewrite.texts) {
+    if (const auto known = texts.current().find(file);
+        known != texts.current().end() && known->second != text)
+      throw UsageError(file + ": another script has it rewritten otherwise than " + script +
+                       "; rewrite one script at a time; no file is changed");
+    texts.set(file, text);
   }
-  if (flags.fix && !flags.diff)
-    for (const auto& [file, text] : rewrite.texts) write_source(file, text);
 }
 
 }  // namespace
 
 int run_to_ddp(const Flags& flags, ResultOutput& output) {
   bool any = false;
+  ChangedTexts texts(read_source);
   const auto notices = for_each_program(flags.options, [&](const Program& program) {
     const std::string& file = program.root().path();
     const Rewrite rewrite = rewrite_to_ddp(
-        program, [&](const std::map<std::string, std::string>& texts, const RewrittenVisit& visit) {
-          diagnose_again(flags.options, file, texts, visit);
+        program, [&](const std::map<std::string, std::string>& made, const RewrittenVisit& visit) {
+          diagnose_again(flags.options, file, made, visit);
         });
     if (rewrite.steps.empty() && rewrite.refusal.empty()) return;
     any = true;
     std::string out = render_rewrite(file, rewrite);
-    if (!rewrite.steps.empty() && (flags.diff || flags.fix))
-      show_and_write(flags, program, rewrite, out);
+    if (!rewrite.steps.empty() && (flags.diff || flags.fix)) {
+      expect_script_in_utf8(program, rewrite);
+      if (flags.diff)
+        out += diff_of(file, rewrite);
+      else
+        note_texts(file, rewrite, texts);
+    }
     output.write(out);
   });
   if (!any) output.write("no DataParallel call to rewrite\n");
+  if (flags.fix && !flags.diff) texts.hand_over(flags, output);
   return print_notices(notices, flags.options) ? kExitUsage : kExitClean;
 }
 

@@ -1,5 +1,7 @@
 #include "diagnose/to_ddp/entry.hpp"
 
+#include "scenarios/pitfalls/program/facts.hpp"
+
 #include <algorithm>
 
 namespace bench::diagnose {
@@ -13,20 +15,22 @@ bool is_definition(Kind kind) {
 
 class Finder {
  public:
-  Finder(const Program& program, const std::vector<Ref>& needs) : program_(program) {
-    for (const Ref& need : needs)
-      if (need.module == &program.root()) needs_.push_back(need);
-  }
+  Finder(const Program& program, std::vector<Ref> needs)
+      : program_(program), needs_(std::move(needs)) {}
 
   DdpEntry find() const {
     NodeId block = 0;
     NodeId first = kNoNode;
+    NodeId last = kNoNode;
     for (int depth = 0; depth < kDeepest; ++depth) {
       const std::vector<NodeId> reaching = reaching_statements(block);
       if (reaching.empty()) break;
       first = reaching.front();
+      if (!may_go_on_behind(last)) last = last_of(block);
       const NodeId inner = reaching.size() == 1 ? only_way_into(first) : kNoNode;
-      if (inner == kNoNode) return {at(first), at(last_of(block))};
+      if (inner == kNoNode) return {at(first), may_go_on_behind(last) ? at(last) : Ref{}};
+      // The guard of the script is no statement to stand behind: other files import it.
+      if (tree()[first].kind == Kind::if_statement) last = kNoNode;
       block = inner;
     }
     return {at(first == kNoNode ? first_where_offered() : first), {}};
@@ -37,8 +41,17 @@ class Finder {
   const SyntaxTree& tree() const { return program_.root().tree(); }
 
   bool holds_need(NodeId statement) const {
-    return std::any_of(needs_.begin(), needs_.end(),
-                       [&](const Ref& need) { return tree().contains(statement, need.node); });
+    return std::any_of(needs_.begin(), needs_.end(), [&](const Ref& need) {
+      return need.module == &program_.root() && tree().contains(statement, need.node);
+    });
+  }
+
+  // Nothing runs behind return, raise and sys.exit(main()).
+  bool may_go_on_behind(NodeId statement) const {
+    if (statement == kNoNode) return false;
+    const Kind kind = tree()[statement].kind;
+    return kind != Kind::return_statement && kind != Kind::raise_statement &&
+           !pitfalls::facts::ends_process(at(statement));
   }
 
   // The statement holds a need, or runs a function that does.
@@ -111,8 +124,11 @@ class Finder {
 
   // For a file that runs nothing itself: above the first statement that reaches a need.
   NodeId first_where_offered() const {
-    if (needs_.empty()) return kNoNode;
-    const std::vector<NodeId> reaching = reaching_statements(body_above(needs_.front()));
+    const auto here = std::find_if(needs_.begin(), needs_.end(), [&](const Ref& need) {
+      return need.module == &program_.root();
+    });
+    if (here == needs_.end()) return kNoNode;
+    const std::vector<NodeId> reaching = reaching_statements(body_above(*here));
     return reaching.empty() ? kNoNode : reaching.front();
   }
 

@@ -10,13 +10,14 @@ namespace bench::diagnose {
 
 struct DdpEntry {
   Ref first;  // the statement to join above
-  Ref last;   // the last statement of the same block; empty where the script does not run it itself
+  Ref last;   // the statement to leave behind; empty where the script does not run it itself
 };
 
 // Follows the script from its own level down to the block whose statements reach `needs` (nodes of
-// the root module that need the group or the GPU of the rank): through `if __name__ ...` and calls
-// that are the only way, as in main(parse_args()). A file that only offers what is needed joins in
-// the outermost function that leads to the first need.
+// the program that need the group or the GPU of the rank): through `if __name__ ...` and calls that
+// are the only way, as in main(parse_args()). The group is left behind the call that leads there,
+// whatever returns inside. A file that only offers what is needed joins in the outermost function
+// that leads to the first need.
 DdpEntry ddp_entry(const Program& program, const std::vector<Ref>& needs);
 
 }  // namespace bench::diagnose

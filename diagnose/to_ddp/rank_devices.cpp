@@ -18,6 +18,15 @@ bool is_numbered(std::string_view text) {
                      [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
 }
 
+// --gpu of default 0: nobody who starts several ranks can give each its own.
+bool is_option_of_one(const Program& program, Ref device) {
+  const auto& sources = program.sources(device);
+  if (sources.size() != 1 || sources.front().how != Source::How::argument) return false;
+  const CallRef option = program.as_call(sources.front().ref);
+  const Ref given = option ? option.keyword("default") : Ref{};
+  return given && given.kind() == Kind::integer;
+}
+
 // 0, also by a name, device_ids[0], args.gpu_ids[0]: the first of several GPUs.
 bool is_first_gpu(const Program& program, Ref device) {
   if (device.kind() == Kind::integer) return true;
@@ -26,6 +35,7 @@ bool is_first_gpu(const Program& program, Ref device) {
     return sources.size() == 1 && sources.front().how == Source::How::value &&
            sources.front().ref.kind() == Kind::integer;
   }
+  if (device.kind() == Kind::attribute) return is_option_of_one(program, device);
   const std::string text = lowered(device.text());
   return device.kind() == Kind::subscript && text.ends_with("[0]") &&
          (contains(text, "gpu") || contains(text, "device"));
@@ -35,6 +45,8 @@ bool is_first_gpu(const Program& program, Ref device) {
 // the CPU as the other choice.
 bool is_fixed(const Program& program, const CallRef& device) {
   if (const auto index = pitfalls::facts::cuda_index(program, device.ref())) return *index >= 0;
+  const Ref named = device.argument(0, "type");
+  if (named && named.kind() == Kind::attribute && is_option_of_one(program, named)) return true;
   const std::string text(device.ref().text());
   return contains(text, "cuda:") && !contains(text, "rank");
 }
@@ -43,7 +55,9 @@ bool is_fixed(const Program& program, const CallRef& device) {
 bool is_compared(Ref string) {
   const auto& tree = string.module->tree();
   const Kind parent = tree[tree[string.node].parent].kind;
-  return parent == Kind::comparison || parent == Kind::subscript || parent == Kind::pair;
+  const bool is_key = tree[tree[string.node].parent].first_child == string.node;
+  return parent == Kind::comparison || parent == Kind::subscript ||
+         (parent == Kind::pair && is_key);
 }
 
 }  // namespace
@@ -60,23 +74,34 @@ std::string FixedDevice::for_rank(const std::string& local_rank) const {
   return local_rank;
 }
 
-std::vector<FixedDevice> fixed_devices(const Program& program) {
-  const Module& root = program.root();
+std::string FixedDevice::for_current() const {
+  switch (form) {
+    case Form::device:
+      return "torch.device(\"cuda\")";
+    case Form::text:
+      return "\"cuda\"";
+    case Form::index:
+      break;
+  }
+  return "torch.cuda.current_device()";
+}
+
+std::vector<FixedDevice> fixed_devices(const Program& program, const Module& module) {
   std::vector<FixedDevice> out;
   for (const CallRef& call : program.calls(Api::torch_device))
-    if (call.module == &root && is_fixed(program, call))
+    if (call.module == &module && is_fixed(program, call))
       out.push_back({call.ref(), FixedDevice::Form::device, false});
-  for (const Call& made : root.calls()) {
-    const CallRef call{&root, &made};
+  for (const Call& made : module.calls()) {
+    const CallRef call{&module, &made};
     const bool places = ((made.name == "to" || made.name == "cuda") && call.receiver()) ||
                         made.api == Api::set_device;
     const Ref device = call.argument(0, "device");
     if (places && device && is_first_gpu(program, device))
       out.push_back({device, FixedDevice::Form::index, true});
   }
-  const auto& tree = root.tree();
+  const auto& tree = module.tree();
   for (NodeId node = 0; node < tree.size(); ++node) {
-    const Ref string{&root, node};
+    const Ref string{&module, node};
     if (string.kind() != Kind::string || !is_numbered(program.string(string).value_or("")) ||
         is_compared(string))
       continue;

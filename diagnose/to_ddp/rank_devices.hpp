@@ -18,9 +18,11 @@ struct FixedDevice {
 
   // The expression for the rank's own GPU: torch.device("cuda", local_rank).
   std::string for_rank(const std::string& local_rank) const;
+  // The same where only the GPU that was set is known: torch.device("cuda").
+  std::string for_current() const;
 };
 
-// In source order, none inside another.
-std::vector<FixedDevice> fixed_devices(const Program& program);
+// Those of one file, in source order, none inside another.
+std::vector<FixedDevice> fixed_devices(const Program& program, const Module& module);
 
 }  // namespace bench::diagnose

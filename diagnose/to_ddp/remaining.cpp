@@ -1,26 +1,140 @@
 #include "diagnose/to_ddp/remaining.hpp"
 
+#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/certainty.hpp"
+
 #include <algorithm>
 #include <tuple>
 
 namespace bench::diagnose {
 namespace {
 
-// The step that launches it says so already.
-bool is_said_by_steps(const Finding& finding) { return finding.rule == "LAU001"; }
+namespace facts = pitfalls::facts;
+
+using Topic = void (*)(Left&);
+
+constexpr Topic kTopics[] = {
+    tell_unshared_data,
+    tell_recut_batches,
+    tell_batch_of_all,
+    tell_missing_epochs,
+    tell_trackers,
+    tell_written_files,
+    tell_downloads,
+    tell_saves,
+    tell_reads_of_saved,
+    tell_names_by_clock,
+    tell_unused_parameters,
+    tell_bare_models,
+    tell_optional_wrapper,
+    tell_type_tests,
+    tell_needs_of_data_parallel,
+    tell_moves_to_cpu,
+    tell_repeated_forwards,
+    tell_unseeded_splits,
+    tell_fixed_devices,
+    tell_visible_devices,
+    tell_losses_of_batch,
+    tell_summed_losses,
+    tell_early_stops,
+    tell_plateau_steps,
+    tell_evaluation,
+};
+
+struct Entry {
+  Harm harm = Harm::figures;
+  std::vector<RemainingPlace> places;  // at least one
+  std::string text;
+};
+
+// The script's lines first.
+auto order_of(const std::string& script, const RemainingPlace& place) {
+  return std::make_tuple(place.file != script, place.file, place.line);
+}
+
+Entry entry_of(const Told& told) {
+  Entry out{told.harm, {}, told.text};
+  for (const Ref& place : told.places)
+    out.places.push_back({place.module->path(), place.module->tree().line_of(place.node)});
+  return out;
+}
+
+// One entry for all that says the same.
+void add(std::vector<Entry>& entries, Entry made) {
+  const auto same = std::find_if(entries.begin(), entries.end(), [&](const Entry& each) {
+    return each.harm == made.harm && each.text == made.text;
+  });
+  if (same == entries.end())
+    entries.push_back(std::move(made));
+  else
+    same->places.insert(same->places.end(), made.places.begin(), made.places.end());
+}
+
+std::vector<Entry> entries_of(const Left& left) {
+  std::vector<Entry> out;
+  for (const Finding* each : findings_left(left))
+    add(out, {harm_of(*each),
+              {{each->file, each->line}},
+              each->rule + " " + each->message + ". " + each->help});
+  for (const Told& told : left.told) add(out, entry_of(told));
+  return out;
+}
 
 }  // namespace
 
-std::vector<Remaining> what_remains(const Program& rewritten, const std::vector<Finding>& found) {
-  std::vector<Remaining> out;
-  for (const Finding& each : found)
-    if (each.severity != Severity::info && !is_said_by_steps(each))
-      out.push_back({each.file, each.line, each.rule + " " + each.message + ". " + each.help});
-  const std::string& script = rewritten.root().path();
-  std::stable_sort(out.begin(), out.end(), [&](const Remaining& a, const Remaining& b) {
-    return std::make_tuple(a.file != script, a.file, a.line) <
-           std::make_tuple(b.file != script, b.file, b.line);
+void Left::tell(Harm harm, std::vector<Ref> places, std::string text) {
+  if (!places.empty()) told.push_back({harm, std::move(places), std::move(text)});
+}
+
+bool Left::is_found(Ref place, std::string_view rule) const {
+  const auto& tree = place.module->tree();
+  const std::uint32_t first = tree.line_of(place.node);
+  const std::uint32_t last = tree.line_at(tree[place.node].end);
+  return std::any_of(found.begin(), found.end(), [&](const Finding& each) {
+    return each.rule == rule && each.file == place.module->path() && each.line >= first &&
+           each.line <= last;
   });
+}
+
+bool Left::is_run(Ref place) const {
+  const bool is_reached = facts::is_reachable(program, place) &&
+                          (place.module == &program.root() ||
+                           facts::certainty_of_reach(program, place) == facts::Certainty::certain);
+  return is_reached && !facts::is_switched_off(program, place) &&
+         !facts::is_never_made(program, place);
+}
+
+bool Left::runs_on_every_rank(Ref place) const {
+  return program.guarded_by_rank(place) == RankTest::none && is_run(place);
+}
+
+std::string place_of(Ref node) {
+  return node.module->path() + ":" + std::to_string(node.module->tree().line_of(node.node));
+}
+
+std::vector<Remaining> what_remains(const Program& rewritten, const std::vector<Finding>& found) {
+  Left left(rewritten, found);
+  for (const Topic topic : kTopics) topic(left);
+  std::vector<Entry> entries = entries_of(left);
+  const std::string& script = rewritten.root().path();
+  for (Entry& each : entries) {
+    auto& places = each.places;
+    std::sort(places.begin(), places.end(), [&](const RemainingPlace& a, const RemainingPlace& b) {
+      return order_of(script, a) < order_of(script, b);
+    });
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+  }
+  std::stable_sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
+    return a.harm != b.harm ? a.harm < b.harm
+                            : order_of(script, a.places[0]) < order_of(script, b.places[0]);
+  });
+  std::vector<Remaining> out;
+  for (Entry& each : entries) {
+    const RemainingPlace first = each.places.front();
+    each.places.erase(each.places.begin());
+    out.push_back({first.file, first.line, std::move(each.text), std::move(each.places)});
+  }
   return out;
 }
 

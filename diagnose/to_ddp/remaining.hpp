@@ -10,14 +10,23 @@
 
 namespace bench::diagnose {
 
+struct RemainingPlace {
+  std::string file;
+  std::uint32_t line = 0;  // of the rewritten file
+
+  auto operator<=>(const RemainingPlace&) const = default;
+};
+
 struct Remaining {
   std::string file;
   std::uint32_t line = 0;  // of the rewritten file; 0 where it is about the program
   std::string text;  // what is left, why, and what to do; with the rule's id where one says so
+  std::vector<RemainingPlace> also;  // other lines of which the same is true
 };
 
-// `rewritten` is the program after all steps, `found` what the rules say of it. In the order of
-// files, the script first, and lines.
+// `rewritten` is the program after all steps, `found` what the rules say of it. What stops or
+// corrupts training comes first, then what makes wrong figures, then waste; within each the script
+// first, by lines.
 std::vector<Remaining> what_remains(const Program& rewritten, const std::vector<Finding>& found);
 
 }  // namespace bench::diagnose

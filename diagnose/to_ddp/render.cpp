@@ -15,8 +15,20 @@ std::string listed(const std::string& script, const std::vector<TouchedLine>& li
   return (lines.size() > 1 ? "lines " : "line ") + out;
 }
 
-std::string place(const Remaining& left) {
-  return left.line == 0 ? left.file : left.file + ":" + std::to_string(left.line);
+constexpr std::size_t kMostPlaces = 8;  // of an entry, which is read as a sentence
+
+// "train.py:3, 9, utils.py:7": a file is named where it begins.
+std::string places(const Remaining& left) {
+  std::string out = left.line == 0 ? left.file : left.file + ":" + std::to_string(left.line);
+  std::string_view file = left.file;
+  for (std::size_t i = 0; i < left.also.size(); ++i) {
+    const RemainingPlace& each = left.also[i];
+    if (i + 1 == kMostPlaces && i + 1 < left.also.size())
+      return out + " and " + std::to_string(left.also.size() - i) + " more";
+    out += ", " + (each.file == file ? "" : each.file + ":") + std::to_string(each.line);
+    file = each.file;
+  }
+  return out;
 }
 
 }  // namespace
@@ -30,15 +42,13 @@ std::string render_rewrite(const std::string& file, const Rewrite& rewrite) {
     out += std::to_string(++number) + ". " + step.title + " (" + listed(file, step.lines) +
            "): " + step.why + "\n";
   const bool is_notebook = file.ends_with(".ipynb");
-  const std::string script = is_notebook ? file.substr(0, file.size() - 6) + ".py" : file;
   if (is_notebook)
     out += std::to_string(++number) +
            ". Make it a script, since ranks start from a file: jupyter " +
            "nbconvert --to script " + file + "\n";
-  out += std::to_string(++number) + ". Launch it: torchrun --standalone --nproc-per-node=gpu " +
-         script + "\n";
+  out += std::to_string(++number) + ". Launch it: " + rewrite.launch + "\n";
   if (!rewrite.left.empty()) out += "Left to you, by the lines of the rewritten files:\n";
-  for (const Remaining& left : rewrite.left) out += "  " + place(left) + ": " + left.text + "\n";
+  for (const Remaining& left : rewrite.left) out += "  " + places(left) + ": " + left.text + "\n";
   return out;
 }
 

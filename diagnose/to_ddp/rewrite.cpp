@@ -1,6 +1,7 @@
 #include "diagnose/to_ddp/rewrite.hpp"
 
 #include "diagnose/driver/fix.hpp"
+#include "diagnose/to_ddp/parts.hpp"
 #include "diagnose/to_ddp/refusal.hpp"
 
 #include <algorithm>
@@ -147,13 +148,51 @@ bool mend(const Program& program, const std::vector<Finding>& found, TracedFiles
   return !made.empty();
 }
 
+// CUDA_VISIBLE_DEVICES=0,1 where the script chose some of the GPUs for itself.
+std::string chosen_gpus(const Program& program, const Parts& parts) {
+  if (parts.gpu_choices.size() != 1) return {};
+  std::string chosen = program.string(parts.gpu_choices.front().child(Field::right)).value_or("");
+  std::erase(chosen, ' ');
+  const bool several = chosen.find(',') != std::string::npos &&
+                       chosen.find_first_not_of("0123456789,") == std::string::npos;
+  return several ? "CUDA_VISIBLE_DEVICES=" + chosen + " " : std::string();
+}
+
+std::string launch_of(const Program& program, const Parts& parts) {
+  std::string script = program.root().path();
+  if (script.ends_with(".ipynb")) script.replace(script.size() - 6, 6, ".py");
+  std::string out =
+      chosen_gpus(program, parts) + "torchrun --standalone --nproc-per-node=gpu " + script;
+  for (const std::string& flag : parts.launch_flags) out += " " + flag;
+  return out;
+}
+
+// A rule says that parameters get no gradient: an error that stops the second step.
+bool leaves_parameters_out(const std::vector<Finding>& found) {
+  return std::any_of(found.begin(), found.end(), [](const Finding& each) {
+    return each.rule == "DDP001" && each.severity == Severity::error;
+  });
+}
+
+// The steps, and again with DDP told to look for unused parameters where some are.
+std::vector<RewriteStep> make_steps(const Program& program, const Rediagnose& rediagnose) {
+  std::vector<RewriteStep> steps = steps_to_ddp(program);
+  if (steps.empty()) return steps;
+  bool any_unused = false;
+  rediagnose(texts_of(after_steps(program, steps)),
+             [&](const Program&, const std::vector<Finding>& found) {
+               any_unused = leaves_parameters_out(found);
+             });
+  return any_unused ? steps_to_ddp(program, {.find_unused_parameters = true}) : steps;
+}
+
 }  // namespace
 
 Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
   Rewrite out;
   out.refusal = reason_to_refuse(program);
   if (!out.refusal.empty()) return out;
-  out.steps = steps_to_ddp(program);
+  out.steps = make_steps(program, rediagnose);
   if (out.steps.empty()) return out;
   TracedFiles files = after_steps(program, out.steps);
   for (int round = 0; round < kRounds; ++round) {
@@ -166,6 +205,7 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
   }
   out.texts = texts_of(files);
   for (RewriteStep& step : out.steps) sort_lines(step, program.root().path());
+  out.launch = launch_of(program, parts_of(program));
   return out;
 }
 

@@ -31,6 +31,7 @@ struct Rewrite {
   std::vector<RewriteStep> steps;            // empty where nothing is rewritten
   std::map<std::string, std::string> texts;  // of the files that change, after all steps
   std::vector<Remaining> left;               // by lines of the rewritten files
+  std::string launch;                        // the command that starts it
   std::string refusal;  // why nothing is rewritten, although there is a DataParallel call
 };
 
@@ -40,9 +41,13 @@ using RewrittenVisit =
 using Rediagnose = std::function<void(const std::map<std::string, std::string>& texts,
                                       const RewrittenVisit& visit)>;
 
+struct StepOptions {
+  bool find_unused_parameters = false;  // DDP is told to look for parameters without a gradient
+};
+
 // The steps without the fixes of rules. `program` is one that reason_to_refuse() has no reason
 // against.
-std::vector<RewriteStep> steps_to_ddp(const Program& program);
+std::vector<RewriteStep> steps_to_ddp(const Program& program, const StepOptions& options = {});
 
 // The steps, then the safe fixes of the rules that speak of ranks, which only now have something to
 // say: a save on every rank, a load without map_location, set_epoch.

@@ -1,6 +1,9 @@
 #include "diagnose/driver/fix.hpp"
 #include "diagnose/to_ddp/entry.hpp"
-#include "diagnose/to_ddp/rank_devices.hpp"
+#include "diagnose/to_ddp/file_names.hpp"
+#include "diagnose/to_ddp/loader_shares.hpp"
+#include "diagnose/to_ddp/parts.hpp"
+#include "diagnose/to_ddp/rank_guard.hpp"
 #include "diagnose/to_ddp/rewrite.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
@@ -15,121 +18,127 @@ namespace edit = pitfalls;
 
 class Rewriter {
  public:
-  explicit Rewriter(const Program& program) : program_(program) {}
+  Rewriter(const Program& program, const StepOptions& options)
+      : program_(program), options_(options), parts_(parts_of(program)), names_(program) {}
 
   std::vector<RewriteStep> rewrite() {
-    for (const Wrap& wrap : program_.wraps())
-      if (wrap.kind == Wrapper::data_parallel && wrap.call.module == &root() && wrap.module)
-        wraps_.push_back(&wrap);
-    if (wraps_.empty() || imports().empty()) return {};
-    local_rank_ = is_taken("local_rank") ? "ddp_local_rank" : "local_rank";
-    const bool has_dist = root().import_path("dist") == "torch.distributed";
-    dist_ = !has_dist && is_taken("dist") ? "torch_dist" : "dist";
-    for (const CallRef& loader : program_.calls(Api::data_loader))
-      if (loader.module == &root() && is_to_be_sharded(loader)) loaders_.push_back(loader);
-    devices_ = fixed_devices(program_);
-    add_imports();
+    if (parts_.wraps.empty()) return {};
     learn_rank();
     join_process_group();
+    leave_gpus_to_the_launcher();
     place_on_local_device();
     wrap_in_ddp();
+    wrap_wherever_there_are_ranks();
+    leave_others_unwrapped();
+    know_the_wrapper();
     shard_data();
+    count_epochs_of_data();
     save_on_first_rank();
     leave_process_group();
+    add_imports();
     return std::move(steps_);
   }
 
  private:
-  void add(std::string title, std::string why, const Finding& made, const std::vector<Ref>& where) {
-    if (!made.fix || made.fix->edits.empty()) return;
+  RewriteStep* add(std::string title, std::string why, const Finding& made,
+                   const std::vector<Ref>& where) {
+    if (!made.fix || made.fix->edits.empty()) return nullptr;
     RewriteStep step{std::move(title), std::move(why), {}, made.fix->edits};
     for (const Ref& at : where)
       step.lines.push_back({at.module->path(), at.module->tree().line_of(at.node)});
     steps_.push_back(std::move(step));
+    return &steps_.back();
   }
 
   const Module& root() const { return program_.root(); }
 
-  // The script has something else by this name, as a parameter, a variable or an import.
-  bool is_taken(std::string_view name) const {
-    return !root().defs_of(name, false).empty() || !root().import_path(name).empty();
-  }
-
-  std::vector<Ref> imports() const {
-    std::vector<Ref> out;
-    const auto& tree = root().tree();
-    for (NodeId at = tree[0].first_child; at != kNoNode; at = tree[at].next_sibling)
-      if (tree[at].kind == Kind::import_statement || tree[at].kind == Kind::import_from)
-        out.push_back({&root(), at});
-    return out;
-  }
-
-  // Before the first import: after the docstring and __future__ imports, which are none.
+  // First of the steps, and made last: by then it is known what the files need.
   void add_imports() {
-    const auto all = imports();
-    if (all.empty()) return;
-    std::string text;
-    const auto import = [&](const std::string& line) { text += (text.empty() ? "" : "\n") + line; };
-    if (root().import_path("os") != "os") import("import os");
-    if (root().import_path("torch") != "torch") import("import torch");
-    if (root().import_path(dist_) != "torch.distributed")
-      import("import torch.distributed as " + dist_);
-    if (root().import_path("DistributedDataParallel").empty())
-      import("from torch.nn.parallel import DistributedDataParallel");
-    if (!loaders_.empty() && root().import_path("DistributedSampler").empty())
-      import("from torch.utils.data import DistributedSampler");
     Finding made;
-    edit::insert_before(all.front(), text, "", made);
-    add("Import what DDP needs", "The process group, the wrapper and the sampler.", made,
-        {all.front()});
+    std::vector<Ref> where;
+    for (const Module* file : names_.importers()) {
+      const Ref place = first_import(*file);
+      edit::insert_before(place, names_.imports_of(*file), "", made);
+      where.push_back(place);
+    }
+    if (add("Import what DDP needs", "The process group, the wrapper and the sampler.", made,
+            where) != nullptr)
+      std::rotate(steps_.begin(), steps_.end() - 1, steps_.end());
   }
 
-  // Below the imports, where every function of the file sees it.
+  // Below the imports, where every function of the file sees it; other files may import this one
+  // in a process that no launcher started.
   void learn_rank() {
-    const auto all = imports();
-    if (all.empty()) return;
+    names_.need_os(root());
+    const std::string line = names_.local_rank() + " = int(os.environ.get(\"LOCAL_RANK\", 0))";
     Finding made;
-    edit::insert_after(all.back(), "\n" + local_rank_ + " = int(os.environ[\"LOCAL_RANK\"])", "",
-                       made);
+    const Ref last = last_import(root());
+    const Ref place = last ? last : first_import(root());
+    if (last) edit::insert_after(place, "\n" + line, "", made);
+    if (!made.fix) edit::insert_before(place, line, "", made);
     add("Learn which rank this is", "torchrun starts one process for each GPU and numbers them.",
-        made, {all.back()});
+        made, {place});
   }
 
+  // What asks for the group, or for the GPU of the rank.
   std::vector<Ref> needs() const {
     std::vector<Ref> out;
-    for (const Wrap* wrap : wraps_) {
+    for (const Wrap* wrap : parts_.wraps) {
       out.push_back(wrap->call.ref());
       for (const CallRef& place : pitfalls::facts::placements(program_, *wrap))
         out.push_back(place.ref());
     }
-    for (const CallRef& loader : loaders_) out.push_back(loader.ref());
-    for (const FixedDevice& device : devices_)
+    for (const CallRef& loader : parts_.loaders) out.push_back(loader.ref());
+    for (const CallRef& save : parts_.saves) out.push_back(save.ref());
+    for (const GpuCondition& each : parts_.conditions) out.push_back(each.condition);
+    for (const FixedDevice& device : parts_.devices)
       if (device.needs_gpu) out.push_back(device.where);
+    for (const CallRef& move : program_.calls_named("cuda"))
+      if (move.receiver() && pitfalls::facts::is_reachable(program_, move.ref()))
+        out.push_back(move.ref());
     return out;
   }
 
   void join_process_group() {
     entry_ = ddp_entry(program_, needs());
     if (!entry_.first) return;
+    names_.need_torch(root());
     Finding made;
-    edit::insert_before(
-        entry_.first,
-        "torch.cuda.set_device(" + local_rank_ + ")\n" + dist_ + ".init_process_group(\"nccl\")",
-        "", made);
+    edit::insert_before(entry_.first,
+                        "torch.cuda.set_device(" + names_.local_rank() + ")\n" +
+                            names_.dist(root()) + ".init_process_group(\"nccl\")",
+                        "", made);
     add("Join the process group",
         "Every process takes its own GPU, and the ranks meet before anything else is made.", made,
         {entry_.first});
   }
 
+  // The launcher starts a process for each GPU that it sees; in a process that hides some of them
+  // the index of the rank is none.
+  void leave_gpus_to_the_launcher() {
+    Finding made;
+    for (const Ref& choice : parts_.gpu_choices) edit::remove_statement(choice, "", made);
+    add("Leave the choice of GPUs to the launcher",
+        "A rank that hides GPUs from itself has none of its number.", made, parts_.gpu_choices);
+  }
+
+  std::string on_rank(const FixedDevice& device) {
+    if (device.where.module == &root()) return device.for_rank(names_.local_rank());
+    names_.need_torch(*device.where.module);
+    return device.for_current();
+  }
+
   void place_on_local_device() {
     Finding made;
     std::vector<Ref> where;
-    for (const FixedDevice& device : devices_) {
-      const bool is_in_wrap = std::any_of(wraps_.begin(), wraps_.end(), [&](const Wrap* wrap) {
-        return root().tree().contains(wrap->call.call->node, device.where.node);
-      });
-      if (is_in_wrap) continue;  // written anew with the wrapper
-      edit::replace(device.where, device.for_rank(local_rank_), "", made);
+    for (const FixedDevice& device : parts_.devices) {
+      const auto holds = [&](const Wrap* wrap) {
+        return wrap->call.module == device.where.module &&
+               device.where.module->tree().contains(wrap->call.call->node, device.where.node);
+      };
+      // Those in a wrapper are written anew with it.
+      if (std::any_of(parts_.wraps.begin(), parts_.wraps.end(), holds)) continue;
+      edit::replace(device.where, on_rank(device), "", made);
       where.push_back(device.where);
     }
     add("Use the GPU of this rank", "Every process owns one device.", made, where);
@@ -142,7 +151,7 @@ class Rewriter {
     const auto& sources = program_.sources(device);
     return !sources.empty() &&
            std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
-             return std::any_of(devices_.begin(), devices_.end(),
+             return std::any_of(parts_.devices.begin(), parts_.devices.end(),
                                 [&](const FixedDevice& each) { return each.where == source.ref; });
            });
   }
@@ -154,24 +163,24 @@ class Rewriter {
     const NodeId made = wrap.call.call->node;
     return std::any_of(placements.begin(), placements.end(), [&](const CallRef& place) {
       const NodeId at = place.call->node;
-      if (place.module != &root() || !is_on_rank(place) || root().tree().contains(at, made))
+      const auto& tree = place.module->tree();
+      if (place.module != wrap.call.module || !is_on_rank(place) || tree.contains(at, made))
         return false;
-      return root().tree().contains(made, at) ||
-             (at < made && program_.guards(place.ref()).empty() &&
-              program_.enclosing_function(place.ref()) ==
-                  program_.enclosing_function(wrap.call.ref()));
+      return tree.contains(made, at) || (at < made && program_.guards(place.ref()).empty() &&
+                                         program_.enclosing_function(place.ref()) ==
+                                             program_.enclosing_function(wrap.call.ref()));
     });
   }
 
   // What a node says, with the GPU of the rank in place of one that all would take.
-  std::string for_rank(Ref node) const {
+  std::string with_gpu_of_rank(Ref node) {
     std::vector<Edit> edits;
-    const auto& tree = root().tree();
+    const auto& tree = node.module->tree();
     const std::uint32_t begin = tree[node.node].begin;
-    for (const FixedDevice& device : devices_)
-      if (tree.contains(node.node, device.where.node)) {
+    for (const FixedDevice& device : parts_.devices)
+      if (device.where.module == node.module && tree.contains(node.node, device.where.node)) {
         const auto& span = tree[device.where.node];
-        edits.push_back({"", span.begin - begin, span.end - begin, device.for_rank(local_rank_)});
+        edits.push_back({"", span.begin - begin, span.end - begin, on_rank(device)});
       }
     return apply_edits(std::string(node.text()), edits);
   }
@@ -179,90 +188,141 @@ class Rewriter {
   void wrap_in_ddp() {
     Finding made;
     std::vector<Ref> where;
-    for (const Wrap* wrap : wraps_) {
-      std::string module = for_rank(wrap->module);
-      if (!is_placed_above(*wrap)) module += ".to(" + local_rank_ + ")";
+    for (const Wrap* wrap : parts_.wraps) {
+      const Module& file = *wrap->call.module;
+      const std::string gpu = names_.gpu(file);
+      std::string module = with_gpu_of_rank(wrap->module);
+      if (!is_placed_above(*wrap)) module += ".to(" + gpu + ")";
       edit::replace(wrap->call.ref(),
-                    "DistributedDataParallel(" + module + ", device_ids=[" + local_rank_ + "])", "",
-                    made);
+                    names_.wrapper(file) + "(" + module + ", device_ids=[" + gpu + "]" +
+                        (options_.find_unused_parameters ? ", find_unused_parameters=True" : "") +
+                        ")",
+                    "", made);
       where.push_back(wrap->call.ref());
     }
-    add("Wrap in DistributedDataParallel", "Gradients are reduced while backward still runs.", made,
-        where);
+    add("Wrap in DistributedDataParallel",
+        options_.find_unused_parameters
+            ? "Gradients are reduced while backward still runs; some parameters get none, so DDP "
+              "has to look for them."
+            : "Gradients are reduced while backward still runs.",
+        made, where);
   }
 
-  // A sampler of its own, an evaluation and an IterableDataset need more than a line.
-  bool is_to_be_sharded(const CallRef& loader) const {
-    const Ref dataset = loader.argument(0, "dataset");
-    return dataset && !pitfalls::has_some_sampler(program_, loader) &&
-           !pitfalls::is_evaluation_loader(program_, loader) &&
-           !program_.derives_from(program_.class_of(dataset), Api::iterable_dataset);
+  // A process of several has one GPU, so that a test of their number would leave the wrapper out.
+  void wrap_wherever_there_are_ranks() {
+    Finding made;
+    std::vector<Ref> where;
+    for (const GpuCondition& each : parts_.conditions) {
+      const std::string joined = names_.dist(*each.condition.module) + ".is_initialized()";
+      edit::replace(each.condition, each.holds ? joined : "not " + joined, "", made);
+      where.push_back(each.condition);
+    }
+    add("Wrap wherever there are ranks",
+        "The condition asks about the GPUs of one process, which has one now.", made, where);
+  }
+
+  void leave_others_unwrapped() {
+    Finding made;
+    std::vector<Ref> where;
+    for (const Wrap* wrap : parts_.empty_wraps) {
+      // criterion = DataParallel(criterion)
+      if (program_.assigned_name(wrap->call.ref()) == wrap->module.text())
+        edit::remove_statement(wrap->call.ref(), "", made);
+      else
+        edit::replace(wrap->call.ref(), with_gpu_of_rank(wrap->module), "", made);
+      where.push_back(wrap->call.ref());
+    }
+    add("Leave modules without gradients unwrapped",
+        "There is nothing to reduce, and DDP refuses them.", made, where);
+  }
+
+  void know_the_wrapper() {
+    Finding made;
+    for (const Ref& type : parts_.type_tests)
+      edit::replace(type,
+                    "(" + std::string(type.text()) + ", " + names_.wrapper(*type.module) + ")", "",
+                    made);
+    add("Know the new wrapper", "The test asks whether the model stands behind `.module`.", made,
+        parts_.type_tests);
   }
 
   void shard_data() {
-    for (const CallRef& loader : loaders_) {
-      Finding made;
-      const Ref dataset = loader.argument(0, "dataset");
-      const std::string sampler = "sampler=DistributedSampler(" + std::string(dataset.text()) + ")";
-      const Ref shuffle = loader.keyword("shuffle");
-      if (shuffle)
-        edit::replace(shuffle.with((*shuffle.module)[shuffle.node].parent), sampler, "", made);
-      else
-        edit::add_argument(loader, sampler, "", made);
-      divide_batch(loader.argument(1, "batch_size"), made);
-      add("Give each rank its share of the data",
-          "The sampler shuffles and splits; DataParallel's batch size was the total of all GPUs.",
-          made, {loader.ref()});
+    Finding made;
+    std::vector<Ref> where;
+    for (const CallRef& loader : parts_.loaders) {
+      share_out(program_, loader, names_, made);
+      where.push_back(loader.ref());
     }
+    add("Give each rank its share of the data",
+        "The sampler shuffles and splits; DataParallel's batch size was the total of all GPUs.",
+        made, where);
   }
 
-  // What users may set is checked to divide; a batch of one cannot be divided.
-  void divide_batch(Ref batch, Finding& made) const {
-    const Value size = batch ? program_.evaluate(batch) : Value{};
-    if (!batch || (size.is_integer() && size.integer < 2)) return;
-    const bool joined = batch.kind() == Kind::binary || batch.kind() == Kind::conditional;
-    const std::string text(batch.text());
-    const std::string total = joined ? "(" + text + ")" : text;
-    const std::string ranks = dist_ + ".get_world_size()";
-    if (batch.kind() != Kind::integer)
-      edit::insert_before(batch, "assert " + total + " % " + ranks + " == 0", "", made);
-    edit::replace(batch, total + " // " + ranks, "", made);
+  // A file that all ranks use below has to be there for them; a wait is right where all come by.
+  bool is_used_below(const CallRef& save) const {
+    const Ref path = save.argument(1, "f");
+    if (!path || !program_.guards(save.ref()).empty()) return false;
+    const CallRef made = program_.as_call(path);  // str(path)
+    const Ref named = made ? made.positional(0) : path;
+    if (!named || named.text().size() < 4) return false;
+    const auto& tree = save.module->tree();
+    for (NodeId at = tree[edit::statement_of(save.ref()).node].next_sibling; at != kNoNode;
+         at = tree[at].next_sibling)
+      if (pitfalls::facts::contains(tree.text(at), named.text())) return true;
+    return false;
+  }
+
+  // Of loops whose batches come from a loader that was shared out.
+  void count_epochs_of_data() {
+    Finding made;
+    std::vector<Ref> where;
+    for (const TrainingLoop& loop : program_.training_loops()) {
+      const auto loaders = pitfalls::loaders_of(program_, loop.iterable);
+      const bool is_shared = std::any_of(loaders.begin(), loaders.end(), [&](const CallRef& each) {
+        return std::any_of(parts_.loaders.begin(), parts_.loaders.end(),
+                           [&](const CallRef& shared) { return shared.ref() == each.ref(); });
+      });
+      const std::size_t before = made.fix ? made.fix->edits.size() : 0;
+      if (is_shared && std::find(where.begin(), where.end(), loop.epochs) == where.end())
+        count_epochs(program_, loop, made);
+      if (made.fix && made.fix->edits.size() > before) where.push_back(loop.epochs);
+    }
+    add("Count the epochs of the data", "The sampler shuffles by the number of the epoch.", made,
+        where);
   }
 
   void save_on_first_rank() {
     Finding made;
     std::vector<Ref> where;
-    for (const CallRef& save : program_.calls(Api::torch_save)) {
-      if (save.module != &root() || program_.guarded_by_rank(save.ref()) != RankTest::none)
-        continue;
-      edit::guard_statement(save.ref(), dist_ + ".get_rank() == 0", "", made);
+    for (const CallRef& save : parts_.saves) {
+      const std::string dist = names_.dist(root());
+      if (!put_under(save.ref(), dist + ".get_rank() == 0", made)) continue;
+      if (is_used_below(save)) edit::insert_after(save.ref(), dist + ".barrier()", "", made);
       where.push_back(save.ref());
     }
     add("Save on rank 0", "All ranks hold the same weights; one writes the file.", made, where);
   }
 
   void leave_process_group() {
-    const Kind kind = entry_.last.kind();
-    if (!entry_.last || kind == Kind::return_statement || kind == Kind::raise_statement) return;
+    if (!entry_.last) return;
     Finding made;
-    edit::insert_after(entry_.last, dist_ + ".destroy_process_group()", "", made);
+    const std::string line = names_.dist(root()) + ".destroy_process_group()";
+    edit::insert_after(entry_.last, line, "", made);
     add("Leave the process group", "Communicators are torn down in order.", made, {entry_.last});
   }
 
   const Program& program_;
-  std::vector<const Wrap*> wraps_;
-  std::vector<CallRef> loaders_;      // of training, without a sampler
-  std::vector<FixedDevice> devices_;  // written as one number for all
+  const StepOptions options_;
+  const Parts parts_;
+  FileNames names_;
   DdpEntry entry_;
-  std::string local_rank_;
-  std::string dist_;
   std::vector<RewriteStep> steps_;
 };
 
 }  // namespace
 
-std::vector<RewriteStep> steps_to_ddp(const Program& program) {
-  return Rewriter(program).rewrite();
+std::vector<RewriteStep> steps_to_ddp(const Program& program, const StepOptions& options) {
+  return Rewriter(program, options).rewrite();
 }
 
 }  // namespace bench::diagnose

@@ -284,6 +284,23 @@ TEST_F(DiagnoseOutput, ShowsTheStepsToDdpWithoutWritingThem) {
   EXPECT_EQ(here_.read("src/train.py"), text);
 }
 
+// The wrapper of two scripts stands in a file that both import.
+TEST_F(DiagnoseOutput, RewritesTheFilesOfAProjectForDdp) {
+  here_.write("src/nets.py",
+              "import torch\n\n\ndef make(net):\n    return torch.nn.DataParallel(net)\n");
+  const std::string script =
+      "import torch\nfrom nets import make\nnet = make(torch.nn.Linear(1, 1).cuda())\n"
+      "for x in data:\n    net(x).sum().backward()\n    optimizer.step()\n";
+  here_.write("src/train.py", script);
+  const Answer shown = here_.bench({"diagnose", "src/train.py", "--to-ddp", "--diff"});
+  EXPECT_TRUE(says(shown.out, "(src/nets.py:5)")) << shown.out;
+  EXPECT_TRUE(says(shown.out, "+++ src/nets.py\n")) << shown.out;
+  const Answer written = here_.bench({"diagnose", "src/train.py", "--to-ddp", "--fix"});
+  EXPECT_EQ(written.exit_code, 0) << written.err;
+  EXPECT_TRUE(says(here_.read("src/nets.py"), "return DistributedDataParallel(net"));
+  EXPECT_TRUE(says(here_.read("src/train.py"), "init_process_group"));
+}
+
 TEST_F(DiagnoseOutput, NamesFilesWithBlanksAsPatchesDo) {
   here_.write("a b.py", "import lightning as L\ntrainer = L.Trainer(gpus=2)\n");
   const Answer answer = here_.bench({"diagnose", "a b.py", "--diff", "--select", "LIT001"});

@@ -48,19 +48,44 @@ std::string script_of(const Rewrite& made) {
   return found == made.texts.end() ? std::string() : found->second;
 }
 
+void expect_document(const std::filesystem::path& path, const std::string& text) {
+  if (std::getenv("BENCH_UPDATE_GOLDEN") != nullptr) {
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  EXPECT_EQ(text, read(path)) << path;
+}
+
 TEST(ToDdp, RewritesTheScriptsAsTheirDocumentsSay) {
   std::size_t scripts = 0;
   for (const auto& entry : std::filesystem::directory_iterator(kScripts)) {
     const std::filesystem::path& path = entry.path();
     if (path.extension() != ".py" || path.stem().extension() == ".ddp") continue;
     ++scripts;
-    const Rewrite made = rewrite(read(path));
     std::filesystem::path expected = path;
     expected.replace_extension(".ddp.py");
-    if (std::getenv("BENCH_UPDATE_GOLDEN") != nullptr) std::ofstream(expected) << script_of(made);
-    EXPECT_EQ(script_of(made), read(expected)) << path;
+    expect_document(expected, script_of(rewrite(read(path))));
   }
   EXPECT_GE(scripts, 4U);
+}
+
+// A folder NAME with the script train.py becomes NAME.ddp, with the files that are changed.
+TEST(ToDdp, RewritesTheFilesThatAScriptImports) {
+  std::size_t projects = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kScripts)) {
+    const std::filesystem::path& folder = entry.path();
+    if (!entry.is_directory() || folder.extension() == ".ddp") continue;
+    ++projects;
+    Files files;
+    for (const auto& file : std::filesystem::directory_iterator(folder))
+      files[file.path().filename()] = read(file.path());
+    const Rewrite made = rewrite(files);
+    for (const auto& [name, text] : made.texts)
+      expect_document(folder.string() + ".ddp/" + name, text);
+    for (const auto& file : std::filesystem::directory_iterator(folder.string() + ".ddp"))
+      EXPECT_TRUE(made.texts.contains(file.path().filename())) << file.path();
+  }
+  EXPECT_GE(projects, 1U);
 }
 
 TEST(ToDdp, NamesTheLinesOfTheScriptAsItIs) {
@@ -80,7 +105,7 @@ TEST(ToDdp, TellsWhatIsLeft) {
       "import torch\n"
       "from torch.utils.data import DataLoader\n"
       "from torchvision.datasets import CIFAR10\n"
-      "model = torch.nn.DataParallel(Net().cuda())\n"
+      "model = torch.nn.DataParallel(torch.nn.Linear(8, 2).cuda())\n"
       "data = CIFAR10('data', download=True)\n"
       "loader = DataLoader(data, batch_size=64)\n"
       "for epoch in range(9):\n"
@@ -90,6 +115,29 @@ TEST(ToDdp, TellsWhatIsLeft) {
   ASSERT_EQ(made.left.size(), 1U) << render_rewrite("train.py", made);
   EXPECT_TRUE(made.left.front().text.starts_with("DDP026")) << made.left.front().text;
   EXPECT_NE(render_rewrite("train.py", made).find("Left to you"), std::string::npos);
+}
+
+TEST(ToDdp, CountsTheEpochsOfALoopWithoutANumber) {
+  for (const auto& [head, rewritten] :
+       {std::pair{"while step < 100:\n",
+                  "data_epoch = 0\nwhile step < 100:\n"
+                  "    loader.sampler.set_epoch(data_epoch)\n"
+                  "    data_epoch += 1\n"},
+        std::pair{"for _ in range(9):\n",
+                  "for data_epoch in range(9):\n    loader.sampler.set_epoch(data_epoch)\n"}}) {
+    const Rewrite made = rewrite(
+        "import torch\n"
+        "from torch.utils.data import DataLoader\n"
+        "model = torch.nn.DataParallel(Net().cuda())\n"
+        "loader = DataLoader(data, batch_size=64, shuffle=True)\n"
+        "step = 0\n" +
+        std::string(head) +
+        "    for x, y in loader:\n"
+        "        criterion(model(x), y).backward()\n"
+        "        optimizer.step()\n"
+        "        step += 1\n");
+    EXPECT_NE(script_of(made).find(rewritten), std::string::npos) << script_of(made);
+  }
 }
 
 TEST(ToDdp, LeavesScriptsWithAModeForDdpAlone) {

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import runpy
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,7 @@ def run_rank(script, directory):
         kind.to = on_cpu(kind.to)
         kind.cuda = lambda self, *args: self
     torch.cuda.set_device = lambda index: taken.append(index)
+    torch.cuda.current_device = lambda: taken[-1]
     join = dist.init_process_group
     dist.init_process_group = lambda backend: join(
         "gloo", init_method=f"file://{directory}/rendezvous", rank=int(os.environ["RANK"]),
@@ -52,8 +54,15 @@ def run_rank(script, directory):
     taken, models, before, rows = [], [], [], []
     for kind in (nn.parallel.DistributedDataParallel, nn.DataParallel):
         forward = kind.forward
-        kind.forward = lambda self, inputs, forward=forward: (rows.append(len(inputs)), forward(self, inputs))[1]
+
+        def count(self, *inputs, forward=forward):
+            if self.training and len(list(self.parameters())) > 0:
+                rows.append(len(inputs[0]))
+            return forward(self, *inputs)
+
+        kind.forward = count
     sys.argv = [script]
+    sys.path.insert(0, os.path.dirname(script))
     os.chdir(directory)
     runpy.run_path(script, run_name="__main__")
     out = {"steps": len(rows), "rows": sum(rows)}
@@ -84,7 +93,12 @@ def check(script):
         as_it_was = answer(start(script, directory))
     assert as_it_was["steps"] == STEPS, as_it_was
     assert as_it_was["rows"] == EXAMPLES * EPOCHS, as_it_was
-    rewritten = script.with_suffix(".ddp.py")
+    if script.name == "train.py":  # the files that did not change are those of the project
+        rewritten = pathlib.Path(shutil.copytree(script.parent, tempfile.mkdtemp() + "/project"))
+        shutil.copytree(f"{script.parent}.ddp", rewritten, dirs_exist_ok=True)
+        rewritten = rewritten / "train.py"
+    else:
+        rewritten = script.with_suffix(".ddp.py")
     with tempfile.TemporaryDirectory() as directory:
         ranks = [answer(each) for each in [start(rewritten, directory, r) for r in range(WORLD_SIZE)]]
     for rank, result in enumerate(ranks):
@@ -97,10 +111,10 @@ def check(script):
 
 def main():
     directory = pathlib.Path(sys.argv[1]).resolve()
-    scripts = [directory / name for name in ("one_level.py", "main_function.py", "trainer_class.py")]
+    scripts = [directory / name for name in ("one_level.py", "main_function.py", "trainer_class.py", "project/train.py")]
     for script in scripts:
         check(script)
-        print(f"{script.name}: {WORLD_SIZE} ranks, {STEPS} steps each, one model")
+        print(f"{script.relative_to(directory)}: {WORLD_SIZE} ranks, {STEPS} steps each, one model")
 
 
 if __name__ == "__main__":

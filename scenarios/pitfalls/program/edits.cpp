@@ -163,4 +163,27 @@ void guard_statement(Ref node, std::string_view condition, std::string title, Fi
          std::move(title), finding);
 }
 
+void remove_statement(Ref node, std::string title, Finding& finding) {
+  const Ref at = statement_of(node);
+  const auto& tree = at.module->tree();
+  const diagnose::Node& span = tree[at.node];
+  const bool is_alone = tree[span.parent].first_child == at.node && span.next_sibling == kNoNode &&
+                        tree[span.parent].kind == Kind::block;
+  const std::string_view lead = indentation_of(at);
+  const std::string_view rest = tree.source().substr(span.end);
+  const std::size_t line_end = rest.find('\n');
+  if (is_alone || !only_blanks(lead) || line_end == std::string_view::npos ||
+      !only_blanks(rest.substr(0, line_end))) {
+    attach(at, span.begin, span.end, "pass", std::move(title), finding);
+    return;
+  }
+  const auto begin = span.begin - static_cast<std::uint32_t>(lead.size());
+  auto end = span.end + static_cast<std::uint32_t>(line_end) + 1;
+  // Of the empty lines on both sides one is enough.
+  const std::string_view source = tree.source();
+  if (source.substr(0, begin).ends_with("\n\n") && end < source.size() && source[end] == '\n')
+    ++end;
+  attach(at, begin, end, "", std::move(title), finding);
+}
+
 }  // namespace bench::pitfalls

@@ -34,6 +34,9 @@ void remove_argument(const CallRef& call, std::string_view keyword, std::string 
 // Puts the statement that holds `node` under `if condition:`.
 void guard_statement(Ref node, std::string_view condition, std::string title, Finding& finding);
 
+// Takes the statement that holds `node` away, with its line; `pass` where the block has no other.
+void remove_statement(Ref node, std::string title, Finding& finding);
+
 // The statement that holds the node: the ancestor directly inside a block or the module.
 Ref statement_of(Ref node);
 

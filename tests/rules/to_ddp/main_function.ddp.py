@@ -8,13 +8,13 @@ import torch
 import torch.nn as nn
 from torch.utils.data import DataLoader, TensorDataset
 
-local_rank = int(os.environ["LOCAL_RANK"])
+local_rank = int(os.environ.get("LOCAL_RANK", 0))
 
 
 def make_loaders(args):
     examples = TensorDataset(torch.randn(64, 8), torch.randn(64, 1))
     checks = TensorDataset(torch.randn(16, 8), torch.randn(16, 1))
-    assert (args.batch_size * 2) % dist.get_world_size() == 0
+    assert (args.batch_size * 2) % dist.get_world_size() == 0, "the batch does not divide by the number of ranks"
     train_loader = DataLoader(examples, batch_size=(args.batch_size * 2) // dist.get_world_size(), sampler=DistributedSampler(examples), drop_last=True)
     test_loader = DataLoader(checks, batch_size=args.batch_size)
     return train_loader, test_loader
@@ -48,7 +48,6 @@ def main(args):
         train(model, train_loader, optimizer)
         if dist.get_rank() == 0:
             torch.save(model.module.state_dict(), os.path.join(args.out, "last.pt"))
-    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
@@ -58,3 +57,4 @@ if __name__ == "__main__":
     parser.add_argument("--out", default="checkpoints")
     parser.add_argument("--resume", default="")
     main(parser.parse_args())
+    dist.destroy_process_group()

@@ -7,7 +7,7 @@ import torch
 from torch.nn import DataParallel, Linear, MSELoss
 from torch.utils.data import DataLoader, TensorDataset
 
-local_rank = int(os.environ["LOCAL_RANK"])
+local_rank = int(os.environ.get("LOCAL_RANK", 0))
 
 
 class Trainer:
@@ -34,15 +34,14 @@ class Trainer:
 
 
 def run():
-    os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"
     dist = 4  # features
     data = TensorDataset(torch.randn(64, dist), torch.randn(64, 1))
     torch.cuda.set_device(local_rank)
     torch_dist.init_process_group("nccl")
     trainer = Trainer(data, [0, 1], epochs=2)
     trainer.fit()
-    torch_dist.destroy_process_group()
 
 
 if __name__ == "__main__":
     run()
+    torch_dist.destroy_process_group()

@@ -1,0 +1,49 @@
+// What the rewritten files call what DDP needs, and the imports that this takes.
+#pragma once
+
+#include "diagnose/finding.hpp"
+#include "diagnose/model/program.hpp"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bench::diagnose {
+
+class FileNames {
+ public:
+  explicit FileNames(const Program& program);
+
+  // torch.distributed; imported by what asks for it, as are the others.
+  std::string dist(const Module& file);
+  // The index of the rank's GPU: a variable of the script, the GPU that it set in other files.
+  std::string gpu(const Module& file);
+  std::string wrapper(const Module& file);
+  std::string sampler(const Module& file);
+  void need_os(const Module& file) { need(file, kOs); }
+  void need_torch(const Module& file) { need(file, kTorch); }
+
+  const std::string& local_rank() const { return local_rank_; }
+  // The files that something is to be imported into; each has at least one line.
+  std::vector<const Module*> importers() const;
+  // The lines, in the order of the standard library, torch and its parts.
+  std::string imports_of(const Module& file) const;
+
+ private:
+  enum Need : unsigned { kOs = 1, kTorch = 2, kDist = 4, kWrapper = 8, kSampler = 16 };
+  void need(const Module& file, Need what);
+  bool is_taken(const Module& file, std::string_view name) const;
+  std::string dist_name(const Module& file) const;
+
+  const Program& program_;
+  std::string local_rank_;
+  std::map<const Module*, unsigned> needs_;
+};
+
+// The place for imports: the first statement of a file that is one, behind the docstring and
+// __future__ imports; the first of all where there is none.
+Ref first_import(const Module& file);
+Ref last_import(const Module& file);  // empty where there is none
+
+}  // namespace bench::diagnose

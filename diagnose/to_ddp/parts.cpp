@@ -1,0 +1,173 @@
+#include "diagnose/to_ddp/parts.hpp"
+
+#include "diagnose/to_ddp/parameterless.hpp"
+#include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/program/edits.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/wrappers/frozen.hpp"
+
+#include <algorithm>
+
+namespace bench::diagnose {
+namespace {
+
+using pitfalls::facts::is_reachable;
+
+// Of the script itself, whatever calls it: a file may be given that only offers what is used.
+bool is_come_by(const Program& program, Ref node) {
+  return node.module == &program.root() || is_reachable(program, node);
+}
+
+void find_wraps(const Program& program, Parts& out) {
+  for (const Wrap& wrap : program.wraps()) {
+    if (wrap.kind != Wrapper::data_parallel || !wrap.module || wrap.own ||
+        !is_come_by(program, wrap.call.ref()))
+      continue;
+    const bool is_empty =
+        wraps_no_parameters(program, wrap) || pitfalls::is_frozen(program, wrap.module);
+    (is_empty ? out.empty_wraps : out.wraps).push_back(&wrap);
+  }
+}
+
+// A sampler of its own, an evaluation and an IterableDataset need more than a line.
+bool is_to_be_shared_out(const Program& program, const CallRef& loader) {
+  const Ref dataset = loader.argument(0, "dataset");
+  return dataset && loader.call->api == Api::data_loader &&
+         !pitfalls::has_some_sampler(program, loader) &&
+         !pitfalls::is_evaluation_loader(program, loader) &&
+         !program.derives_from(program.class_of(dataset), Api::iterable_dataset);
+}
+
+// make_loader(train_set) and make_loader(val_set): what is given to one is given to the other.
+bool serves_several(const Program& program, const CallRef& loader) {
+  const FunctionRef function = program.enclosing_function(loader.ref());
+  if (!function) return false;
+  const auto& sites = program.call_sites(function);
+  return std::count_if(sites.begin(), sites.end(),
+                       [&](const CallRef& site) { return is_reachable(program, site.ref()); }) > 1;
+}
+
+void find_loaders(const Program& program, Parts& out) {
+  const auto add = [&](const CallRef& loader) {
+    const auto same = [&](const CallRef& each) { return each.ref() == loader.ref(); };
+    if (is_to_be_shared_out(program, loader) && !serves_several(program, loader) &&
+        std::none_of(out.loaders.begin(), out.loaders.end(), same))
+      out.loaders.push_back(loader);
+  };
+  for (const CallRef& loader : program.calls(Api::data_loader))
+    if (loader.module == &program.root()) add(loader);
+  for (const TrainingLoop& loop : program.training_loops())
+    if (is_come_by(program, loop.batches))
+      for (const CallRef& loader : pitfalls::loaders_of(program, loop.iterable)) add(loader);
+}
+
+void find_devices(const Program& program, Parts& out) {
+  for (const Module* module : program.modules())
+    for (const FixedDevice& device : fixed_devices(program, *module))
+      if (is_come_by(program, device.where)) out.devices.push_back(device);
+}
+
+void find_saves(const Program& program, Parts& out) {
+  for (const CallRef& save : program.calls(Api::torch_save))
+    if (save.module == &program.root() && program.guarded_by_rank(save.ref()) == RankTest::none)
+      out.saves.push_back(save);
+}
+
+bool is_data_parallel(const Program& program, Ref type) {
+  const std::string path = program.qualified(type);
+  return path.starts_with("torch.nn.") && path.ends_with(".DataParallel");
+}
+
+void find_type_tests(const Program& program, Parts& out) {
+  for (const CallRef& test : program.calls_named("isinstance")) {
+    const Ref type = test.positional(1);
+    // An assertion asks for what DataParallel alone can do.
+    if (type && type.kind() != Kind::tuple && is_data_parallel(program, type) &&
+        pitfalls::statement_of(type).kind() != Kind::assert_statement &&
+        is_come_by(program, test.ref()))
+      out.type_tests.push_back(type);
+  }
+}
+
+void find_gpu_choices(const Program& program, Parts& out) {
+  for (const Ref setting : pitfalls::facts::settings_of(program, "CUDA_VISIBLE_DEVICES"))
+    if (is_come_by(program, setting) && program.guards(setting).empty())
+      out.gpu_choices.push_back(setting);
+}
+
+bool asks_for_gpus(std::string_view condition) {
+  return pitfalls::says_any(condition, {"gpu", "parallel", "device_ids"});
+}
+
+// torch.cuda.device_count() > 1, also by a name: as true for each process as it was for one.
+bool counts_devices(const Program& program, Ref condition) {
+  const auto counts = [](std::string_view text) {
+    return text.find("device_count") != std::string_view::npos;
+  };
+  if (counts(condition.text())) return true;
+  const auto& tree = condition.module->tree();
+  for (NodeId node = condition.node; node < tree.size() && tree.contains(condition.node, node);
+       ++node) {
+    const Ref part = condition.with(node);
+    if (part.kind() != Kind::identifier && part.kind() != Kind::attribute) continue;
+    for (const Source& source : program.sources(part))
+      if (source.how == Source::How::value && counts(source.ref.text())) return true;
+  }
+  return false;
+}
+
+// "--multi_gpu" for a condition that is an option which is off unless it is given.
+std::string flag_behind(const Program& program, Ref condition) {
+  const auto& sources = program.sources(condition);
+  if (sources.size() != 1 || sources.front().how != Source::How::argument) return {};
+  const CallRef option = program.as_call(sources.front().ref);
+  if (!option || program.string(option.keyword("action")) != "store_true") return {};
+  for (std::size_t i = 0; const Ref word = option.positional(i); ++i)
+    if (auto name = program.string(word); name && name->starts_with("--")) return *name;
+  return {};
+}
+
+// Of `resume and len(gpus) > 1` the part that asks for GPUs.
+void add_condition(const Program& program, const Guard& guard, Parts& out) {
+  const Ref condition = guard.condition;
+  const auto& tree = condition.module->tree();
+  if (condition.kind() == Kind::boolean &&
+      (tree[condition.node].op == Op::logical_and) == guard.holds) {
+    add_condition(program, {condition.child(Field::left), guard.holds}, out);
+    add_condition(program, {condition.child(Field::right), guard.holds}, out);
+    return;
+  }
+  if (!asks_for_gpus(condition.text()) || counts_devices(program, condition)) return;
+  if (const std::string flag = flag_behind(program, condition); !flag.empty()) {
+    auto& flags = out.launch_flags;
+    if (guard.holds && std::find(flags.begin(), flags.end(), flag) == flags.end())
+      flags.push_back(flag);
+    return;
+  }
+  const auto same = [&](const GpuCondition& each) { return each.condition == condition; };
+  if (std::none_of(out.conditions.begin(), out.conditions.end(), same))
+    out.conditions.push_back({condition, guard.holds});
+}
+
+void find_conditions(const Program& program, Parts& out) {
+  for (const Wrap* wrap : out.wraps)
+    for (const Guard& guard : program.guards(wrap->call.ref())) add_condition(program, guard, out);
+}
+
+}  // namespace
+
+Parts parts_of(const Program& program) {
+  Parts out;
+  find_wraps(program, out);
+  if (out.wraps.empty()) return out;
+  find_loaders(program, out);
+  find_devices(program, out);
+  find_saves(program, out);
+  find_type_tests(program, out);
+  find_gpu_choices(program, out);
+  find_conditions(program, out);
+  return out;
+}
+
+}  // namespace bench::diagnose

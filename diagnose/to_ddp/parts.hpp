@@ -1,0 +1,35 @@
+// The parts of a DataParallel program that DDP asks to be otherwise, in the script and in the files
+// that it imports.
+#pragma once
+
+#include "diagnose/model/program.hpp"
+#include "diagnose/to_ddp/rank_devices.hpp"
+
+#include <string>
+#include <vector>
+
+namespace bench::diagnose {
+
+// A condition around a wrapper that asks how many GPUs the process has: `if len(gpus) > 1`. Under
+// DDP it has one, and the wrapper is made wherever there is a process group.
+struct GpuCondition {
+  Ref condition;
+  bool holds = true;  // the wrapper stands in the branch where it does
+};
+
+struct Parts {
+  std::vector<const Wrap*> wraps;  // DataParallel calls that the script comes by
+  std::vector<const Wrap*>
+      empty_wraps;                   // those around what has no gradients: losses, frozen models
+  std::vector<CallRef> loaders;      // without a sampler, that training alone draws from
+  std::vector<FixedDevice> devices;  // written as one number for all
+  std::vector<CallRef> saves;        // of the script, by every rank
+  std::vector<Ref> type_tests;       // nn.DataParallel in isinstance(model, nn.DataParallel)
+  std::vector<Ref> gpu_choices;      // os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"
+  std::vector<GpuCondition> conditions;   // around `wraps`
+  std::vector<std::string> launch_flags;  // options of the script without which it wraps nothing
+};
+
+Parts parts_of(const Program& program);
+
+}  // namespace bench::diagnose

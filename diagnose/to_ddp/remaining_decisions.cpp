@@ -1,0 +1,118 @@
+// What each rank decides or measures for itself.
+#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/metrics/evaluation_loops.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/local_decisions.hpp"
+
+#include <algorithm>
+
+namespace bench::diagnose {
+namespace {
+
+// Ranks tell each other something: whether it is this figure is more than can be seen.
+bool ranks_talk(const Program& program) {
+  for (const Api api : {Api::all_reduce, Api::all_gather, Api::broadcast, Api::reduce, Api::gather})
+    if (program.uses(api)) return true;
+  return false;
+}
+
+// patience, early_stop, a counter of rounds without progress.
+bool hangs_on_own_figure(const Program& program, Ref condition, Ref round) {
+  const auto decisions = pitfalls::decisions_behind(program, condition, round);
+  const auto is_own = [&](Ref each) {
+    return pitfalls::stops_early(program, each) ||
+           pitfalls::counts_bad_rounds(program, each, round);
+  };
+  return is_own(condition) || std::any_of(decisions.begin(), decisions.end(), is_own);
+}
+
+bool is_left_early(const Left& left, Ref leave, Ref round) {
+  const auto& tree = round.module->tree();
+  if (!tree.contains(round.node, leave.node) || !left.runs_on_every_rank(leave)) return false;
+  if (leave.kind() == Kind::break_statement && left.program.innermost_loop(leave) != round)
+    return false;
+  for (const Guard& guard : left.program.guards(leave))
+    if (tree.contains(round.node, guard.condition.node) &&
+        hangs_on_own_figure(left.program, guard.condition, round))
+      return true;
+  return false;
+}
+
+// loader of `for batch in loader` is shared out already.
+bool is_shared_out(const Program& program, Ref loop) {
+  for (const CallRef& loader : pitfalls::loaders_of(program, pitfalls::goes_over(program, loop)))
+    if (pitfalls::sampler_of(program, loader)) return true;
+  return false;
+}
+
+// for batch in val_loader: out = model(batch), and not each loop of a function that evaluates.
+bool goes_over_evaluation_data(const Program& program, Ref loop) {
+  return pitfalls::is_loop_of_evaluation(program, loop) &&
+         pitfalls::passes_without_grad(program, loop) &&
+         (pitfalls::is_evaluation_loop(program, loop) ||
+          !pitfalls::loaders_of(program, pitfalls::goes_over(program, loop)).empty());
+}
+
+}  // namespace
+
+void tell_early_stops(Left& left) {
+  if (ranks_talk(left.program)) return;
+  std::vector<Ref> places;
+  for (const TrainingLoop& loop : left.program.training_loops()) {
+    if (!loop.epochs || !left.runs_on_every_rank(loop.epochs)) continue;
+    const Module& module = *loop.epochs.module;
+    for (const auto& nodes :
+         {module.nodes_of(Kind::break_statement), module.nodes_of(Kind::return_statement)})
+      for (const NodeId node : nodes)
+        if (const Ref leave{&module, node};
+            is_left_early(left, leave, loop.epochs) && !left.is_found(leave, "DDP015"))
+          places.push_back(leave);
+  }
+  left.tell(
+      Harm::stops, places,
+      "every rank decides by a figure of its own whether training ends here: where they differ, "
+      "one leaves the loop and the others wait for it for ever. Decide on rank 0 and broadcast "
+      "the decision, or all-reduce the figure first.");
+}
+
+void tell_plateau_steps(Left& left) {
+  if (ranks_talk(left.program)) return;
+  std::vector<Ref> places;
+  for (const CallRef& step : left.program.calls_named("step")) {
+    const Ref scheduler = step.receiver();
+    if (!scheduler || !step.positional(0)) continue;
+    const auto& sources = left.program.sources(scheduler);
+    const bool is_plateau = std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+      const CallRef made = left.program.as_call(source.ref);
+      return made && made.call->name == "ReduceLROnPlateau";
+    });
+    if (is_plateau && left.runs_on_every_rank(step.ref()) && !left.is_found(step.ref(), "DDP027"))
+      places.push_back(step.ref());
+  }
+  left.tell(Harm::figures, places,
+            "every rank lowers its learning rate by a figure of its own: where they differ, ranks "
+            "train at different rates. All-reduce the figure first.");
+}
+
+void tell_evaluation(Left& left) {
+  if (!left.trains()) return;
+  std::vector<Ref> places;
+  for (const Module* module : left.program.modules()) {
+    NodeId behind = 0;  // the last loop, whose inner ones are part of it
+    for (const NodeId node : module->loops()) {
+      const Ref loop{module, node};
+      if (node < behind || !goes_over_evaluation_data(left.program, loop) ||
+          !left.runs_on_every_rank(loop) || is_shared_out(left.program, loop))
+        continue;
+      behind = module->tree()[node].last;
+      places.push_back(loop);
+    }
+  }
+  left.tell(
+      Harm::waste, places,
+      "every rank evaluates all of this data: the same figures, N times the work. It may stay; "
+      "or evaluate on rank 0 alone, through model.module and with dist.barrier() behind it.");
+}
+
+}  // namespace bench::diagnose

@@ -1,0 +1,78 @@
+// GPUs that a script names for all of its processes.
+#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+
+#include <algorithm>
+
+namespace bench::diagnose {
+namespace {
+
+using pitfalls::facts::contains;
+
+// 0 and "cuda:0", which an option has unless a run says otherwise.
+bool is_one_gpu(const Program& program, Ref device) {
+  if (device.kind() == Kind::integer) return true;
+  const auto text = program.string(device);
+  return text && text->starts_with("cuda:") && text->size() > 5 && text->at(5) != '{';
+}
+
+// args.gpu after parser.add_argument("--gpu", type=int, default=0): whatever its name, no launcher
+// fills it.
+bool is_one_by_option(const Program& program, const Source& source) {
+  const CallRef option = program.as_call(source.ref);
+  const Ref value = option ? option.keyword("default") : Ref{};
+  return source.how == Source::How::argument && value && is_one_gpu(program, value) &&
+         !contains(option.positional(0).text(), "rank");
+}
+
+// 0, self.device after self.device = 0, and args.gpu if use_gpu else "cpu".
+bool is_fixed(const Program& program, Ref device) {
+  if (contains(device.text(), "rank")) return false;
+  if (device.kind() == Kind::conditional) {
+    const auto& tree = device.module->tree();
+    for (NodeId part = tree[device.node].first_child; part != kNoNode;
+         part = tree[part].next_sibling)
+      if (tree[part].field != Field::condition && is_fixed(program, device.with(part))) return true;
+    return false;
+  }
+  const auto& sources = program.sources(device);
+  return sources.size() == 1 &&
+         (is_one_by_option(program, sources.front()) ||
+          (sources.front().how == Source::How::value && is_one_gpu(program, sources.front().ref)));
+}
+
+bool takes_device(const CallRef& call) {
+  return call.call->api == Api::torch_device || call.call->api == Api::set_device ||
+         ((call.call->name == "cuda" || call.call->name == "to") && call.receiver());
+}
+
+}  // namespace
+
+void tell_fixed_devices(Left& left) {
+  std::vector<Ref> places;
+  const Program& program = left.program;
+  for (const Module* module : program.modules())
+    for (const Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (!takes_device(call)) continue;
+      const Ref device = call.positional(0) ? call.positional(0) : call.keyword("device");
+      if (device && is_fixed(program, device) && left.runs_on_every_rank(call.ref()) &&
+          !left.is_found(call.ref(), "DDP025"))
+        places.push_back(call.ref());
+    }
+  left.tell(Harm::stops, places,
+            "this names one GPU for all ranks: the others put tensors on a GPU that is not theirs, "
+            "and fail where these meet the model's. Use the GPU of the rank (cuda, local_rank).");
+}
+
+void tell_visible_devices(Left& left) {
+  std::vector<Ref> places;
+  for (const Ref& setting : pitfalls::facts::settings_of(left.program, "CUDA_VISIBLE_DEVICES"))
+    if (left.runs_on_every_rank(setting)) places.push_back(setting);
+  left.tell(Harm::stops, places,
+            "the program chooses its GPUs itself: a rank whose number is not below how many these "
+            "are fails in torch.cuda.set_device. Remove the line, and set CUDA_VISIBLE_DEVICES for "
+            "torchrun where GPUs have to be chosen.");
+}
+
+}  // namespace bench::diagnose

@@ -1,0 +1,144 @@
+// Files, logs and trackers that every rank writes.
+#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "scenarios/pitfalls/files/file_calls.hpp"
+#include "scenarios/pitfalls/files/own_disks.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+
+#include <algorithm>
+
+namespace bench::diagnose {
+namespace {
+
+using pitfalls::facts::contains;
+using pitfalls::facts::lowered;
+
+// By the path of what is called, whole or from a dot on.
+constexpr std::string_view kTrackers[] = {
+    "SummaryWriter",       "wandb.init",     "mlflow.start_run",
+    "neptune.init_run",    "neptune.init",   "swanlab.init",
+    "comet_ml.Experiment", "comet_ml.start", "clearml.Task.init",
+    "Task.init",           "aim.Run",        "visdom.Visdom",
+    "FileWriter",          "dvclive.Live",   "create_file_writer",
+};
+
+bool ends_in(std::string_view path, std::string_view name) {
+  return path == name || (path.size() > name.size() && path.ends_with(name) &&
+                          path[path.size() - name.size() - 1] == '.');
+}
+
+bool is_tracker(const CallRef& call) {
+  return std::any_of(std::begin(kTrackers), std::end(kTrackers),
+                     [&](std::string_view name) { return ends_in(call.call->path, name); });
+}
+
+struct Writer {
+  std::string_view name;
+  std::size_t index;  // of the path among the arguments
+  std::string_view keyword;
+};
+
+// Functions that nothing but the writing of a file is called by.
+constexpr Writer kWriters[] = {
+    {"savefig", 0, "fname"},        {"imwrite", 0, "filename"},
+    {"imsave", 0, "fname"},         {"mimsave", 0, "uri"},
+    {"save_image", 1, "fp"},        {"mimwrite", 0, "uri"},
+    {"FileHandler", 0, "filename"}, {"RotatingFileHandler", 0, "filename"},
+    {"write_video", 0, "filename"}, {"to_excel", 0, "excel_writer"},
+};
+
+// The path that a call writes to; empty for other calls.
+Ref path_written(const Program& program, const CallRef& call) {
+  if (call.call->api == Api::torch_save) return {};
+  for (const Writer& each : kWriters)
+    if (call.call->name == each.name) return call.argument(each.index, each.keyword);
+  if (call.call->path == "logging.basicConfig") return call.keyword("filename");
+  if (call.call->name == "save_pretrained") return {};
+  return pitfalls::written_path(program, call);
+}
+
+// Nobody else writes there: the rank is in the path, or a name that each process draws.
+bool is_of_one_rank(const Program& program, Ref path) {
+  const std::string text = lowered(path.text());
+  return program.comes_from_rank(path) || pitfalls::is_drawn_by_each(program, path) ||
+         contains(text, "devnull") || contains(text, "tempfile") || contains(text, "/tmp/");
+}
+
+// A path that is a stream: savefig(buffer), after buffer = io.BytesIO().
+bool is_stream(const Program& program, Ref path) {
+  const CallRef made = program.made_by(path);
+  return made && (made.call->name == "BytesIO" || made.call->name == "StringIO");
+}
+
+// Within def download(url): what is written there is fetched, not made.
+bool is_in_download(const Program& program, Ref node) {
+  const FunctionRef function = program.enclosing_function(node);
+  return function && contains(lowered(function.function->name), "download");
+}
+
+bool has_flag(const Program& program, const CallRef& call, std::string_view name) {
+  const Ref flag = call.keyword(name);
+  return flag && program.is_literal_true(flag);
+}
+
+}  // namespace
+
+void tell_trackers(Left& left) {
+  std::vector<Ref> places;
+  for (const Module* module : left.program.modules())
+    for (const Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (is_tracker(call) && left.runs_on_every_rank(call.ref())) places.push_back(call.ref());
+    }
+  if (places.empty())  // runs that begin with the first figure
+    for (const std::string_view name : {"log_metric", "log_metrics", "log_param", "log_params"})
+      for (const CallRef& call : left.program.calls_named(name))
+        if (places.empty() && call.call->path.starts_with("mlflow.") &&
+            left.runs_on_every_rank(call.ref()))
+          places.push_back(call.ref());
+  left.tell(
+      Harm::waste, places,
+      "every rank opens a run or a log of its own: the figures stand there N times over. Make "
+      "it on rank 0 alone (dist.get_rank() == 0), and call it under the same test.");
+}
+
+void tell_written_files(Left& left) {
+  std::vector<Ref> places;
+  const Program& program = left.program;
+  for (const Module* module : program.modules())
+    for (const Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      const Ref path = path_written(program, call);
+      if (!path || !left.runs_on_every_rank(call.ref()) || is_of_one_rank(program, path) ||
+          is_stream(program, path) || is_in_download(program, path) ||
+          pitfalls::facts::in_dataset(program, call.ref()))
+        continue;
+      if (!left.is_found(call.ref(), "DDP026") && !left.is_found(call.ref(), "DDP039"))
+        places.push_back(call.ref());
+    }
+  left.tell(Harm::figures, places,
+            "every rank writes this file: ranks overwrite each other, or each line stands there N "
+            "times. Write it under `if dist.get_rank() == 0:`.");
+}
+
+void tell_downloads(Left& left) {
+  std::vector<Ref> places;
+  for (const Module* module : left.program.modules()) {
+    if (!module->tree().holds("download")) continue;
+    for (const Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      const bool fetches =
+          has_flag(left.program, call, "download") ||
+          (is_in_download(left.program, call.ref()) && path_written(left.program, call));
+      if (fetches && !left.is_found(call.ref(), "DDP026") && left.runs_on_every_rank(call.ref()) &&
+          !pitfalls::facts::rank_goes_first(left.program, call.ref()) &&
+          !pitfalls::facts::under_lock(left.program, call.ref()))
+        places.push_back(call.ref());
+    }
+  }
+  left.tell(Harm::stops, places,
+            "where the data is not there yet, every rank downloads and unpacks it into the same "
+            "place, and may read half of a file. Download it once before the launch, or on rank 0 "
+            "with dist.barrier() behind it.");
+}
+
+}  // namespace bench::diagnose

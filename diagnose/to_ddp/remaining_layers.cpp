@@ -1,0 +1,310 @@
+// Parameters that DDP waits for in vain, and buffers that it copies too often.
+#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace bench::diagnose {
+namespace {
+
+using pitfalls::facts::contains;
+
+bool searches(const Wrap& wrap) {
+  return wrap.call.keyword("find_unused_parameters") || wrap.call.keyword("static_graph") ||
+         wrap.call.has_splat();
+}
+
+// Layers that hold no parameters may well be left out.
+bool may_have_parameters(const Program& program, Ref layer) {
+  const CallRef made = program.made_by(layer);
+  if (!made || program.class_of_call(made)) return true;
+  static constexpr std::string_view kEmpty[] = {"Drop",    "ReLU",   "GELU",     "Sigmoid",
+                                                "Softmax", "Pool",   "Identity", "Upsample",
+                                                "Tanh",    "Flatten"};
+  return std::none_of(std::begin(kEmpty), std::end(kEmpty),
+                      [&](std::string_view word) { return contains(made.call->name, word); });
+}
+
+// self.layer(x), after self.layer = ... in the same class.
+bool runs_own_layer(const Program& program, const CallRef& call, const ClassRef& cls) {
+  const Ref function{call.module, call.call->function};
+  if (function.kind() != Kind::attribute || function.child(Field::object).text() != "self")
+    return false;
+  const auto& defs = cls.module->defs_of(call.call->name, true);
+  return !defs.empty() && !program.method(cls, call.call->name) &&
+         may_have_parameters(program, function);
+}
+
+// What a name in one expression means to another: use_norm for self.use_norm, and no object that
+// options hang on.
+std::set<std::string_view> words_of(Ref expression) {
+  std::set<std::string_view> out;
+  const auto& tree = expression.module->tree();
+  for (NodeId node = expression.node; node < tree[expression.node].last; ++node)
+    if (tree[node].kind == Kind::identifier) out.insert(tree.text(node));
+  for (const char* common :
+       {"self", "args", "cfg", "config", "opt", "params", "len", "nn", "torch"})
+    out.erase(common);
+  return out;
+}
+
+bool share_words(Ref a, Ref b) {
+  const auto first = words_of(a);
+  const auto second = words_of(b);
+  return std::any_of(first.begin(), first.end(),
+                     [&](std::string_view word) { return second.contains(word); });
+}
+
+// if self.down is not None: x = self.down(x), or if self.use_norm: x = self.norm(x) where the layer
+// is made under the same option: the model has no layer that it does not run.
+bool is_made_as_run(const Program& program, const CallRef& call, const ClassRef& cls,
+                    Ref condition) {
+  if (words_of(condition).contains(call.call->name) ||
+      contains(condition.text(), "\"" + std::string(call.call->name) + "\"") ||
+      contains(condition.text(), "'" + std::string(call.call->name) + "'"))
+    return true;
+  const Module& module = *cls.module;
+  for (const std::uint32_t index : module.defs_of(call.call->name, true)) {
+    const Def& def = module.defs()[index];
+    if (def.value == kNoNode) continue;
+    if (module[def.value].kind == Kind::conditional && share_words(condition, {&module, def.value}))
+      return true;
+    for (const Guard& guard : program.guards({&module, def.target}))
+      if (share_words(condition, guard.condition)) return true;
+  }
+  return false;
+}
+
+// What decides whether the call runs, within the function: if statements and `a if b else c`.
+std::vector<Ref> conditions_of(const Program& program, const CallRef& call, NodeId function) {
+  std::vector<Ref> out;
+  for (const Guard& guard : program.guards(call.ref())) out.push_back(guard.condition);
+  const auto& tree = call.module->tree();
+  const NodeId choice = tree.ancestor(call.call->node, Kind::conditional);
+  const NodeId condition = choice == kNoNode ? kNoNode : tree.child(choice, Field::condition);
+  if (condition != kNoNode && tree.contains(function, choice) &&
+      !tree.contains(condition, call.call->node))
+    out.push_back({call.module, condition});
+  return out;
+}
+
+// A layer of a forward pass that runs under a condition; empty where all of them always run.
+Ref layer_under_condition(const Program& program, const ClassRef& cls) {
+  for (const FunctionRef& method : pitfalls::facts::forward_methods(program, cls))
+    for (const CallRef& call : pitfalls::facts::calls_in({method.module, method.function->body})) {
+      if (!runs_own_layer(program, call, cls)) continue;
+      const auto conditions = conditions_of(program, call, method.function->node);
+      if (std::any_of(conditions.begin(), conditions.end(), [&](Ref condition) {
+            return !is_made_as_run(program, call, cls, condition);
+          }))
+        return call.ref();
+    }
+  return {};
+}
+
+std::string_view top_level(std::string_view path) { return path.substr(0, path.find('.')); }
+
+// self.encoder.layer1(x): the parts of a model run one by one, and its head perhaps not at all.
+bool runs_parts(const ClassRef& cls) {
+  const std::string_view text = cls.module->text(cls.cls->node);
+  for (const std::string_view part : {".layer1(", ".conv1(", ".features("})
+    for (std::size_t at = text.find(part); at != std::string_view::npos;
+         at = text.find(part, at + 1)) {
+      const std::size_t begin = text.substr(0, at).find_last_not_of(
+          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+      if (begin != std::string_view::npos && text.substr(0, begin + 1).ends_with("self."))
+        return true;
+    }
+  return false;
+}
+
+// self.encoder = torchvision.models.resnet18(): a whole model within another, whose head may be
+// left unused; empty where the class has none.
+Ref model_of_others(const ClassRef& cls) {
+  static constexpr std::string_view kModels[] = {
+      "torchvision.models.", "timm.create_model",      "timm.models.",
+      "clip.load",           "open_clip.create_model", "segmentation_models_pytorch.",
+      "transformers.",
+  };
+  const auto& tree = cls.module->tree();
+  for (NodeId node = cls.cls->body; node < tree[cls.cls->body].last; ++node) {
+    if (tree[node].kind != Kind::attribute && tree[node].kind != Kind::identifier) continue;
+    const std::string name = cls.module->qualified(node);
+    if (contains(name, "Block") || contains(name, "Bottleneck") || contains(name, "eights") ||
+        (name.starts_with("transformers.") && !contains(name, "Model")) ||
+        (name.starts_with("torchvision.") && !runs_parts(cls)))
+      continue;
+    for (const std::string_view path : kModels)
+      if (name.starts_with(path)) return {cls.module, node};
+  }
+  return {};
+}
+
+// resnet18() of torchvision, which uses all it has where it is called as a whole.
+bool is_whole_vision_model(const CallRef& made) {
+  static constexpr std::string_view kWhole[] = {"resnet",    "vgg",     "densenet", "efficientnet",
+                                                "mobilenet", "resnext", "alexnet"};
+  return contains(made.call->path, "torchvision") &&
+         std::any_of(std::begin(kWhole), std::end(kWhole),
+                     [&](std::string_view name) { return made.call->name.starts_with(name); });
+}
+
+// self.net(x) and self.net.encode(x) of a part that code out of sight has made; empty where all
+// parts of the forward pass are layers of PyTorch or classes of the program.
+Ref part_out_of_sight(const Program& program, const ClassRef& cls) {
+  for (const FunctionRef& method : pitfalls::facts::forward_methods(program, cls))
+    for (const CallRef& call : pitfalls::facts::calls_in({method.module, method.function->body})) {
+      const Ref function{call.module, call.call->function};
+      Ref part = function;
+      if (part.child(Field::object).kind() == Kind::attribute) part = part.child(Field::object);
+      if (part.kind() != Kind::attribute || part.child(Field::object).text() != "self") continue;
+      for (const Source& source : program.sources(part)) {
+        const CallRef made = program.as_call(source.ref);
+        if (made && !program.class_of_call(made) && !program.callee(made) &&
+            source.ref.module->imports_top_level(top_level(made.call->path)) &&
+            top_level(made.call->path) != "torch" && top_level(made.call->path) != "einops" &&
+            !(part == function && is_whole_vision_model(made)))
+          return source.ref;
+      }
+    }
+  return {};
+}
+
+// A module of PyTorch, or a model of torchvision that uses all it has.
+bool is_of_library(const Program& program, Ref module) {
+  const auto& sources = program.module_sources(module);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    if (!made) return false;
+    if (contains(made.call->path, "torchvision")) return is_whole_vision_model(made);
+    return made.call->path.starts_with("torch.nn.") &&
+           (made.call->name != "Sequential" || !made.has_splat());
+  });
+}
+
+// Why gradients may be missing; empty where the model shows that none are.
+std::string doubt_of(const Program& program, const Wrap& wrap) {
+  if (wrap.classes.empty())
+    return is_of_library(program, wrap.module) ? "" : "the model's code is not in sight";
+  for (const ClassRef& cls : pitfalls::facts::wrapped_classes(program, wrap)) {
+    const std::string name(cls.cls->name);
+    if (const Ref layer = layer_under_condition(program, cls))
+      return name + " runs layers under a condition (" + place_of(layer) + ")";
+    if (const Ref model = model_of_others(cls))
+      return name + " holds a library's model (" + place_of(model) + ")";
+    if (const Ref part = part_out_of_sight(program, cls))
+      return name + " has a part whose code is not in sight (" + place_of(part) + ")";
+  }
+  return "";
+}
+
+// What is wrapped has buffers that a forward pass changes, or may have: its code is not in sight.
+bool may_have_batch_norm(const Program& program, const Wrap& wrap) {
+  if (pitfalls::facts::has_batch_norm(program, wrap)) return true;
+  const auto classes = pitfalls::facts::wrapped_classes(program, wrap);
+  return std::any_of(classes.begin(), classes.end(), [](const ClassRef& cls) {
+    const Ref model = model_of_others(cls);
+    return (model && contains(model.module->qualified(model.node), "torchvision.models.")) ||
+           contains(cls.module->text(cls.cls->node), "BatchNorm");
+  });
+}
+
+// In a loop of its own below the one over batches: for image in images: net(image), perhaps in a
+// function that the batch is handed to. A pass that has its backward in the same loop is none.
+bool is_repeated(const Left& left, const ForwardCall& forward, const TrainingLoop& loop,
+                 const std::vector<FunctionRef>& reached) {
+  const Program& program = left.program;
+  const Ref call = forward.call.ref();
+  const Ref inner = program.innermost_loop(call);
+  if (!inner || inner == loop.batches || inner == loop.epochs ||
+      forward.wrap->kind != Wrapper::ddp || program.under_no_grad(call) ||
+      program.is_evaluation(call) ||
+      program.is_literal_false(forward.wrap->call.keyword("broadcast_buffers")))
+    return false;
+  const auto& tree = inner.module->tree();
+  const bool is_below =
+      (inner.module == loop.batches.module && tree.contains(loop.batches.node, inner.node)) ||
+      std::find(reached.begin(), reached.end(), program.enclosing_function(inner)) != reached.end();
+  return is_below &&
+         std::none_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& backward) {
+           return inner.module == backward.module && tree.contains(inner.node, backward.call->node);
+         });
+}
+
+// The first of two passes of one model that a single backward pass goes through, of a model whose
+// code is not in sight: of others DDP011 knows whether they have BatchNorm.
+bool is_one_of_two(const Left& left, const ForwardCall& second,
+                   const std::vector<ForwardCall>& forwards) {
+  const Program& program = left.program;
+  if (second.wrap->kind != Wrapper::ddp || !second.wrap->classes.empty() ||
+      is_of_library(program, second.wrap->module) || program.under_no_grad(second.call.ref()) ||
+      program.is_literal_false(second.wrap->call.keyword("broadcast_buffers")))
+    return false;
+  const auto has_backward_between = [&](const CallRef& first) {
+    for (const CallRef& backward : program.calls_named("backward"))
+      if (backward.module == first.module && backward.call->node > first.call->node &&
+          backward.call->node < second.call.call->node)
+        return true;
+    return false;
+  };
+  return std::any_of(forwards.begin(), forwards.end(), [&](const ForwardCall& first) {
+    return first.wrap == second.wrap && first.call.module == second.call.module &&
+           first.call.call->node < second.call.call->node &&
+           program.enclosing_function(first.call.ref()) ==
+               program.enclosing_function(second.call.ref()) &&
+           !pitfalls::facts::exclusive(first.call.ref(), second.call.ref()) &&
+           !program.under_no_grad(first.call.ref()) && !has_backward_between(first.call);
+  });
+}
+
+}  // namespace
+
+void tell_unused_parameters(Left& left) {
+  if (!left.trains() || std::any_of(left.found.begin(), left.found.end(),
+                                    [](const Finding& each) { return each.rule == "DDP001"; }))
+    return;
+  std::vector<Ref> places;
+  std::string doubts;
+  for (const Wrap& wrap : left.program.wraps()) {
+    if (wrap.kind != Wrapper::ddp || searches(wrap)) continue;
+    const std::string doubt = doubt_of(left.program, wrap);
+    if (doubt.empty()) continue;
+    places.push_back(wrap.call.ref());
+    if (!contains(doubts, doubt)) doubts += (doubts.empty() ? "" : "; ") + doubt;
+  }
+  left.tell(
+      Harm::may_stop, places,
+      "DDP waits for a gradient of every parameter, and not all may get one: " + doubts +
+          ". If step 2 raises \"Expected to have finished reduction in the prior iteration\", "
+          "pass find_unused_parameters=True.");
+}
+
+void tell_repeated_forwards(Left& left) {
+  const Program& program = left.program;
+  if (program.uses(Api::convert_sync_batch_norm)) return;
+  std::vector<Ref> places;
+  for (const TrainingLoop& loop : program.training_loops()) {
+    if (!left.runs_on_every_rank(loop.batches)) continue;
+    const auto reached = program.reached(loop.batches);
+    for (const ForwardCall& forward : program.forward_calls())
+      if (is_repeated(left, forward, loop, reached) &&
+          !left.is_found(forward.call.ref(), "DDP011") &&
+          may_have_batch_norm(program, *forward.wrap))
+        places.push_back(forward.call.ref());
+    for (const CallRef& backward : loop.backwards) {
+      const Ref loss = pitfalls::facts::loss_of(backward);
+      if (!loss || left.is_found(loss, "DDP008")) continue;
+      const auto forwards = pitfalls::facts::forwards_behind(program, loss);
+      for (const ForwardCall& second : forwards)
+        if (is_one_of_two(left, second, forwards)) places.push_back(second.call.ref());
+    }
+  }
+  left.tell(
+      Harm::may_stop, places,
+      "this model runs several times before one backward pass, and DDP copies rank 0's buffers "
+      "into place before each run: with BatchNorm in it, backward fails with \"modified by an "
+      "inplace operation\". Pass broadcast_buffers=False, or run all inputs in one pass.");
+}
+
+}  // namespace bench::diagnose

@@ -1,0 +1,88 @@
+// The topics of "Left to you" that no rule speaks of: each looks at the rewritten program and tells
+// what it shows. One topic is one function, in a file with its kin, and one line in remaining.cpp.
+#pragma once
+
+#include "diagnose/finding.hpp"
+#include "diagnose/model/program.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bench::diagnose {
+
+// What comes of it, where nobody does anything.
+enum class Harm : std::uint8_t { stops, may_stop, figures, waste };
+
+struct Told {
+  Harm harm = Harm::figures;
+  std::vector<Ref> places;  // the same text is true of each
+  std::string text;
+};
+
+class Left {
+ public:
+  Left(const Program& rewritten, const std::vector<Finding>& found)
+      : program(rewritten), found(found) {}
+
+  // Nothing is told without a place.
+  void tell(Harm harm, std::vector<Ref> places, std::string text);
+  // A rule says something of this line.
+  bool is_found(Ref place, std::string_view rule) const;
+  // The script comes by, by calls that can be followed; in a file that only offers what it has, by
+  // whoever uses it.
+  bool is_run(Ref place) const;
+  // The same, and no test of the rank is around it.
+  bool runs_on_every_rank(Ref place) const;
+  // Something is trained in sight.
+  bool trains() const { return !program.calls_named("backward").empty(); }
+
+  const Program& program;
+  const std::vector<Finding>& found;
+  std::vector<Told> told;
+};
+
+// "utils.py:12", for places named within a text.
+std::string place_of(Ref node);
+
+// --- data (remaining_data.cpp, remaining_splits.cpp)
+void tell_unshared_data(Left& left);          // training that goes over all the data on every rank
+void tell_recut_batches(Left& left);          // a collate_fn that cuts a batch into several
+void tell_batch_of_all(Left& left);           // batch_size * number of GPUs, on each rank
+void tell_missing_epochs(Left& left);         // set_epoch is neither called nor told by a rule
+void tell_unseeded_splits(Left& left);        // folds that each rank draws for itself
+bool has_sharded_training(const Left& left);  // some loop has nothing but shared-out data
+
+// --- files (remaining_files.cpp, remaining_saves.cpp)
+void tell_trackers(Left& left);        // SummaryWriter, wandb.init on every rank
+void tell_written_files(Left& left);   // open(path, "w"), savefig on every rank
+void tell_downloads(Left& left);       // download=True on every rank
+void tell_saves(Left& left);           // checkpoints that every rank writes
+void tell_reads_of_saved(Left& left);  // what rank 0 has written, and every rank uses at once
+void tell_names_by_clock(Left& left);  // a path that each rank names by its own clock
+
+// --- models (remaining_layers.cpp, remaining_models.cpp, remaining_wrappers.cpp,
+// remaining_devices.cpp)
+void tell_unused_parameters(Left& left);       // find_unused_parameters, where nothing is known
+void tell_repeated_forwards(Left& left);       // two passes before one backward
+void tell_bare_models(Left& left);             // trained beside the wrapped one
+void tell_optional_wrapper(Left& left);        // a wrapper under an option
+void tell_type_tests(Left& left);              // isinstance(model, DataParallel), now false
+void tell_needs_of_data_parallel(Left& left);  // patch_replication_callback(model)
+void tell_moves_to_cpu(Left& left);            // model.cpu() behind the wrapper
+void tell_fixed_devices(Left& left);           // cuda:0, for all ranks
+void tell_visible_devices(Left& left);         // CUDA_VISIBLE_DEVICES, set by the script
+
+// --- figures (remaining_losses.cpp, remaining_decisions.cpp)
+void tell_losses_of_batch(Left& left);  // contrastive losses and their kin
+void tell_summed_losses(Left& left);    // reduction="sum"
+void tell_early_stops(Left& left);      // break on a rank's own figure
+void tell_plateau_steps(Left& left);    // ReduceLROnPlateau on a rank's own figure
+void tell_evaluation(Left& left);       // every rank evaluates all the data
+
+// --- findings of rules (remaining_rules.cpp)
+// Those that are the author's to mend, and true of the ranks.
+std::vector<const Finding*> findings_left(const Left& left);
+Harm harm_of(const Finding& finding);
+
+}  // namespace bench::diagnose

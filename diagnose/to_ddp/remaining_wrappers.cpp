@@ -1,0 +1,172 @@
+// Code that still expects DataParallel, or that takes the wrapper's effect away.
+#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/wrappers/bypass.hpp"
+
+#include <algorithm>
+
+namespace bench::diagnose {
+namespace {
+
+using pitfalls::facts::contains;
+using pitfalls::facts::lowered;
+
+// torch.cuda.device_count() > 1, n_gpu > 1 after n_gpu = torch.cuda.device_count(), and what is
+// written as true.
+bool holds_with_gpus(const Program& program, Ref condition) {
+  const auto says_so = [](const std::string& text) {
+    return contains(text, "device_count") || contains(text, "is_available");
+  };
+  const auto& tree = condition.module->tree();
+  for (NodeId node = condition.node; node < tree[condition.node].last; ++node) {
+    const Ref part{condition.module, node};
+    if ((part.kind() == Kind::identifier || part.kind() == Kind::attribute) &&
+        says_so(pitfalls::text_behind(program, part)))
+      return true;
+  }
+  return says_so(std::string(condition.text())) || program.evaluate(condition).is_true();
+}
+
+// args.multi_gpu, len(gpu_ids) > 1: what a run chooses, alone or in one part of an `and`.
+bool is_option(const Program& program, Ref condition) {
+  const auto& tree = condition.module->tree();
+  if (condition.kind() == Kind::boolean && tree[condition.node].op == Op::logical_and) {
+    for (NodeId part = tree[condition.node].first_child; part != kNoNode;
+         part = tree[part].next_sibling)
+      if (is_option(program, condition.with(part))) return true;
+    return false;
+  }
+  const std::string text = lowered(condition.text());
+  const bool speaks_of_gpus = contains(text, "gpu") || contains(text, "parallel") ||
+                              contains(text, "distributed") || contains(text, "multi");
+  return speaks_of_gpus && !contains(text, "isinstance") && !contains(text, "rank") &&
+         !holds_with_gpus(program, condition);
+}
+
+bool is_wrapped_otherwise(const Program& program, const Wrap& wrap) {
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& other) {
+    return &other != &wrap && other.kind == Wrapper::ddp &&
+           pitfalls::facts::exclusive(wrap.call.ref(), other.call.ref());
+  });
+}
+
+// The expression names DataParallel, and not DDP beside it.
+bool asks_for_data_parallel(Ref expression) {
+  bool asks = false;
+  const auto& tree = expression.module->tree();
+  for (NodeId node = expression.node; node < tree[expression.node].last; ++node) {
+    const Kind kind = tree[node].kind;
+    if (kind != Kind::identifier && kind != Kind::attribute) continue;
+    const Api api = expression.module->api(node);
+    if (api == Api::ddp) return false;
+    asks = asks || api == Api::data_parallel;
+  }
+  return asks;
+}
+
+// On whatever rank; the callback of the old SyncBatchNorm is told by itself.
+bool is_asked(const Left& left, Ref test) {
+  const FunctionRef function = left.program.enclosing_function(test);
+  return left.is_run(test) &&
+         !(function && function.function->name == "patch_replication_callback");
+}
+
+// Training goes on behind it.
+bool is_before_training(const Program& program, Ref node) {
+  if (!program.loops_around(node).empty()) return true;
+  const auto& loops = program.training_loops();
+  return std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& loop) {
+    return program.runs_before(node, loop.batches);
+  });
+}
+
+bool moves_to_cpu(const Program& program, const CallRef& call) {
+  if (call.call->name == "cpu") return true;
+  return call.call->name == "to" && program.string(call.argument(0, "device")) == "cpu";
+}
+
+}  // namespace
+
+void tell_optional_wrapper(Left& left) {
+  for (const Wrap& wrap : left.program.wraps()) {
+    if (wrap.kind != Wrapper::ddp || is_wrapped_otherwise(left.program, wrap)) continue;
+    for (const Guard& guard : left.program.guards(wrap.call.ref())) {
+      if (!is_option(left.program, guard.condition)) continue;
+      left.tell(
+          Harm::stops, {wrap.call.ref()},
+          "the wrapper stands under `" + std::string(guard.condition.text()) + "`" +
+              (guard.holds ? "" : " as its other branch") +
+              ": in a run that does not come here every rank trains a model of its own. Start "
+              "with the options that lead here, or wrap in any case.");
+      break;
+    }
+  }
+}
+
+void tell_type_tests(Left& left) {
+  std::vector<Ref> places;
+  for (const CallRef& test : left.program.calls_named("isinstance"))
+    if (const Ref asked = test.positional(1);
+        asked && asks_for_data_parallel(asked) && is_asked(left, test.ref()))
+      places.push_back(test.ref());
+  for (const Module* module : left.program.modules()) {
+    if (!module->tree().holds("DataParallel")) continue;
+    for (const NodeId node : module->nodes_of(Kind::comparison)) {
+      const Ref test{module, node};
+      const bool by_name =
+          contains(test.text(), "__name__") &&
+          (contains(test.text(), "'DataParallel'") || contains(test.text(), "\"DataParallel\""));
+      const bool by_type = contains(test.text(), "type(") && asks_for_data_parallel(test);
+      if ((by_name || by_type) && is_asked(left, test)) places.push_back(test);
+    }
+  }
+  left.tell(
+      Harm::stops, places,
+      "this asks for DataParallel, and a model in DistributedDataParallel is none: what ran for "
+      "the wrapped model runs no more. Ask for DistributedDataParallel.");
+}
+
+void tell_needs_of_data_parallel(Left& left) {
+  const Program& program = left.program;
+  std::vector<Ref> callbacks;
+  for (const CallRef& call : program.calls_named("patch_replication_callback"))
+    if (left.runs_on_every_rank(call.ref())) callbacks.push_back(call.ref());
+  left.tell(Harm::stops, callbacks,
+            "this call takes a DataParallel and raises AssertionError for a model in DDP. Drop it, "
+            "and use SyncBatchNorm.convert_sync_batchnorm(model) before wrapping.");
+  std::vector<Ref> wrappers;
+  for (const Wrap& wrap : program.wraps())
+    if (wrap.kind == Wrapper::data_parallel && left.runs_on_every_rank(wrap.call.ref()))
+      wrappers.push_back(wrap.call.ref());
+  for (const CallRef& call : program.calls(Api::data_parallel_function))
+    if (left.runs_on_every_rank(call.ref())) wrappers.push_back(call.ref());
+  left.tell(
+      Harm::stops, wrappers,
+      "this is still DataParallel: every rank would copy the module to the GPUs of all others. "
+      "Wrap it in DistributedDataParallel on the GPU of the rank, or leave it bare where "
+      "nothing trains it.");
+}
+
+void tell_moves_to_cpu(Left& left) {
+  std::vector<Ref> places;
+  for (const std::string_view name : {"cpu", "to"})
+    for (const CallRef& call : left.program.calls_named(name)) {
+      const Ref object = call.receiver();
+      if (!object || (object.kind() != Kind::identifier && object.kind() != Kind::attribute) ||
+          !moves_to_cpu(left.program, call))
+        continue;
+      const Wrap* const around = pitfalls::wrapper_of_inner(left.program, object);
+      if ((left.program.is_wrapped(object, Wrapper::ddp) ||
+           (around != nullptr && around->kind == Wrapper::ddp)) &&
+          left.runs_on_every_rank(call.ref()) && is_before_training(left.program, call.ref()))
+        places.push_back(call.ref());
+    }
+  left.tell(
+      Harm::stops, places,
+      "the wrapped model moves to the CPU here and trains on afterwards: DDP's hooks are lost, "
+      "and gradients are not averaged any more. Save a copy of its state_dict() instead.");
+}
+
+}  // namespace bench::diagnose

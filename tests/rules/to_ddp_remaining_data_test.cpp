@@ -1,0 +1,209 @@
+// What bench diagnose --to-ddp leaves to the author of data and files: for each topic scripts of
+// which something is told, and others like them of which nothing is.
+#include "tests/rules/to_ddp_remaining.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+TEST(ToDdpRemaining, LeavesNothingOfAPlainProgram) { EXPECT_EQ(told({}), ""); }
+
+TEST(ToDdpRemaining, TellsLoadersOfOtherFiles) {
+  const std::string other = "from datasets import make\n";
+  const auto list = told({.above = other, .loader = "loader = make(64)\n"},
+                         {{"datasets.py",
+                           "from torch.utils.data import DataLoader\n"
+                           "def make(size):\n"
+                           "    return DataLoader(read(), batch_size=size, shuffle=True)\n"}});
+  EXPECT_TOLD(list, "datasets.py:3: this training loader is not shared out");
+  EXPECT_TOLD(told({.loader = "loader = somewhere.make(64)\n"}), "not in sight");
+  EXPECT_SILENT(told({}), "shared out");
+  EXPECT_SILENT(
+      told({.above = other, .loader = "loader = make(64)\n"},
+           {{"datasets.py",
+             "from torch.utils.data import DataLoader, DistributedSampler\n"
+             "def make(size):\n"
+             "    data = read()\n"
+             "    return DataLoader(data, batch_size=size, sampler=DistributedSampler(data))\n"}}),
+      "shared out");
+}
+
+TEST(ToDdpRemaining, TellsOwnSamplersAndDataClasses) {
+  EXPECT_TOLD(told({.loader = "sampler = torch.utils.data.WeightedRandomSampler(w, 99)\n"
+                              "loader = DataLoader(data, batch_size=64, sampler=sampler)\n"}),
+              "a sampler of its own that knows no ranks");
+  const std::string cls =
+      "class Batches:\n"
+      "    def __init__(self, items):\n"
+      "        self.items = items\n"
+      "    def __iter__(self):\n"
+      "        return iter(self.items)\n";
+  EXPECT_TOLD(told({.above = cls, .loader = "loader = Batches(items)\n"}),
+              "a class of the project");
+  // A list of tensors is no supply that a sampler could share.
+  EXPECT_SILENT(told({.loader = "loader = [(torch.rand(4, 8), torch.rand(4))]\n"}), "all the data");
+}
+
+TEST(ToDdpRemaining, TellsLoopsWithoutALoader) {
+  const auto with = [](const std::string& loop) {
+    return listed(left_of({{"train.py",
+                            "import torch\n"
+                            "from torch import nn\n"
+                            "from torch.utils.data import DataLoader\n"
+                            "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+                            "loader = DataLoader(data, batch_size=64, shuffle=True)\n" +
+                                loop +
+                                "    model(x).sum().backward()\n"
+                                "    optimizer.step()\n"}}));
+  };
+  EXPECT_TOLD(with("for step in range(900):\n    x = draw(64)\n"), "no loader gives this loop");
+  EXPECT_TOLD(with("for i in range(0, len(rows), 64):\n    x = rows[i : i + 64]\n"),
+              "no loader gives this loop");
+  EXPECT_SILENT(with("for x in loader:\n"), "no loader gives");
+  EXPECT_SILENT(with("batches = iter(loader)\nfor step in range(9):\n    x = next(batches)\n"),
+                "no loader gives");
+}
+
+TEST(ToDdpRemaining, TellsTheSeedThatMakesBatchesEqual) {
+  const std::string weighted =
+      "loader = DataLoader(data, batch_size=64, sampler=WeightedSampler(data))\n";
+  EXPECT_TOLD(told({.above = "torch.manual_seed(7)\n", .loader = weighted}), "the same batches");
+  EXPECT_SILENT(told({.loader = weighted}), "the same batches");
+  EXPECT_SILENT(told({.above = "torch.cuda.manual_seed(7)\n", .loader = weighted}),
+                "the same batches");
+}
+
+TEST(ToDdpRemaining, TellsBatchSizesOfAllGpus) {
+  EXPECT_TOLD(told({.loader = "size = 32 * torch.cuda.device_count()\n"
+                              "loader = DataLoader(data, batch_size=size, sampler=Own(data))\n"}),
+              "batch size of all GPUs");
+  EXPECT_TOLD(told({.loader = "loader = DataLoader(data, 32 * num_gpus, sampler=Own(data))\n"}),
+              "batch size of all GPUs");
+  EXPECT_SILENT(told({.loader = "size = 32 * 4\n"
+                                "loader = DataLoader(data, batch_size=size, sampler=Own(data))\n"}),
+                "batch size of all GPUs");
+  // A step has divided it by the number of ranks.
+  EXPECT_SILENT(told({.loader = "loader = DataLoader(data, 32 * num_gpus, shuffle=True)\n"}),
+                "batch size of all GPUs");
+}
+
+TEST(ToDdpRemaining, TellsSummaryWritersAndTrackers) {
+  EXPECT_TOLD(told({.before = "from tensorboardX import SummaryWriter\n"
+                              "writer = SummaryWriter('runs')\n"}),
+              "a run or a log of its own");
+  EXPECT_TOLD(told({.before = "import wandb\nwandb.init(project='p')\n"}),
+              "a run or a log of its own");
+  EXPECT_SILENT(told({.before = "import wandb\n"
+                                "if int(os.environ['RANK']) == 0:\n"
+                                "    wandb.init(project='p')\n"}),
+                "a run or a log of its own");
+  EXPECT_SILENT(told({.above = "import wandb\n"
+                               "def never_called():\n"
+                               "    wandb.init(project='p')\n"}),
+                "a run or a log of its own");
+}
+
+TEST(ToDdpRemaining, TellsFilesThatEveryRankWrites) {
+  EXPECT_TOLD(told({.end = "with open('log.txt', 'w') as f:\n    f.write('done')\n"}),
+              "every rank writes this file");
+  EXPECT_TOLD(told({.end = "import matplotlib.pyplot as plt\nplt.savefig('loss.png')\n"}),
+              "every rank writes this file");
+  EXPECT_SILENT(told({.end = "with open('log.txt') as f:\n    print(f.read())\n"}),
+                "every rank writes");
+  EXPECT_SILENT(told({.end = "rank = int(os.environ['RANK'])\n"
+                             "with open(f'log_{rank}.txt', 'w') as f:\n    f.write('done')\n"}),
+                "every rank writes");
+  EXPECT_SILENT(told({.end = "import io\n"
+                             "import matplotlib.pyplot as plt\n"
+                             "buffer = io.BytesIO()\nplt.savefig(buffer)\n"}),
+                "every rank writes");
+}
+
+TEST(ToDdpRemaining, TellsWhoUsesWhatRankZeroSaves) {
+  const std::string save = "torch.save(model.state_dict(), path)\n";
+  EXPECT_TOLD(told({.end = "import shutil\n" + save + "shutil.copyfile(path, 'best.pt')\n"}),
+              "rank 0 alone writes this file");
+  EXPECT_TOLD(told({.end = save + "artifact.add_file(path)\n"}), "rank 0 alone writes this file");
+  EXPECT_TOLD(told({.end = save + "os.rename(path, 'last.pt')\n"}),
+              "rank 0 alone writes this file");
+  EXPECT_SILENT(told({.end = save + "print(path)\n"}), "rank 0 alone");
+  EXPECT_SILENT(told({.end = save + "line = text.replace(path, '')\n"}), "rank 0 alone");
+  EXPECT_SILENT(told({.end = "import shutil\n" + save + "shutil.copyfile(other, 'best.pt')\n"}),
+                "rank 0 alone");
+}
+
+TEST(ToDdpRemaining, TellsNamesByTheClock) {
+  EXPECT_TOLD(told({.before = "import datetime\n"
+                              "folder = datetime.datetime.now().strftime('%H%M%S')\n"
+                              "os.makedirs(folder, exist_ok=True)\n"}),
+              "by its own clock");
+  EXPECT_TOLD(
+      told({.before = "import argparse\n"
+                      "from datetime import datetime\n"
+                      "parser = argparse.ArgumentParser()\n"
+                      "parser.add_argument('--out_dir', default=datetime.now().isoformat())\n"}),
+      "by its own clock");
+  EXPECT_SILENT(told({.before = "import time\nstart = time.time()\n"
+                                "os.makedirs('out', exist_ok=True)\n",
+                      .end = "print(time.time() - start)\n"}),
+                "by its own clock");
+}
+
+TEST(ToDdpRemaining, TellsPassesWithoutSetEpoch) {
+  const std::string loop =
+      "    while True:\n"
+      "        for x, y in loader:\n"
+      "            loss = model(x).sum()\n"
+      "            loss.backward()\n"
+      "            optimizer.step()\n";
+  const auto list =
+      listed(left_of({{"train.py",
+                       "import torch\n"
+                       "from torch import nn\n"
+                       "from torch.utils.data import DataLoader\n"
+                       "def main():\n"
+                       "    model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                       "    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+                       "    loader = DataLoader(data, batch_size=64, shuffle=True)\n" +
+                           loop + "main()\n"}}));
+  EXPECT_TRUE(says(list, "set_epoch")) << list;
+  EXPECT_SILENT(told({}), "set_epoch");  // the step calls it
+}
+
+TEST(ToDdpRemaining, TellsFoldsWithoutASeed) {
+  const std::string import = "from sklearn.model_selection import KFold\n";
+  EXPECT_TOLD(told({.above = import + "folds = KFold(5, shuffle=True)\n"}), "nothing seeds NumPy");
+  EXPECT_TOLD(told({.above = "import numpy as np\n"
+                             "def split(n):\n"
+                             "    order = np.random.permutation(n)\n"
+                             "    return order[: n // 2 + 1], order[n // 2 :]\n"
+                             "parts = split(100)\n"}),
+              "nothing seeds NumPy");
+  EXPECT_SILENT(told({.above = import + "folds = KFold(5, shuffle=True, random_state=1)\n"}),
+                "nothing seeds NumPy");
+  EXPECT_SILENT(told({.above = import + "folds = KFold(5)\n"}), "nothing seeds NumPy");
+  EXPECT_SILENT(told({.above = import + "import numpy as np\nnp.random.seed(1)\n"
+                                        "folds = KFold(5, shuffle=True)\n"}),
+                "nothing seeds NumPy");
+}
+
+TEST(ToDdpRemaining, TellsDownloadsAndSavesOfOtherFiles) {
+  const std::string import = "from other import make\nmake()\n";
+  const auto with = [&](const std::string& body) {
+    return told({.above = import}, {{"other.py", "import torch, torchvision\n" + body}});
+  };
+  EXPECT_TOLD(with("def make():\n    return torchvision.datasets.CIFAR10('d', download=True)\n"),
+              "every rank downloads");
+  EXPECT_TOLD(
+      with("def make():\n    download('weights.pt')\n"
+           "def download(path):\n    with open(path, 'wb') as f:\n        f.write(read())\n"),
+      "every rank downloads");
+  EXPECT_SILENT(with("def make():\n    return torchvision.datasets.CIFAR10('d')\n"),
+                "every rank downloads");
+  EXPECT_SILENT(with("def make():\n    pass\n"
+                     "def unused():\n    torchvision.datasets.CIFAR10('d', download=True)\n"),
+                "every rank downloads");
+}
+
+}  // namespace
+}  // namespace bench::diagnose

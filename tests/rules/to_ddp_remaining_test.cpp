@@ -1,0 +1,277 @@
+// What bench diagnose --to-ddp leaves to the author of models, losses and decisions: for each topic
+// scripts of which something is told, and others like them of which nothing is.
+#include "tests/rules/to_ddp_remaining.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+TEST(ToDdpRemaining, TellsWhereGradientsMayBeMissing) {
+  const std::string branch =
+      "class Two(nn.Module):\n"
+      "    def __init__(self):\n"
+      "        super().__init__()\n"
+      "        self.a = nn.Linear(8, 2)\n"
+      "        self.b = nn.Linear(8, 2)\n"
+      "    def forward(self, x, fast=False):\n"
+      "        if fast:\n"
+      "            return self.a(x)\n"
+      "        return self.b(x)\n";
+  EXPECT_TOLD(told({.above = branch, .net = "Two().cuda()"}), "Two runs layers under a condition");
+  EXPECT_TOLD(told({.net = "somewhere.build().cuda()"}), "the model's code is not in sight");
+  EXPECT_TOLD(told({.above = "import torchvision\n"
+                             "class Deep(nn.Module):\n"
+                             "    def __init__(self):\n"
+                             "        super().__init__()\n"
+                             "        self.body = torchvision.models.resnet18()\n"
+                             "    def forward(self, x):\n"
+                             "        return self.body.layer1(self.body.conv1(x))\n",
+                    .net = "Deep().cuda()"}),
+              "Deep holds a library's model");
+  const std::string option =
+      "class Maybe(nn.Module):\n"
+      "    def __init__(self, down=None):\n"
+      "        super().__init__()\n"
+      "        self.fc = nn.Linear(8, 2)\n"
+      "        self.down = down\n"
+      "    def forward(self, x):\n"
+      "        if self.down is not None:\n"
+      "            x = self.down(x)\n"
+      "        return self.fc(x)\n";
+  EXPECT_SILENT(told({.above = option, .net = "Maybe().cuda()"}), "waits for a gradient");
+  EXPECT_SILENT(
+      told({.above = "import torchvision\n", .net = "torchvision.models.resnet18().cuda()"}),
+      "waits for a gradient");
+}
+
+TEST(ToDdpRemaining, TellsPassesThatARoundRepeats) {
+  const std::string norm =
+      "class Norm(nn.Module):\n"
+      "    def __init__(self):\n"
+      "        super().__init__()\n"
+      "        self.bn = nn.BatchNorm1d(8)\n"
+      "    def forward(self, x):\n"
+      "        return self.bn(x)\n"
+      "def total(model, parts):\n"
+      "    out = []\n"
+      "    for part in parts:\n"
+      "        out.append(model(part))\n"
+      "    return sum(out)\n";
+  EXPECT_TOLD(told({.above = norm, .net = "Norm().cuda()", .loss = "total(model, x)"}),
+              "runs several times before one backward");
+  EXPECT_TOLD(
+      told({.net = "somewhere.build().cuda()", .loss = "model(x).mean() + model(y).mean()"}),
+      "runs several times before one backward");
+  EXPECT_SILENT(told({.above = norm, .net = "Net().cuda()", .loss = "total(model, x)"}),
+                "runs several times");
+  EXPECT_SILENT(told({.above = norm, .net = "Norm().cuda()", .loss = "model(x).mean()"}),
+                "runs several times");
+}
+
+TEST(ToDdpRemaining, TellsModelsBesideTheWrapper) {
+  EXPECT_TOLD(told({.before = "critic = Net().cuda()\n"
+                              "other = torch.optim.Adam(critic.parameters())\n"}),
+              "`critic` is trained without a wrapper");
+  EXPECT_TOLD(told({.before = "head = nn.Linear(2, 2).cuda()\n"
+                              "both = torch.optim.Adam(list(model.parameters()) + "
+                              "list(head.parameters()))\n"}),
+              "`head` is trained without a wrapper");
+  EXPECT_SILENT(told({.net = "Net().cuda()\nraw = model",
+                      .before = "other = torch.optim.Adam(raw.parameters())\n"}),
+                "without a wrapper");
+  EXPECT_SILENT(told({.before = "other = torch.optim.Adam(model.module.fc.parameters())\n"}),
+                "without a wrapper");
+}
+
+TEST(ToDdpRemaining, TellsTestsOfTheOldWrapper) {
+  EXPECT_TOLD(told({.end = "if type(model) is nn.DataParallel:\n    model = model.module\n"}),
+              "asks for DataParallel");
+  EXPECT_TOLD(told({.end = "if model.__class__.__name__ == 'DataParallel':\n"
+                           "    model = model.module\n"}),
+              "asks for DataParallel");
+  EXPECT_SILENT(told({.end = "both = (nn.DataParallel, nn.parallel.DistributedDataParallel)\n"
+                             "if isinstance(model, (nn.DataParallel, "
+                             "nn.parallel.DistributedDataParallel)):\n    model = model.module\n"}),
+                "asks for DataParallel");
+  EXPECT_SILENT(told({.end = "if hasattr(model, 'module'):\n    model = model.module\n"}),
+                "asks for DataParallel");
+}
+
+TEST(ToDdpRemaining, TellsCallsThatNeedDataParallel) {
+  EXPECT_TOLD(told({.before = "patch_replication_callback(model)\n"}), "takes a DataParallel");
+  EXPECT_SILENT(told({.above = "def patch_replication_callback(m):\n    pass\n"}),
+                "takes a DataParallel");
+}
+
+TEST(ToDdpRemaining, TellsMovesOfTheWrappedModel) {
+  const std::string move =
+      "    model.cpu()\n"
+      "    torch.save(model.module.state_dict(), 'm.pt')\n"
+      "    model.cuda()\n";
+  EXPECT_TOLD(told({.behind = move}), "moves to the CPU");
+  EXPECT_SILENT(told({.end = "model.cpu()\n"}), "moves to the CPU");
+  EXPECT_SILENT(told({.behind = "    print(loss.cpu())\n"}), "moves to the CPU");
+}
+
+TEST(ToDdpRemaining, TellsWrappersUnderOptions) {
+  EXPECT_TOLD(told({.wrap = "if args.multi_gpu:\n    model = nn.DataParallel(model)\n"}),
+              "stands under `args.multi_gpu`");
+  EXPECT_TOLD(told({.wrap = "if len(gpu_ids) > 1:\n    model = nn.DataParallel(model)\n"}),
+              "stands under `len(gpu_ids) > 1`");
+  EXPECT_TOLD(told({.wrap = "if args.parallel and torch.cuda.device_count() > 1:\n"
+                            "    model = nn.DataParallel(model)\n"}),
+              "stands under `args.parallel and");
+  EXPECT_SILENT(told({.wrap = "n_gpu = torch.cuda.device_count()\n"
+                              "if n_gpu > 1:\n    model = nn.DataParallel(model)\n"}),
+                "stands under");
+  EXPECT_SILENT(told({.wrap = "if torch.cuda.is_available():\n"
+                              "    model = nn.DataParallel(model)\n"}),
+                "stands under");
+}
+
+TEST(ToDdpRemaining, TellsLossesOverPairs) {
+  const std::string contrast =
+      "def nt_loss(z, t):\n"
+      "    z = nn.functional.normalize(z)\n"
+      "    return torch.matmul(z, z.T).exp().sum().log() / t\n";
+  EXPECT_TOLD(told({.above = contrast, .loss = "nt_loss(model(x), 0.1)"}),
+              "compares the samples of a batch");
+  EXPECT_TOLD(told({.above = "from losses import SupConLoss\n",
+                    .before = "criterion = SupConLoss(0.1)\n",
+                    .loss = "criterion(model(x), y)"}),
+              "compares the samples of a batch");
+  const std::string attention =
+      "def attend(q, k):\n"
+      "    return torch.matmul(q, k.transpose(1, 2))\n";
+  EXPECT_SILENT(told({.above = attention, .loss = "attend(model(x), y).mean()"}), "compares");
+  const std::string prototypes =
+      "def proto_loss(z, weight):\n"
+      "    return torch.matmul(z, weight.t()).mean()\n";
+  EXPECT_SILENT(told({.above = prototypes, .loss = "proto_loss(model(x), y)"}), "compares");
+}
+
+TEST(ToDdpRemaining, TellsSumsOverTheBatch) {
+  const std::string summed = "criterion = nn.MSELoss(reduction='sum')\n";
+  EXPECT_TOLD(told({.before = summed, .loss = "criterion(model(x), y)"}), "a sum over the batch");
+  EXPECT_TOLD(told({.loss = "nn.functional.mse_loss(model(x), y, reduction='sum')"}),
+              "a sum over the batch");
+  EXPECT_SILENT(told({.before = summed, .loss = "criterion(model(x), y) / x.size(0)"}),
+                "a sum over the batch");
+  EXPECT_SILENT(told({.before = "criterion = nn.MSELoss()\n", .loss = "criterion(model(x), y)"}),
+                "a sum over the batch");
+}
+
+TEST(ToDdpRemaining, TellsRanksThatStopAlone) {
+  const std::string stop =
+      "    score = validate(model)\n"
+      "    if score > best:\n"
+      "        best = score\n"
+      "        patience = 0\n"
+      "    else:\n"
+      "        patience += 1\n"
+      "        if patience == 5:\n"
+      "            break\n";
+  // The rule's note is told here, though not where it stands among findings.
+  EXPECT_TOLD(told({.before = "best, patience = 0, 0\n", .behind = stop}), "DDP015");
+  const std::string kept =
+      "    loss = trainer.evaluate(patients)\n"
+      "    if best > loss:\n"
+      "        best = loss\n"
+      "        patience = 0\n"
+      "    else:\n"
+      "        patience += 1\n"
+      "        if patience == args.max_patience:\n"
+      "            break\n";
+  const std::string trained_elsewhere =
+      "import torch\n"
+      "from torch import nn\n"
+      "from torch.utils.data import DataLoader\n"
+      "class Trainer:\n"
+      "    def __init__(self, model, optimizer):\n"
+      "        self.model = model\n"
+      "        self.optimizer = optimizer\n"
+      "    def run(self, loader):\n"
+      "        for x, y in loader:\n"
+      "            nn.functional.mse_loss(self.model(x), y).backward()\n"
+      "            self.optimizer.step()\n"
+      "    def evaluate(self, items):\n"
+      "        with torch.no_grad():\n"
+      "            return sum(self.model(item).sum().item() for item in items)\n"
+      "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+      "trainer = Trainer(model, torch.optim.SGD(model.parameters(), lr=0.1))\n"
+      "loader = DataLoader(data, batch_size=64, shuffle=True)\n"
+      "best, patience = 0, 0\n"
+      "for epoch in range(9):\n"
+      "    trainer.run(loader)\n";
+  EXPECT_TOLD(listed(left_of({{"train.py", trained_elsewhere + kept}})), "DDP015");
+  EXPECT_EQ(told({.behind = "    if epoch == 5:\n        break\n"}), "");
+  EXPECT_EQ(told({.behind = "    if os.path.exists('stop'):\n        print(epoch)\n"}), "");
+}
+
+TEST(ToDdpRemaining, TellsRatesThatRanksLowerAlone) {
+  EXPECT_TOLD(told({.before = "plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)\n",
+                    .behind = "    plateau.step(validate(model))\n"}),
+              "lowers its learning rate");
+  EXPECT_SILENT(told({.before = "steps = torch.optim.lr_scheduler.StepLR(optimizer, 3)\n",
+                      .behind = "    steps.step()\n"}),
+                "lowers its learning rate");
+}
+
+TEST(ToDdpRemaining, TellsEvaluationsOnceForAllPlaces) {
+  const std::string evaluate =
+      "    model.eval()\n"
+      "    with torch.no_grad():\n"
+      "        for x, y in val_loader:\n"
+      "            print(model(x).argmax())\n"
+      "    model.train()\n";
+  EXPECT_TOLD(
+      told({.before = "val_loader = DataLoader(val_data, batch_size=64)\n", .behind = evaluate}),
+      "every rank evaluates");
+  EXPECT_SILENT(told({}), "every rank evaluates");
+}
+
+TEST(ToDdpRemaining, TellsGpusThatAllRanksWouldShare) {
+  const std::string option =
+      "import argparse\n"
+      "parser = argparse.ArgumentParser()\n"
+      "parser.add_argument('--gpu', type=int, default=0)\n"
+      "args = parser.parse_args()\n";
+  EXPECT_TOLD(told({.above = option + "device = torch.device(args.gpu)\n"}),
+              "names one GPU for all");
+  EXPECT_TOLD(told({.above = option + "torch.cuda.set_device(args.gpu)\n"}),
+              "names one GPU for all");
+  EXPECT_SILENT(told({.above = "device = torch.device('cuda')\n"}), "names one GPU for all");
+  EXPECT_SILENT(told({.above = "device = torch.device('cuda:0')\n"}),  // a step has changed it
+                "names one GPU for all");
+}
+
+TEST(ToDdpRemaining, TellsVisibleDevicesOfTheScript) {
+  const std::string other = "import settings\n";
+  EXPECT_TOLD(told({.above = other},
+                   {{"settings.py", "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '0,1'\n"}}),
+              "chooses its GPUs itself");
+  EXPECT_SILENT(told({.above = other},
+                     {{"settings.py", "import os\nprint(os.environ['CUDA_VISIBLE_DEVICES'])\n"}}),
+                "chooses its GPUs itself");
+}
+
+TEST(ToDdpRemaining, DropsWhatIsNotAboutRanks) {
+  EXPECT_SILENT(told({.before = "torch.autograd.set_detect_anomaly(True)\n"}), "LAU009");
+  EXPECT_SILENT(told({.net = "Net()", .before = "model.cuda()\n"}), "DDP045");
+}
+
+TEST(ToDdpRemaining, PutsWhatStopsFirstAndJoinsPlaces) {
+  const auto left =
+      left_of({{"train.py", Script{.before = "from tensorboardX import SummaryWriter\n"
+                                             "a = SummaryWriter('a')\n"
+                                             "b = SummaryWriter('b')\n"
+                                             "critic = Net().cuda()\n"
+                                             "other = torch.optim.Adam(critic.parameters())\n"}
+                                .text()}});
+  ASSERT_EQ(left.size(), 2U) << listed(left);
+  EXPECT_TRUE(says(left[0].text, "without a wrapper")) << listed(left);
+  ASSERT_EQ(left[1].also.size(), 1U) << listed(left);
+  EXPECT_EQ(left[1].also[0].line, left[1].line + 1);
+}
+
+}  // namespace
+}  // namespace bench::diagnose
