@@ -30,6 +30,4 @@ class Trainer:
 def main():
     torch.cuda.set_device(ddp_local_rank)
     dist.init_process_group("nccl")
-    trainer = Trainer(nn.Linear(4, 2), torch.load("data.pt"))
-    for _ in range(3):
-        trainer.epoch()
+    Trainer(nn.Linear(4, 2), torch.load("data.pt")).epoch()

@@ -22,6 +22,4 @@ class Trainer:
 
 
 def main():
-    trainer = Trainer(nn.Linear(4, 2), torch.load("data.pt"))
-    for _ in range(3):
-        trainer.epoch()
+    Trainer(nn.Linear(4, 2), torch.load("data.pt")).epoch()

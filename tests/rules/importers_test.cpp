@@ -1,0 +1,40 @@
+// What files import, by their texts, and which file of a project that means.
+#include "diagnose/driver/importers.hpp"
+
+#include <gtest/gtest.h>
+
+namespace bench::diagnose {
+namespace {
+
+TEST(Importers, ReadsImportsInAllTheirForms) {
+  const std::vector<std::string> expected = {"a.b", "c",  "d",   "d.e",  "d.f",
+                                             ".",   ".g", "..h", "..h.i"};
+  EXPECT_EQ(imports_in("import a.b as x, c\n"
+                       "from d import (e as y,\n"
+                       "               f)\n"
+                       "from . import g\n"
+                       "    from ..h import i  # later\n"),
+            expected);
+}
+
+TEST(Importers, ReadsWhatAModuleIsNamedByInAText) {
+  const std::vector<std::string> expected = {"importlib", "models.*.trainer"};
+  EXPECT_EQ(imports_in("import importlib\n"
+                       "trainer = importlib.import_module('models.%s.trainer' % name).Trainer()\n"),
+            expected);
+  EXPECT_TRUE(may_import("run.py", "models.*.trainer", "models/mm/trainer.py"));
+  EXPECT_FALSE(may_import("run.py", "models.*", "models/mm.py"));
+}
+
+TEST(Importers, TellsWhichFileAnImportMeans) {
+  EXPECT_TRUE(may_import("train.py", "lib.loop", "lib/loop.py"));
+  EXPECT_TRUE(may_import("tools/train.py", "loop", "tools/loop.py"));
+  EXPECT_TRUE(may_import("lib/__init__.py", ".loop", "lib/loop.py"));
+  EXPECT_TRUE(may_import("train.py", "lib", "lib/__init__.py"));
+  EXPECT_FALSE(may_import("train.py", "loop", "lib/loop.py"));
+  EXPECT_FALSE(may_import("other/a.py", ".loop", "lib/loop.py"));
+  EXPECT_FALSE(may_import("train.py", "lib.loops", "lib/loop.py"));
+}
+
+}  // namespace
+}  // namespace bench::diagnose
