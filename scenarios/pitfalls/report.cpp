@@ -90,6 +90,12 @@ bool is_left_before(Ref where) {
   return false;
 }
 
+// Nothing shows several processes, and no group is joined: a test of the rank has nothing to ask.
+bool has_no_ranks(const Program& program) {
+  return program.calls(diagnose::Api::init_process_group).empty() &&
+         facts::certainty_of_ranks(program) != facts::Certainty::certain;
+}
+
 }  // namespace
 
 void Report::settle(facts::Doubts& doubts) {
@@ -98,6 +104,7 @@ void Report::settle(facts::Doubts& doubts) {
     if (finding.severity == Severity::info) continue;
     std::string doubt = doubts.about(rule_, where);
     if (doubt.empty()) doubt = doubts.about_configuration(rule_, where);
+    if (rule_.id == "DDP039" && finding.fix && has_no_ranks(doubts.program())) finding.fix.reset();
     tell_as_note(finding, doubt);
     if (finding.confidence == Confidence::certain && doubts.one_by_setting(rule_))
       finding.confidence = Confidence::likely;
