@@ -344,7 +344,7 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
         (!old_launcher && may_be_for_another(program)))  // nothing fails before the upgrade
       tell_as_note(finding);
     finding.help = "Accept both spellings, or better use torchrun and the LOCAL_RANK variable.";
-    if (old_launcher || program.newest().torch >= kDashVersion || spells_dash_beside(program))
+    if (program.newest().torch >= kDashVersion || spells_dash_beside(program))
       accept_both(spelt, finding);
   }
 }

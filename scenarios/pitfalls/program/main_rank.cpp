@@ -188,10 +188,7 @@ bool needs_group_above(const Program& program, Ref node) {
                         Api::all_reduce, Api::all_gather, Api::broadcast, Api::new_group})
     for (const CallRef& call : program.calls(api))
       if (comes_first(call.ref())) return true;
-  const auto& wraps = program.wraps();
-  return std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
-    return wrap.kind == diagnose::Wrapper::ddp && comes_first(wrap.call.ref());
-  });
+  return false;
 }
 
 bool is_surely_in_group(const Program& program, Ref node) {
