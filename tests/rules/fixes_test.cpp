@@ -181,6 +181,18 @@ TEST(GuardsOfSaves, AreNotMadeWhereNothingShowsRanks) {
   EXPECT_EQ(fixed_script(script, "DDP039"), script);
 }
 
+TEST(GuardsOfSaves, AreNotMadeWhereOnlyANameLeads) {
+  const std::string script = kJoined +
+                             "class Session:\n"
+                             "    def keep(self):\n"
+                             "        torch.save(net.state_dict(), 'model.pt')\n"
+                             "session = make_session()\n"
+                             "session.keep()\n"
+                             "net(x).backward()\n";
+  EXPECT_FALSE(diagnose_texts({{"train.py", script}}, "train.py", DiagnoseOptions()).empty());
+  EXPECT_EQ(fixed_script(script, "DDP039"), script);
+}
+
 // --- DDP018
 
 std::string epochs_of(const std::string& head) {
