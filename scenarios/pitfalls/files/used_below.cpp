@@ -55,7 +55,7 @@ bool is_said(Ref node) {
 }
 
 // The call is given the text: as an argument, or as part of one.
-bool is_given(const CallRef& call, std::string_view text) {
+bool receives(const CallRef& call, std::string_view text) {
   const auto arguments = facts::arguments_of(call);
   return std::any_of(arguments.begin(), arguments.end(),
                      [&](Ref argument) { return argument.text() == text; });
@@ -70,7 +70,7 @@ std::vector<CallRef> uses_below(const Program& program, Ref place, std::string_v
   const NodeId last = tree[statement_of(place).node].last;
   for (const CallRef& call : facts::calls_in(whole)) {
     if (call.call->node < last || program.enclosing_function(call.ref()) != here ||
-        !is_given(call, path) || writes(call) || only_looks_at_name(call.call->name) ||
+        !receives(call, path) || writes(call) || only_looks_at_name(call.call->name) ||
         is_said(call.ref()) || facts::exclusive(place, call.ref()))
       continue;
     if (program.guarded_by_rank(call.ref()) != RankTest::main_only) out.push_back(call);
@@ -85,7 +85,7 @@ bool is_wrapped_in_use(const Program& program, Ref place, std::string_view path)
   const Ref whole = here ? Ref{here.module, here.function->body} : place.with(0);
   const NodeId last = tree[statement_of(place).node].last;
   for (const CallRef& call : facts::calls_in(whole)) {
-    if (call.call->node < last || !is_given(call, path) ||
+    if (call.call->node < last || !receives(call, path) ||
         (call.call->name != "str" && call.call->name != "fspath" && call.call->name != "Path") ||
         is_said(call.ref()))
       continue;
