@@ -73,6 +73,7 @@ struct Finding {
   std::string help;
   std::string excerpt;  // the line it stands on, for readers without the file
   std::optional<Fix> fix;
+  bool forbids_fix = false;  // a fix that another program offers for it would damage this one
   bool is_for_readers = false;  // told where it stands in a README, too, which nothing runs
   std::vector<std::pair<std::string, std::string>> evidence;
 };

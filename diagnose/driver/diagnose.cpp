@@ -27,6 +27,13 @@ bool same_place(const Finding& a, const Finding& b) {
 
 void sort_and_merge(std::vector<Finding>& findings) {
   std::sort(findings.begin(), findings.end(), before);
+  for (auto first = findings.begin(); first != findings.end();) {
+    const auto end = std::find_if(first, findings.end(),
+                                  [&](const Finding& each) { return !same_place(*first, each); });
+    if (std::any_of(first, end, [](const Finding& each) { return each.forbids_fix; }))
+      first->fix.reset();
+    first = end;
+  }
   findings.erase(std::unique(findings.begin(), findings.end(), same_place), findings.end());
 }
 

@@ -112,6 +112,31 @@ void check_batch_samplers(const Program& program, const CallRef& loader, Report&
   }
 }
 
+// DistributedSampler(data), or a name that is nothing else in any run.
+bool is_never_none(const Program& program, Ref sampler) {
+  if (sampler.kind() == Kind::call) return true;
+  if (sampler.kind() != Kind::identifier) return false;
+  const auto& sources = program.sources(sampler);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const auto& source) {
+    const CallRef made = program.as_call(source.ref);
+    return source.how == diagnose::Source::How::value && made && !made.call->name.empty() &&
+           std::isupper(static_cast<unsigned char>(made.call->name.front())) != 0;
+  });
+}
+
+// Dropped beside a sampler that every run has; where some have none, it stays for them.
+void fix_shuffle(const Program& program, const CallRef& loader, Ref sampler, Finding& finding) {
+  const Ref given = loader.keyword("shuffle");
+  if (!given || given.module != loader.module ||
+      !loader.module->tree().contains(loader.call->node, given.node))
+    return;
+  if (is_never_none(program, sampler))
+    remove_argument(loader, "shuffle", "Drop shuffle", finding);
+  else if (sampler.kind() == Kind::identifier || sampler.kind() == Kind::attribute)
+    replace(given, "(" + std::string(sampler.text()) + " is None)",
+            "Shuffle where there is no sampler", finding);
+}
+
 }  // namespace
 
 void check_sampler_argument_conflict(const Program& program, Report& report) {
@@ -136,7 +161,7 @@ void check_sampler_argument_conflict(const Program& program, Report& report) {
           "with shuffle\"");
       finding.help =
           "Drop shuffle: the DistributedSampler shuffles. shuffle=(sampler is None) serves both.";
-      if (loader.keyword("shuffle")) remove_argument(loader, "shuffle", "Drop shuffle", finding);
+      fix_shuffle(program, loader, sampler, finding);
     }
     if (sampler && sampler_of(program, loader) && reads_iterable_dataset(program, loader))
       report

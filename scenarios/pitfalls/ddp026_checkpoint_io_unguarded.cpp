@@ -405,6 +405,23 @@ void find_written_caches(const Program& program, Report& report) {
   }
 }
 
+// exist_ok=True, also in the place of exists_ok=True, which no version knows.
+void allow_existing(const CallRef& make, Finding& finding) {
+  constexpr const char* kTitle = "Allow an existing directory";
+  for (const diagnose::Argument& given : make.module->arguments(make.call->node)) {
+    std::string name = facts::lowered(given.name);
+    std::erase(name, '_');
+    if (name != "existsok" && name != "existok" && name != "existedok") continue;
+    const std::uint32_t begin = make.module->tree()[given.node].begin;
+    const auto length = static_cast<std::uint32_t>(given.name.size());
+    if (make.ref().with(given.value).kind() == Kind::true_literal &&
+        make.ref().with(given.node).text().starts_with(given.name))
+      replace_bytes(make.ref(), begin, begin + length, "exist_ok", kTitle, finding);
+    return;
+  }
+  add_argument(make, "exist_ok=True", kTitle, finding);
+}
+
 template <typename Accepts>
 void find_directories(const Program& program, const Accepts& accepts, Report& report) {
   for (const std::string_view name : {"mkdir", "makedirs", "copytree"})
@@ -439,7 +456,7 @@ void find_directories(const Program& program, const Accepts& accepts, Report& re
       finding.help = copies ? "Pass dirs_exist_ok=True, or better copy on rank 0 alone."
                             : "Pass exist_ok=True (os.makedirs, Path.mkdir), or make it on rank 0.";
       if ((name == "makedirs" || directory == make.receiver()) && !exist_ok)
-        add_argument(make, "exist_ok=True", "Allow an existing directory", finding);
+        allow_existing(make, finding);
     }
 }
 

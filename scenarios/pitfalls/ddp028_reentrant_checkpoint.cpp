@@ -31,6 +31,8 @@ bool same_or_derived(const Program& program, ClassRef cls, ClassRef base) {
   return std::find(lineage.begin(), lineage.end(), base) != lineage.end();
 }
 
+constexpr std::int16_t kFirstWithChoice = 111;  // PyTorch 1.11 has use_reentrant
+
 // What is known of the class that the checkpoint stands in.
 enum class Place : std::uint8_t {
   nowhere,  // nothing calls the function
@@ -175,8 +177,10 @@ void check_checkpoint(const Program& program, const std::vector<ClassRef>& wrapp
   if (raw) finding.severity = Severity::warning;
   if (!trains || (!raw && !twice)) finding.severity = Severity::info;
   if (twice && freezes_some(program)) tell_as_note(finding);
-  finding.help = "Pass use_reentrant=False.";
-  if (!flag)
+  const bool is_known = program.newest().torch >= kFirstWithChoice;
+  finding.help = is_known ? "Pass use_reentrant=False."
+                          : "Pass use_reentrant=False, which PyTorch has from 1.11 on.";
+  if (!flag && is_known)
     add_argument(call, "use_reentrant=False", "Checkpoint without re-entering autograd", finding);
 }
 

@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/files/helper_saves.hpp"
 #include "scenarios/pitfalls/files/model_saves.hpp"
 #include "scenarios/pitfalls/files/own_disks.hpp"
+#include "scenarios/pitfalls/files/used_below.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/frameworks/trainer_hooks.hpp"
 #include "scenarios/pitfalls/judges.hpp"
@@ -388,6 +389,16 @@ bool writes_to_open_file(const CallRef& save) {
   return false;
 }
 
+void guard_save(const Program& program, const CallRef& save, Finding& finding) {
+  const Ref first = statement_of(save.ref());
+  const Ref last = last_to_guard(program, save);
+  finding.forbids_fix = !last;
+  if (!last || first.kind() != diagnose::Kind::expression_statement || writes_to_open_file(save))
+    return;
+  if (const auto condition = facts::main_rank_condition(program, save.ref()); !condition.empty())
+    guard_statements(first, last, condition, "Save on rank 0 only", finding);
+}
+
 }  // namespace
 
 void check_save_on_every_rank(const Program& program, Report& report) {
@@ -424,10 +435,7 @@ void check_save_on_every_rank(const Program& program, Report& report) {
     else if (!is_training_state(program, save))
       tell_as_note(finding);
     finding.help = "Save on one rank: if dist.get_rank() == 0.";
-    const std::string condition = facts::main_rank_condition(program, save.ref());
-    const bool is_safe = finding.severity != Severity::info && !writes_to_open_file(save);
-    if (is_safe && !condition.empty())
-      guard_statement(save.ref(), condition, "Save on rank 0 only", finding);
+    if (finding.severity != Severity::info) guard_save(program, save, finding);
   }
 }
 

@@ -433,6 +433,8 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
         tell_as_note(finding, "a script beside this one wraps its model too, and loads");
       else
         soften_if_stripped(program, finding);
+      // Whoever reads the file elsewhere goes by the keys that it has.
+      if (finding.severity == Severity::info || is_loaded_into_wrapper_elsewhere(program)) break;
       const std::string receiver(state.receiver().text());
       const std::string below = receiver + ".module";
       replace(

@@ -22,13 +22,23 @@ bool reads_environment(const Program& program) {
   return program.mentions("\"LOCAL_RANK\"") || program.mentions("'LOCAL_RANK'");
 }
 
+// A parser in a function that nothing calls: no run has its options.
+bool is_left_behind(const Program& program, const CallRef& option) {
+  const auto function = program.enclosing_function(option.ref());
+  return function && program.call_sites(function).empty() && program.handed_on(function).empty();
+}
+
+// That of a parser which some run makes, where there are several.
 CallRef local_rank_option(const Program& program) {
+  CallRef uncalled;
   for (const CallRef& option : program.calls_named("add_argument"))
     for (std::size_t i = 0; const Ref name = option.positional(i); ++i) {
       const std::string text = program.string(name).value_or("");
-      if (text == "--local_rank" || text == "--local-rank") return option;
+      if (text != "--local_rank" && text != "--local-rank") continue;
+      if (!is_left_behind(program, option)) return option;
+      if (!uncalled) uncalled = option;
     }
-  return {};
+  return uncalled;
 }
 
 // args.local_rank = dist.get_rank(), below init_process_group: the option's own value is not used.
@@ -157,15 +167,22 @@ bool only_shows_it(const Program& program) {
   return true;
 }
 
+// The word in the quotes of a string that stands beside it.
+std::string quoted_as(Ref string, const std::string& word) {
+  const std::string quote = string.text().starts_with('\'') ? "'" : "\"";
+  return quote + word + quote;
+}
+
 // Runs without a launcher keep the default that they have, also none.
 void take_default_from_environment(const CallRef& option, Finding& finding) {
   constexpr std::string_view kTitle = "Take the default from LOCAL_RANK";
   const Ref written = option.keyword("default");
   const bool is_none = !written || written.kind() == Kind::none_literal;
   const std::string known = written ? std::string(written.text()) : "None";
+  const std::string variable = quoted_as(option.positional(0), "LOCAL_RANK");
   const std::string value =
-      is_none ? "int(os.environ[\"LOCAL_RANK\"]) if \"LOCAL_RANK\" in os.environ else None"
-              : "int(os.environ.get(\"LOCAL_RANK\", " + known + "))";
+      is_none ? "int(os.environ[" + variable + "]) if " + variable + " in os.environ else None"
+              : "int(os.environ.get(" + variable + ", " + known + "))";
   if (option.has_splat() || option.keyword("required") ||
       (option.module->import_path("os").empty() &&
        !insert_import(*option.module, "os", std::string(kTitle), finding)))

@@ -226,6 +226,21 @@ void check_absl_flags(const Program& program, bool old_launcher, Report& report)
   }
 }
 
+// A script beside this one takes the dash already: it runs with PyTorch 2, whatever the
+// requirements say.
+bool spells_dash_beside(const Program& program) {
+  return program.any_beside(
+      [](std::string_view text) { return facts::contains(text, "--local-rank"); });
+}
+
+// In the quotes that the line has.
+void accept_both(Ref spelt, Finding& finding) {
+  const std::string written(spelt.text());
+  const char quote = written.front() == '\'' ? '\'' : '"';
+  replace(spelt, std::string(1, quote) + "--local-rank" + quote + ", " + written,
+          "Accept both spellings", finding);
+}
+
 struct Launchers {
   bool old_launcher = false;  // torch.distributed.launch starts it
   bool only_python = false;   // all lines do without a launcher
@@ -329,8 +344,8 @@ void check_launch_module_local_rank_spelling(const Program& program, Report& rep
         (!old_launcher && may_be_for_another(program)))  // nothing fails before the upgrade
       tell_as_note(finding);
     finding.help = "Accept both spellings, or better use torchrun and the LOCAL_RANK variable.";
-    replace(spelt, "\"--local-rank\", " + std::string(spelt.text()), "Accept both spellings",
-            finding);
+    if (program.newest().torch >= kDashVersion || spells_dash_beside(program))
+      accept_both(spelt, finding);
   }
 }
 

@@ -90,6 +90,14 @@ bool is_left_before(Ref where) {
   return false;
 }
 
+// No call that can be followed leads there, or nothing shows several processes and no group is
+// joined: a test of the rank has nothing to ask.
+bool may_be_without_ranks(const Program& program, Ref where) {
+  if (facts::certainty_of_reach(program, where) != facts::Certainty::certain) return true;
+  return program.calls(diagnose::Api::init_process_group).empty() &&
+         facts::certainty_of_ranks(program) != facts::Certainty::certain;
+}
+
 }  // namespace
 
 void Report::settle(facts::Doubts& doubts) {
@@ -98,6 +106,8 @@ void Report::settle(facts::Doubts& doubts) {
     if (finding.severity == Severity::info) continue;
     std::string doubt = doubts.about(rule_, where);
     if (doubt.empty()) doubt = doubts.about_configuration(rule_, where);
+    if (rule_.id == "DDP039" && finding.fix && may_be_without_ranks(doubts.program(), where))
+      finding.fix.reset();
     tell_as_note(finding, doubt);
     if (finding.confidence == Confidence::certain && doubts.one_by_setting(rule_))
       finding.confidence = Confidence::likely;

@@ -135,11 +135,10 @@ TEST(Fixes, OfTheLocalRankKeepTheDefaultOfPlainRuns) {
     return apply_fixes(findings_of(script, "LAU002"), {{"train.py", script}}, applied)
         .at("train.py");
   };
-  const std::string none =
-      "int(os.environ[\"LOCAL_RANK\"]) if \"LOCAL_RANK\" in os.environ else None";
+  const std::string none = "int(os.environ['LOCAL_RANK']) if 'LOCAL_RANK' in os.environ else None";
   EXPECT_NE(fixed(", type=int").find(", type=int, default=" + none + ")"), std::string::npos);
   EXPECT_NE(fixed(", default=None").find("default=" + none + ")"), std::string::npos);
-  EXPECT_NE(fixed(", default=-1").find("default=int(os.environ.get(\"LOCAL_RANK\", -1))"),
+  EXPECT_NE(fixed(", default=-1").find("default=int(os.environ.get('LOCAL_RANK', -1))"),
             std::string::npos);
   EXPECT_NE(fixed(", type=int").find("import os\nimport argparse"), std::string::npos);
 }

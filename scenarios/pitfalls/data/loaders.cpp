@@ -386,78 +386,11 @@ std::optional<std::int64_t> epoch_count(const Program& program, Ref loop) {
   return stop.integer;
 }
 
-namespace {
-
-// sampler = DistributedSampler(train) ... sampler = DistributedSampler(test): below, the name is
-// that of another object.
-bool is_bound_anew(const CallRef& made, std::string_view name, Ref below) {
-  const diagnose::Module& module = *made.module;
-  const auto& definitions = module.defs_of(name, false);
-  return std::any_of(definitions.begin(), definitions.end(), [&](std::uint32_t index) {
-    const diagnose::Def& other = module.defs()[index];
-    return other.scope == module.scope_of(made.call->node) && other.target > made.call->node &&
-           other.target < below.node &&
-           !facts::exclusive(made.ref(), made.ref().with(other.target));
-  });
-}
-
-// for epoch in range(n): train(model, train_loader): what the loop over the batches gets.
-Ref given_to_batches(const Program& program, const diagnose::TrainingLoop& loop) {
-  if (!loop.iterable || loop.iterable.kind() != Kind::identifier || !loop.function) return {};
-  const auto& sites = program.call_sites(loop.function);
-  if (sites.size() != 1 || program.innermost_loop(sites.front().ref()) != loop.epochs) return {};
-  const Ref given = facts::argument_for(sites.front(), loop.function, loop.iterable.text());
-  return diagnose::stands_for_object(given) ? given : Ref{};
-}
-
-}  // namespace
-
 void note_sampler(const CallRef& sampler, Finding& finding) {
   const std::string& file = sampler.module->path();
   if (file != finding.file) finding.evidence.emplace_back("sampler_file", file);
   finding.evidence.emplace_back("sampler_line",
                                 std::to_string(sampler.module->tree().line_of(sampler.call->node)));
-}
-
-void fix_set_epoch(const Program& program, const diagnose::TrainingLoop& loop,
-                   const CallRef& loader, const CallRef& sampler, Finding& finding) {
-  if (loop.epochs.kind() != Kind::for_statement) return;
-  const Ref variable = loop.epochs.child(Field::left);
-  if (!variable || variable.kind() != Kind::identifier || variable.text() == "_") return;
-  // The sampler must have a name that the loop can see.
-  const std::string_view name = program.assigned_name(sampler.ref());
-  const std::string_view loader_name = program.assigned_name(loader.ref());
-  std::string object;
-  const auto here = program.enclosing_function(loop.epochs);
-  const auto visible = [&](const CallRef& made, std::string_view called) {
-    if (called.empty() || made.module != loop.epochs.module ||
-        is_bound_anew(made, called, loop.epochs))
-      return false;
-    const auto where = program.enclosing_function(made.ref());
-    return called.starts_with("self.") ? here && where : where == here || !where;
-  };
-  if (visible(sampler, name)) {
-    object = name;
-  } else if (visible(loader, loader_name)) {
-    object = std::string(loader_name) + ".sampler";
-  } else if (loop.iterable && loop.iterable.kind() == Kind::identifier &&
-             program.enclosing_function(loop.batches) == here) {
-    object = std::string(loop.iterable.text()) + ".sampler";
-  } else if (const Ref given = given_to_batches(program, loop)) {
-    object = std::string(given.text()) + ".sampler";
-  } else {
-    return;
-  }
-  const bool may_be_none =
-      !is_unconditional(program, sampler.ref()) || object.ends_with(".sampler");
-  const std::string call = object + ".set_epoch(" + std::string(variable.text()) + ")";
-  std::string statement = call;
-  if (object.ends_with(".sampler") && may_be_none && !is_unconditional(program, sampler.ref()))
-    statement = "if hasattr(" + object + ", \"set_epoch\"):\n\t" + call;
-  else if (!is_unconditional(program, sampler.ref()))
-    statement = "if " + object + " is not None:\n\t" + call;
-  insert_first(loop.epochs.with(loop.epochs.child(Field::body).node), statement,
-               "Call set_epoch in the epoch loop", finding);
 }
 
 }  // namespace bench::pitfalls

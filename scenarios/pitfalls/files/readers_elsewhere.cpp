@@ -76,6 +76,10 @@ bool is_stripped_elsewhere(const Program& program) {
   });
 }
 
+bool is_loaded_into_wrapper_elsewhere(const Program& program) {
+  return program.any_in_project("loads a state into a wrapper", only_reads_wrapper);
+}
+
 bool is_loaded_beside(const Program& program) {
   return program.any_beside([](std::string_view text) {
     const std::size_t load = text.find(".load_state_dict(");

@@ -9,6 +9,10 @@ namespace bench::pitfalls {
 // and then loads a state into it.
 bool is_loaded_beside(const Program& program);
 
+// evaluate.py in whatever folder: a file wraps a model, loads a state into the wrapper, strictly or
+// not, and saves none of it.
+bool is_loaded_into_wrapper_elsewhere(const Program& program);
+
 // predict.py of train.py, infer/network.py of train/main.py: a file takes 'module.' off the keys,
 // and loads them into the bare model.
 bool is_stripped_elsewhere(const Program& program);

@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
@@ -223,7 +224,23 @@ bool has_fix(const Argument& argument) {
   return false;
 }
 
+// from pytorch_lightning.plugins.training_type import DDPPlugin: Lightning 2 has no such file, so
+// that the script ends before it comes to the Trainer.
+bool imports_what_is_gone(const diagnose::Module& module) {
+  static constexpr std::array<std::string_view, 7> kGone = {
+      "pytorch_lightning.plugins.training_type",  "pytorch_lightning.metrics",
+      "pytorch_lightning.loggers.base",           "pytorch_lightning.callbacks.base",
+      "pytorch_lightning.utilities.distributed",  "pytorch_lightning.utilities.cli",
+      "pytorch_lightning.overrides.data_parallel"};
+  const auto& imports = module.imports();
+  return std::any_of(imports.begin(), imports.end(), [](const std::string& name) {
+    return std::any_of(kGone.begin(), kGone.end(),
+                       [&](std::string_view gone) { return name.starts_with(gone); });
+  });
+}
+
 bool becomes_valid(const Use& use) {
+  if (use.call && imports_what_is_gone(*use.call.module)) return false;
   return std::all_of(use.arguments.begin(), use.arguments.end(), [](const Argument& argument) {
     return accepts(argument.name, kVersion2) || has_fix(argument);
   });

@@ -1,7 +1,6 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include "scenarios/pitfalls/program/words.hpp"
-#include "scenarios/pitfalls/ranks/group_of_some_runs.hpp"
 #include "scenarios/pitfalls/ranks/own_gpu.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
 #include "scenarios/pitfalls/wrappers/taken_off.hpp"
@@ -365,32 +364,6 @@ bool under_lock(const Program& program, Ref node) {
     node = program.call_sites(function).front().ref();
   }
   return false;
-}
-
-std::string main_rank_condition(const Program& program, Ref node) {
-  const auto& module = *node.module;
-  const FunctionRef here = program.enclosing_function(node);
-  if (here)
-    for (const auto& parameter : here.function->parameters)
-      if (parameter.name == "rank" || parameter.name == "local_rank" ||
-          parameter.name == "global_rank")
-        return std::string(parameter.name) + " == 0";
-  for (const std::string_view name : {"rank", "global_rank", "local_rank"})
-    for (const std::uint32_t index : module.defs_of(name, false)) {
-      const auto& def = module.defs()[index];
-      if (Ref{&module, def.value}.kind() == Kind::integer) continue;  // rank = 0, until it is known
-      if (def.target < node.node && (def.scope == 0 || def.scope == module.function_of(node.node)))
-        return std::string(name) + " == 0";
-    }
-  if (module.import_path("hvd") == "horovod.torch") return "hvd.rank() == 0";
-  std::string group;
-  for (const std::string_view alias : {"dist", "distributed"})
-    if (group.empty() && module.import_path(alias) == "torch.distributed") group = alias;
-  if (group.empty() && module.import_path("torch").empty()) return {};
-  if (group.empty()) group = "torch.distributed";
-  const std::string first = group + ".get_rank() == 0";
-  // get_rank() fails in a run that joins no group.
-  return joins_in_every_run(program) ? first : "not " + group + ".is_initialized() or " + first;
 }
 
 bool in_dataset(const Program& program, Ref node) {

@@ -29,7 +29,7 @@ class Engine:
         return sum(float((self.model(x.to(self.device)) - y.to(self.device)).pow(2).sum()) for x, y in loader)
 
     def save(self, path):
-        if dist.get_rank() == 0:
+        if not dist.is_initialized() or dist.get_rank() == 0:
             torch.save({
                 "model": self.model.module.state_dict()
                 if isinstance(self.model, (nn.DataParallel, DistributedDataParallel)) else self.model.state_dict(),

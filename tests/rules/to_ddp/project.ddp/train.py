@@ -6,8 +6,9 @@ import os
 import torch
 
 from data import make_loaders
-local_rank = int(os.environ.get("LOCAL_RANK", 0))
 from engine import Engine  # wraps the model
+
+local_rank = int(os.environ.get("LOCAL_RANK", 0))
 
 
 def main():
