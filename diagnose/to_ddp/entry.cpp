@@ -33,7 +33,9 @@ class Finder {
       if (tree()[first].kind == Kind::if_statement) last = kNoNode;
       block = inner;
     }
-    return {at(first == kNoNode ? first_where_offered() : first), {}};
+    if (first != kNoNode) return {at(first), {}};
+    if (const NodeId offered = first_where_offered(); offered != kNoNode) return {at(offered), {}};
+    return under_guard();
   }
 
  private:
@@ -120,6 +122,17 @@ class Finder {
       function = caller;
     }
     return function ? function.function->body : 0;
+  }
+
+  // fire.Fire(main), which no call leads through: all that the script's guard runs.
+  DdpEntry under_guard() const {
+    for (NodeId each = tree()[0].first_child; each != kNoNode; each = tree()[each].next_sibling) {
+      const NodeId block = only_way_into(each);
+      if (tree()[each].kind != Kind::if_statement || block == kNoNode) continue;
+      const NodeId last = last_of(block);
+      return {at(tree()[block].first_child), may_go_on_behind(last) ? at(last) : Ref{}};
+    }
+    return {};
   }
 
   // For a file that runs nothing itself: above the first statement that reaches a need.

@@ -30,12 +30,20 @@ void find_wraps(const Program& program, Parts& out) {
   }
 }
 
+// cv_loader: for cross-validation.
+bool is_for_cross_validation(const Program& program, const CallRef& loader) {
+  for (const std::string& word : pitfalls::words_of_name(program.assigned_name(loader.ref())))
+    if (word == "cv" || word == "holdout") return true;
+  return false;
+}
+
 // A sampler of its own, an evaluation and an IterableDataset need more than a line.
 bool is_to_be_shared_out(const Program& program, const CallRef& loader) {
   const Ref dataset = loader.argument(0, "dataset");
   return dataset && loader.call->api == Api::data_loader &&
          !pitfalls::has_some_sampler(program, loader) &&
          !pitfalls::is_evaluation_loader(program, loader) &&
+         !is_for_cross_validation(program, loader) &&
          !program.derives_from(program.class_of(dataset), Api::iterable_dataset);
 }
 
@@ -48,6 +56,24 @@ bool serves_several(const Program& program, const CallRef& loader) {
                        [&](const CallRef& site) { return is_reachable(program, site.ref()); }) > 1;
 }
 
+// A loop goes over it that does not train: it fills a cache, or counts.
+bool is_drawn_without_training(const Program& program, const CallRef& loader) {
+  const auto& loops = program.training_loops();
+  for (const Module* module : program.modules()) {
+    const auto& tree = module->tree();
+    for (NodeId node = 0; node < tree.size(); ++node) {
+      const Ref loop{module, node};
+      if (tree[node].kind != Kind::for_statement ||
+          std::any_of(loops.begin(), loops.end(),
+                      [&](const TrainingLoop& each) { return each.batches == loop; }))
+        continue;
+      for (const CallRef& drawn : pitfalls::loaders_of(program, loop.child(Field::right)))
+        if (drawn.ref() == loader.ref()) return true;
+    }
+  }
+  return false;
+}
+
 void find_loaders(const Program& program, Parts& out) {
   const auto add = [&](const CallRef& loader) {
     const auto same = [&](const CallRef& each) { return each.ref() == loader.ref(); };
@@ -56,7 +82,8 @@ void find_loaders(const Program& program, Parts& out) {
       out.loaders.push_back(loader);
   };
   for (const CallRef& loader : program.calls(Api::data_loader))
-    if (loader.module == &program.root()) add(loader);
+    if (loader.module == &program.root() && !is_drawn_without_training(program, loader))
+      add(loader);
   for (const TrainingLoop& loop : program.training_loops())
     if (is_come_by(program, loop.batches))
       for (const CallRef& loader : pitfalls::loaders_of(program, loop.iterable)) add(loader);
@@ -96,8 +123,10 @@ void find_gpu_choices(const Program& program, Parts& out) {
       out.gpu_choices.push_back(setting);
 }
 
+// A test of the model's type asks for no GPUs.
 bool asks_for_gpus(std::string_view condition) {
-  return pitfalls::says_any(condition, {"gpu", "parallel", "device_ids", "distributed"});
+  return condition.find("isinstance") == std::string_view::npos &&
+         pitfalls::says_any(condition, {"gpu", "parallel", "device_ids", "distributed"});
 }
 
 // torch.cuda.device_count() > 1, also by a name: as true for each process as it was for one.

@@ -61,6 +61,28 @@ std::string what_is_there_already(const Program& program, const ReachedCode& rea
   return distributing_framework(program, reached);
 }
 
+// class Parallel(nn.DataParallel), which scatters its inputs in a way of its own.
+std::string own_wrapper(const Program& program) {
+  for (const Wrap& wrap : program.wraps())
+    if (wrap.kind == Wrapper::data_parallel && wrap.own)
+      return "wraps in " + std::string(wrap.own.cls->name) + " " +
+             place_in_brackets(program, wrap.call.ref()) +
+             ", a DataParallel of its own: derive it from DistributedDataParallel, and let each "
+             "rank load the part that it scatters";
+  return {};
+}
+
+// DataParallel stands in a file that no call from the script is seen to lead to.
+std::string wrapper_out_of_sight(const Program& program, const ReachedCode& reached) {
+  const bool any = program.any_in_project("calls DataParallel", [](std::string_view text) {
+    return text.find("DataParallel(") != std::string_view::npos;
+  });
+  return any && !surely_trains_nothing(program, reached)
+             ? "no DataParallel call that is seen to be reached from here, but one in another file "
+               "of the project: give the script that comes by it"
+             : std::string();
+}
+
 }  // namespace
 
 std::string reason_to_refuse(const Program& program) {
@@ -71,7 +93,11 @@ std::string reason_to_refuse(const Program& program) {
   std::erase_if(wraps, [&](const Wrap* wrap) {
     return wrap->call.module != &program.root() && !reached.has(wrap->call);
   });
-  if (wraps.empty()) return what_is_there_already(program, reached);
+  if (std::string own = own_wrapper(program); !own.empty()) return own;
+  if (wraps.empty()) {
+    const std::string there = what_is_there_already(program, reached);
+    return there.empty() ? wrapper_out_of_sight(program, reached) : there;
+  }
   if (only_offers_wraps(program, wraps, reached)) return to_start_instead(program.scripts_above());
   // What the author has switched off by a comment is a part of the script still.
   if (std::none_of(wraps.begin(), wraps.end(),

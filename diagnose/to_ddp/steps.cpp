@@ -8,6 +8,7 @@
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 
@@ -25,6 +26,7 @@ class Rewriter {
     if (parts_.wraps.empty()) return {};
     learn_rank();
     join_process_group();
+    if (!entry_.first) return {};  // ranks that never meet train models of their own
     leave_gpus_to_the_launcher();
     place_on_local_device();
     wrap_in_ddp();
@@ -80,6 +82,12 @@ class Rewriter {
         made, {place});
   }
 
+  // .to("cuda"), .to(device), .to(self.device)
+  static bool may_move_to_gpu(const CallRef& move) {
+    const Ref device = move.argument(0, "device");
+    return device && pitfalls::says_any(device.text(), {"cuda", "device", "gpu"});
+  }
+
   // What asks for the group, or for the GPU of the rank.
   std::vector<Ref> needs() const {
     std::vector<Ref> out;
@@ -93,9 +101,11 @@ class Rewriter {
     for (const GpuCondition& each : parts_.conditions) out.push_back(each.condition);
     for (const FixedDevice& device : parts_.devices)
       if (device.needs_gpu) out.push_back(device.where);
-    for (const CallRef& move : program_.calls_named("cuda"))
-      if (move.receiver() && pitfalls::facts::is_reachable(program_, move.ref()))
-        out.push_back(move.ref());
+    for (const std::string_view name : {"cuda", "to"})
+      for (const CallRef& move : program_.calls_named(name))
+        if (move.receiver() && (name == "cuda" || may_move_to_gpu(move)) &&
+            pitfalls::facts::is_reachable(program_, move.ref()))
+          out.push_back(move.ref());
     return out;
   }
 

@@ -132,10 +132,24 @@ class Seen {
     });
   }
 
+  // prepare(net), Renderer(net): what is handed on may be a part of what is wrapped.
+  bool is_handed_on(Ref model) const {
+    const auto& calls = model.module->calls();
+    return std::any_of(calls.begin(), calls.end(), [&](const Call& call) {
+      const auto given = model.module->arguments(call.node);
+      return std::any_of(given.begin(), given.end(), [&](const Argument& each) {
+        return model.module->text(each.value) == model.text();
+      });
+    });
+  }
+
   bool is_another(Ref model) const {
+    // self.net.generator is a part of self.net.
+    const bool is_part =
+        model.kind() == Kind::attribute && model.child(Field::object).text() != "self";
     const auto& made = program_.module_sources(model);
-    return !made.empty() && program_.wrap_of(model) == nullptr &&
-           std::all_of(made.begin(), made.end(), [&](const Source& source) {
+    return !is_part && !made.empty() && program_.wrap_of(model) == nullptr &&
+           !is_handed_on(model) && std::all_of(made.begin(), made.end(), [&](const Source& source) {
              const CallRef call = program_.as_call(source.ref);
              return source.how == Source::How::value && call && is_network(call) &&
                     std::none_of(program_.wraps().begin(), program_.wraps().end(),
