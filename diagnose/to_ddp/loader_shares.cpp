@@ -70,10 +70,18 @@ class Sharer {
   }
 
   void put(const std::string& arguments, Ref shuffle) {
-    if (shuffle)
-      edit::replace(shuffle.with((*shuffle.module)[shuffle.node].parent), arguments, "", made_);
-    else
+    const Ref none = loader_.keyword("sampler");  // sampler=None
+    const auto put_in_place_of = [&](Ref value) {
+      edit::replace(value.with((*value.module)[value.node].parent), arguments, "", made_);
+    };
+    if (none) {
+      put_in_place_of(none);
+      if (shuffle) edit::remove_argument(loader_, "shuffle", "", made_);
+    } else if (shuffle) {
+      put_in_place_of(shuffle);
+    } else {
       edit::add_argument(loader_, arguments, "", made_);
+    }
   }
 
   static std::string in_brackets(Ref expression) {

@@ -168,9 +168,18 @@ void add_condition(const Program& program, const Guard& guard, Parts& out) {
     out.conditions.push_back({condition, guard.holds});
 }
 
+// Around the node, and around the calls that lead to it: if args.multi_gpu: net.wrap().
+void add_conditions(const Program& program, Ref node, int calls, Parts& out) {
+  for (const Guard& guard : program.guards(node)) add_condition(program, guard, out);
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function || calls == 0) return;
+  for (const CallRef& site : program.call_sites(function))
+    if (is_come_by(program, site.ref())) add_conditions(program, site.ref(), calls - 1, out);
+}
+
 void find_conditions(const Program& program, Parts& out) {
-  for (const Wrap* wrap : out.wraps)
-    for (const Guard& guard : program.guards(wrap->call.ref())) add_condition(program, guard, out);
+  constexpr int kCalls = 2;  // main() -> prepare() -> the wrapper
+  for (const Wrap* wrap : out.wraps) add_conditions(program, wrap->call.ref(), kCalls, out);
 }
 
 }  // namespace

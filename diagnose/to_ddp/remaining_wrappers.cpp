@@ -42,7 +42,16 @@ bool is_option(const Program& program, Ref condition) {
   const bool speaks_of_gpus = contains(text, "gpu") || contains(text, "parallel") ||
                               contains(text, "distributed") || contains(text, "multi");
   return speaks_of_gpus && !contains(text, "isinstance") && !contains(text, "rank") &&
-         !holds_with_gpus(program, condition) && launch_flag_of(program, condition).empty();
+         !contains(text, "is_initialized(") && !holds_with_gpus(program, condition) &&
+         launch_flag_of(program, condition).empty();
+}
+
+// DDP(net) if dist.is_initialized() else DataParallel(net)
+bool is_for_runs_without_group(const Program& program, Ref node) {
+  const auto guards = program.guards(node);
+  return std::any_of(guards.begin(), guards.end(), [](const Guard& guard) {
+    return !guard.holds && contains(guard.condition.text(), "is_initialized()");
+  });
 }
 
 bool is_wrapped_otherwise(const Program& program, const Wrap& wrap) {
@@ -139,7 +148,8 @@ void tell_needs_of_data_parallel(Left& left) {
             "and use SyncBatchNorm.convert_sync_batchnorm(model) before wrapping.");
   std::vector<Ref> wrappers;
   for (const Wrap& wrap : program.wraps())
-    if (wrap.kind == Wrapper::data_parallel && left.runs_on_every_rank(wrap.call.ref()))
+    if (wrap.kind == Wrapper::data_parallel && left.runs_on_every_rank(wrap.call.ref()) &&
+        !is_for_runs_without_group(program, wrap.call.ref()))
       wrappers.push_back(wrap.call.ref());
   for (const CallRef& call : program.calls(Api::data_parallel_function))
     if (left.runs_on_every_rank(call.ref())) wrappers.push_back(call.ref());

@@ -167,23 +167,37 @@ std::string launch_of(const Program& program, const Parts& parts) {
   return out;
 }
 
-// A rule says that parameters get no gradient: an error that stops the second step.
-bool leaves_parameters_out(const std::vector<Finding>& found) {
-  return std::any_of(found.begin(), found.end(), [](const Finding& each) {
-    return each.rule == "DDP001" && each.severity == Severity::error;
+bool says(const std::vector<Finding>& found, std::string_view rule) {
+  return std::any_of(found.begin(), found.end(), [&](const Finding& each) {
+    return each.rule == rule && each.severity == Severity::error;
   });
 }
 
-// The steps, and again with DDP told to look for unused parameters where some are.
+// The steps, and again where rules say that DDP as it is would raise: for parameters without a
+// gradient in the second step (DDP001), for buffers that a second pass copies into place before the
+// backward pass (DDP011). DataParallel kept those of the first replica; rank 0 saves its own.
 std::vector<RewriteStep> make_steps(const Program& program, const Rediagnose& rediagnose) {
   std::vector<RewriteStep> steps = steps_to_ddp(program);
   if (steps.empty()) return steps;
-  bool any_unused = false;
+  StepOptions options;
   rediagnose(texts_of(after_steps(program, steps)),
              [&](const Program&, const std::vector<Finding>& found) {
-               any_unused = leaves_parameters_out(found);
+               options.find_unused_parameters = says(found, "DDP001");
+               options.keep_buffers = says(found, "DDP011");
              });
-  return any_unused ? steps_to_ddp(program, {.find_unused_parameters = true}) : steps;
+  return options.find_unused_parameters || options.keep_buffers ? steps_to_ddp(program, options)
+                                                                : steps;
+}
+
+// A file that parses no more: an edit did not fit.
+std::string broken_file(const Program& program, const std::map<std::string, std::string>& texts) {
+  for (const Module* module : program.modules()) {
+    const auto found = texts.find(module->path());
+    if (found != texts.end() && !module->tree().has_errors() &&
+        SyntaxTree::parse(found->second).has_errors())
+      return module->path();
+  }
+  return {};
 }
 
 }  // namespace
@@ -204,6 +218,12 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
     if (!any) break;
   }
   out.texts = texts_of(files);
+  if (const std::string file = broken_file(program, out.texts); !file.empty())
+    return {.steps = {},
+            .texts = {},
+            .left = {},
+            .launch = {},
+            .refusal = "an edit of " + file + " would not parse: rewrite it by hand"};
   for (RewriteStep& step : out.steps) sort_lines(step, program.root().path());
   out.launch = launch_of(program, parts_of(program));
   return out;

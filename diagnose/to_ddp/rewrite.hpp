@@ -43,6 +43,7 @@ using Rediagnose = std::function<void(const std::map<std::string, std::string>& 
 
 struct StepOptions {
   bool find_unused_parameters = false;  // DDP is told to look for parameters without a gradient
+  bool keep_buffers = false;            // and not to copy buffers into place before each pass
 };
 
 // The steps without the fixes of rules. `program` is one that reason_to_refuse() has no reason

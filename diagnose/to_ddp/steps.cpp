@@ -195,27 +195,50 @@ class Rewriter {
     return apply_edits(std::string(node.text()), edits);
   }
 
+  // In other files DataParallel stays for scripts that import them and have no group.
+  std::string wrapped_in_ddp(const Wrap& wrap) {
+    const Module& file = *wrap.call.module;
+    const std::string gpu = names_.gpu(file);
+    std::string out = names_.wrapper(file) + "(" + with_gpu_of_rank(wrap.module);
+    if (!is_placed_above(wrap)) out += ".to(" + gpu + ")";
+    out += ", device_ids=[" + gpu + "]";
+    if (options_.find_unused_parameters) out += ", find_unused_parameters=True";
+    if (options_.keep_buffers) out += ", broadcast_buffers=False";
+    out += ")";
+    if (&file == &root()) return out;
+    return in_brackets(wrap.call.ref(), out + " if " + names_.dist(file) +
+                                            ".is_initialized() else " +
+                                            std::string(wrap.call.ref().text()));
+  }
+
+  // Where what stands around the node would take a part of the text alone.
+  static std::string in_brackets(Ref node, const std::string& text) {
+    const auto& tree = node.module->tree();
+    switch (tree[tree[node.node].parent].kind) {
+      case Kind::assignment:
+      case Kind::return_statement:
+      case Kind::if_statement:
+      case Kind::elif_clause:
+      case Kind::argument_list:
+        return text;
+      default:
+        return "(" + text + ")";
+    }
+  }
+
   void wrap_in_ddp() {
     Finding made;
     std::vector<Ref> where;
     for (const Wrap* wrap : parts_.wraps) {
-      const Module& file = *wrap->call.module;
-      const std::string gpu = names_.gpu(file);
-      std::string module = with_gpu_of_rank(wrap->module);
-      if (!is_placed_above(*wrap)) module += ".to(" + gpu + ")";
-      edit::replace(wrap->call.ref(),
-                    names_.wrapper(file) + "(" + module + ", device_ids=[" + gpu + "]" +
-                        (options_.find_unused_parameters ? ", find_unused_parameters=True" : "") +
-                        ")",
-                    "", made);
+      edit::replace(wrap->call.ref(), wrapped_in_ddp(*wrap), "", made);
       where.push_back(wrap->call.ref());
     }
-    add("Wrap in DistributedDataParallel",
-        options_.find_unused_parameters
-            ? "Gradients are reduced while backward still runs; some parameters get none, so DDP "
-              "has to look for them."
-            : "Gradients are reduced while backward still runs.",
-        made, where);
+    std::string why = "Gradients are reduced while backward still runs";
+    if (options_.find_unused_parameters)
+      why += "; some parameters get none, so DDP has to look for them";
+    if (options_.keep_buffers)
+      why += "; a second pass must not copy buffers into place before the backward pass";
+    add("Wrap in DistributedDataParallel", why + ".", made, where);
   }
 
   // A process of several has one GPU, so that a test of their number would leave the wrapper out.
@@ -223,8 +246,13 @@ class Rewriter {
     Finding made;
     std::vector<Ref> where;
     for (const GpuCondition& each : parts_.conditions) {
-      const std::string joined = names_.dist(*each.condition.module) + ".is_initialized()";
-      edit::replace(each.condition, each.holds ? joined : "not " + joined, "", made);
+      const Module& file = *each.condition.module;
+      const std::string joined = names_.dist(file) + ".is_initialized()";
+      std::string text = each.holds ? joined : "not " + joined;
+      if (&file != &root())
+        text = in_brackets(each.condition, text + (each.holds ? " or " : " and ") +
+                                               std::string(each.condition.text()));
+      edit::replace(each.condition, text, "", made);
       where.push_back(each.condition);
     }
     add("Wrap wherever there are ranks",

@@ -121,16 +121,55 @@ const std::string kJoined = kImports + "dist.init_process_group('nccl')\nnet = D
 
 TEST(GuardsOfSaves, AreNotMadeWhereAllRanksReadTheFileBelow) {
   for (const char* use :
-       {"artifact.add_file(path)", "state = torch.load(path)",
-        "shutil.copy(path, 'best.pt')\nbest = read('best.pt')", "upload(str(path))"}) {
+       {"artifact.add_file(path)", "state = torch.load(path)", "upload(str(path))",
+        "states.append(torch.load(path))", "log(1.0)\nshutil.copy(path, 'best.pt')",
+        "shutil.copy(path, 'best.pt'); dist.barrier()"}) {
     const std::string script =
         kJoined + "torch.save(net.state_dict(), path)\n" + std::string(use) + "\n";
-    const std::string text = fixed_script(script, "DDP039");
-    if (has(use, "shutil"))
-      EXPECT_TRUE(has(text, "    torch.save(net.state_dict(), path)\n    shutil.copy(")) << text;
-    else
-      EXPECT_EQ(text, script);
+    EXPECT_EQ(fixed_script(script, "DDP039"), script);
   }
+  const std::string one_line = kJoined + "torch.save(net.state_dict(), path); dist.barrier()\n";
+  EXPECT_EQ(fixed_script(one_line, "DDP039"), one_line);
+}
+
+TEST(GuardsOfSaves, AreMadeAboveABarrier) {
+  const std::string text = fixed_script(kJoined +
+                                            "torch.save(net.state_dict(), path)\n"
+                                            "dist.barrier()\n"
+                                            "state = torch.load(path)\n",
+                                        "DDP039");
+  EXPECT_TRUE(has(text, "    torch.save(net.state_dict(), path)\ndist.barrier()\n")) << text;
+}
+
+// A test of another place is no test here: no self, a name of a function, a rank that may be -1.
+TEST(GuardsOfSaves, BorrowNoTestThatDoesNotHoldThere) {
+  const std::string head = kImports +
+                           "class Trainer:\n"
+                           "    def __init__(self, net, args):\n"
+                           "        self.rank = args.local_rank\n"
+                           "        self.net = DDP(net)\n"
+                           "    def log(self, text):\n"
+                           "        if self.rank == 0:\n"
+                           "            print(text)\n";
+  for (const char* method :
+       {"    @staticmethod\n    def save(net, path):\n        torch.save(net, path)\n",
+        "    @classmethod\n    def save(cls, net, path):\n        torch.save(net, path)\n"}) {
+    const std::string text = fixed_script(
+        head + method + "dist.init_process_group('nccl')\nTrainer.save(DDP(Net()), 'a.pt')\n",
+        "DDP039");
+    EXPECT_FALSE(has(text, "if self.rank == 0:\n            torch.save(")) << text;
+  }
+  const std::string text =
+      fixed_script("import argparse\n" + head +
+                       "    def save(self, path):\n"
+                       "        torch.save(self.net, path)\n"
+                       "parser = argparse.ArgumentParser()\n"
+                       "parser.add_argument('--local_rank', type=int, default=-1)\n"
+                       "args = parser.parse_args()\n"
+                       "dist.init_process_group('nccl')\n"
+                       "Trainer(Net(), args).save('a.pt')\n",
+                   "DDP039");
+  EXPECT_FALSE(has(text, "if self.rank == 0:\n            torch.save(")) << text;
 }
 
 TEST(GuardsOfSaves, HoldTheCopyBelowAsWell) {

@@ -15,6 +15,7 @@ using diagnose::Def;
 using diagnose::Field;
 using diagnose::Kind;
 using diagnose::kNoNode;
+using diagnose::NodeId;
 
 namespace {
 
@@ -133,6 +134,15 @@ bool has_sampler_in_all_runs(const Program& program, const diagnose::TrainingLoo
 // The loop over the batches begins with a new pass over the loader in every round: no iterator goes
 // on from one round to the next.
 bool restarts_with_round(const Program& program, const diagnose::TrainingLoop& loop) {
+  if (loop.batches != loop.epochs && loop.iterable) {
+    // batches = iter(loader), a statement of the round itself
+    const std::string made = "= iter(" + std::string(loop.iterable.text()) + ")";
+    const auto& tree = loop.epochs.module->tree();
+    for (NodeId at = tree[loop.epochs.child(Field::body).node].first_child; at != kNoNode;
+         at = tree[at].next_sibling)
+      if (tree[at].kind == Kind::expression_statement || tree[at].kind == Kind::assignment)
+        if (tree.text(at).ends_with(made)) return true;
+  }
   return loop.batches.kind() == Kind::for_statement && loop.batches != loop.epochs &&
          program.strip_iterable(loop.batches.child(Field::right)) == loop.iterable;
 }

@@ -44,21 +44,28 @@ bool writes(const CallRef& call) {
          call.call->name == "save_pretrained" || call.call->name == "save_file";
 }
 
-// Some call around the node, within its statement, only says what it is given.
-bool is_said(Ref node) {
-  const auto& tree = node.module->tree();
-  for (NodeId at = node.node; at != kNoNode && tree[at].kind != Kind::block; at = tree[at].parent) {
-    const diagnose::Call* const call = node.module->call_at(at);
-    if (call != nullptr && only_says(call->name)) return true;
-  }
-  return false;
+// The call is given the text: as an argument, or as a part of one that no other call is given.
+bool receives(const CallRef& call, std::string_view text) {
+  constexpr std::size_t kShortest = 4;  // a shorter name is a part of many others
+  const auto arguments = facts::arguments_of(call);
+  return std::any_of(arguments.begin(), arguments.end(), [&](Ref argument) {
+    return argument.text() == text ||
+           (text.size() >= kShortest && facts::contains(argument.text(), text) &&
+            facts::calls_in(argument).empty());
+  });
 }
 
-// The call is given the text: as an argument, or as part of one.
-bool receives(const CallRef& call, std::string_view text) {
-  const auto arguments = facts::arguments_of(call);
-  return std::any_of(arguments.begin(), arguments.end(),
-                     [&](Ref argument) { return argument.text() == text; });
+// dist.barrier() below the statement, in its own block: what stands further down finds the file.
+NodeId first_wait_below(const Program& program, Ref statement) {
+  const auto& tree = statement.module->tree();
+  NodeId first = kNoNode;
+  for (const CallRef& wait : program.calls(diagnose::Api::barrier)) {
+    const NodeId at = statement_of(wait.ref()).node;
+    if (wait.module == statement.module && at > statement.node &&
+        tree[at].parent == tree[statement.node].parent)
+      first = std::min(first, at);
+  }
+  return first;
 }
 
 // The calls of the function that come to the file after the save on every rank.
@@ -68,10 +75,12 @@ std::vector<CallRef> uses_below(const Program& program, Ref place, std::string_v
   const auto& tree = place.module->tree();
   const Ref whole = here ? Ref{here.module, here.function->body} : place.with(0);
   const NodeId last = tree[statement_of(place).node].last;
+  const NodeId wait = first_wait_below(program, statement_of(place));
   for (const CallRef& call : facts::calls_in(whole)) {
-    if (call.call->node < last || program.enclosing_function(call.ref()) != here ||
-        !receives(call, path) || writes(call) || only_looks_at_name(call.call->name) ||
-        is_said(call.ref()) || facts::exclusive(place, call.ref()))
+    if (call.call->node < last || call.call->node > wait ||
+        program.enclosing_function(call.ref()) != here || !receives(call, path) || writes(call) ||
+        only_looks_at_name(call.call->name) || only_says(call.call->name) ||
+        facts::exclusive(place, call.ref()))
       continue;
     if (program.guarded_by_rank(call.ref()) != RankTest::main_only) out.push_back(call);
   }
@@ -86,58 +95,38 @@ bool is_wrapped_in_use(const Program& program, Ref place, std::string_view path)
   const NodeId last = tree[statement_of(place).node].last;
   for (const CallRef& call : facts::calls_in(whole)) {
     if (call.call->node < last || !receives(call, path) ||
-        (call.call->name != "str" && call.call->name != "fspath" && call.call->name != "Path") ||
-        is_said(call.ref()))
+        (call.call->name != "str" && call.call->name != "fspath" && call.call->name != "Path"))
       continue;
     const NodeId around = tree.ancestor(tree[call.call->node].parent, Kind::call);
     const CallRef user = program.as_call(call.ref().with(around));
-    if (user && !writes(user) && !only_looks_at_name(user.call->name) &&
+    if (user && !writes(user) && !only_says(user.call->name) &&
+        !only_looks_at_name(user.call->name) &&
         program.guarded_by_rank(user.ref()) != RankTest::main_only)
       return true;
   }
   return false;
 }
 
-// shutil.copyfile(path, best), if is_best: os.replace(...): files and words, and nothing that other
-// lines or ranks wait for.
-bool only_handles_files(Ref statement) {
-  constexpr std::string_view kNames[] = {"copy",    "copyfile", "copy2",  "move",    "rename",
-                                         "replace", "symlink",  "remove", "unlink",  "rmtree",
-                                         "exists",  "isfile",   "islink", "makedirs"};
-  const auto& tree = statement.module->tree();
-  for (NodeId at = statement.node; at < tree[statement.node].last; ++at) {
-    const Kind kind = tree[at].kind;
-    if (kind == Kind::assignment || kind == Kind::return_statement ||
-        kind == Kind::break_statement || kind == Kind::continue_statement ||
-        kind == Kind::raise_statement || kind == Kind::for_statement ||
-        kind == Kind::while_statement || kind == Kind::with_statement ||
-        kind == Kind::try_statement)
-      return false;
-    if (kind == Kind::string && tree.text(at).find('\n') != std::string_view::npos) return false;
-    const diagnose::Call* const call = statement.module->call_at(at);
-    if (call != nullptr && call->api != diagnose::Api::torch_save && !only_says(call->name) &&
-        !only_looks_at_name(call->name) &&
-        std::find(std::begin(kNames), std::end(kNames), call->name) == std::end(kNames))
-      return false;
-  }
-  return statement.kind() == Kind::expression_statement || statement.kind() == Kind::if_statement;
+bool is_copy(const CallRef& call) {
+  return call.call->name == "copyfile" || call.call->name == "copy" || call.call->name == "copy2";
 }
 
-// The statement of the block of `first` that holds the last of the uses, where all between handle
-// files only.
-Ref end_of_run(Ref first, const std::vector<CallRef>& uses) {
-  const auto& tree = first.module->tree();
-  NodeId last = first.node;
-  for (const CallRef& use : uses) {
-    NodeId at = use.call->node;
-    while (at != kNoNode && tree[at].parent != tree[first.node].parent) at = tree[at].parent;
-    if (at == kNoNode) return {};
-    last = std::max(last, at);
-  }
-  for (NodeId at = tree[first.node].next_sibling; at != kNoNode && at <= last;
-       at = tree[at].next_sibling)
-    if (!only_handles_files(first.with(at))) return {};
-  return first.with(last);
+// The statement below, where it is the copy alone, or a test of a name and the copy under it.
+Ref copy_right_below(const Program& program, Ref save, const CallRef& use) {
+  const auto& tree = save.module->tree();
+  const Ref next = save.with(tree[save.node].next_sibling);
+  if (next.node == kNoNode || !is_copy(use)) return {};
+  const Ref own = statement_of(use.ref());
+  if (program.as_call(own.with(tree[own.node].first_child)).call != use.call) return {};
+  if (own == next) return next;
+  const Ref body = next.child(Field::consequence);
+  const Ref test = next.child(Field::condition);
+  const bool is_plain_test =
+      test && (test.kind() == Kind::identifier || test.kind() == Kind::attribute);
+  return next.kind() == Kind::if_statement && is_plain_test && !next.child(Field::alternative) &&
+                 tree[body.node].first_child == own.node && tree[own.node].next_sibling == kNoNode
+             ? next
+             : Ref{};
 }
 
 // The parameters of the function that the path is made of.
@@ -234,7 +223,9 @@ Ref last_to_guard(const Program& program, const CallRef& save) {
   if (!names.empty() &&
       (is_used_by_a_caller(program, path, names) || is_used_in_other_files(program, path)))
     return {};
-  return end_of_run(statement, uses_below(program, save.ref(), path.text()));
+  const auto uses = uses_below(program, save.ref(), path.text());
+  if (uses.empty()) return statement;
+  return uses.size() == 1 ? copy_right_below(program, statement, uses.front()) : Ref{};
 }
 
 }  // namespace bench::pitfalls

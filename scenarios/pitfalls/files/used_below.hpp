@@ -6,9 +6,10 @@
 
 namespace bench::pitfalls {
 
-// The last statement of a run, beginning with the one that saves, that has to stand under one test
-// of the rank; the saving statement itself where nothing below uses the file. Empty where no guard
-// serves: the ranks use the file further on, or a caller gives each of them one of its own.
+// The last statement that has to stand under one test of the rank with the save: the one that
+// saves, or the copy right below it: if is_best: shutil.copyfile(path, best). Empty where no guard
+// serves: all ranks use the file further on, with no barrier between, or a caller gives each of
+// them one of its own.
 Ref last_to_guard(const Program& program, const CallRef& save);
 
 }  // namespace bench::pitfalls

@@ -235,10 +235,18 @@ bool holds_long_string(Ref statement) {
 
 }  // namespace
 
+bool ends_its_line(Ref statement) {
+  const auto& tree = statement.module->tree();
+  const std::string_view rest = tree.source().substr(tree[statement.node].end);
+  const std::string_view line = rest.substr(0, rest.find('\n'));
+  return only_blanks(line.substr(0, line.find('#')));
+}
+
 void guard_statements(Ref first, Ref last, std::string_view condition, std::string title,
                       Finding& finding) {
-  if (!only_blanks(indentation_of(first)) || holds_long_string(first) || holds_long_string(last))
-    return;  // the lines of a long string are text
+  if (!only_blanks(indentation_of(first)) || holds_long_string(first) || holds_long_string(last) ||
+      !ends_its_line(last))
+    return;  // the lines of a long string are text; save(); barrier()
   const auto& tree = first.module->tree();
   const std::uint32_t begin = tree[first.node].begin;
   const std::uint32_t end = tree[last.node].end;

@@ -44,6 +44,9 @@ void guard_statements(Ref first, Ref last, std::string_view condition, std::stri
 // Takes the statement that holds `node` away, with its line; `pass` where the block has no other.
 void remove_statement(Ref node, std::string title, Finding& finding);
 
+// Nothing stands behind the statement on its last line but a comment.
+bool ends_its_line(Ref statement);
+
 // The statement that holds the node: the ancestor directly inside a block or the module.
 Ref statement_of(Ref node);
 

@@ -31,8 +31,23 @@ bool says_no_rank(std::string_view text) { return holds_any(text, {"-1", "None",
 bool may_be_no_rank(const Program& program, Ref value) {
   if (says_no_rank(value.text())) return true;
   const auto& sources = program.sources(value);
-  return std::any_of(sources.begin(), sources.end(),
-                     [](const Source& source) { return says_no_rank(source.ref.text()); });
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    if (source.how != Source::How::argument) return says_no_rank(source.ref.text());
+    const CallRef option = program.as_call(source.ref);  // None where it has no default
+    const Ref usual = option ? option.keyword("default") : Ref{};
+    return !usual || says_no_rank(usual.text());
+  });
+}
+
+// for rank in range(3): the parameter is something else by then.
+bool is_bound_in(const diagnose::Module& module, const diagnose::Function& function,
+                 std::string_view name) {
+  const auto& known = module.defs_of(name, false);
+  return std::any_of(known.begin(), known.end(), [&](std::uint32_t index) {
+    const auto& def = module.defs()[index];
+    return def.kind != diagnose::DefKind::parameter &&
+           module.tree().contains(function.node, def.target);
+  });
 }
 
 // rank of def train(rank, world_size); not of def build(net, rank=None).
@@ -40,7 +55,9 @@ std::string rank_parameter(const Program& program, Ref node) {
   const FunctionRef here = program.enclosing_function(node);
   if (!here) return {};
   for (const auto& parameter : here.function->parameters) {
-    if (std::find(kRanks.begin(), kRanks.end(), parameter.name) == kRanks.end()) continue;
+    if (std::find(kRanks.begin(), kRanks.end(), parameter.name) == kRanks.end() ||
+        is_bound_in(*here.module, *here.function, parameter.name))
+      continue;
     const Ref usual = node.with(parameter.default_value);
     const auto& sites = program.call_sites(here);
     if ((usual && may_be_no_rank(program, usual)) ||
@@ -76,25 +93,29 @@ bool is_function_of_file(const diagnose::Module& module, std::string_view name) 
   });
 }
 
-// Each name of the test means the same beside the node: an import, a function of the file, self of
-// the same class, a parameter of the same function.
-bool means_the_same_at(const Program& program, Ref test, Ref node) {
-  const auto& module = *test.module;
-  const auto& tree = module.tree();
+// self.is_main and self.rank, given in the constructor of the class whose method the node stands
+// in.
+bool is_of_own_object(const Program& program, Ref test, Ref node) {
+  const FunctionRef here = program.enclosing_function(node);
+  const auto cls = program.enclosing_class(node);
+  if (!here || !cls || here.function->owner_class == kNoNode || here.function->name == "__init__" ||
+      here.function->parameters.empty() || here.function->parameters.front().name != "self")
+    return false;
+  const FunctionRef made = program.method(cls, "__init__");
+  const auto& tree = test.module->tree();
+  bool any = false;
   for (NodeId at = test.node; at < tree[test.node].last; ++at) {
     if (tree[at].kind != Kind::identifier || tree[at].field == Field::attribute) continue;
-    const Ref name = test.with(at);
-    const bool same_function = program.enclosing_function(name) == program.enclosing_function(node);
-    if (name.text() == "self") {
-      const auto cls = program.enclosing_class(name);
-      if (!cls || cls != program.enclosing_class(node)) return false;
-    } else if (module.import_path(name.text()).empty() &&
-               !is_function_of_file(module, name.text()) &&
-               !(same_function && is_parameter(program, name))) {
-      return false;
-    }
+    if (tree.text(at) != "self" || program.enclosing_class(test) != cls) return false;
+    const std::string_view name = test.with(tree[at].parent).child(Field::attribute).text();
+    const auto& defs = program.attribute_defs(name);
+    any = made && std::any_of(defs.begin(), defs.end(), [&](const diagnose::AttributeDef& def) {
+            const Ref target{def.module, def.def->target};
+            return program.enclosing_function(target) == made && is_unconditional(program, target);
+          });
+    if (!any) return false;
   }
-  return true;
+  return any;
 }
 
 // self.local_rank == 0, is_main_process(), self.is_main; not rank == 0 and epoch % 5 == 0.
@@ -126,18 +147,39 @@ std::string test_in_sight(const Program& program, Ref node) {
     const Ref test = node.with(each).child(Field::condition);
     if (test.text().size() > kLongest || contains(test.text(), "\n") ||
         program.rank_test(test) != diagnose::RankTest::main_only ||
-        !means_the_same_at(program, test, node) || !is_plain_test(program, test))
+        !is_of_own_object(program, test, node) || !is_plain_test(program, test))
       continue;
     return std::string(test.text());
   }
   return {};
 }
 
+// def save(net, is_main_process): a name of something else somewhere in the file.
+bool is_given_anew(const diagnose::Module& module, std::string_view name) {
+  const auto& known = module.defs_of(name, false);
+  return std::any_of(known.begin(), known.end(), [&](std::uint32_t index) {
+    const auto kind = module.defs()[index].kind;
+    return kind == diagnose::DefKind::parameter || kind == diagnose::DefKind::assign;
+  });
+}
+
+// At the file's own level, not in a function.
+bool is_imported_by_file(const diagnose::Module& module, std::string_view name) {
+  const auto& tree = module.tree();
+  for (NodeId at = tree[0].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if ((tree[at].kind == Kind::import_from || tree[at].kind == Kind::import_statement) &&
+        contains(tree.text(at), name))
+      return true;
+  return false;
+}
+
 // is_main_process() that the file imports or defines.
 std::string helper_in_sight(const Program& program, Ref node) {
   for (const std::string_view name : {"is_main_process", "is_rank_zero", "is_master"}) {
-    if (node.module->import_path(name).empty() && !is_function_of_file(*node.module, name))
-      continue;
+    const bool is_there =
+        is_imported_by_file(*node.module, name) ||
+        (is_function_of_file(*node.module, name) && program.enclosing_function(node));
+    if (!is_there || is_given_anew(*node.module, name)) continue;
     const auto& functions = program.functions();
     const auto found =
         std::find_if(functions.begin(), functions.end(), [&](const FunctionRef& each) {
@@ -191,7 +233,17 @@ bool needs_group_above(const Program& program, Ref node) {
   return false;
 }
 
+// dist.destroy_process_group() above in the same function.
+bool has_left_group(const Program& program, Ref node) {
+  const auto leaves = program.calls_named("destroy_process_group");
+  return std::any_of(leaves.begin(), leaves.end(), [&](const CallRef& call) {
+    return call.module == node.module && call.call->node < node.node &&
+           program.enclosing_function(call.ref()) == program.enclosing_function(node);
+  });
+}
+
 bool is_surely_in_group(const Program& program, Ref node) {
+  if (has_left_group(program, node)) return false;
   return needs_group_above(program, node) ||
          (node.module == &program.root() && joins_in_every_run(program) &&
           !is_imported_elsewhere(program, program.root()));

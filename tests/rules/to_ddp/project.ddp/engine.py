@@ -9,8 +9,8 @@ class Engine:
         self.device = device
         model = nn.Linear(4, 1)
         criterion = nn.MSELoss()
-        if dist.is_initialized():
-            model = DistributedDataParallel(model.to(torch.cuda.current_device()), device_ids=[torch.cuda.current_device()])
+        if dist.is_initialized() or len(gpus) > 1:
+            model = DistributedDataParallel(model.to(torch.cuda.current_device()), device_ids=[torch.cuda.current_device()]) if dist.is_initialized() else nn.DataParallel(model, device_ids=gpus)
         self.model = model.to(device)
         self.criterion = criterion
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
