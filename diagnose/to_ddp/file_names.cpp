@@ -1,5 +1,7 @@
 #include "diagnose/to_ddp/file_names.hpp"
 
+#include <algorithm>
+
 namespace bench::diagnose {
 namespace {
 
@@ -17,14 +19,35 @@ std::vector<Ref> imports_in(const Module& file) {
 Ref first_import(const Module& file) {
   const auto all = imports_in(file);
   if (!all.empty()) return all.front();
-  const NodeId first = file.tree()[0].first_child;
+  const auto& tree = file.tree();
+  NodeId first = tree[0].first_child;
+  // The docstring, and imports from __future__, stay above.
+  while (first != kNoNode && (tree[tree[first].first_child].kind == Kind::string ||
+                              tree.text(first).starts_with("from __future__")))
+    first = tree[first].next_sibling;
   return first == kNoNode ? Ref{} : Ref{&file, first};
 }
 
-Ref last_import(const Module& file) {
-  const auto all = imports_in(file);
-  return all.empty() ? Ref{} : all.back();
+Ref last_import_above(const Module& file, std::uint32_t byte) {
+  Ref out;
+  for (const Ref& each : imports_in(file))
+    if (file.tree()[each.node].end <= byte) out = each;
+  return out;
 }
+
+namespace {
+
+// import os at the file's own level: an import in a function, or under a test, is none.
+bool has_import(const Module& file, std::string_view name, std::string_view path) {
+  const std::string_view known = file.import_path(name);
+  if (known.empty() || (!path.empty() && known != path)) return false;
+  const auto all = imports_in(file);
+  return std::any_of(all.begin(), all.end(), [&](const Ref& each) {
+    return each.text().find(name) != std::string_view::npos;
+  });
+}
+
+}  // namespace
 
 FileNames::FileNames(const Program& program) : program_(program) {
   local_rank_ = is_taken(program.root(), "local_rank") ? "ddp_local_rank" : "local_rank";
@@ -53,14 +76,24 @@ std::string FileNames::gpu(const Module& file) {
   return "torch.cuda.current_device()";
 }
 
+// The file has a class or a variable of its own by that name.
+bool FileNames::is_own(const Module& file, std::string_view name) const {
+  const auto& known = file.defs_of(name, false);
+  return std::any_of(known.begin(), known.end(), [&](std::uint32_t index) {
+    return file.defs()[index].kind != DefKind::import;
+  });
+}
+
 std::string FileNames::wrapper(const Module& file) {
-  need(file, kWrapper);
-  return "DistributedDataParallel";
+  const bool own = is_own(file, "DistributedDataParallel");
+  need(file, own ? kTorch : kWrapper);
+  return own ? "torch.nn.parallel.DistributedDataParallel" : "DistributedDataParallel";
 }
 
 std::string FileNames::sampler(const Module& file) {
-  need(file, kSampler);
-  return "DistributedSampler";
+  const bool own = is_own(file, "DistributedSampler");
+  need(file, own ? kTorch : kSampler);
+  return own ? "torch.utils.data.DistributedSampler" : "DistributedSampler";
 }
 
 std::vector<const Module*> FileNames::importers() const {
@@ -78,13 +111,12 @@ std::string FileNames::imports_of(const Module& file) const {
     if ((needs & what) != 0 && !is_there) out += (out.empty() ? "" : "\n") + line;
   };
   const std::string dist = dist_name(file);
-  import(kOs, file.import_path("os") == "os", "import os");
-  import(kTorch, file.import_path("torch") == "torch", "import torch");
-  import(kDist, file.import_path(dist) == "torch.distributed",
-         "import torch.distributed as " + dist);
-  import(kWrapper, !file.import_path("DistributedDataParallel").empty(),
+  import(kOs, has_import(file, "os", "os"), "import os");
+  import(kTorch, has_import(file, "torch", "torch"), "import torch");
+  import(kDist, has_import(file, dist, "torch.distributed"), "import torch.distributed as " + dist);
+  import(kWrapper, has_import(file, "DistributedDataParallel", ""),
          "from torch.nn.parallel import DistributedDataParallel");
-  import(kSampler, !file.import_path("DistributedSampler").empty(),
+  import(kSampler, has_import(file, "DistributedSampler", ""),
          "from torch.utils.data import DistributedSampler");
   return out;
 }

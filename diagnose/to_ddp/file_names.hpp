@@ -34,6 +34,7 @@ class FileNames {
   enum Need : unsigned { kOs = 1, kTorch = 2, kDist = 4, kWrapper = 8, kSampler = 16 };
   void need(const Module& file, Need what);
   bool is_taken(const Module& file, std::string_view name) const;
+  bool is_own(const Module& file, std::string_view name) const;
   std::string dist_name(const Module& file) const;
 
   const Program& program_;
@@ -44,6 +45,7 @@ class FileNames {
 // The place for imports: the first statement of a file that is one, behind the docstring and
 // __future__ imports; the first of all where there is none.
 Ref first_import(const Module& file);
-Ref last_import(const Module& file);  // empty where there is none
+// The last import of the file's own level that ends above the byte; empty where there is none.
+Ref last_import_above(const Module& file, std::uint32_t byte);
 
 }  // namespace bench::diagnose

@@ -1,6 +1,7 @@
 #include "diagnose/to_ddp/loader_shares.hpp"
 
 #include "scenarios/pitfalls/program/edits.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
 namespace bench::diagnose {
@@ -17,40 +18,41 @@ class Sharer {
         made_(made),
         is_script_(loader.module == &program.root()) {}
 
-  void add_sampler() {
+  // False where the call has no place for it.
+  bool add_sampler() {
     const std::string dataset(loader_.argument(0, "dataset").text());
     const Ref shuffle = loader_.argument(2, "shuffle");
     std::string sampler = names_.sampler(*loader_.module) + "(" + dataset;
     if (!shuffle || !program_.is_literal_true(shuffle))
       sampler += ", shuffle=" + (shuffle ? std::string(shuffle.text()) : "False");
     sampler += ")";
-    const Ref keyword = loader_.keyword("shuffle");
-    if (is_script_) {
-      put("sampler=" + sampler, keyword);
-      return;
+    std::string shuffle_now = "False";
+    if (!is_script_) {
+      const std::string joined = names_.dist(*loader_.module) + ".is_initialized()";
+      sampler += " if " + joined + " else None";
+      if (shuffle && !program_.is_literal_false(shuffle))
+        shuffle_now = (program_.is_literal_true(shuffle) ? "" : in_brackets(shuffle) + " and ") +
+                      "not " + joined;
     }
-    const std::string joined = names_.dist(*loader_.module) + ".is_initialized()";
-    std::string text = "sampler=" + sampler + " if " + joined + " else None";
-    if (shuffle && !program_.is_literal_false(shuffle)) {
-      const bool is_true = program_.is_literal_true(shuffle);
-      text += ", shuffle=" + (is_true ? std::string() : in_brackets(shuffle) + " and ") + "not " +
-              joined;
-    }
-    put(text, keyword);
+    return shuffle && !loader_.keyword("shuffle") ? put_by_position(shuffle, sampler, shuffle_now)
+                                                  : put_by_name(sampler, shuffle_now);
   }
 
   // What users may set is checked to divide; a batch of one cannot be divided.
   void divide_batch() {
     const Ref batch = loader_.argument(1, "batch_size");
     const Value size = batch ? program_.evaluate(batch) : Value{};
-    if (!batch || (size.is_integer() && size.integer < 2)) return;
+    // kw.pop("batch_size") gives it once.
+    if (!batch || (size.is_integer() && size.integer < 2) ||
+        !pitfalls::facts::calls_in(batch).empty())
+      return;
     if (const Ref one = without_gpus(batch)) {
       edit::replace(batch, std::string(one.text()), "", made_);
       return;
     }
     const std::string total = in_brackets(batch);
     const std::string ranks = count_ranks(batch);
-    if (batch.kind() != Kind::integer)
+    if (batch.kind() != Kind::integer && has_line_of_its_own(batch))
       lines_ += (lines_.empty() ? "" : "\n") + ("assert " + total) + " % " + ranks +
                 " == 0, \"the batch does not divide by the number of ranks\"";
     if (!lines_.empty()) edit::insert_before(batch, lines_, "", made_);
@@ -63,17 +65,57 @@ class Sharer {
   std::string count_ranks(Ref batch) {
     const std::string dist = names_.dist(*loader_.module);
     if (is_script_) return dist + ".get_world_size()";
+    const std::string count = dist + ".get_world_size() if " + dist + ".is_initialized() else 1";
+    if (!has_line_of_its_own(batch)) return "(" + count + ")";
     const bool is_taken = !batch.module->defs_of("ranks", false).empty();
     const std::string name = is_taken ? "ddp_ranks" : "ranks";
-    lines_ = name + " = " + dist + ".get_world_size() if " + dist + ".is_initialized() else 1";
+    lines_ = name + " = " + count;
     return name;
   }
 
-  void put(const std::string& arguments, Ref shuffle) {
+  // A statement may stand above: it is alone on its line, and no lambda or comprehension binds the
+  // names.
+  static bool has_line_of_its_own(Ref node) {
+    const auto& tree = node.module->tree();
+    const Ref statement = edit::statement_of(node);
+    const std::uint32_t begin = tree[statement.node].begin;
+    const std::uint32_t line = tree.line_start(tree.line_at(begin));
+    if (tree.source().substr(line, begin - line).find_first_not_of(" \t") != std::string_view::npos)
+      return false;
+    for (NodeId at = node.node; at != statement.node; at = tree[at].parent)
+      if (tree[at].kind == Kind::lambda || tree[at].kind == Kind::comprehension) return false;
+    return true;
+  }
+
+  std::size_t edits() const { return made_.fix ? made_.fix->edits.size() : 0; }
+
+  // DataLoader(data, 64, True, None)
+  bool put_by_position(Ref shuffle, const std::string& sampler, const std::string& shuffle_now) {
+    const std::size_t before = edits();
+    const Ref named = loader_.keyword("sampler");
+    const Ref place = named ? named : loader_.argument(3, "sampler");
+    if (place)
+      edit::replace(place, sampler, "", made_);
+    else
+      edit::add_argument(loader_, "sampler=" + sampler, "", made_);
+    if (edits() == before) return false;
+    edit::replace(shuffle, shuffle_now, "", made_);
+    return true;
+  }
+
+  bool put_by_name(const std::string& sampler, const std::string& shuffle_now) {
+    const std::size_t before = edits();
+    const Ref shuffle = loader_.keyword("shuffle");
     const Ref none = loader_.keyword("sampler");  // sampler=None
+    std::string arguments = "sampler=" + sampler;
+    if (shuffle_now != "False") arguments += ", shuffle=" + shuffle_now;
+    const auto is_in_call = [&](Ref value) {  // and not in a dictionary behind **
+      return loader_.module->tree().contains(loader_.call->node, value.node);
+    };
     const auto put_in_place_of = [&](Ref value) {
       edit::replace(value.with((*value.module)[value.node].parent), arguments, "", made_);
     };
+    if ((none && !is_in_call(none)) || (shuffle && !is_in_call(shuffle))) return false;
     if (none) {
       put_in_place_of(none);
       if (shuffle) edit::remove_argument(loader_, "shuffle", "", made_);
@@ -82,6 +124,7 @@ class Sharer {
     } else {
       edit::add_argument(loader_, arguments, "", made_);
     }
+    return edits() > before;
   }
 
   static std::string in_brackets(Ref expression) {
@@ -116,6 +159,17 @@ class Sharer {
 
 }  // namespace
 
+namespace {
+
+bool names_any(Ref subtree, std::string_view name) {
+  const auto& tree = subtree.module->tree();
+  for (NodeId at = subtree.node; at < tree[subtree.node].last; ++at)
+    if (tree[at].kind == Kind::identifier && tree.text(at) == name) return true;
+  return false;
+}
+
+}  // namespace
+
 void count_epochs(const Program& program, const TrainingLoop& loop, Finding& made) {
   const Ref epochs = loop.epochs;
   if (!epochs || epochs.module != loop.batches.module) return;
@@ -123,7 +177,9 @@ void count_epochs(const Program& program, const TrainingLoop& loop, Finding& mad
   if (!epochs.module->defs_of(counter, false).empty()) return;
   if (epochs.kind() == Kind::for_statement) {
     const Ref variable = epochs.child(Field::left);
-    if (variable && variable.text() == "_") edit::replace(variable, counter, "", made);
+    // print(_) uses it all the same.
+    if (variable && variable.text() == "_" && !names_any(epochs.child(Field::body), "_"))
+      edit::replace(variable, counter, "", made);
     return;
   }
   const Ref loader = program.strip_iterable(loop.iterable);
@@ -141,10 +197,11 @@ void count_epochs(const Program& program, const TrainingLoop& loop, Finding& mad
                      "", made);
 }
 
-void share_out(const Program& program, const CallRef& loader, FileNames& names, Finding& made) {
+bool share_out(const Program& program, const CallRef& loader, FileNames& names, Finding& made) {
   Sharer sharer(program, loader, names, made);
-  sharer.add_sampler();
+  if (!sharer.add_sampler()) return false;
   sharer.divide_batch();
+  return true;
 }
 
 }  // namespace bench::diagnose

@@ -9,8 +9,9 @@
 namespace bench::diagnose {
 
 // The edits go to `made`. In files other than the script the loader stays as it was where there is
-// no process group, for other scripts may import them.
-void share_out(const Program& program, const CallRef& loader, FileNames& names, Finding& made);
+// no process group, for other scripts may import them. False where the call has no place for a
+// sampler; nothing is changed then.
+bool share_out(const Program& program, const CallRef& loader, FileNames& names, Finding& made);
 
 // Has the sampler shuffle anew in each round of a loop that counts none: `while step < n:` and
 // `for _ in range(n):` around batches of a loader that was shared out. Where the loop has a number,

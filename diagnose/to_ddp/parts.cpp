@@ -126,6 +126,7 @@ void find_gpu_choices(const Program& program, Parts& out) {
 // A test of the model's type asks for no GPUs.
 bool asks_for_gpus(std::string_view condition) {
   return condition.find("isinstance") == std::string_view::npos &&
+         condition.find(":=") == std::string_view::npos &&
          pitfalls::says_any(condition, {"gpu", "parallel", "device_ids", "distributed"});
 }
 

@@ -1,5 +1,6 @@
 #include "diagnose/to_ddp/rank_devices.hpp"
 
+#include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
@@ -50,6 +51,20 @@ bool is_fixed(const Program& program, const CallRef& device) {
     if (each && each.kind() == Kind::attribute && is_option_of_one(program, each)) return true;
   const std::string text(device.ref().text());
   return contains(text, "cuda:") && !contains(text, "rank");
+}
+
+// In a format string, whose quotes it may not have, and among the values that are allowed.
+bool is_in_text_or_list(Ref string) {
+  const auto& tree = string.module->tree();
+  if (pitfalls::statement_of(string).text().starts_with("case ")) return true;
+  for (NodeId at = tree[string.node].parent; at != kNoNode; at = tree[at].parent) {
+    const Kind kind = tree[at].kind;
+    if (kind == Kind::string) return true;
+    if (kind == Kind::keyword_argument) return tree.text(tree.child(at, Field::name)) == "choices";
+    if (kind == Kind::comparison) return true;
+    if (kind == Kind::block || kind == Kind::module) return false;
+  }
+  return false;
 }
 
 // A test of the device, or a key, is no place that uses it.
@@ -104,7 +119,7 @@ std::vector<FixedDevice> fixed_devices(const Program& program, const Module& mod
   for (NodeId node = 0; node < tree.size(); ++node) {
     const Ref string{&module, node};
     if (string.kind() != Kind::string || !is_numbered(program.string(string).value_or("")) ||
-        is_compared(string))
+        is_compared(string) || is_in_text_or_list(string))
       continue;
     if (std::none_of(out.begin(), out.end(), [&](const FixedDevice& other) {
           return tree.contains(other.where.node, node);

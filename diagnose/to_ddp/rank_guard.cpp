@@ -21,6 +21,8 @@ bool put_under(Ref node, std::string_view condition, Finding& made) {
   const Ref statement = pitfalls::statement_of(node);
   if (statement.kind() != Kind::expression_statement) return false;
   const auto& tree = statement.module->tree();
+  // fit(net, on_end=lambda net: torch.save(net, path)) does more than to save.
+  if (tree[statement.node].first_child != node.node) return false;
   const auto& span = tree[statement.node];
   const std::uint32_t line = tree.line_start(tree.line_at(span.begin));
   const std::string lead(tree.source().substr(line, span.begin - line));

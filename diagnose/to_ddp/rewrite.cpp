@@ -207,7 +207,13 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
   out.refusal = reason_to_refuse(program);
   if (!out.refusal.empty()) return out;
   out.steps = make_steps(program, rediagnose);
-  if (out.steps.empty()) return out;
+  if (out.steps.empty()) {
+    if (!parts_of(program).wraps.empty())
+      out.refusal =
+          "no line of its own leads to the DataParallel call, to join a process group above: write "
+          "a main() that does, and call it";
+    return out;
+  }
   TracedFiles files = after_steps(program, out.steps);
   for (int round = 0; round < kRounds; ++round) {
     bool any = false;

@@ -24,9 +24,7 @@ class Rewriter {
 
   std::vector<RewriteStep> rewrite() {
     if (parts_.wraps.empty()) return {};
-    learn_rank();
-    join_process_group();
-    if (!entry_.first) return {};  // ranks that never meet train models of their own
+    if (!join_process_group()) return {};  // ranks that never meet train models of their own
     leave_gpus_to_the_launcher();
     place_on_local_device();
     wrap_in_ddp();
@@ -37,6 +35,7 @@ class Rewriter {
     count_epochs_of_data();
     save_on_first_rank();
     leave_process_group();
+    if (!learn_rank()) return {};
     add_imports();
     return std::move(steps_);
   }
@@ -68,18 +67,31 @@ class Rewriter {
       std::rotate(steps_.begin(), steps_.end() - 1, steps_.end());
   }
 
-  // Below the imports, where every function of the file sees it; other files may import this one
-  // in a process that no launcher started.
-  void learn_rank() {
+  // Below the imports that stand above its first use, where every function of the file sees it;
+  // other files may import this one in a process that no launcher started. Made last, as it is
+  // known by then where it is used.
+  bool learn_rank() {
     names_.need_os(root());
+    std::uint32_t first_use = static_cast<std::uint32_t>(root().tree().source().size());
+    for (const RewriteStep& step : steps_)
+      for (const Edit& each : step.edits)
+        if (each.file == root().path()) first_use = std::min(first_use, each.begin);
     const std::string line = names_.local_rank() + " = int(os.environ.get(\"LOCAL_RANK\", 0))";
     Finding made;
-    const Ref last = last_import(root());
-    const Ref place = last ? last : first_import(root());
-    if (last) edit::insert_after(place, "\n" + line, "", made);
-    if (!made.fix) edit::insert_before(place, line, "", made);
-    add("Learn which rank this is", "torchrun starts one process for each GPU and numbers them.",
-        made, {place});
+    Ref place = last_import_above(root(), first_use);
+    if (place) edit::insert_after(place, "\n" + line, "", made);
+    // import os; import torch: above the next statement, which no import has to be.
+    const auto& tree = root().tree();
+    if (!made.fix && !place) place = first_import(root());
+    for (NodeId at = place ? place.node : kNoNode; !made.fix && at != kNoNode;
+         at = tree[at].next_sibling)
+      if (at != place.node || !last_import_above(root(), first_use))
+        edit::insert_before(place.with(at), line, "", made);
+    if (add("Learn which rank this is",
+            "torchrun starts one process for each GPU and numbers them.", made, {place}) == nullptr)
+      return false;
+    std::rotate(steps_.begin(), steps_.end() - 1, steps_.end());
+    return true;
   }
 
   // .to("cuda"), .to(device), .to(self.device)
@@ -109,18 +121,18 @@ class Rewriter {
     return out;
   }
 
-  void join_process_group() {
+  bool join_process_group() {
     entry_ = ddp_entry(program_, needs());
-    if (!entry_.first) return;
+    if (!entry_.first) return false;
     names_.need_torch(root());
     Finding made;
     edit::insert_before(entry_.first,
                         "torch.cuda.set_device(" + names_.local_rank() + ")\n" +
                             names_.dist(root()) + ".init_process_group(\"nccl\")",
                         "", made);
-    add("Join the process group",
-        "Every process takes its own GPU, and the ranks meet before anything else is made.", made,
-        {entry_.first});
+    return add("Join the process group",
+               "Every process takes its own GPU, and the ranks meet before anything else is made.",
+               made, {entry_.first}) != nullptr;
   }
 
   // The launcher starts a process for each GPU that it sees; in a process that hides some of them
@@ -199,8 +211,13 @@ class Rewriter {
   std::string wrapped_in_ddp(const Wrap& wrap) {
     const Module& file = *wrap.call.module;
     const std::string gpu = names_.gpu(file);
-    std::string out = names_.wrapper(file) + "(" + with_gpu_of_rank(wrap.module);
-    if (!is_placed_above(wrap)) out += ".to(" + gpu + ")";
+    std::string module = with_gpu_of_rank(wrap.module);
+    if (!is_placed_above(wrap)) {
+      const Kind kind = wrap.module.kind();
+      const bool is_joined = kind == Kind::conditional || kind == Kind::boolean;
+      module = (is_joined ? "(" + module + ")" : module) + ".to(" + gpu + ")";
+    }
+    std::string out = names_.wrapper(file) + "(" + module;
     out += ", device_ids=[" + gpu + "]";
     if (options_.find_unused_parameters) out += ", find_unused_parameters=True";
     if (options_.keep_buffers) out += ", broadcast_buffers=False";
@@ -288,8 +305,7 @@ class Rewriter {
     Finding made;
     std::vector<Ref> where;
     for (const CallRef& loader : parts_.loaders) {
-      share_out(program_, loader, names_, made);
-      where.push_back(loader.ref());
+      if (share_out(program_, loader, names_, made)) where.push_back(loader.ref());
     }
     add("Give each rank its share of the data",
         "The sampler shuffles and splits; DataParallel's batch size was the total of all GPUs.",

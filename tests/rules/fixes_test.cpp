@@ -292,6 +292,19 @@ TEST(CallsOfSetEpoch, AskALoaderThatOthersMayHandIn) {
       << text;
 }
 
+TEST(CallsOfSetEpoch, AreNotMadeAboveTheLoopThatNamesTheLoader) {
+  const std::string script =
+      kImports +
+      "dist.init_process_group('nccl')\n"
+      "net = DDP(Net())\n"
+      "loaders = [DataLoader(d, sampler=DistributedSampler(d)) for d in parts]\n"
+      "for epoch in range(9):\n"
+      "    for loader in loaders:\n"
+      "        for x in loader:\n"
+      "            net(x).backward()\n";
+  EXPECT_EQ(fixed_script(script, "DDP018"), script);
+}
+
 TEST(CallsOfSetEpoch, AreLeftToTheLineThatStartsTheLoaderAgain) {
   const std::string script = kJoined +
                              "sampler = DistributedSampler(data)\n"

@@ -140,6 +140,61 @@ TEST(ToDdp, CountsTheEpochsOfALoopWithoutANumber) {
   }
 }
 
+// What people write around the same few lines: each text has to stand in the result.
+TEST(ToDdp, FindsAPlaceForEachLine) {
+  const std::string model = "model = nn.DataParallel(nn.Linear(8, 2)).cuda()\n";
+  const std::string loader = "loader = DataLoader(data, batch_size=64, shuffle=True)\n";
+  const std::string loop =
+      "for epoch in range(2):\n"
+      "    for x, y in loader:\n"
+      "        model(x).sum().backward()\n"
+      "        optimizer.step()\n";
+  const std::string torch = "from torch import nn\nfrom torch.utils.data import DataLoader\n";
+  const std::string rank = "local_rank = int(os.environ.get(\"LOCAL_RANK\", 0))\n";
+  struct Written {
+    std::string script;
+    std::string expected;
+  };
+  for (const auto& [script, expected] : std::vector<Written>{
+           // The rank is known above its first use, wherever the last import stands.
+           {"import torch\n" + torch + "GPU = torch.device('cuda:0')\nimport data\n" + model +
+                loader + loop,
+            rank + "GPU = torch.device(\"cuda\", local_rank)\n"},
+           {"import os; import torch\n" + torch + model + loader + loop, rank},
+           {"import torch\n" + torch + "def name():\n    import os\n    return os.name\n" + model +
+                loader + loop,
+            "import os\nimport torch.distributed as dist\n"},
+           {"import torch\n" + torch + model + "loader = DataLoader(data, 64, True)\n" + loop,
+            "DataLoader(data, 64 // dist.get_world_size(), False, "
+            "sampler=DistributedSampler(data))"},
+           {"import torch\n" + torch + model +
+                "loader = DataLoader(data, 64, sampler=None, shuffle=True)\n" + loop,
+            "DataLoader(data, 64 // dist.get_world_size(), sampler=DistributedSampler(data))"},
+           {"import torch\n" + torch + model + loader + loop +
+                "run(on_end=lambda m: torch.save(m, 'a.pt'))\n",
+            "\nrun(on_end=lambda m: torch.save(m, 'a.pt'))\n"},
+           {"import torch\n" + torch + "model = nn.DataParallel(a if c else b)\n" + loader + loop,
+            "DistributedDataParallel((a if c else b).to(local_rank)"},
+       })
+    EXPECT_NE(script_of(rewrite(script)).find(expected), std::string::npos)
+        << expected << "\n"
+        << script_of(rewrite(script));
+}
+
+TEST(ToDdp, RewritesNothingWhereTheRanksCannotMeet) {
+  const Rewrite made =
+      rewrite({{"train.py", "from engine import run\nif __name__ == '__main__': run()\n"},
+               {"engine.py",
+                "from torch import nn\n"
+                "def run():\n"
+                "    model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                "    for x in data:\n"
+                "        model(x).sum().backward()\n"
+                "        optimizer.step()\n"}});
+  EXPECT_TRUE(made.texts.empty());
+  EXPECT_NE(made.refusal.find("process group"), std::string::npos) << made.refusal;
+}
+
 TEST(ToDdp, LeavesScriptsWithAModeForDdpAlone) {
   const Rewrite made = rewrite(
       "import torch.distributed as dist\n"

@@ -147,6 +147,17 @@ bool restarts_with_round(const Program& program, const diagnose::TrainingLoop& l
          program.strip_iterable(loop.batches.child(Field::right)) == loop.iterable;
 }
 
+// for loader in loaders, within the round: the name has no value at its top.
+bool is_bound_in_round(const diagnose::TrainingLoop& loop, Ref name) {
+  const auto& module = *name.module;
+  const auto& known = module.defs_of(name.text(), false);
+  return std::any_of(known.begin(), known.end(), [&](std::uint32_t index) {
+    const Def& def = module.defs()[index];
+    return def.kind == diagnose::DefKind::loop &&
+           module.tree().contains(loop.epochs.node, def.target);
+  });
+}
+
 struct Told {
   std::string object;
   std::string condition;
@@ -166,7 +177,7 @@ std::optional<Told> told_of(const Program& program, const diagnose::TrainingLoop
     named = here && loop.iterable && loop.iterable.kind() == Kind::identifier
                 ? loop.iterable
                 : given_to_batches(program, loop);
-    if (!named) return std::nullopt;
+    if (!named || is_bound_in_round(loop, named)) return std::nullopt;
     object = named.text();
   } else if (loop.iterable.text() != object &&
              !is_made_in_all_runs(program, loader.ref(), loop.epochs)) {
