@@ -78,10 +78,7 @@ class Sharer {
   static bool has_line_of_its_own(Ref node) {
     const auto& tree = node.module->tree();
     const Ref statement = edit::statement_of(node);
-    const std::uint32_t begin = tree[statement.node].begin;
-    const std::uint32_t line = tree.line_start(tree.line_at(begin));
-    if (tree.source().substr(line, begin - line).find_first_not_of(" \t") != std::string_view::npos)
-      return false;
+    if (!edit::starts_its_line(statement)) return false;
     for (NodeId at = node.node; at != statement.node; at = tree[at].parent)
       if (tree[at].kind == Kind::lambda || tree[at].kind == Kind::comprehension) return false;
     return true;
@@ -156,10 +153,6 @@ class Sharer {
   bool is_script_;
   std::string lines_;  // above the statement
 };
-
-}  // namespace
-
-namespace {
 
 bool names_any(Ref subtree, std::string_view name) {
   const auto& tree = subtree.module->tree();

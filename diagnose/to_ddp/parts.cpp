@@ -8,6 +8,7 @@
 #include "scenarios/pitfalls/wrappers/frozen.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace bench::diagnose {
 namespace {
@@ -56,8 +57,9 @@ bool serves_several(const Program& program, const CallRef& loader) {
                        [&](const CallRef& site) { return is_reachable(program, site.ref()); }) > 1;
 }
 
-// A loop goes over it that does not train: it fills a cache, or counts.
-bool is_drawn_without_training(const Program& program, const CallRef& loader) {
+// Those that a loop goes over which does not train: it fills a cache, or counts.
+std::set<Ref> drawn_without_training(const Program& program) {
+  std::set<Ref> out;
   const auto& loops = program.training_loops();
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
@@ -68,10 +70,10 @@ bool is_drawn_without_training(const Program& program, const CallRef& loader) {
                       [&](const TrainingLoop& each) { return each.batches == loop; }))
         continue;
       for (const CallRef& drawn : pitfalls::loaders_of(program, loop.child(Field::right)))
-        if (drawn.ref() == loader.ref()) return true;
+        out.insert(drawn.ref());
     }
   }
-  return false;
+  return out;
 }
 
 void find_loaders(const Program& program, Parts& out) {
@@ -81,9 +83,9 @@ void find_loaders(const Program& program, Parts& out) {
         std::none_of(out.loaders.begin(), out.loaders.end(), same))
       out.loaders.push_back(loader);
   };
+  const std::set<Ref> drawn = drawn_without_training(program);
   for (const CallRef& loader : program.calls(Api::data_loader))
-    if (loader.module == &program.root() && !is_drawn_without_training(program, loader))
-      add(loader);
+    if (loader.module == &program.root() && !drawn.contains(loader.ref())) add(loader);
   for (const TrainingLoop& loop : program.training_loops())
     if (is_come_by(program, loop.batches))
       for (const CallRef& loader : pitfalls::loaders_of(program, loop.iterable)) add(loader);

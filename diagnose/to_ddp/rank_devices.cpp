@@ -53,8 +53,9 @@ bool is_fixed(const Program& program, const CallRef& device) {
   return contains(text, "cuda:") && !contains(text, "rank");
 }
 
-// In a format string, whose quotes it may not have, and among the values that are allowed.
-bool is_in_text_or_list(Ref string) {
+// In a format string, whose quotes it may not have, in a test, and among the values that are
+// allowed: none of them uses the device.
+bool is_in_text_or_test(Ref string) {
   const auto& tree = string.module->tree();
   if (pitfalls::statement_of(string).text().starts_with("case ")) return true;
   for (NodeId at = tree[string.node].parent; at != kNoNode; at = tree[at].parent) {
@@ -67,13 +68,12 @@ bool is_in_text_or_list(Ref string) {
   return false;
 }
 
-// A test of the device, or a key, is no place that uses it.
-bool is_compared(Ref string) {
+// A key is no place that uses the device.
+bool is_key_of_something(Ref string) {
   const auto& tree = string.module->tree();
   const Kind parent = tree[tree[string.node].parent].kind;
   const bool is_key = tree[tree[string.node].parent].first_child == string.node;
-  return parent == Kind::comparison || parent == Kind::subscript ||
-         (parent == Kind::pair && is_key);
+  return parent == Kind::subscript || (parent == Kind::pair && is_key);
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ std::vector<FixedDevice> fixed_devices(const Program& program, const Module& mod
   for (NodeId node = 0; node < tree.size(); ++node) {
     const Ref string{&module, node};
     if (string.kind() != Kind::string || !is_numbered(program.string(string).value_or("")) ||
-        is_compared(string) || is_in_text_or_list(string))
+        is_key_of_something(string) || is_in_text_or_test(string))
       continue;
     if (std::none_of(out.begin(), out.end(), [&](const FixedDevice& other) {
           return tree.contains(other.where.node, node);

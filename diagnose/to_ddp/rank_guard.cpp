@@ -26,8 +26,7 @@ bool put_under(Ref node, std::string_view condition, Finding& made) {
   const auto& span = tree[statement.node];
   const std::uint32_t line = tree.line_start(tree.line_at(span.begin));
   const std::string lead(tree.source().substr(line, span.begin - line));
-  if (lead.find_first_not_of(" \t") != std::string::npos || !pitfalls::ends_its_line(statement))
-    return false;
+  if (!pitfalls::starts_its_line(statement) || !pitfalls::ends_its_line(statement)) return false;
   const std::string step = lead.find('\t') == std::string::npos ? "    " : "\t";
   const auto insert = [&](std::uint32_t at, std::string text) {
     pitfalls::replace_bytes(statement, at, at, std::move(text), "", made);

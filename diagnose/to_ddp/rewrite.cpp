@@ -1,7 +1,6 @@
 #include "diagnose/to_ddp/rewrite.hpp"
 
 #include "diagnose/driver/fix.hpp"
-#include "diagnose/to_ddp/parts.hpp"
 #include "diagnose/to_ddp/refusal.hpp"
 
 #include <algorithm>
@@ -173,20 +172,11 @@ bool says(const std::vector<Finding>& found, std::string_view rule) {
   });
 }
 
-// The steps, and again where rules say that DDP as it is would raise: for parameters without a
-// gradient in the second step (DDP001), for buffers that a second pass copies into place before the
-// backward pass (DDP011). DataParallel kept those of the first replica; rank 0 saves its own.
-std::vector<RewriteStep> make_steps(const Program& program, const Rediagnose& rediagnose) {
-  std::vector<RewriteStep> steps = steps_to_ddp(program);
-  if (steps.empty()) return steps;
-  StepOptions options;
-  rediagnose(texts_of(after_steps(program, steps)),
-             [&](const Program&, const std::vector<Finding>& found) {
-               options.find_unused_parameters = says(found, "DDP001");
-               options.keep_buffers = says(found, "DDP011");
-             });
-  return options.find_unused_parameters || options.keep_buffers ? steps_to_ddp(program, options)
-                                                                : steps;
+// Where rules say that DDP as it is would raise: for parameters without a gradient in the second
+// step (DDP001), for buffers that a second pass copies into place before the backward pass
+// (DDP011). DataParallel kept those of the first replica; rank 0 saves its own.
+StepOptions options_for(const std::vector<Finding>& found) {
+  return {.find_unused_parameters = says(found, "DDP001"), .keep_buffers = says(found, "DDP011")};
 }
 
 // A file that parses no more: an edit did not fit.
@@ -206,22 +196,32 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
   Rewrite out;
   out.refusal = reason_to_refuse(program);
   if (!out.refusal.empty()) return out;
-  out.steps = make_steps(program, rediagnose);
+  const Parts parts = parts_of(program);
+  if (parts.wraps.empty()) return out;
+  out.steps = steps_to_ddp(program, parts);
   if (out.steps.empty()) {
-    if (!parts_of(program).wraps.empty())
-      out.refusal =
-          "no line of its own leads to the DataParallel call, to join a process group above: write "
-          "a main() that does, and call it";
+    out.refusal =
+        "no line of its own leads to the DataParallel call, to join a process group above: write "
+        "a main() that does, and call it";
     return out;
   }
   TracedFiles files = after_steps(program, out.steps);
-  for (int round = 0; round < kRounds; ++round) {
-    bool any = false;
+  bool is_first = true;
+  for (int rounds = kRounds; rounds > 0;) {
+    bool again = false;
     rediagnose(texts_of(files), [&](const Program& rewritten, const std::vector<Finding>& found) {
-      any = round + 1 < kRounds && mend(rewritten, found, files, out.steps);
-      if (!any) out.left = what_remains(rewritten, found);
+      const StepOptions options = is_first ? options_for(found) : StepOptions{};
+      is_first = false;
+      if (options.find_unused_parameters || options.keep_buffers) {
+        out.steps = steps_to_ddp(program, parts, options);
+        files = after_steps(program, out.steps);
+        again = true;
+        return;
+      }
+      again = --rounds > 0 && mend(rewritten, found, files, out.steps);
+      if (!again) out.left = what_remains(rewritten, found);
     });
-    if (!any) break;
+    if (!again) break;
   }
   out.texts = texts_of(files);
   if (const std::string file = broken_file(program, out.texts); !file.empty())
@@ -231,7 +231,7 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
             .launch = {},
             .refusal = "an edit of " + file + " would not parse: rewrite it by hand"};
   for (RewriteStep& step : out.steps) sort_lines(step, program.root().path());
-  out.launch = launch_of(program, parts_of(program));
+  out.launch = launch_of(program, parts);
   return out;
 }
 

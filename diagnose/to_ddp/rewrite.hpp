@@ -4,6 +4,7 @@
 
 #include "diagnose/finding.hpp"
 #include "diagnose/model/program.hpp"
+#include "diagnose/to_ddp/parts.hpp"
 #include "diagnose/to_ddp/remaining.hpp"
 
 #include <functional>
@@ -46,9 +47,10 @@ struct StepOptions {
   bool keep_buffers = false;            // and not to copy buffers into place before each pass
 };
 
-// The steps without the fixes of rules. `program` is one that reason_to_refuse() has no reason
-// against.
-std::vector<RewriteStep> steps_to_ddp(const Program& program, const StepOptions& options = {});
+// The steps without the fixes of rules; empty where the ranks could not meet. `parts` are those of
+// the program, with at least one wrapper.
+std::vector<RewriteStep> steps_to_ddp(const Program& program, const Parts& parts,
+                                      const StepOptions& options = {});
 
 // The steps, then the safe fixes of the rules that speak of ranks, which only now have something to
 // say: a save on every rank, a load without map_location, set_epoch.

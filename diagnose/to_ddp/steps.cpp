@@ -19,11 +19,10 @@ namespace edit = pitfalls;
 
 class Rewriter {
  public:
-  Rewriter(const Program& program, const StepOptions& options)
-      : program_(program), options_(options), parts_(parts_of(program)), names_(program) {}
+  Rewriter(const Program& program, const Parts& parts, const StepOptions& options)
+      : program_(program), options_(options), parts_(parts), names_(program) {}
 
   std::vector<RewriteStep> rewrite() {
-    if (parts_.wraps.empty()) return {};
     if (!join_process_group()) return {};  // ranks that never meet train models of their own
     leave_gpus_to_the_launcher();
     place_on_local_device();
@@ -41,14 +40,14 @@ class Rewriter {
   }
 
  private:
-  RewriteStep* add(std::string title, std::string why, const Finding& made,
-                   const std::vector<Ref>& where) {
-    if (!made.fix || made.fix->edits.empty()) return nullptr;
+  // False where there is nothing to do.
+  bool add(std::string title, std::string why, const Finding& made, const std::vector<Ref>& where) {
+    if (!made.fix || made.fix->edits.empty()) return false;
     RewriteStep step{std::move(title), std::move(why), {}, made.fix->edits};
     for (const Ref& at : where)
       step.lines.push_back({at.module->path(), at.module->tree().line_of(at.node)});
     steps_.push_back(std::move(step));
-    return &steps_.back();
+    return true;
   }
 
   const Module& root() const { return program_.root(); }
@@ -63,7 +62,7 @@ class Rewriter {
       where.push_back(place);
     }
     if (add("Import what DDP needs", "The process group, the wrapper and the sampler.", made,
-            where) != nullptr)
+            where))
       std::rotate(steps_.begin(), steps_.end() - 1, steps_.end());
   }
 
@@ -78,17 +77,16 @@ class Rewriter {
         if (each.file == root().path()) first_use = std::min(first_use, each.begin);
     const std::string line = names_.local_rank() + " = int(os.environ.get(\"LOCAL_RANK\", 0))";
     Finding made;
-    Ref place = last_import_above(root(), first_use);
-    if (place) edit::insert_after(place, "\n" + line, "", made);
+    const Ref last = last_import_above(root(), first_use);
+    const Ref place = last ? last : first_import(root());
+    if (last) edit::insert_after(last, "\n" + line, "", made);
     // import os; import torch: above the next statement, which no import has to be.
     const auto& tree = root().tree();
-    if (!made.fix && !place) place = first_import(root());
-    for (NodeId at = place ? place.node : kNoNode; !made.fix && at != kNoNode;
+    for (NodeId at = last ? tree[last.node].next_sibling : place.node; !made.fix && at != kNoNode;
          at = tree[at].next_sibling)
-      if (at != place.node || !last_import_above(root(), first_use))
-        edit::insert_before(place.with(at), line, "", made);
-    if (add("Learn which rank this is",
-            "torchrun starts one process for each GPU and numbers them.", made, {place}) == nullptr)
+      edit::insert_before({&root(), at}, line, "", made);
+    if (!add("Learn which rank this is",
+             "torchrun starts one process for each GPU and numbers them.", made, {place}))
       return false;
     std::rotate(steps_.begin(), steps_.end() - 1, steps_.end());
     return true;
@@ -132,7 +130,7 @@ class Rewriter {
                         "", made);
     return add("Join the process group",
                "Every process takes its own GPU, and the ranks meet before anything else is made.",
-               made, {entry_.first}) != nullptr;
+               made, {entry_.first});
   }
 
   // The launcher starts a process for each GPU that it sees; in a process that hides some of them
@@ -367,7 +365,7 @@ class Rewriter {
 
   const Program& program_;
   const StepOptions options_;
-  const Parts parts_;
+  const Parts& parts_;
   FileNames names_;
   DdpEntry entry_;
   std::vector<RewriteStep> steps_;
@@ -375,8 +373,9 @@ class Rewriter {
 
 }  // namespace
 
-std::vector<RewriteStep> steps_to_ddp(const Program& program, const StepOptions& options) {
-  return Rewriter(program, options).rewrite();
+std::vector<RewriteStep> steps_to_ddp(const Program& program, const Parts& parts,
+                                      const StepOptions& options) {
+  return Rewriter(program, parts, options).rewrite();
 }
 
 }  // namespace bench::diagnose

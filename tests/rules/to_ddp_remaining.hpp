@@ -2,16 +2,16 @@
 // bench diagnose --to-ddp leaves of it to the author.
 #pragma once
 
-#include "diagnose/driver/diagnose.hpp"
-#include "diagnose/to_ddp/rewrite.hpp"
-
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "tests/rules/rewritten.hpp"
 
 namespace bench::diagnose {
 
-using Files = std::map<std::string, std::string>;
+using Files = RewrittenFiles;
 
 // One program, of which a test says what differs from the others.
 struct Script {
@@ -52,22 +52,10 @@ struct Script {
   }
 };
 
-inline std::vector<Remaining> left_of(Files files) {
-  std::vector<Remaining> out;
-  const DiagnoseOptions options;
-  for_each_program_of_texts(files, "train.py", options, [&](const Program& program) {
-    const Rewrite made =
-        rewrite_to_ddp(program, [&](const Files& texts, const RewrittenVisit& visit) {
-          Files changed = files;
-          for (const auto& [file, text] : texts) changed[file] = text;
-          const auto found = diagnose_texts(changed, "train.py", options);
-          for_each_program_of_texts(changed, "train.py", options,
-                                    [&](const Program& rewritten) { visit(rewritten, found); });
-        });
-    EXPECT_FALSE(made.steps.empty()) << files.at("train.py");
-    out = made.left;
-  });
-  return out;
+inline std::vector<Remaining> left_of(const Files& files) {
+  const Rewrite made = rewritten(files);
+  EXPECT_FALSE(made.steps.empty()) << files.at("train.py");
+  return made.left;
 }
 
 inline std::string listed(const std::vector<Remaining>& left) {
@@ -79,7 +67,7 @@ inline std::string listed(const std::vector<Remaining>& left) {
 
 inline std::string told(const Script& script, Files others = {}) {
   others["train.py"] = script.text();
-  return listed(left_of(std::move(others)));
+  return listed(left_of(others));
 }
 
 inline bool says(const std::string& list, std::string_view words) {

@@ -1,7 +1,5 @@
 // bench diagnose --to-ddp on the scripts of tests/rules/to_ddp: NAME.py becomes NAME.ddp.py, which
 // BENCH_UPDATE_GOLDEN=1 writes anew. That the result trains is checked by torch.to_ddp.
-#include "diagnose/driver/diagnose.hpp"
-#include "diagnose/to_ddp/rewrite.hpp"
 #include "scenarios/pitfalls/page.hpp"
 #include "scenarios/pitfalls/registry.hpp"
 
@@ -11,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+
+#include "tests/rules/rewritten.hpp"
 
 namespace bench::diagnose {
 namespace {
@@ -23,23 +23,9 @@ std::string read(const std::filesystem::path& path) {
   return out.str();
 }
 
-using Files = std::map<std::string, std::string>;
+using Files = RewrittenFiles;
 
-Rewrite rewrite(const Files& files) {
-  Rewrite out;
-  const DiagnoseOptions options;
-  for_each_program_of_texts(files, "train.py", options, [&](const Program& program) {
-    out = rewrite_to_ddp(program, [&](const Files& texts, const RewrittenVisit& visit) {
-      Files changed = files;
-      for (const auto& [file, text] : texts) changed[file] = text;
-      const auto found = diagnose_texts(changed, "train.py", options);
-      for_each_program_of_texts(changed, "train.py", options,
-                                [&](const Program& rewritten) { visit(rewritten, found); });
-    });
-  });
-  return out;
-}
-
+Rewrite rewrite(const Files& files) { return rewritten(files); }
 Rewrite rewrite(const std::string& script) { return rewrite(Files{{"train.py", script}}); }
 
 // The script after all steps.

@@ -235,6 +235,8 @@ bool holds_long_string(Ref statement) {
 
 }  // namespace
 
+bool starts_its_line(Ref statement) { return only_blanks(indentation_of(statement)); }
+
 bool ends_its_line(Ref statement) {
   const auto& tree = statement.module->tree();
   const std::string_view rest = tree.source().substr(tree[statement.node].end);
@@ -244,7 +246,7 @@ bool ends_its_line(Ref statement) {
 
 void guard_statements(Ref first, Ref last, std::string_view condition, std::string title,
                       Finding& finding) {
-  if (!only_blanks(indentation_of(first)) || holds_long_string(first) || holds_long_string(last) ||
+  if (!starts_its_line(first) || holds_long_string(first) || holds_long_string(last) ||
       !ends_its_line(last))
     return;  // the lines of a long string are text; save(); barrier()
   const auto& tree = first.module->tree();

@@ -44,6 +44,9 @@ void guard_statements(Ref first, Ref last, std::string_view condition, std::stri
 // Takes the statement that holds `node` away, with its line; `pass` where the block has no other.
 void remove_statement(Ref node, std::string title, Finding& finding);
 
+// Nothing stands before the statement on its first line but blanks.
+bool starts_its_line(Ref statement);
+
 // Nothing stands behind the statement on its last line but a comment.
 bool ends_its_line(Ref statement);
 
