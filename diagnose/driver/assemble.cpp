@@ -1,5 +1,6 @@
 #include "diagnose/driver/assemble.hpp"
 
+#include "diagnose/driver/added_paths.hpp"
 #include "diagnose/model/shown_commands.hpp"
 
 #include <algorithm>
@@ -69,6 +70,13 @@ void add_files(const std::string& directory, std::string_view import, const std:
 
 bool is_external_import(std::string_view import) {
   return is_external(import.substr(0, import.find('.')));
+}
+
+std::vector<std::string> candidates_in(const std::string& directory, std::string_view import,
+                                       const std::string& top) {
+  std::vector<std::string> out;
+  add_files(directory, import, top, out);
+  return out;
 }
 
 std::vector<std::string> candidates_beside(const std::string& importer, std::string_view import,
@@ -147,35 +155,92 @@ NewestVersions lowest(NewestVersions out, const std::vector<const Module*>& modu
 }
 
 // The script and the files that it imports, nearest first.
-void add_modules(const std::string& script, const ProgramContext& context, ModuleCache& cache,
-                 const std::shared_ptr<const Module>& root, ProgramInput& input,
-                 AssembledProgram& out) {
-  auto& modules = out.keep_alive;
-  std::unordered_map<std::string, const Module*> known{{script, root.get()}};
-  modules.push_back(root);
-  for (std::size_t i = 0; i < modules.size(); ++i) {
-    const auto module = modules[i];
-    const auto targets = cache.targets_of(*module, script, context.top);
-    auto& imports = input.import_targets[module.get()];
-    for (std::size_t each = 0; each < targets->size(); ++each) {
-      const std::string& path = (*targets)[each];
-      if (path.empty()) continue;
-      auto target = known.find(path);
-      if (target == known.end()) {
-        if (modules.size() >= context.most_modules) {
-          out.is_cut = true;
-          continue;
-        }
-        auto loaded = cache.load(path);
-        if (!loaded) continue;
-        target = known.emplace(path, loaded.get()).first;
-        modules.push_back(std::move(loaded));
-      }
-      imports.emplace(module->imports()[each], target->second);
+class Gatherer {
+ public:
+  Gatherer(const std::string& script, const ProgramContext& context, ModuleCache& cache,
+           ProgramInput& input, AssembledProgram& out)
+      : script_(script), context_(context), cache_(cache), input_(input), out_(out) {}
+
+  void gather(const std::shared_ptr<const Module>& root) {
+    known_.emplace(script_, root.get());
+    out_.keep_alive.push_back(root);
+    follow();
+    // What is found on a path that the program adds may add one, too.
+    for (int round = 0; round < kMaxRounds; ++round) {
+      const auto added = added_directories(out_.keep_alive, script_, context_.top);
+      if (added.size() == directories_.size() || !look_in(added)) break;
+      follow();
+    }
+    for (const auto& module : out_.keep_alive) input_.modules.push_back(module.get());
+  }
+
+ private:
+  static constexpr int kMaxRounds = 3;
+
+  void follow() {
+    for (; followed_ < out_.keep_alive.size(); ++followed_) {
+      const auto module = out_.keep_alive[followed_];
+      const auto targets = cache_.targets_of(*module, script_, context_.top);
+      auto& imports = input_.import_targets[module.get()];
+      for (std::size_t each = 0; each < targets->size(); ++each)
+        if (const Module* const target = module_at((*targets)[each]))
+          imports.emplace(module->imports()[each], target);
     }
   }
-  for (const auto& module : modules) input.modules.push_back(module.get());
-}
+
+  // Null where there is no such file, or no more are read.
+  const Module* module_at(const std::string& path) {
+    if (path.empty()) return nullptr;
+    if (const auto known = known_.find(path); known != known_.end()) return known->second;
+    if (out_.keep_alive.size() >= context_.most_modules) {
+      out_.is_cut = true;
+      return nullptr;
+    }
+    auto loaded = cache_.load(path);
+    if (!loaded) return nullptr;
+    known_.emplace(path, loaded.get());
+    out_.keep_alive.push_back(loaded);
+    return loaded.get();
+  }
+
+  // Whether any import that led nowhere leads into one of the directories.
+  bool look_in(std::vector<std::string> directories) {
+    directories_ = std::move(directories);
+    bool any = false;
+    std::unordered_map<std::string_view, const Module*> found;
+    const std::size_t count = out_.keep_alive.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto module = out_.keep_alive[i];
+      auto& imports = input_.import_targets[module.get()];
+      for (const std::string& import : module->imports()) {
+        if (import.starts_with('.') || imports.contains(import)) continue;
+        const auto [at, is_new] = found.try_emplace(import, nullptr);
+        if (is_new) at->second = in_added(import);
+        if (at->second == nullptr) continue;
+        imports.emplace(import, at->second);
+        any = true;
+      }
+    }
+    return any;
+  }
+
+  const Module* in_added(const std::string& import) {
+    if (is_external_import(import)) return nullptr;
+    for (const std::string& directory : directories_)
+      if (const Module* const target = module_at(cache_.file_in(directory, import, context_.top)))
+        return target;
+    return nullptr;
+  }
+
+  const std::string& script_;
+  const ProgramContext& context_;
+  ModuleCache& cache_;
+  ProgramInput& input_;
+  AssembledProgram& out_;
+  std::unordered_map<std::string, const Module*> known_;
+  std::vector<std::string> directories_;  // that the program adds
+  std::size_t followed_ = 0;
+};
 
 }  // namespace
 
@@ -197,7 +262,7 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
                         &cache](const auto& accepts) {
       return any_script_in(directory_of(script), script, top, list, cache, accepts);
     };
-  add_modules(script, context, cache, root, input, out);
+  Gatherer(script, context, cache, input, out).gather(root);
   input.newest = with_implied(lowest(context.newest, input.modules, cache));
   out.program = std::make_unique<Program>(std::move(input));
   return out;

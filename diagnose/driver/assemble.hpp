@@ -62,6 +62,9 @@ bool is_external_import(std::string_view import);
 
 // The files that an import may mean to a file of the importer's directory, and, where it is no
 // relative one, to whatever the script runs: in the directories above it, and in the src/ of one.
+// candidates_in() are those in a directory that is known.
+std::vector<std::string> candidates_in(const std::string& directory, std::string_view import,
+                                       const std::string& top);
 std::vector<std::string> candidates_beside(const std::string& importer, std::string_view import,
                                            const std::string& top);
 std::vector<std::string> candidates_above(const std::string& script, std::string_view import,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 namespace bench::diagnose {
 namespace {
@@ -122,6 +123,23 @@ bool may_import(const std::string& importer, std::string_view import, const std:
   return folder == target;
 }
 
+namespace {
+
+// `import loop` by a file whose program adds lib/ to its search path is that of lib/loop.py, unless
+// there is one beside the importer or at the root.
+bool may_be_on_added_path(const std::string& importer, const std::string& import,
+                          const std::string& module, const std::set<std::string>& files) {
+  const std::vector<std::string> target = parts_of(module);
+  if (import.find('.') != std::string::npos || target.empty() || target.back() != import)
+    return false;
+  const std::string beside = importer.substr(0, importer.rfind('/') + 1) + import;
+  for (const std::string& stem : {beside, import})
+    if (files.contains(stem + ".py") || files.contains(stem + "/__init__.py")) return false;
+  return true;
+}
+
+}  // namespace
+
 std::vector<std::string> importers_of(
     const std::string& module, const std::vector<std::string>& files,
     const std::function<std::optional<std::string>(const std::string& path)>& read) {
@@ -132,20 +150,28 @@ std::vector<std::string> importers_of(
   };
   std::vector<Importer> all;
   std::size_t bytes = 0;
+  bool adds_paths = false;
   for (const std::string& file : files) {
     const auto text = read(file);
     if (!text || file == module) continue;
     bytes += text->size();
     if (bytes > kMaxBytes) break;
     all.push_back({file, imports_in(*text)});
+    adds_paths = adds_paths || text->find("sys.path") != std::string::npos;
   }
+  const std::set<std::string> known(files.begin(), files.end());
+  const auto leads_to = [&](const std::string& importer, const std::string& import,
+                            const std::string& file) {
+    return may_import(importer, import, file) ||
+           (adds_paths && may_be_on_added_path(importer, import, file, known));
+  };
   std::vector<std::string> out{module};
   for (std::size_t next = 0; next < out.size() && out.size() < kMaxImporters; ++next)
     for (Importer& each : all) {
       if (each.is_found) continue;
       each.is_found = std::any_of(
           each.imports.begin(), each.imports.end(),
-          [&](const std::string& import) { return may_import(each.path, import, out[next]); });
+          [&](const std::string& import) { return leads_to(each.path, import, out[next]); });
       if (each.is_found) out.push_back(each.path);
     }
   out.erase(out.begin());

@@ -75,6 +75,12 @@ std::string ModuleCache::target_of(const Module& module, const std::string& scri
                   [&] { return candidates_above(script, import, top); });
 }
 
+std::string ModuleCache::file_in(const std::string& directory, const std::string& import,
+                                 const std::string& top) {
+  return first_of(added_, directory + '\n' + top, import, top,
+                  [&] { return candidates_in(directory, import, top); });
+}
+
 std::string ModuleCache::first_of(FoundImports& known, const std::string& place,
                                   const std::string& import, const std::string& top,
                                   const std::function<std::vector<std::string>()>& candidates) {
@@ -93,6 +99,7 @@ std::string ModuleCache::first_of(FoundImports& known, const std::string& place,
   if (++found_count_ > kMaxTargets) {
     beside_.clear();
     above_.clear();
+    added_.clear();
     found_count_ = 0;
   }
   known[place].emplace(import, first);

@@ -41,6 +41,10 @@ class ModuleCache {
   // directory, or an empty path; found once for all scripts of the directory.
   using Targets = std::shared_ptr<const std::vector<std::string>>;
   Targets targets_of(const Module& module, const std::string& script, const std::string& top);
+  // The file that an import means in a directory (with a slash at its end) of the search path;
+  // empty where none is there.
+  std::string file_in(const std::string& directory, const std::string& import,
+                      const std::string& top);
   // links_out_of(), followed on the disk once for each directory and each link.
   bool leads_out(const std::string& path, const std::string& top);
   // Whether the module's text has other offsets than its file, so that no edit fits the file.
@@ -74,6 +78,7 @@ class ModuleCache {
   std::size_t target_count_ = 0;
   FoundImports beside_;  // in the importer's own directory, or where a relative import leads to
   FoundImports above_;   // in the script's directory and those above it
+  FoundImports added_;   // in a directory that a program adds to its search path
   std::size_t found_count_ = 0;
   std::size_t bytes_ = 0;
 };

@@ -1,5 +1,6 @@
 #include "diagnose/driver/task_plan.hpp"
 
+#include "diagnose/driver/added_paths.hpp"
 #include "diagnose/driver/assemble.hpp"
 
 #include <algorithm>
@@ -50,7 +51,7 @@ std::vector<std::string> imported_modules(std::string_view text) {
   return out;
 }
 
-TaskPlan::TaskPlan(const std::vector<SourceFile>& files, const ModuleCache& cache) {
+TaskPlan::TaskPlan(const std::vector<SourceFile>& files, ModuleCache& cache) {
   for (const SourceFile& file : files)
     if (file.type == FileType::python) given_.insert(file.path);
   std::set<std::string> runnable;
@@ -60,8 +61,10 @@ TaskPlan::TaskPlan(const std::vector<SourceFile>& files, const ModuleCache& cach
       const auto text = cache.read(file.path);
       if (!text) continue;
       note_imports(file, *text);
+      if (text->find("sys.path") != std::string::npos) note_added(file, cache);
       if (text->find("__main__") != std::string::npos) runnable.insert(file.path);
     }
+  look_in_added();
   std::set<std::string> imported;
   for (const auto& [importer, targets] : imports_) imported.insert(targets.begin(), targets.end());
   for (const SourceFile& file : files) {
@@ -73,9 +76,33 @@ TaskPlan::TaskPlan(const std::vector<SourceFile>& files, const ModuleCache& cach
 
 void TaskPlan::note_imports(const SourceFile& file, std::string_view text) {
   std::vector<std::string>& targets = imports_[file.path];
-  for (const std::string& name : imported_modules(text))
-    for (std::string& path : import_candidates(file.path, file.path, name, file.top))
-      if (given_.contains(path)) targets.push_back(std::move(path));
+  for (const std::string& name : imported_modules(text)) {
+    bool any = false;
+    for (std::string& path : import_candidates(file.path, file.path, name, file.top)) {
+      if (!given_.contains(path)) continue;
+      any = true;
+      targets.push_back(std::move(path));
+    }
+    if (!any && !name.starts_with('.') && !is_external_import(name))
+      lost_.push_back({file.path, file.top, name});
+  }
+}
+
+void TaskPlan::note_added(const SourceFile& file, ModuleCache& cache) {
+  const auto module = cache.load(file.path);
+  if (!module) return;
+  for (std::string& each : added_directories({module}, file.path, file.top))
+    added_.insert(std::move(each));
+}
+
+// What one file adds to the search path holds for all that run with it; which those are is not
+// known yet, so that it is taken to hold for every import that leads nowhere.
+void TaskPlan::look_in_added() {
+  for (const LostImport& lost : lost_)
+    for (const std::string& directory : added_)
+      for (std::string& path : candidates_in(directory, lost.name, lost.top))
+        if (given_.contains(path)) imports_[lost.importer].push_back(std::move(path));
+  lost_.clear();
 }
 
 TaskPlan::Entries TaskPlan::entries_to_modules(

@@ -1,5 +1,6 @@
 // Which of many files are scripts of their own, and which are modules that others bring into their
-// programs. Settled from the text of import statements, before anything is parsed.
+// programs. Settled from the text of import statements; of the files, only those that change
+// Python's search path are parsed for it.
 #pragma once
 
 #include "diagnose/driver/module_cache.hpp"
@@ -20,7 +21,7 @@ std::vector<std::string> imported_modules(std::string_view text);
 
 class TaskPlan {
  public:
-  TaskPlan(const std::vector<SourceFile>& files, const ModuleCache& cache);
+  TaskPlan(const std::vector<SourceFile>& files, ModuleCache& cache);
 
   // Nothing imports these, or they have a __main__ guard.
   const std::vector<SourceFile>& scripts() const { return scripts_; }
@@ -35,12 +36,23 @@ class TaskPlan {
   Entries entries_to_modules(const std::function<bool(const std::string& path)>& covered) const;
 
  private:
+  // An import of a given file that means no given one beside or above it.
+  struct LostImport {
+    std::string importer;
+    std::string top;
+    std::string name;
+  };
+
   void note_imports(const SourceFile& file, std::string_view text);
+  void note_added(const SourceFile& file, ModuleCache& cache);
+  void look_in_added();
   std::set<std::string> reached_from(const std::string& module) const;
 
   std::vector<SourceFile> scripts_;
   std::vector<SourceFile> modules_;
   std::set<std::string> given_;
+  std::vector<LostImport> lost_;
+  std::set<std::string> added_;  // directories that files add to the search path
   std::map<std::string, std::vector<std::string>> imports_;  // of given files, by importer
 };
 

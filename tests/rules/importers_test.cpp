@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace bench::diagnose {
 namespace {
 
@@ -34,6 +39,20 @@ TEST(Importers, TellsWhichFileAnImportMeans) {
   EXPECT_FALSE(may_import("train.py", "loop", "lib/loop.py"));
   EXPECT_FALSE(may_import("other/a.py", ".loop", "lib/loop.py"));
   EXPECT_FALSE(may_import("train.py", "lib.loops", "lib/loop.py"));
+}
+
+TEST(Importers, FollowsDirectoriesThatAProgramAdds) {
+  std::map<std::string, std::string> files = {{"train.py", "import paths\nimport loop\n"},
+                                              {"paths.py", "import sys\nsys.path.append('lib')\n"},
+                                              {"lib/loop.py", ""},
+                                              {"other/a.py", "import loop\n"},
+                                              {"other/loop.py", ""}};
+  const std::vector<std::string> names = {"train.py", "paths.py", "lib/loop.py", "other/a.py",
+                                          "other/loop.py"};
+  const auto read = [&](const std::string& path) { return std::optional(files.at(path)); };
+  EXPECT_EQ(importers_of("lib/loop.py", names, read), std::vector<std::string>{"train.py"});
+  files["paths.py"] = "";
+  EXPECT_TRUE(importers_of("lib/loop.py", names, read).empty());
 }
 
 }  // namespace

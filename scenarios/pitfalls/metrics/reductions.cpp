@@ -17,6 +17,14 @@ using diagnose::NodeId;
 
 namespace {
 
+// gather_operation of PointNet++ and gather_feat of CenterNet, which take rows of a tensor by
+// index.
+bool gathers_by_index(std::string_view name) {
+  return name.ends_with("gather_feat") || name.ends_with("gather_nd") ||
+         holds_any(name, {"gather_op", "gather_point", "gather_by", "gather_ind", "gather_idx",
+                          "gather_neighb", "gather_knn", "batched_gather", "batch_gather"});
+}
+
 // all_reduce_mean, reduce_tensor, gather_list, put into a queue of processes; neither
 // ReduceLROnPlateau nor torch.gather.
 bool says_reduction(std::string_view name) {
@@ -24,7 +32,7 @@ bool says_reduction(std::string_view name) {
   const bool may =
       name == "put" || holds_any(name, {"reduc", "gather", "sync", "dist", "across", "colle",
                                         "concat", "scalars", "save_r", "all_r", "merge_"});
-  if (!may) return false;
+  if (!may || gathers_by_index(name)) return false;
   for (const std::string_view word : {"allreduce",
                                       "allgather",
                                       "all_reduce",
