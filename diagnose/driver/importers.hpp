@@ -9,10 +9,6 @@
 
 namespace bench::diagnose {
 
-// What a text imports, as dotted names with their leading dots: "pkg.loop" and "pkg.loop.fit" for
-// `from pkg.loop import fit`.
-std::vector<std::string> imports_in(std::string_view text);
-
 // The import, in a file at `importer`, may mean the file at `module`; both as paths from one place.
 bool may_import(const std::string& importer, std::string_view import, const std::string& module);
 

@@ -2,54 +2,12 @@
 
 #include "diagnose/driver/added_paths.hpp"
 #include "diagnose/driver/assemble.hpp"
+#include "diagnose/driver/import_texts.hpp"
 
 #include <algorithm>
 #include <deque>
 
 namespace bench::diagnose {
-namespace {
-
-constexpr std::string_view kSpaces = " \t\r\n";
-
-// The names between `import` and the end of a statement, whose parentheses may hold line ends.
-std::vector<std::string> imported_names(std::string_view rest) {
-  const std::size_t open = rest.find_first_not_of(" \t");
-  const bool long_list = open != std::string_view::npos && rest[open] == '(';
-  rest = rest.substr(long_list ? open + 1 : 0);
-  rest = rest.substr(0, rest.find_first_of(long_list ? ")" : "\n#;"));
-  std::vector<std::string> out;
-  while (!rest.empty()) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    std::string_view name = rest.substr(0, comma);
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-    name.remove_prefix(std::min(name.find_first_not_of(kSpaces), name.size()));
-    name = name.substr(0, name.find_first_of(kSpaces));
-    if (!name.empty() && name != "*") out.emplace_back(name);
-  }
-  return out;
-}
-
-}  // namespace
-
-std::vector<std::string> imported_modules(std::string_view text) {
-  constexpr std::string_view kImport = " import ";
-  std::vector<std::string> out;
-  for (std::size_t at = 0; at < text.size(); at = std::min(text.find('\n', at), text.size()) + 1) {
-    std::string_view line = text.substr(at);
-    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-    const bool from = line.starts_with("from ");
-    if (!from && !line.starts_with("import ")) continue;
-    line.remove_prefix(from ? 5 : 7);
-    const std::size_t end = std::min(line.find_first_of(" ,\t\r\n;"), line.size());
-    const std::string name(line.substr(0, end));
-    if (name.empty()) continue;
-    out.push_back(name);
-    if (!from || !line.substr(end).starts_with(kImport)) continue;
-    for (const std::string& each : imported_names(line.substr(end + kImport.size())))
-      out.push_back(name.ends_with('.') ? name + each : name + '.' + each);
-  }
-  return out;
-}
 
 TaskPlan::TaskPlan(const std::vector<SourceFile>& files, ModuleCache& cache) {
   for (const SourceFile& file : files)
@@ -76,7 +34,7 @@ TaskPlan::TaskPlan(const std::vector<SourceFile>& files, ModuleCache& cache) {
 
 void TaskPlan::note_imports(const SourceFile& file, std::string_view text) {
   std::vector<std::string>& targets = imports_[file.path];
-  for (const std::string& name : imported_modules(text)) {
+  for (const std::string& name : imports_in(text)) {
     bool any = false;
     for (std::string& path : import_candidates(file.path, file.path, name, file.top)) {
       if (!given_.contains(path)) continue;

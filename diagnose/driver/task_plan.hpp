@@ -15,10 +15,6 @@
 
 namespace bench::diagnose {
 
-// What the import statements of a text name, with the names that `from a import b` may take from a
-// package (a and a.b).
-std::vector<std::string> imported_modules(std::string_view text);
-
 class TaskPlan {
  public:
   TaskPlan(const std::vector<SourceFile>& files, ModuleCache& cache);

@@ -1,6 +1,8 @@
 // What files import, by their texts, and which file of a project that means.
 #include "diagnose/driver/importers.hpp"
 
+#include "diagnose/driver/import_texts.hpp"
+
 #include <gtest/gtest.h>
 
 #include <map>
@@ -20,6 +22,8 @@ TEST(Importers, ReadsImportsInAllTheirForms) {
                        "from . import g\n"
                        "    from ..h import i  # later\n"),
             expected);
+  EXPECT_EQ(imports_in("import a; import b\r\nfrom c import d;\r\n"),
+            (std::vector<std::string>{"a", "c", "c.d"}));
 }
 
 TEST(Importers, ReadsWhatAModuleIsNamedByInAText) {
