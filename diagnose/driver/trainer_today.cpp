@@ -110,6 +110,7 @@ class Translator {
     const bool is_written = devices.known() && !devices.is_default;
     const std::string text = is_written ? trainer::spelling(devices) : source_of(argument);
     if (!selects_) put("devices", devices, text);
+    if (!value.known()) note = " (for 0 and None: accelerator=\"cpu\", devices=1)";
     change(argument, "accelerator=\"gpu\", devices=" + text + note);
   }
 

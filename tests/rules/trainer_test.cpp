@@ -305,6 +305,15 @@ TEST(ExplainTrainer, KeepsOptionsByTheirNames) {
       << text;
 }
 
+TEST(ExplainTrainer, SaysWhatNoGpusAreToday) {
+  const char* const note = "(for 0 and None: accelerator=\"cpu\", devices=1)";
+  const auto explain = [](const char* arguments) {
+    return explain_trainer(*Script(std::string("Trainer(") + arguments + ")\n").program);
+  };
+  EXPECT_NE(explain("gpus=2 if use_cuda() else 0").find(note), std::string::npos);
+  EXPECT_EQ(explain("gpus=2").find(note), std::string::npos);
+}
+
 // Hydra's own keys are no arguments, and other files may hold more of them.
 TEST(ExplainTrainer, ReadsHydrasTarget) {
   std::vector<ConfigEntry> entries = read_yaml("ddp.yaml",
