@@ -1,5 +1,6 @@
 #include "diagnose/to_ddp/loader_shares.hpp"
 
+#include "diagnose/to_ddp/loader_choice.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -16,20 +17,24 @@ class Sharer {
         loader_(loader),
         names_(names),
         made_(made),
-        is_script_(loader.module == &program.root()) {}
+        is_script_(loader.module == &program.root()) {
+    if (serves_several(program, loader) && !is_in_branch_for_training(program, loader))
+      choice_ = choice_of_training(program, loader);
+  }
 
   // False where the call has no place for it.
   bool add_sampler() {
     const std::string dataset(loader_.argument(0, "dataset").text());
     const Ref shuffle = loader_.argument(2, "shuffle");
     std::string sampler = names_.sampler(*loader_.module) + "(" + dataset;
-    if (!shuffle || !program_.is_literal_true(shuffle))
+    if (!choice_ && (!shuffle || !program_.is_literal_true(shuffle)))
       sampler += ", shuffle=" + (shuffle ? std::string(shuffle.text()) : "False");
     sampler += ")";
     std::string shuffle_now = "False";
+    if (const std::string test = test_of_sharing(); !test.empty())
+      sampler += " if " + test + " else None";
     if (!is_script_) {
       const std::string joined = names_.dist(*loader_.module) + ".is_initialized()";
-      sampler += " if " + joined + " else None";
       if (shuffle && !program_.is_literal_false(shuffle))
         shuffle_now = (program_.is_literal_true(shuffle) ? "" : in_brackets(shuffle) + " and ") +
                       "not " + joined;
@@ -60,12 +65,21 @@ class Sharer {
   }
 
  private:
+  // What holds where ranks share the loader's data out; empty where they always do.
+  std::string test_of_sharing() const {
+    std::string out(choice_.text());
+    if (!is_script_)
+      out += (out.empty() ? "" : " and ") + names_.dist(*loader_.module) + ".is_initialized()";
+    return out;
+  }
+
   // An expression for the number of ranks; with a line of its own, as a name, in files that others
   // may import.
   std::string count_ranks(Ref batch) {
     const std::string dist = names_.dist(*loader_.module);
-    if (is_script_) return dist + ".get_world_size()";
-    const std::string count = dist + ".get_world_size() if " + dist + ".is_initialized() else 1";
+    const std::string test = test_of_sharing();
+    if (test.empty()) return dist + ".get_world_size()";
+    const std::string count = dist + ".get_world_size() if " + test + " else 1";
     if (!has_line_of_its_own(batch)) return "(" + count + ")";
     const bool is_taken = !batch.module->defs_of("ranks", false).empty();
     const std::string name = is_taken ? "ddp_ranks" : "ranks";
@@ -151,6 +165,7 @@ class Sharer {
   FileNames& names_;
   Finding& made_;
   bool is_script_;
+  Ref choice_;         // holds for training, in a function that serves evaluation too
   std::string lines_;  // above the statement
 };
 

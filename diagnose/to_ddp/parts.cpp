@@ -1,5 +1,6 @@
 #include "diagnose/to_ddp/parts.hpp"
 
+#include "diagnose/to_ddp/loader_choice.hpp"
 #include "diagnose/to_ddp/parameterless.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
@@ -48,13 +49,11 @@ bool is_to_be_shared_out(const Program& program, const CallRef& loader) {
          !program.derives_from(program.class_of(dataset), Api::iterable_dataset);
 }
 
-// make_loader(train_set) and make_loader(val_set): what is given to one is given to the other.
-bool serves_several(const Program& program, const CallRef& loader) {
-  const FunctionRef function = program.enclosing_function(loader.ref());
-  if (!function) return false;
-  const auto& sites = program.call_sites(function);
-  return std::count_if(sites.begin(), sites.end(),
-                       [&](const CallRef& site) { return is_reachable(program, site.ref()); }) > 1;
+// make_loader(train_set) and make_loader(val_set): what is given to one is given to the other,
+// unless the function tells them apart.
+bool serves_training_alone(const Program& program, const CallRef& loader) {
+  return !serves_several(program, loader) || is_in_branch_for_training(program, loader) ||
+         choice_of_training(program, loader);
 }
 
 // Those that a loop goes over which does not train: it fills a cache, or counts.
@@ -79,7 +78,7 @@ std::set<Ref> drawn_without_training(const Program& program) {
 void find_loaders(const Program& program, Parts& out) {
   const auto add = [&](const CallRef& loader) {
     const auto same = [&](const CallRef& each) { return each.ref() == loader.ref(); };
-    if (is_to_be_shared_out(program, loader) && !serves_several(program, loader) &&
+    if (is_to_be_shared_out(program, loader) && serves_training_alone(program, loader) &&
         std::none_of(out.loaders.begin(), out.loaders.end(), same))
       out.loaders.push_back(loader);
   };

@@ -1,0 +1,132 @@
+#include "diagnose/to_ddp/loader_choice.hpp"
+
+#include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace bench::diagnose {
+namespace {
+
+namespace facts = pitfalls::facts;
+
+std::vector<CallRef> reached_sites(const Program& program, const CallRef& loader) {
+  std::vector<CallRef> out;
+  const FunctionRef function = program.enclosing_function(loader.ref());
+  if (!function) return out;
+  for (const CallRef& site : program.call_sites(function))
+    if (facts::is_reachable(program, site.ref())) out.push_back(site);
+  return out;
+}
+
+bool names_training(Ref word) {
+  std::string text = facts::lowered(last_word(word));
+  std::erase(text, '_');
+  return text == "train" || text == "istrain" || text == "training" || text == "istraining";
+}
+
+bool is_name(Ref node) { return node.kind() == Kind::identifier || node.kind() == Kind::attribute; }
+
+// split == "train", "train" in split, self.is_train
+bool asks_for_training(Ref condition) {
+  if (is_name(condition)) return names_training(condition);
+  if (condition.kind() != Kind::comparison) return false;
+  const Ref left = condition.child(Field::left);
+  const Ref right = condition.child(Field::right);
+  const std::string_view text = condition.text();
+  const auto says = [](Ref word) {
+    return word.kind() == Kind::string && pitfalls::says_any(word.text(), {"train"}) &&
+           !pitfalls::says_any(word.text(), {"val", "test"});
+  };
+  if (facts::contains(text, " not in ") || facts::contains(text, "!=")) return false;
+  return facts::contains(text, "==") ? says(left) || says(right)
+                                     : facts::contains(text, " in ") && says(left);
+}
+
+bool says_evaluation(std::string_view text) {
+  return pitfalls::says_any(text, {"val", "test", "infer", "predict", "dev_"}) &&
+         !pitfalls::says_any(text, {"train"});
+}
+
+// What the call's result is for: its name, and the words that it is given.
+std::string purpose_of(const Program& program, const CallRef& site) {
+  std::string out(program.assigned_name(site.ref()));
+  for (const Ref given : facts::arguments_of(site)) out += " " + std::string(given.text());
+  return out;
+}
+
+// make(data, shuffle=True) for what trains, make(data, shuffle=False) for the rest, and each
+// written out.
+bool is_told_by_calls(const Program& program, const CallRef& loader, Ref parameter) {
+  const FunctionRef function = program.enclosing_function(loader.ref());
+  const auto sites = reached_sites(program, loader);
+  bool trains = false;
+  for (const CallRef& site : sites) {
+    if (site.has_splat()) return false;
+    const Ref given = facts::argument_for(site, function, parameter.text());
+    const std::string purpose = purpose_of(program, site);
+    if (given.kind() == Kind::true_literal && !says_evaluation(purpose))
+      trains = true;
+    else if (given.kind() != Kind::false_literal || pitfalls::says_any(purpose, {"train"}))
+      return false;
+  }
+  return trains;
+}
+
+// The parameter is read as it came.
+bool is_plain_parameter(const Program& program, Ref name) {
+  const auto defs = name.module->defs_of(name.text(), false);
+  const FunctionRef function = program.enclosing_function(name);
+  return facts::is_parameter(program, name) &&
+         std::none_of(defs.begin(), defs.end(), [&](const std::uint32_t index) {
+           const Def& def = name.module->defs()[index];
+           return def.kind != DefKind::parameter &&
+                  program.enclosing_function(name.with(def.target)) == function;
+         });
+}
+
+// shuffle = True in the branch for training, shuffle = False in the others.
+bool is_set_in_branches(const Program& program, Ref name) {
+  bool trains = false;
+  for (const Source& source : program.sources(name)) {
+    const bool holds = source.ref.kind() == Kind::true_literal;
+    const auto guards = program.guards(source.ref);
+    const auto is_for_training = [&](const Guard& guard) {
+      return guard.holds == holds && asks_for_training(guard.condition);
+    };
+    if ((!holds && source.ref.kind() != Kind::false_literal) ||
+        std::none_of(guards.begin(), guards.end(), is_for_training))
+      return false;
+    trains = trains || holds;
+  }
+  return trains;
+}
+
+}  // namespace
+
+bool serves_several(const Program& program, const CallRef& loader) {
+  return reached_sites(program, loader).size() > 1;
+}
+
+bool is_in_branch_for_training(const Program& program, const CallRef& loader) {
+  const auto guards = program.guards(loader.ref());
+  return std::any_of(guards.begin(), guards.end(), [](const Guard& guard) {
+    return guard.holds && asks_for_training(guard.condition);
+  });
+}
+
+Ref choice_of_training(const Program& program, const CallRef& loader) {
+  const Ref shuffle = loader.keyword("shuffle");
+  if (!shuffle || !loader.module->tree().contains(loader.call->node, shuffle.node)) return {};
+  if (asks_for_training(shuffle)) return shuffle;
+  if (shuffle.kind() != Kind::identifier) return {};
+  const bool tells = is_plain_parameter(program, shuffle)
+                         ? is_told_by_calls(program, loader, shuffle)
+                         : is_set_in_branches(program, shuffle);
+  return tells ? shuffle : Ref{};
+}
+
+}  // namespace bench::diagnose

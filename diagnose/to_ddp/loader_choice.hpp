@@ -1,0 +1,18 @@
+// Loaders of functions that serve training and evaluation alike: make("train") and make("val").
+#pragma once
+
+#include "diagnose/model/program.hpp"
+
+namespace bench::diagnose {
+
+// Calls that are reached lead to the function around the loader from several places.
+bool serves_several(const Program& program, const CallRef& loader);
+
+// It stands in the branch for training: `if phase == "train": return DataLoader(...)`.
+bool is_in_branch_for_training(const Program& program, const CallRef& loader);
+
+// The value of `shuffle`, where it tells the training calls from the others: is_train,
+// split == "train", a parameter that all calls write out. Empty where it does not.
+Ref choice_of_training(const Program& program, const CallRef& loader);
+
+}  // namespace bench::diagnose
