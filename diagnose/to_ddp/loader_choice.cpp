@@ -34,8 +34,10 @@ bool is_name(Ref node) { return node.kind() == Kind::identifier || node.kind() =
 bool asks_for_training(Ref condition) {
   if (is_name(condition)) return names_training(condition);
   if (condition.kind() != Kind::comparison) return false;
-  const Ref left = condition.child(Field::left);
-  const Ref right = condition.child(Field::right);
+  const auto& tree = condition.module->tree();
+  if (tree.child_count(condition.node) != 2) return false;
+  const Ref left = condition.with(tree.child_at(condition.node, 0));
+  const Ref right = condition.with(tree.child_at(condition.node, 1));
   const std::string_view text = condition.text();
   const auto says = [](Ref word) {
     return word.kind() == Kind::string && pitfalls::says_any(word.text(), {"train"}) &&

@@ -5,6 +5,8 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
+#include <set>
+
 namespace bench::diagnose {
 namespace {
 
@@ -26,13 +28,16 @@ class Sharer {
   bool add_sampler() {
     const std::string dataset(loader_.argument(0, "dataset").text());
     const Ref shuffle = loader_.argument(2, "shuffle");
+    const Ref own = loader_.argument(3, "sampler");
+    const Order order = own ? order_of(own) : Order::none;
+    if (order == Order::unknown || loader_.argument(4, "batch_sampler")) return false;
     std::string sampler = names_.sampler(*loader_.module) + "(" + dataset;
-    if (!choice_ && (!shuffle || !program_.is_literal_true(shuffle)))
+    if (!choice_ && order != Order::random && (!shuffle || !program_.is_literal_true(shuffle)))
       sampler += ", shuffle=" + (shuffle ? std::string(shuffle.text()) : "False");
     sampler += ")";
     std::string shuffle_now = "False";
     if (const std::string test = test_of_sharing(); !test.empty())
-      sampler += " if " + test + " else None";
+      sampler += " if " + test + " else " + (own ? std::string(own.text()) : "None");
     if (!is_script_) {
       const std::string joined = names_.dist(*loader_.module) + ".is_initialized()";
       if (shuffle && !program_.is_literal_false(shuffle))
@@ -48,7 +53,7 @@ class Sharer {
     const Ref batch = loader_.argument(1, "batch_size");
     const Value size = batch ? program_.evaluate(batch) : Value{};
     // kw.pop("batch_size") gives it once.
-    if (!batch || (size.is_integer() && size.integer < 2) ||
+    if (!batch || !is_in_call(batch) || (size.is_integer() && size.integer < 2) ||
         !pitfalls::facts::calls_in(batch).empty())
       return;
     if (const Ref one = without_gpus(batch)) {
@@ -65,6 +70,24 @@ class Sharer {
   }
 
  private:
+  enum class Order : std::uint8_t { none, random, as_stored, unknown };
+
+  // Of RandomSampler(data), SequentialSampler(data) or None.
+  Order order_of(Ref sampler) const {
+    std::set<Order> orders;
+    for (const Source& source : program_.sources(sampler)) {
+      const CallRef made = program_.as_call(source.ref);
+      if (source.ref.kind() == Kind::none_literal)
+        orders.insert(Order::none);
+      else if (made && made.call->name == "RandomSampler")
+        orders.insert(Order::random);
+      else
+        orders.insert(made && made.call->name == "SequentialSampler" ? Order::as_stored
+                                                                     : Order::unknown);
+    }
+    return orders.size() == 1 ? *orders.begin() : Order::unknown;
+  }
+
   // What holds where ranks share the loader's data out; empty where they always do.
   std::string test_of_sharing() const {
     std::string out(choice_.text());
@@ -98,6 +121,12 @@ class Sharer {
     return true;
   }
 
+  // And not in a dictionary behind **, which other loaders may share.
+  bool is_in_call(Ref value) const {
+    return value.module == loader_.module &&
+           loader_.module->tree().contains(loader_.call->node, value.node);
+  }
+
   std::size_t edits() const { return made_.fix ? made_.fix->edits.size() : 0; }
 
   // DataLoader(data, 64, True, None)
@@ -120,9 +149,6 @@ class Sharer {
     const Ref none = loader_.keyword("sampler");  // sampler=None
     std::string arguments = "sampler=" + sampler;
     if (shuffle_now != "False") arguments += ", shuffle=" + shuffle_now;
-    const auto is_in_call = [&](Ref value) {  // and not in a dictionary behind **
-      return loader_.module->tree().contains(loader_.call->node, value.node);
-    };
     const auto put_in_place_of = [&](Ref value) {
       edit::replace(value.with((*value.module)[value.node].parent), arguments, "", made_);
     };

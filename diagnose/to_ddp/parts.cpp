@@ -51,9 +51,12 @@ bool is_to_be_shared_out(const Program& program, const CallRef& loader) {
 
 // make_loader(train_set) and make_loader(val_set): what is given to one is given to the other,
 // unless the function tells them apart.
+bool is_asked_for_training(const Program& program, const CallRef& loader) {
+  return is_in_branch_for_training(program, loader) || choice_of_training(program, loader);
+}
+
 bool serves_training_alone(const Program& program, const CallRef& loader) {
-  return !serves_several(program, loader) || is_in_branch_for_training(program, loader) ||
-         choice_of_training(program, loader);
+  return !serves_several(program, loader) || is_asked_for_training(program, loader);
 }
 
 // Those that a loop goes over which does not train: it fills a cache, or counts.
@@ -83,11 +86,18 @@ void find_loaders(const Program& program, Parts& out) {
       out.loaders.push_back(loader);
   };
   const std::set<Ref> drawn = drawn_without_training(program);
+  bool is_followed = false;
   for (const CallRef& loader : program.calls(Api::data_loader))
     if (loader.module == &program.root() && !drawn.contains(loader.ref())) add(loader);
   for (const TrainingLoop& loop : program.training_loops())
     if (is_come_by(program, loop.batches))
-      for (const CallRef& loader : pitfalls::loaders_of(program, loop.iterable)) add(loader);
+      for (const CallRef& loader : pitfalls::loaders_of(program, loop.iterable)) {
+        is_followed = true;
+        add(loader);
+      }
+  if (is_followed) return;
+  for (const CallRef& loader : program.calls(Api::data_loader))
+    if (is_come_by(program, loader.ref()) && is_asked_for_training(program, loader)) add(loader);
 }
 
 void find_devices(const Program& program, Parts& out) {
