@@ -85,12 +85,14 @@ bool stands_for_batch(const Program& program, Ref size) {
   const Ref whole = whole_size(size);
   const auto& tree = whole.module->tree();
   const NodeId around = tree[whole.node].parent;
+  if (counts_ranks(whole)) return false;
   switch (tree[around].kind) {
     case Kind::argument_list: {
       const CallRef call = program.as_call(size.with(tree[around].parent));
       if (!call) return false;
       return (makes_tensor(call) && !is_fixed(program, call)) || shapes_tensor(call, whole) ||
-             pitfalls::says_any(call.call->name, {"init_hidden", "inithidden"});
+             pitfalls::says_any(call.call->name, {"init_hidden", "inithidden", "mixing_noise"}) ||
+             (call.call->name == "sample" && whole != size && is_in_training(program, size));
     }
     case Kind::comparison:
       return compares_with_batch(size.with(around)) && is_in_training(program, size);
@@ -109,6 +111,16 @@ bool is_whole_name(Ref node) {
          field != Field::name && field != Field::function;
 }
 
+// A class or a file that evaluates, which training runs now and then.
+bool is_for_evaluation(const Left& left, Ref node) {
+  const std::string& path = node.module->path();
+  const ClassRef cls = left.program.enclosing_class(node);
+  return left.program.is_evaluation(node) ||
+         pitfalls::says_any(path.substr(path.rfind('/') + 1),
+                            {"eval", "test", "metric", "sample"}) ||
+         (cls && pitfalls::says_any(cls.cls->name, {"eval", "test", "metric", "sampler"}));
+}
+
 template <typename Accepts>
 std::vector<Ref> sizes_that(const Left& left, const BatchSize& batch, Accepts accepts) {
   std::vector<Ref> out;
@@ -117,7 +129,7 @@ std::vector<Ref> sizes_that(const Left& left, const BatchSize& batch, Accepts ac
     for (NodeId id = 0; id < module->tree().size(); ++id) {
       const Ref node{module, id};
       if (is_size(node) && is_whole_name(node) && accepts(node) && left.is_run(node) &&
-          !left.program.is_evaluation(node) && !pitfalls::facts::in_dataset(left.program, node) &&
+          !is_for_evaluation(left, node) && !pitfalls::facts::in_dataset(left.program, node) &&
           is_same_setting(left.program, batch.total, node))
         out.push_back(node);
     }
@@ -158,6 +170,15 @@ std::vector<BatchSize> batch_sizes(const Left& left) {
 
 std::vector<Ref> other_uses(const Left& left, const BatchSize& batch) {
   return sizes_that(left, batch, [&](Ref size) { return stands_for_batch(left.program, size); });
+}
+
+std::vector<Ref> products_with_gpus(const Left& left, const BatchSize& batch) {
+  return sizes_that(left, batch, [](Ref size) {
+    const auto& tree = size.module->tree();
+    const Node& around = tree[tree[size.node].parent];
+    return around.kind == Kind::binary && around.op == Op::multiply &&
+           pitfalls::says_any(size.with(tree[size.node].parent).text(), {"gpu", "device_count"});
+  });
 }
 
 std::vector<Ref> parts_of_batch(const Left& left, const BatchSize& batch) {

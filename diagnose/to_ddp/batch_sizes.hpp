@@ -21,6 +21,9 @@ std::vector<BatchSize> batch_sizes(const Left& left);
 // that trains.
 std::vector<Ref> other_uses(const Left& left, const BatchSize& batch);
 
+// batch_size * num_gpus
+std::vector<Ref> products_with_gpus(const Left& left, const BatchSize& batch);
+
 // sub_batch = batch_size // steps
 std::vector<Ref> parts_of_batch(const Left& left, const BatchSize& batch);
 

@@ -36,6 +36,8 @@ constexpr Topic kTopics[] = {
     tell_moves_to_cpu,
     tell_repeated_forwards,
     tell_unseeded_splits,
+    tell_noise_of_one_seed,
+    tell_orders_of_ranks,
     tell_fixed_devices,
     tell_visible_devices,
     tell_losses_of_batch,

@@ -38,7 +38,7 @@ std::string rest_of(const Program& program, const BatchSize& batch) {
   const Value size = batch.is_divided ? program.evaluate(batch.total) : Value{};
   if (!size.is_integer() || size.integer < 1) return {};
   const bool is_literal = batch.total.kind() == Kind::integer;
-  if (size.integer % (is_literal ? 8 : 4) == 0) return {};
+  if (size.integer % 4 == 0) return {};
   const std::string option = option_behind(program, batch.total);
   return "a batch of " + std::to_string(size.integer) +
          (size.is_default ? ", as the script has it by default," : "") +
@@ -53,11 +53,23 @@ std::string rest_of(const Program& program, const BatchSize& batch) {
 }  // namespace
 
 void tell_whole_batches(Left& left) {
-  std::vector<Ref> places;
-  for (const BatchSize& batch : batch_sizes(left))
-    if (is_shared(left, batch) && is_left_whole(left.program, batch))
-      places.push_back(batch.loader.ref());
-  left.tell(Harm::figures, places,
+  std::vector<Ref> ones;
+  for (const BatchSize& batch : batch_sizes(left)) {
+    if (!is_shared(left, batch) || !is_left_whole(left.program, batch)) continue;
+    const std::string option = batch.total ? option_behind(left.program, batch.total) : "";
+    if (option.empty())
+      ones.push_back(batch.loader.ref());
+    else
+      left.tell(Harm::figures, {batch.loader.ref()},
+                "no step has divided the batch size of this loader, which is one by default: every "
+                "rank takes what " +
+                    option +
+                    " says, N times the samples of a step and an N-th of the steps. Give " +
+                    option +
+                    " what one rank is to take, and set the learning rate and its schedule for "
+                    "that.");
+  }
+  left.tell(Harm::figures, ones,
             "the batch size of this loader is one, which cannot be divided: a step takes a sample "
             "on each rank where it took one in all, and an epoch has an N-th of the steps. Set the "
             "learning rate and its schedule for that; where a sample is a batch that the data set "
@@ -85,15 +97,20 @@ void tell_other_uses_of_batch(Left& left) {
       known.insert(known.end(), places.begin(), places.end());
       left.tell(Harm::may_stop, places, text);
     };
-    const std::string when =
-        batch.is_divided ? "the loader of " + loader + " gives a rank its share of " + name
-                         : "once the loader of " + loader + " gives a rank its share of " + name;
-    tell(other_uses(left, batch), when +
-                                      ", this still takes the whole for the size of a batch. Use "
-                                      "the size of the tensor at hand (x.size(0)), or divide here, "
-                                      "too.");
+    if (!batch.is_divided && is_shared(left, batch)) {
+      tell(products_with_gpus(left, batch),
+           "the loader of " + loader + " gives a rank " + name +
+               ", and this is the size for all GPUs. Leave the number of GPUs out here, too.");
+      continue;
+    }
+    const std::string when = (batch.is_divided ? "" : "once ") + ("the loader of " + loader) +
+                             " gives a rank its share of " + name;
+    tell(other_uses(left, batch),
+         when +
+             ": this still takes the whole for the size of a batch. Use the size of the tensor "
+             "at hand (x.size(0)), or divide here, too.");
     tell(parts_of_batch(left, batch),
-         when + ", this is a part of the whole. Divide it by the number of ranks, too.");
+         when + ": this is a part of the whole. Divide it by the number of ranks, too.");
   }
 }
 

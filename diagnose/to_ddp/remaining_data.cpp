@@ -157,6 +157,14 @@ bool has_sharded_training(const Left& left) {
 void tell_unshared_data(Left& left) {
   std::map<Share, std::vector<Ref>> places;
   const auto unfollowed = unfollowed_supplies(left);
+  const bool has_whole = std::any_of(unfollowed.begin(), unfollowed.end(), [](const Supply& each) {
+    return each.share != Share::shared;
+  });
+  // A loop that draws from no loader need not draw from those that are shared out.
+  const auto is_told_by_loader = [&](const Supply& supply) {
+    return has_whole ? is_unfollowed(supply)
+                     : supply.share == Share::elsewhere && !unfollowed.empty();
+  };
   for (const TrainingLoop* loop : trainings(left)) {
     const auto supplies = supplies_of(left, *loop);
     if (shares_under_option(supplies)) {
@@ -166,7 +174,7 @@ void tell_unshared_data(Left& left) {
     for (const Supply& each : supplies)
       if (each.share == Share::optional)
         tell_option(left, each.place, each.option);
-      else if (each.share != Share::shared && (unfollowed.empty() || !is_unfollowed(each)))
+      else if (each.share != Share::shared && !is_told_by_loader(each))
         places[each.share].push_back(each.place);
   }
   // A few steps on one sample beside the training: an attack, a projection.

@@ -1,0 +1,130 @@
+// bench diagnose --to-ddp on loaders that helpers make, for training and evaluation alike, and on
+// those whose way into the training loop cannot be followed.
+#include "tests/rules/to_ddp_remaining.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+const std::string kDatasets = "datasets.py";
+const std::string kHead = "from torch.utils import data\n";
+
+std::string loaders_after(const std::string& helper, const std::string& uses) {
+  const Script script{.above = "from datasets import make\n", .loader = uses};
+  const Rewrite made = rewritten({{"train.py", script.text()}, {kDatasets, kHead + helper}});
+  const auto text = made.texts.find(kDatasets);
+  return text == made.texts.end() ? "" : text->second;
+}
+
+TEST(ToDdpLoaders, SharesOutWhatAHelperMakesForTraining) {
+  const std::string uses = "loader = make(a, 'train')\nval_loader = make(b, 'val')\n";
+  for (const char* shuffle : {"split == 'train'", "'train' in split"}) {
+    const std::string test = std::string(shuffle) + " and dist.is_initialized()";
+    const std::string text = loaders_after(
+        "def make(items, split):\n"
+        "    return data.DataLoader(items, batch_size=64, shuffle=" +
+            std::string(shuffle) + ")\n",
+        uses);
+    EXPECT_TOLD(text, "sampler=DistributedSampler(items) if " + test + " else None");
+    EXPECT_TOLD(text, "ranks = dist.get_world_size() if " + test + " else 1");
+    EXPECT_TOLD(text, "batch_size=64 // ranks");
+  }
+  // The branch for training is no one else's.
+  const std::string branch = loaders_after(
+      "def make(items, split):\n"
+      "    if split == 'train':\n"
+      "        return data.DataLoader(items, batch_size=64, shuffle=True)\n"
+      "    return data.DataLoader(items, batch_size=1)\n",
+      uses);
+  EXPECT_TOLD(branch, "sampler=DistributedSampler(items) if dist.is_initialized() else None");
+  EXPECT_TOLD(branch, "return data.DataLoader(items, batch_size=1)\n");
+}
+
+TEST(ToDdpLoaders, SharesOutBySettingsThatAllCallsWriteOut) {
+  const std::string helper =
+      "def make(items, shuffle):\n"
+      "    return data.DataLoader(items, batch_size=64, shuffle=shuffle)\n";
+  EXPECT_TOLD(loaders_after(helper, "loader = make(a, True)\nval_loader = make(b, False)\n"),
+              "if shuffle and dist.is_initialized() else None");
+  // Validation is shuffled, too; training is not; a call gives what is not known.
+  for (const char* uses : {"loader = make(a, True)\nval_loader = make(b, True)\n",
+                           "loader = make(a, True)\ntrain_stats = make(a, False)\n",
+                           "loader = make(a, True)\nval_loader = make(b, shuffle=args.shuffle)\n"})
+    EXPECT_EQ(loaders_after(helper, uses), "") << uses;
+}
+
+TEST(ToDdpLoaders, KeepsTheOrderOfSamplersThatItReplaces) {
+  const auto after = [](const std::string& loader) {
+    const Script script{.loader = loader};
+    return rewritten({{"train.py", script.text()}}).texts["train.py"];
+  };
+  EXPECT_TOLD(after("loader = DataLoader(data, batch_size=64, shuffle=False,\n"
+                    "                    sampler=torch.utils.data.RandomSampler(data))\n"),
+              "sampler=DistributedSampler(data)");
+  EXPECT_TOLD(after("loader = DataLoader(data, batch_size=64,\n"
+                    "                    sampler=torch.utils.data.SequentialSampler(data))\n"),
+              "sampler=DistributedSampler(data, shuffle=False)");
+  // A sampler beside a batch_sampler raises.
+  EXPECT_SILENT(after("sampler = torch.utils.data.RandomSampler(data)\n"
+                      "batches = torch.utils.data.BatchSampler(sampler, 64, True)\n"
+                      "loader = DataLoader(data, batch_sampler=batches)\n"),
+                "DistributedSampler(");
+}
+
+TEST(ToDdpLoaders, DividesNoBatchSizeThatLoadersShare) {
+  const Script script{.loader =
+                          "options = {'batch_size': args.batch_size}\n"
+                          "loader = DataLoader(data, shuffle=True, **options)\n"
+                          "test_loader = DataLoader(test_data, **options)\n"};
+  const std::string text = rewritten({{"train.py", script.text()}}).texts["train.py"];
+  EXPECT_TOLD(text, "options = {'batch_size': args.batch_size}\n");
+}
+
+TEST(ToDdpLoaders, SharesOutUnderTwoConditions) {
+  const std::string helper =
+      "def make(items, phase):\n"
+      "    if phase == 'train':\n"
+      "        return data.DataLoader(items, batch_size=64, shuffle=True)\n"
+      "    elif phase == 'val':\n"
+      "        return data.DataLoader(items, batch_size=1)\n";
+  EXPECT_TOLD(loaders_after(helper,
+                            "for phase in ('train', 'val'):\n"
+                            "    if phase == 'train' and mode != 'val':\n"
+                            "        loader = make(a, phase)\n"
+                            "    elif phase == 'val':\n"
+                            "        val_loader = make(b, phase)\n"),
+              "sampler=DistributedSampler(items)");
+}
+
+TEST(ToDdpLoaders, TellsLoadersThatCouldNotBeFollowed) {
+  const std::string fetcher =
+      "import registry\n"
+      "def make(path):\n"
+      "    return DataLoader(registry.read(path), batch_size=64, sampler=registry.Balanced())\n";
+  const auto list = told({.above = fetcher, .loader = "loader = registry.Fetcher(make('a'))\n"});
+  EXPECT_TOLD(list, "which training seems to draw from, has a sampler of its own");
+  EXPECT_SILENT(list, "could not be followed");
+  // The loop's own loader is known; another one serves something else.
+  EXPECT_SILENT(told({.end = "other = DataLoader(pool, batch_size=64, sampler=Own(pool))\n"}),
+                "seems to draw from");
+  EXPECT_SILENT(told({.loader = "loader = registry.Fetcher(data)\n",
+                      .end = "for x in DataLoader(pool, batch_size=64, sampler=Own(pool)):\n"
+                             "    keep(x)\n"}),
+                "seems to draw from");
+}
+
+TEST(ToDdpLoaders, TellsSamplersUnderAnOptionThatIsOff) {
+  const auto with = [](const std::string& call) {
+    return told(
+        {.above = "from datasets import make\n", .loader = call},
+        {{kDatasets, kHead + "from torch.utils.data.distributed import DistributedSampler\n"
+                             "def make(items, distributed=False):\n"
+                             "    sampler = DistributedSampler(items) if distributed else None\n"
+                             "    return data.DataLoader(items, 64, shuffle=sampler is None,\n"
+                             "                           sampler=sampler)\n"}});
+  };
+  EXPECT_TOLD(with("loader = make(a)\n"), "shared out only as `distributed` says");
+  EXPECT_SILENT(with("loader = make(a, distributed=True)\n"), "shared out only");
+}
+
+}  // namespace
+}  // namespace bench::diagnose
