@@ -120,6 +120,28 @@ bool is_in_branch_for_training(const Program& program, const CallRef& loader) {
   });
 }
 
+std::string choice_of_item(const Program& program, const CallRef& loader) {
+  const auto& tree = loader.module->tree();
+  const NodeId around = tree.ancestor(loader.call->node, Kind::comprehension);
+  if (around == kNoNode) return {};
+  Ref clause;
+  for (NodeId at = tree[around].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::for_in_clause) clause = loader.ref().with(at);
+  const Ref name = clause.child(Field::left);
+  const auto& items = program.sources(clause.child(Field::right));
+  if (name.kind() != Kind::identifier || items.size() != 1) return {};
+  const Ref list = items.front().ref;
+  if (list.kind() != Kind::list && list.kind() != Kind::tuple) return {};
+  std::string training;
+  const auto& words = list.module->tree();
+  for (NodeId at = words[list.node].first_child; at != kNoNode; at = words[at].next_sibling) {
+    const std::string word = program.string(list.with(at)).value_or("");
+    if (word.empty() || (!training.empty() && word.starts_with("train"))) return {};
+    if (word.starts_with("train")) training = word;
+  }
+  return training.empty() ? "" : std::string(name.text()) + " == '" + training + "'";
+}
+
 Ref choice_of_training(const Program& program, const CallRef& loader) {
   const Ref shuffle = loader.keyword("shuffle");
   if (!shuffle || !loader.module->tree().contains(loader.call->node, shuffle.node)) return {};

@@ -3,6 +3,8 @@
 
 #include "diagnose/model/program.hpp"
 
+#include <string>
+
 namespace bench::diagnose {
 
 // Calls that are reached lead to the function around the loader from several places.
@@ -14,5 +16,9 @@ bool is_in_branch_for_training(const Program& program, const CallRef& loader);
 // The value of `shuffle`, where it tells the training calls from the others: is_train,
 // split == "train", a parameter that all calls write out. Empty where it does not.
 Ref choice_of_training(const Program& program, const CallRef& loader);
+
+// `x == 'train'` for {x: DataLoader(data[x]) for x in ["train", "val"]}; empty for what is no such
+// loader.
+std::string choice_of_item(const Program& program, const CallRef& loader);
 
 }  // namespace bench::diagnose

@@ -21,7 +21,11 @@ class Sharer {
         made_(made),
         is_script_(loader.module == &program.root()) {
     if (serves_several(program, loader) && !is_in_branch_for_training(program, loader))
-      choice_ = choice_of_training(program, loader);
+      choice_ = choice_of_training(program, loader).text();
+    if (choice_.empty()) {
+      choice_ = choice_of_item(program, loader);
+      is_of_item_ = !choice_.empty();
+    }
   }
 
   // False where the call has no place for it.
@@ -32,20 +36,18 @@ class Sharer {
     const Order order = own ? order_of(own) : Order::none;
     if (order == Order::unknown || loader_.argument(4, "batch_sampler")) return false;
     std::string sampler = names_.sampler(*loader_.module) + "(" + dataset;
-    if (!choice_ && order != Order::random && (!shuffle || !program_.is_literal_true(shuffle)))
+    if ((choice_.empty() || is_of_item_) && order != Order::random &&
+        (!shuffle || !program_.is_literal_true(shuffle)))
       sampler += ", shuffle=" + (shuffle ? std::string(shuffle.text()) : "False");
     sampler += ")";
-    std::string shuffle_now = "False";
     if (const std::string test = test_of_sharing(); !test.empty())
       sampler += " if " + test + " else " + (own ? std::string(own.text()) : "None");
-    if (!is_script_) {
-      const std::string joined = names_.dist(*loader_.module) + ".is_initialized()";
-      if (shuffle && !program_.is_literal_false(shuffle))
-        shuffle_now = (program_.is_literal_true(shuffle) ? "" : in_brackets(shuffle) + " and ") +
-                      "not " + joined;
-    }
-    return shuffle && !loader_.keyword("shuffle") ? put_by_position(shuffle, sampler, shuffle_now)
-                                                  : put_by_name(sampler, shuffle_now);
+    if (const Ref carried = dictionary_behind();
+        carried && (shuffle ? !is_in_call(shuffle) : loader_.has_splat()))
+      return put_in_dictionary(carried, dataset);
+    return shuffle && !loader_.keyword("shuffle")
+               ? put_by_position(shuffle, sampler, shuffle_beside(shuffle))
+               : put_by_name(sampler, shuffle_beside(shuffle));
   }
 
   // What users may set is checked to divide; a batch of one cannot be divided.
@@ -53,7 +55,14 @@ class Sharer {
     const Ref batch = loader_.argument(1, "batch_size");
     const Value size = batch ? program_.evaluate(batch) : Value{};
     // kw.pop("batch_size") gives it once.
-    if (!batch || !is_in_call(batch) || (size.is_integer() && size.integer < 2) ||
+    if (batch && !is_in_call(batch)) {
+      const Ref carried = in_dictionary_ ? Ref{} : dictionary_behind();
+      if (carried && edits() > 0)
+        edit::replace(carried, "{**" + std::string(carried.text()) + batch_item(carried) + "}", "",
+                      made_);
+      return;
+    }
+    if (!batch || (size.is_integer() && size.integer < 2) ||
         !pitfalls::facts::calls_in(batch).empty())
       return;
     if (const Ref one = without_gpus(batch)) {
@@ -62,14 +71,35 @@ class Sharer {
     }
     const std::string total = in_brackets(batch);
     const std::string ranks = count_ranks(batch);
-    if (batch.kind() != Kind::integer && has_line_of_its_own(batch))
-      lines_ += (lines_.empty() ? "" : "\n") + ("assert " + total) + " % " + ranks +
-                " == 0, \"the batch does not divide by the number of ranks\"";
-    if (!lines_.empty()) edit::insert_before(batch, lines_, "", made_);
+    if (batch.kind() == Kind::integer)
+      put_lines_above(batch);
+    else
+      assert_division(batch, total, ranks);
     edit::replace(batch, total + " // " + ranks, "", made_);
   }
 
  private:
+  void put_lines_above(Ref node) {
+    if (!lines_.empty()) edit::insert_before(node, lines_, "", made_);
+  }
+
+  void assert_division(Ref node, const std::string& total, const std::string& ranks) {
+    if (has_line_of_its_own(node))
+      lines_ += (lines_.empty() ? "" : "\n") + ("assert " + total) + " % " + ranks +
+                " == 0, \"the batch does not divide by the number of ranks\"";
+    put_lines_above(node);
+  }
+
+  // What `shuffle` says beside the sampler: that of before, where there is none.
+  std::string shuffle_beside(Ref shuffle) const {
+    if (!shuffle || program_.is_literal_false(shuffle)) return "False";
+    const std::string before =
+        program_.is_literal_true(shuffle) ? "" : in_brackets(shuffle) + " and ";
+    if (is_of_item_) return before + "not (" + test_of_sharing() + ")";
+    return is_script_ ? "False"
+                      : before + "not " + names_.dist(*loader_.module) + ".is_initialized()";
+  }
+
   enum class Order : std::uint8_t { none, random, as_stored, unknown };
 
   // Of RandomSampler(data), SequentialSampler(data) or None.
@@ -90,7 +120,7 @@ class Sharer {
 
   // What holds where ranks share the loader's data out; empty where they always do.
   std::string test_of_sharing() const {
-    std::string out(choice_.text());
+    std::string out(choice_);
     if (!is_script_)
       out += (out.empty() ? "" : " and ") + names_.dist(*loader_.module) + ".is_initialized()";
     return out;
@@ -125,6 +155,44 @@ class Sharer {
   bool is_in_call(Ref value) const {
     return value.module == loader_.module &&
            loader_.module->tree().contains(loader_.call->node, value.node);
+  }
+
+  // options of DataLoader(data, **options), where nothing else is behind **.
+  Ref dictionary_behind() const {
+    const auto& tree = loader_.module->tree();
+    const Ref arguments = loader_.ref().child(Field::arguments);
+    Ref out;
+    for (NodeId at = tree[arguments.node].first_child; at != kNoNode; at = tree[at].next_sibling) {
+      if (tree[at].kind != Kind::dictionary_splat) continue;
+      if (out) return {};
+      out = loader_.ref().with(tree[at].first_child);
+    }
+    return out.kind() == Kind::identifier || out.kind() == Kind::attribute ? out : Ref{};
+  }
+
+  // , "batch_size": options["batch_size"] // dist.get_world_size()
+  std::string batch_item(Ref carried) {
+    const Ref batch = loader_.argument(1, "batch_size");
+    const Value size = batch ? program_.evaluate(batch) : Value{};
+    if (!batch || is_in_call(batch) || (size.is_integer() && size.integer < 2)) return {};
+    const std::string total = std::string(carried.text()) + "[\"batch_size\"]";
+    const std::string ranks = count_ranks(carried);
+    assert_division(carried, total, ranks);
+    return ", \"batch_size\": " + total + " // " + ranks;
+  }
+
+  // Other loaders may take the same dictionary, so that this one gets a copy.
+  bool put_in_dictionary(Ref carried, const std::string& dataset) {
+    const std::string options(carried.text());
+    const std::string shuffled = options + ".get(\"shuffle\", False)";
+    const std::string test = test_of_sharing();
+    std::string text = "{**" + options + ", \"shuffle\": ";
+    text += test.empty() ? "False" : shuffled + " and not (" + test + ")";
+    text += ", \"sampler\": " + names_.sampler(*loader_.module) + "(" + dataset +
+            ", shuffle=" + shuffled + ")" + (test.empty() ? "" : " if " + test + " else None");
+    edit::replace(carried, text + batch_item(carried) + "}", "", made_);
+    in_dictionary_ = true;
+    return true;
   }
 
   std::size_t edits() const { return made_.fix ? made_.fix->edits.size() : 0; }
@@ -191,8 +259,10 @@ class Sharer {
   FileNames& names_;
   Finding& made_;
   bool is_script_;
-  Ref choice_;         // holds for training, in a function that serves evaluation too
-  std::string lines_;  // above the statement
+  bool is_of_item_ = false;
+  std::string choice_;          // holds for training, in a function that serves evaluation too
+  bool in_dictionary_ = false;  // the sampler stands behind **
+  std::string lines_;           // above the statement
 };
 
 bool names_any(Ref subtree, std::string_view name) {

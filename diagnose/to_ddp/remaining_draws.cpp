@@ -30,6 +30,12 @@ CallRef common_seed(const Left& left) {
   return seed;
 }
 
+bool is_told(const Left& left, Ref place) {
+  return std::any_of(left.told.begin(), left.told.end(), [&](const Told& each) {
+    return std::find(each.places.begin(), each.places.end(), place) != each.places.end();
+  });
+}
+
 bool draws_noise(const CallRef& call) {
   constexpr std::string_view kNoise[] = {"torch.randn", "torch.rand", "torch.randn_like",
                                          "torch.rand_like"};
@@ -43,7 +49,7 @@ bool draws_noise(const CallRef& call) {
 bool shuffles(const CallRef& call, bool numpy) {
   const std::string_view path = call.call->path;
   return numpy ? path == "numpy.random.shuffle" || path == "numpy.random.permutation"
-               : path == "random.shuffle" || path == "random.sample";
+               : path == "random.shuffle";
 }
 
 bool is_seeded(const Left& left, bool numpy) {
@@ -56,10 +62,17 @@ bool is_seeded(const Left& left, bool numpy) {
   });
 }
 
-// In the constructor of a data set, which every rank runs once.
-bool is_in_making_of_data(const Program& program, const CallRef& call) {
+// In the constructor of a data set, which every rank runs once; or of lists of samples beside it.
+bool orders_samples(const Program& program, const CallRef& call) {
   const FunctionRef function = program.enclosing_function(call.ref());
-  if (!function || !facts::in_dataset(program, call.ref())) return false;
+  if (!facts::in_dataset(program, call.ref())) {
+    const Ref list = call.positional(0);
+    return pitfalls::says_any(list.text(), {"train", "file", "path", "list", "image", "img", "data",
+                                            "item", "sample", "ids", "idx", "indices", "lines"}) &&
+           !pitfalls::says_any(list.text(), {"val", "test"}) &&
+           facts::training_loop_of(program, call.ref()) == nullptr;
+  }
+  if (!function) return false;
   if (function.function->name == "__init__") return true;
   const auto& sites = program.call_sites(function);
   return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
@@ -96,10 +109,11 @@ void tell_orders_of_ranks(Left& left) {
   std::vector<Ref> places;
   for (const bool numpy : {false, true}) {
     if (is_seeded(left, numpy)) continue;
-    for (const std::string_view name : {"shuffle", "permutation", "sample"})
+    for (const std::string_view name : {"shuffle", "permutation"})
       for (const CallRef& call : left.program.calls_named(name))
-        if (shuffles(call, numpy) && is_in_making_of_data(left.program, call) &&
-            left.runs_on_every_rank(call.ref()) && !left.is_found(call.ref(), "DDP035"))
+        if (shuffles(call, numpy) && orders_samples(left.program, call) &&
+            left.runs_on_every_rank(call.ref()) && !left.is_found(call.ref(), "DDP035") &&
+            !is_told(left, call.ref()))
           places.push_back(call.ref());
   }
   left.tell(Harm::figures, places,

@@ -94,6 +94,16 @@ TEST(ToDdpBatches, TellsNoiseOfOneSeed) {
       "the same numbers here");
 }
 
+TEST(ToDdpBatches, TellsListsThatEachRankShuffles) {
+  const auto with = [](const std::string& lines) {
+    return told({.above = "import random\n", .before = lines});
+  };
+  EXPECT_TOLD(with("random.shuffle(train_files)\n"), "a random order of its own");
+  EXPECT_SILENT(with("random.seed(1)\nrandom.shuffle(train_files)\n"), "a random order");
+  EXPECT_SILENT(with("random.shuffle(colors)\n"), "a random order");
+  EXPECT_SILENT(with("random.shuffle(test_files)\n"), "a random order");
+}
+
 TEST(ToDdpBatches, TellsDataThatEachRankShuffles) {
   const auto with = [](const std::string& seed, const std::string& method) {
     return told({.above = "import random\nfrom torch.utils.data import Dataset\n" + seed +

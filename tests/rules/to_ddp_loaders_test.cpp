@@ -70,13 +70,66 @@ TEST(ToDdpLoaders, KeepsTheOrderOfSamplersThatItReplaces) {
                 "DistributedSampler(");
 }
 
-TEST(ToDdpLoaders, DividesNoBatchSizeThatLoadersShare) {
-  const Script script{.loader =
-                          "options = {'batch_size': args.batch_size}\n"
-                          "loader = DataLoader(data, shuffle=True, **options)\n"
-                          "test_loader = DataLoader(test_data, **options)\n"};
-  const std::string text = rewritten({{"train.py", script.text()}}).texts["train.py"];
-  EXPECT_TOLD(text, "options = {'batch_size': args.batch_size}\n");
+TEST(ToDdpLoaders, CopiesOptionsThatLoadersShare) {
+  const auto after = [](const std::string& loader) {
+    return rewritten({{"train.py", Script{.loader = loader}.text()}}).texts["train.py"];
+  };
+  const std::string shared = after(
+      "options = {'batch_size': args.batch_size}\n"
+      "loader = DataLoader(data, shuffle=True, **options)\n"
+      "test_loader = DataLoader(test_data, **options)\n");
+  EXPECT_TOLD(shared, "options = {'batch_size': args.batch_size}\n");
+  EXPECT_TOLD(shared,
+              "sampler=DistributedSampler(data), **{**options, \"batch_size\": "
+              "options[\"batch_size\"] // dist.get_world_size()})");
+  EXPECT_TOLD(shared, "test_loader = DataLoader(test_data, **options)\n");
+  // A sampler beside shuffle=True raises.
+  for (const char* options : {"options = {'batch_size': args.n, 'shuffle': True}\n",
+                              "options = {'batch_size': args.n}\n"
+                              "options.update({'num_workers': 1, 'shuffle': True})\n"}) {
+    const std::string text = after(options + std::string("loader = DataLoader(data, **options)\n"));
+    EXPECT_TOLD(text,
+                "**{**options, \"shuffle\": False, \"sampler\": DistributedSampler(data, "
+                "shuffle=options.get(\"shuffle\", False)), \"batch_size\": ");
+    EXPECT_TOLD(text, "assert options[\"batch_size\"] % dist.get_world_size() == 0");
+  }
+  EXPECT_TOLD(after("options = {'num_workers': 2}\n"
+                    "loader = DataLoader(data, batch_size=64, shuffle=True, **options)\n"),
+              "sampler=DistributedSampler(data), **options)");
+}
+
+TEST(ToDdpLoaders, SharesOutThePartOfADictionaryThatTrains) {
+  const auto after = [](const std::string& words) {
+    const Script script{.loader =
+                            "loaders = {x: DataLoader(sets[x], batch_size=64, shuffle=True) "
+                            "for x in [" +
+                            words + "]}\n",
+                        .batches = "loaders['train']"};
+    return rewritten({{"train.py", script.text()}}).texts["train.py"];
+  };
+  EXPECT_TOLD(after("'train', 'val'"),
+              "batch_size=64 // (dist.get_world_size() if x == 'train' else 1), "
+              "sampler=DistributedSampler(sets[x]) if x == 'train' else None, "
+              "shuffle=not (x == 'train'))");
+  EXPECT_SILENT(after("'a', 'b'"), "if x ==");
+}
+
+TEST(ToDdpLoaders, JoinsAboveConstructorsThatWrap) {
+  const std::string text =
+      rewritten({{"train.py",
+                  "import torch\n"
+                  "from torch import nn\n"
+                  "from torch.utils.data import DataLoader\n"
+                  "class Solver:\n"
+                  "    def __init__(self):\n"
+                  "        self.net = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                  "    def run(self):\n"
+                  "        for x in DataLoader(data, 64, shuffle=True):\n"
+                  "            self.net(x).sum().backward()\n"
+                  "            optimizer.step()\n"
+                  "Solver().run()\n"}})
+          .texts["train.py"];
+  EXPECT_TOLD(text, "dist.init_process_group(\"nccl\")\nSolver().run()\n");
 }
 
 TEST(ToDdpLoaders, SharesOutUnderTwoConditions) {
