@@ -113,6 +113,10 @@ bool serves_several(const Program& program, const CallRef& loader) {
   return reached_sites(program, loader).size() > 1;
 }
 
+bool is_named_for_training(const Program& program, const CallRef& loader) {
+  return pitfalls::says_any(program.assigned_name(loader.ref()), {"train"});
+}
+
 bool is_in_branch_for_training(const Program& program, const CallRef& loader) {
   const auto guards = program.guards(loader.ref());
   return std::any_of(guards.begin(), guards.end(), [](const Guard& guard) {

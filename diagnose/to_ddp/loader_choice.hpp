@@ -10,6 +10,9 @@ namespace bench::diagnose {
 // Calls that are reached lead to the function around the loader from several places.
 bool serves_several(const Program& program, const CallRef& loader);
 
+// train_loader = DataLoader(...), whoever calls the function.
+bool is_named_for_training(const Program& program, const CallRef& loader);
+
 // It stands in the branch for training: `if phase == "train": return DataLoader(...)`.
 bool is_in_branch_for_training(const Program& program, const CallRef& loader);
 

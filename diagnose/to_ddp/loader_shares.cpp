@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
+#include <algorithm>
 #include <set>
 
 namespace bench::diagnose {
@@ -20,7 +21,8 @@ class Sharer {
         names_(names),
         made_(made),
         is_script_(loader.module == &program.root()) {
-    if (serves_several(program, loader) && !is_in_branch_for_training(program, loader))
+    if (serves_several(program, loader) && !is_named_for_training(program, loader) &&
+        !is_in_branch_for_training(program, loader))
       choice_ = choice_of_training(program, loader).text();
     if (choice_.empty()) {
       choice_ = choice_of_item(program, loader);
@@ -62,9 +64,7 @@ class Sharer {
                       made_);
       return;
     }
-    if (!batch || (size.is_integer() && size.integer < 2) ||
-        !pitfalls::facts::calls_in(batch).empty())
-      return;
+    if (!batch || (size.is_integer() && size.integer < 2) || !gives_the_same_again(batch)) return;
     if (const Ref one = without_gpus(batch)) {
       edit::replace(batch, std::string(one.text()), "", made_);
       return;
@@ -79,6 +79,15 @@ class Sharer {
   }
 
  private:
+  // int(size), but not options.pop("size").
+  static bool gives_the_same_again(Ref batch) {
+    const auto calls = pitfalls::facts::calls_in(batch);
+    return std::all_of(calls.begin(), calls.end(), [](const CallRef& call) {
+      constexpr std::string_view kPlain[] = {"int", "max", "min", "get", "getattr"};
+      return std::find(std::begin(kPlain), std::end(kPlain), call.call->name) != std::end(kPlain);
+    });
+  }
+
   void put_lines_above(Ref node) {
     if (!lines_.empty()) edit::insert_before(node, lines_, "", made_);
   }

@@ -56,7 +56,8 @@ bool is_asked_for_training(const Program& program, const CallRef& loader) {
 }
 
 bool serves_training_alone(const Program& program, const CallRef& loader) {
-  return !serves_several(program, loader) || is_asked_for_training(program, loader);
+  return !serves_several(program, loader) || is_named_for_training(program, loader) ||
+         is_asked_for_training(program, loader);
 }
 
 // Those that a loop goes over which does not train: it fills a cache, or counts.

@@ -16,6 +16,7 @@ using Topic = void (*)(Left&);
 
 constexpr Topic kTopics[] = {
     tell_unshared_data,
+    tell_passes_over_shares,
     tell_recut_batches,
     tell_batch_of_all,
     tell_whole_batches,

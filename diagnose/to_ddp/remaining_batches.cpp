@@ -22,6 +22,15 @@ bool is_left_whole(const Program& program, const BatchSize& batch) {
   return size.is_integer() && size.integer < 2;
 }
 
+// What a call gives, or stands among options behind **.
+bool is_out_of_reach(const BatchSize& batch) {
+  if (batch.is_divided) return false;
+  if (!batch.total) return batch.loader.has_splat() && !batch.loader.argument(4, "batch_sampler");
+  return !pitfalls::facts::calls_in(batch.total).empty() ||
+         batch.total.module != batch.loader.module ||
+         !batch.loader.module->tree().contains(batch.loader.call->node, batch.total.node);
+}
+
 // "--batch_size" for what an option sets.
 std::string option_behind(const Program& program, Ref size) {
   for (const Source& source : program.sources(size)) {
@@ -54,8 +63,13 @@ std::string rest_of(const Program& program, const BatchSize& batch) {
 
 void tell_whole_batches(Left& left) {
   std::vector<Ref> ones;
+  std::vector<Ref> out_of_reach;
   for (const BatchSize& batch : batch_sizes(left)) {
-    if (!is_shared(left, batch) || !is_left_whole(left.program, batch)) continue;
+    if (!is_shared(left, batch)) continue;
+    if (!is_left_whole(left.program, batch)) {
+      if (is_out_of_reach(batch)) out_of_reach.push_back(batch.loader.ref());
+      continue;
+    }
     const std::string option = batch.total ? option_behind(left.program, batch.total) : "";
     if (option.empty())
       ones.push_back(batch.loader.ref());
@@ -69,6 +83,9 @@ void tell_whole_batches(Left& left) {
                     " what one rank is to take, and set the learning rate and its schedule for "
                     "that.");
   }
+  left.tell(Harm::figures, out_of_reach,
+            "no step has divided the batch size of this loader: unless it is a rank's share "
+            "already, a step takes N times the samples. Divide it by dist.get_world_size().");
   left.tell(Harm::figures, ones,
             "the batch size of this loader is one, which cannot be divided: a step takes a sample "
             "on each rank where it took one in all, and an epoch has an N-th of the steps. Set the "

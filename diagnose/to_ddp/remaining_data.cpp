@@ -1,4 +1,5 @@
 // Training data that ranks do not share out between them.
+#include "diagnose/to_ddp/loader_choice.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
 #include "diagnose/to_ddp/supplies.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
@@ -188,6 +189,37 @@ void tell_unshared_data(Left& left) {
     else if (each.share != Share::shared)
       left.tell(Harm::figures, {each.place},
                 text_of(each.share, "this loader, which training seems to draw from,", seeds));
+}
+
+namespace {
+
+// test() of a class that goes over what it is given.
+bool is_in_evaluation(const Program& program, Ref node) {
+  const FunctionRef function = program.enclosing_function(node);
+  return function &&
+         pitfalls::says_any(function.function->name, {"test", "val", "eval", "infer", "predict"});
+}
+
+}  // namespace
+
+void tell_passes_over_shares(Left& left) {
+  std::vector<Ref> shared;
+  for (const TrainingLoop* loop : trainings(left))
+    for (const Supply& each : supplies_of(left, *loop))
+      if (each.share == Share::shared) shared.push_back(each.place);
+  std::vector<Ref> places;
+  for (const PassOver& pass : passes_without_training(left.program))
+    if (std::find(shared.begin(), shared.end(), pass.loader.ref()) != shared.end() &&
+        !serves_several(left.program, pass.loader) &&
+        choice_of_item(left.program, pass.loader).empty() && left.runs_on_every_rank(pass.loop) &&
+        !pitfalls::is_evaluation_loop(left.program, pass.loop) &&
+        !is_in_evaluation(left.program, pass.loop) &&
+        !pitfalls::facts::has_break(left.program, pass.loop))
+      places.push_back(pass.loop);
+  left.tell(Harm::figures, places,
+            "this loop goes over the loader of the training, which is a rank's share of the data "
+            "now: what it counts or keeps is not that of all. Give it a loader of its own, or put "
+            "the results of the ranks together.");
 }
 
 void tell_recut_batches(Left& left) {

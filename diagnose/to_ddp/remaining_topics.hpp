@@ -48,6 +48,7 @@ std::string place_of(Ref node);
 // --- data (remaining_data.cpp, remaining_batches.cpp, remaining_splits.cpp,
 // remaining_draws.cpp)
 void tell_unshared_data(Left& left);          // training that goes over all the data on every rank
+void tell_passes_over_shares(Left& left);     // a statistic of the training data, on each rank
 void tell_recut_batches(Left& left);          // a collate_fn that cuts a batch into several
 void tell_batch_of_all(Left& left);           // batch_size * number of GPUs, on each rank
 void tell_whole_batches(Left& left);          // a batch of one on each rank

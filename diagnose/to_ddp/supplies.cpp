@@ -128,10 +128,8 @@ std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop) {
   return out;
 }
 
-namespace {
-
-// A loop over it trains nothing: it evaluates, fills a cache or counts.
-bool is_drawn_without_training(const Program& program, const CallRef& loader) {
+std::vector<PassOver> passes_without_training(const Program& program) {
+  std::vector<PassOver> out;
   const auto& loops = program.training_loops();
   for (const Module* module : program.modules())
     for (const NodeId node : module->loops()) {
@@ -141,9 +139,17 @@ bool is_drawn_without_training(const Program& program, const CallRef& loader) {
       });
       if (trains || loop.kind() != Kind::for_statement) continue;
       for (const CallRef& each : pitfalls::loaders_of(program, loop.child(Field::right)))
-        if (each.ref() == loader.ref()) return true;
+        out.push_back({loop, each});
     }
-  return false;
+  return out;
+}
+
+namespace {
+
+bool is_drawn_without_training(const Program& program, const CallRef& loader) {
+  const auto passes = passes_without_training(program);
+  return std::any_of(passes.begin(), passes.end(),
+                     [&](const PassOver& pass) { return pass.loader.ref() == loader.ref(); });
 }
 
 bool has_unfollowed_training(const Left& left) {

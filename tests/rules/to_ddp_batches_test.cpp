@@ -71,6 +71,24 @@ TEST(ToDdpBatches, TellsBatchesThatDoNotDivide) {
   EXPECT_SILENT(with("64", kLoader), "cannot be divided");
 }
 
+TEST(ToDdpBatches, TellsBatchSizesThatNoStepDivides) {
+  const std::string words = "no step has divided the batch size of this loader: unless";
+  EXPECT_TOLD(told({.loader = "loader = DataLoader(data, shuffle=True, **settings['loader'])\n"}),
+              words);
+  EXPECT_TOLD(told({.loader = "loader = DataLoader(data, opt.pop('size'), shuffle=True)\n"}),
+              words);
+  EXPECT_SILENT(told({.loader = "loader = DataLoader(data, int(opt.size), shuffle=True)\n"}),
+                words);
+  EXPECT_SILENT(told({}), words);
+}
+
+TEST(ToDdpBatches, TellsPassesOverTheShareOfTheTraining) {
+  const std::string words = "this loop goes over the loader of the training";
+  EXPECT_TOLD(told({.before = "for x, y in loader:\n    counts.append(y)\n"}), words);
+  EXPECT_SILENT(told({.before = "for x, y in loader:\n    print(x.shape)\n    break\n"}), words);
+  EXPECT_SILENT(told({.before = "for x, y in other_loader:\n    counts.append(y)\n"}), words);
+}
+
 TEST(ToDdpBatches, TellsSizesForAllGpus) {
   const std::string loader =
       "n = torch.cuda.device_count()\n"

@@ -39,6 +39,15 @@ TEST(ToDdpLoaders, SharesOutWhatAHelperMakesForTraining) {
   EXPECT_TOLD(branch, "return data.DataLoader(items, batch_size=1)\n");
 }
 
+TEST(ToDdpLoaders, SharesOutWhatIsNamedForTraining) {
+  EXPECT_TOLD(loaders_after("def make(path):\n"
+                            "    items = read(path)\n"
+                            "    train_loader = data.DataLoader(items, 64, shuffle=True)\n"
+                            "    return train_loader\n",
+                            "if big:\n    loader = make('a')\nelse:\n    loader = make('b')\n"),
+              "sampler=DistributedSampler(items)");
+}
+
 TEST(ToDdpLoaders, SharesOutBySettingsThatAllCallsWriteOut) {
   const std::string helper =
       "def make(items, shuffle):\n"
