@@ -60,6 +60,17 @@ std::string purpose_of(const Program& program, const CallRef& site) {
   return out;
 }
 
+Ref default_of(const Program& program, Ref parameter) {
+  for (const std::uint32_t index : parameter.module->defs_of(parameter.text(), false)) {
+    const Def& def = parameter.module->defs()[index];
+    if (def.kind == DefKind::parameter && def.value != kNoNode &&
+        program.enclosing_function(parameter.with(def.target)) ==
+            program.enclosing_function(parameter))
+      return parameter.with(def.value);
+  }
+  return {};
+}
+
 // make(data, shuffle=True) for what trains, make(data, shuffle=False) for the rest, and each
 // written out.
 bool is_told_by_calls(const Program& program, const CallRef& loader, Ref parameter) {
@@ -68,7 +79,8 @@ bool is_told_by_calls(const Program& program, const CallRef& loader, Ref paramet
   bool trains = false;
   for (const CallRef& site : sites) {
     if (site.has_splat()) return false;
-    const Ref given = facts::argument_for(site, function, parameter.text());
+    const Ref named = facts::argument_for(site, function, parameter.text());
+    const Ref given = named ? named : default_of(program, parameter);
     const std::string purpose = purpose_of(program, site);
     if (given.kind() == Kind::true_literal && !says_evaluation(purpose))
       trains = true;
@@ -155,6 +167,22 @@ Ref choice_of_training(const Program& program, const CallRef& loader) {
                          ? is_told_by_calls(program, loader, shuffle)
                          : is_set_in_branches(program, shuffle);
   return tells ? shuffle : Ref{};
+}
+
+std::vector<PassOver> passes_without_training(const Program& program) {
+  std::vector<PassOver> out;
+  const auto& loops = program.training_loops();
+  for (const Module* module : program.modules())
+    for (const NodeId node : module->loops()) {
+      const Ref loop{module, node};
+      const bool trains = std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& each) {
+        return each.batches.module == module && module->tree().contains(node, each.batches.node);
+      });
+      if (trains || loop.kind() != Kind::for_statement) continue;
+      for (const CallRef& each : pitfalls::loaders_of(program, loop.child(Field::right)))
+        out.push_back({loop, each});
+    }
+  return out;
 }
 
 }  // namespace bench::diagnose

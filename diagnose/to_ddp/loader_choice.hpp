@@ -1,9 +1,11 @@
-// Loaders of functions that serve training and evaluation alike: make("train") and make("val").
+// What loaders serve: those of functions for training and evaluation alike, make("train") and
+// make("val"), and those that a loop goes over which does not train.
 #pragma once
 
 #include "diagnose/model/program.hpp"
 
 #include <string>
+#include <vector>
 
 namespace bench::diagnose {
 
@@ -23,5 +25,12 @@ Ref choice_of_training(const Program& program, const CallRef& loader);
 // `x == 'train'` for {x: DataLoader(data[x]) for x in ["train", "val"]}; empty for what is no such
 // loader.
 std::string choice_of_item(const Program& program, const CallRef& loader);
+
+// A loop over a loader that trains nothing: it evaluates, fills a cache or counts.
+struct PassOver {
+  Ref loop;
+  CallRef loader;
+};
+std::vector<PassOver> passes_without_training(const Program& program);
 
 }  // namespace bench::diagnose

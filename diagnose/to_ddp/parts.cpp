@@ -60,22 +60,9 @@ bool serves_training_alone(const Program& program, const CallRef& loader) {
          is_asked_for_training(program, loader);
 }
 
-// Those that a loop goes over which does not train: it fills a cache, or counts.
 std::set<Ref> drawn_without_training(const Program& program) {
   std::set<Ref> out;
-  const auto& loops = program.training_loops();
-  for (const Module* module : program.modules()) {
-    const auto& tree = module->tree();
-    for (NodeId node = 0; node < tree.size(); ++node) {
-      const Ref loop{module, node};
-      if (tree[node].kind != Kind::for_statement ||
-          std::any_of(loops.begin(), loops.end(),
-                      [&](const TrainingLoop& each) { return each.batches == loop; }))
-        continue;
-      for (const CallRef& drawn : pitfalls::loaders_of(program, loop.child(Field::right)))
-        out.insert(drawn.ref());
-    }
-  }
+  for (const PassOver& pass : passes_without_training(program)) out.insert(pass.loader.ref());
   return out;
 }
 

@@ -128,22 +128,6 @@ std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop) {
   return out;
 }
 
-std::vector<PassOver> passes_without_training(const Program& program) {
-  std::vector<PassOver> out;
-  const auto& loops = program.training_loops();
-  for (const Module* module : program.modules())
-    for (const NodeId node : module->loops()) {
-      const Ref loop{module, node};
-      const bool trains = std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& each) {
-        return each.batches == loop || each.epochs == loop;
-      });
-      if (trains || loop.kind() != Kind::for_statement) continue;
-      for (const CallRef& each : pitfalls::loaders_of(program, loop.child(Field::right)))
-        out.push_back({loop, each});
-    }
-  return out;
-}
-
 namespace {
 
 bool is_drawn_without_training(const Program& program, const CallRef& loader) {

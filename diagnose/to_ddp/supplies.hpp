@@ -37,13 +37,6 @@ std::vector<CallRef> loaders_behind(const Program& program, Ref iterable);
 
 std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop);
 
-// A loop over a loader that trains nothing: it evaluates, fills a cache or counts.
-struct PassOver {
-  Ref loop;
-  CallRef loader;
-};
-std::vector<PassOver> passes_without_training(const Program& program);
-
 // Where some training loop is not seen, or its batches could not be followed to what makes them:
 // the loaders that it may draw from, which are neither of evaluation nor of another loop.
 std::vector<Supply> unfollowed_supplies(const Left& left);

@@ -39,6 +39,22 @@ TEST(ToDdpLoaders, SharesOutWhatAHelperMakesForTraining) {
   EXPECT_TOLD(branch, "return data.DataLoader(items, batch_size=1)\n");
 }
 
+TEST(ToDdpLoaders, SharesOutLoadersOfSeveralStepsABatch) {
+  const Rewrite made = rewritten({{"train.py",
+                                   "import torch\n"
+                                   "from torch import nn\n"
+                                   "from torch.utils.data import DataLoader\n"
+                                   "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                                   "loader = DataLoader(data, 64, shuffle=True, collate_fn=cut)\n"
+                                   "for epoch in range(9):\n"
+                                   "    for batches in loader:\n"
+                                   "        for x in batches:\n"
+                                   "            model(x).sum().backward()\n"
+                                   "            optimizer.step()\n"}});
+  EXPECT_TOLD(made.texts.at("train.py"), "sampler=DistributedSampler(data)");
+  EXPECT_TOLD(listed(made.left), "a batch of this loader is several steps of training");
+}
+
 TEST(ToDdpLoaders, SharesOutWhatIsNamedForTraining) {
   EXPECT_TOLD(loaders_after("def make(path):\n"
                             "    items = read(path)\n"
@@ -53,6 +69,11 @@ TEST(ToDdpLoaders, SharesOutBySettingsThatAllCallsWriteOut) {
       "def make(items, shuffle):\n"
       "    return data.DataLoader(items, batch_size=64, shuffle=shuffle)\n";
   EXPECT_TOLD(loaders_after(helper, "loader = make(a, True)\nval_loader = make(b, False)\n"),
+              "if shuffle and dist.is_initialized() else None");
+  const std::string by_default =
+      "def make(items, shuffle=False):\n"
+      "    return data.DataLoader(items, batch_size=64, shuffle=shuffle)\n";
+  EXPECT_TOLD(loaders_after(by_default, "loader = make(a, shuffle=True)\nval_loader = make(b)\n"),
               "if shuffle and dist.is_initialized() else None");
   // Validation is shuffled, too; training is not; a call gives what is not known.
   for (const char* uses : {"loader = make(a, True)\nval_loader = make(b, True)\n",
