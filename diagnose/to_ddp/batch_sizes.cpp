@@ -159,7 +159,8 @@ std::vector<BatchSize> batch_sizes(const Left& left) {
     const bool is_known = std::any_of(out.begin(), out.end(), [&](const BatchSize& each) {
       return each.loader.ref() == supply.place;
     });
-    if (loader && !is_known && !is_unfollowed(supply) && supply.share != Share::own_class)
+    if (loader && !is_known && !is_unfollowed(supply) && supply.share != Share::own_class &&
+        supply.share != Share::foreign)
       out.push_back(batch_size_of(loader));
   };
   for (const TrainingLoop* loop : trainings(left))

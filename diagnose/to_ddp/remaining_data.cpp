@@ -61,6 +61,11 @@ std::string text_of(Share share, const std::string& loader, const std::string& s
              " reads an IterableDataset, which a DistributedSampler cannot share out: every rank "
              "reads the whole stream. Let its __iter__ keep every item whose number % world_size "
              "is the rank, and divide the batch size.";
+    case Share::foreign:
+      return "this iterator takes no DistributedSampler: every rank goes over all the data" +
+             seeds +
+             ". Give it the samples of its rank (examples[rank::world_size], cut to one length on "
+             "all ranks; shard_id and num_shards in DALI) and a rank's share of the batch size.";
     case Share::own_class:
       return "the batches come from a class of the project, not from a DataLoader: every rank goes "
              "over all the data" +

@@ -72,6 +72,18 @@ Supply supply_of(const Program& program, const CallRef& loader) {
   return {option ? Share::optional : Share::shared, loader.ref(), option};
 }
 
+// torchtext.data.BucketIterator(data, ...), DALIClassificationIterator(pipe, ...)
+bool is_foreign(const CallRef& call) {
+  const std::string_view path = call.call->path;
+  return contains(path, "Iterator") &&
+         (contains(path, "torchtext") || contains(path, "nvidia.dali"));
+}
+
+std::vector<CallRef> foreign_iterators(const Program& program) {
+  return program.calls_that(
+      [](std::string_view name) { return name.ends_with("Iterator") || name == "splits"; });
+}
+
 // The call that gives the batches, where one is in sight; the loop otherwise.
 Ref giver_of(const Program& program, const TrainingLoop& loop) {
   const Ref iterable = program.strip_iterable(loop.iterable);
@@ -119,6 +131,9 @@ std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop) {
   if (!out.empty()) return out;
   const Ref iterable = program.strip_iterable(loop.iterable);
   if (is_plain(program, iterable)) return out;
+  for (const Source& source : program.sources(iterable))
+    if (const CallRef made = program.as_call(source.ref); made && is_foreign(made))
+      return {{Share::foreign, source.ref}};
   const ClassRef cls = program.class_of(iterable);
   const bool knows_ranks =
       cls && (contains(lowered(cls.module->text(cls.cls->node)), "world_size") ||
@@ -158,6 +173,10 @@ std::vector<Supply> unfollowed_supplies(const Left& left) {
         !pitfalls::is_evaluation_loader(left.program, loader) &&
         (serves_several(left.program, loader) || !is_drawn_without_training(left.program, loader)))
       out.push_back(supply_of(left.program, loader));
+  for (const CallRef& made : foreign_iterators(left.program))
+    if (is_foreign(made) && left.runs_on_every_rank(made.ref()) &&
+        std::find(followed.begin(), followed.end(), made.ref()) == followed.end())
+      out.push_back({Share::foreign, made.ref()});
   return out;
 }
 

@@ -14,6 +14,7 @@ enum class Share : std::uint8_t {
   own_sampler,  // a sampler of another kind
   unseen,       // a loader whose arguments cannot be seen
   stream,       // an IterableDataset
+  foreign,      // an iterator of another library, which takes no sampler
   own_class,    // no DataLoader, but a class of the program
   elsewhere,    // made out of sight
   drawn,        // no batches that a loader gives: for step in range(n): x = draw()

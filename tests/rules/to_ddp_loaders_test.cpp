@@ -195,6 +195,15 @@ TEST(ToDdpLoaders, TellsLoadersThatCouldNotBeFollowed) {
                 "seems to draw from");
 }
 
+TEST(ToDdpLoaders, TellsIteratorsThatTakeNoSampler) {
+  const std::string words = "this iterator takes no DistributedSampler";
+  const std::string made =
+      "import torchtext\nloader = torchtext.data.BucketIterator(data, batch_size=64)\n";
+  EXPECT_TOLD(told({.loader = made}), words);
+  EXPECT_TOLD(told({.loader = made, .batches = "registry.wrap(loader)"}), words);
+  EXPECT_SILENT(told({}), words);
+}
+
 TEST(ToDdpLoaders, TellsSamplersUnderAnOptionThatIsOff) {
   const auto with = [](const std::string& call) {
     return told(
