@@ -169,6 +169,37 @@ Ref choice_of_training(const Program& program, const CallRef& loader) {
   return tells ? shuffle : Ref{};
 }
 
+std::vector<CallRef> loaders_within(const Program& program, Ref object) {
+  std::vector<CallRef> out;
+  const ClassRef cls = program.class_of(object);
+  if (!cls) return out;
+  for (const std::string_view name : {"__iter__", "__next__"}) {
+    const FunctionRef method = program.method(cls, name);
+    if (!method) continue;
+    const auto& tree = method.module->tree();
+    const NodeId body = method.function->body;
+    for (NodeId node = body; node < tree[body].last; ++node) {
+      if (tree[node].kind != Kind::attribute) continue;
+      for (const CallRef& loader : pitfalls::loaders_of(program, {method.module, node}))
+        if (std::none_of(out.begin(), out.end(),
+                         [&](const CallRef& each) { return each.ref() == loader.ref(); }))
+          out.push_back(loader);
+    }
+  }
+  return out;
+}
+
+namespace {
+
+bool gives_on(Ref loop) {
+  const auto& tree = loop.module->tree();
+  for (NodeId node = loop.node; node < tree[loop.node].last; ++node)
+    if (tree[node].kind == Kind::yield_expression) return true;
+  return false;
+}
+
+}  // namespace
+
 std::vector<PassOver> passes_without_training(const Program& program) {
   std::vector<PassOver> out;
   const auto& loops = program.training_loops();
@@ -178,7 +209,7 @@ std::vector<PassOver> passes_without_training(const Program& program) {
       const bool trains = std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& each) {
         return each.batches.module == module && module->tree().contains(node, each.batches.node);
       });
-      if (trains || loop.kind() != Kind::for_statement) continue;
+      if (trains || loop.kind() != Kind::for_statement || gives_on(loop)) continue;
       for (const CallRef& each : pitfalls::loaders_of(program, loop.child(Field::right)))
         out.push_back({loop, each});
     }

@@ -26,6 +26,11 @@ Ref choice_of_training(const Program& program, const CallRef& loader);
 // loader.
 std::string choice_of_item(const Program& program, const CallRef& loader);
 
+// The loaders whose batches an object of the program gives on: for x in self.loader: yield x, in
+// its
+// __iter__.
+std::vector<CallRef> loaders_within(const Program& program, Ref object);
+
 // A loop over a loader that trains nothing: it evaluates, fills a cache or counts.
 struct PassOver {
   Ref loop;

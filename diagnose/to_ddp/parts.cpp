@@ -77,12 +77,15 @@ void find_loaders(const Program& program, Parts& out) {
   bool is_followed = false;
   for (const CallRef& loader : program.calls(Api::data_loader))
     if (loader.module == &program.root() && !drawn.contains(loader.ref())) add(loader);
-  for (const TrainingLoop& loop : program.training_loops())
-    if (is_come_by(program, loop.batches))
-      for (const CallRef& loader : pitfalls::loaders_of(program, loop.iterable)) {
-        is_followed = true;
-        add(loader);
-      }
+  for (const TrainingLoop& loop : program.training_loops()) {
+    if (!is_come_by(program, loop.batches) || !loop.iterable) continue;
+    auto loaders = pitfalls::loaders_of(program, loop.iterable);
+    if (loaders.empty()) loaders = loaders_within(program, program.strip_iterable(loop.iterable));
+    for (const CallRef& loader : loaders) {
+      is_followed = true;
+      add(loader);
+    }
+  }
   if (is_followed) return;
   for (const CallRef& loader : program.calls(Api::data_loader))
     if (is_come_by(program, loader.ref()) && is_asked_for_training(program, loader)) add(loader);

@@ -35,6 +35,8 @@ std::vector<const TrainingLoop*> trainings(const Left& left) {
 std::vector<CallRef> loaders_behind(const Program& program, Ref iterable) {
   std::vector<CallRef> out = pitfalls::loaders_of(program, iterable);
   if (!out.empty() || !iterable) return out;
+  out = loaders_within(program, program.strip_iterable(iterable));
+  if (!out.empty()) return out;
   const CallRef call = program.as_call(program.strip_iterable(iterable));
   if (call && (call.call->name == "zip" || call.call->name == "chain"))
     for (std::size_t i = 0; const Ref part = call.positional(i); ++i)

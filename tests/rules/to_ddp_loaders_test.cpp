@@ -55,6 +55,26 @@ TEST(ToDdpLoaders, SharesOutLoadersOfSeveralStepsABatch) {
   EXPECT_TOLD(listed(made.left), "a batch of this loader is several steps of training");
 }
 
+TEST(ToDdpLoaders, SharesOutLoadersWithinClasses) {
+  const Script script{.above = "from datasets import Batches\n",
+                      .loader = "loader = Batches(args).load_data()\n"};
+  const Rewrite made =
+      rewritten({{"train.py", script.text()},
+                 {kDatasets, kHead + "class Batches:\n"
+                                     "    def __init__(self, opt):\n"
+                                     "        self.loader = data.DataLoader(\n"
+                                     "            read(), batch_size=64, shuffle=True)\n"
+                                     "    def load_data(self):\n"
+                                     "        return self\n"
+                                     "    def __iter__(self):\n"
+                                     "        for each in self.loader:\n"
+                                     "            yield each\n"}});
+  EXPECT_TOLD(made.texts.at(kDatasets), "sampler=DistributedSampler(read())");
+  EXPECT_SILENT(listed(made.left), "a class of the project");
+  EXPECT_SILENT(listed(made.left), "this loop goes over the loader");
+  EXPECT_TOLD(listed(made.left), "set_epoch");
+}
+
 TEST(ToDdpLoaders, SharesOutWhatIsNamedForTraining) {
   EXPECT_TOLD(loaders_after("def make(path):\n"
                             "    items = read(path)\n"
