@@ -32,7 +32,9 @@ class Sharer {
 
   // False where the call has no place for it.
   bool add_sampler() {
-    const std::string dataset(loader_.argument(0, "dataset").text());
+    const Ref given = loader_.argument(0, "dataset");
+    const bool is_made_here = is_made_once_above(given);
+    const std::string dataset = is_made_here ? free_name(given) : std::string(given.text());
     const Ref shuffle = loader_.argument(2, "shuffle");
     const Ref own = loader_.argument(3, "sampler");
     const Order order = own ? order_of(own) : Order::none;
@@ -44,12 +46,12 @@ class Sharer {
     sampler += ")";
     if (const std::string test = test_of_sharing(); !test.empty())
       sampler += " if " + test + " else " + (own ? std::string(own.text()) : "None");
-    if (const Ref carried = dictionary_behind();
-        carried && (shuffle ? !is_in_call(shuffle) : loader_.has_splat()))
-      return put_in_dictionary(carried, dataset);
-    return shuffle && !loader_.keyword("shuffle")
-               ? put_by_position(shuffle, sampler, shuffle_beside(shuffle))
-               : put_by_name(sampler, shuffle_beside(shuffle));
+    const bool is_put = put(shuffle, sampler, dataset);
+    if (is_put && is_made_here) {
+      edit::insert_before(given, dataset + " = " + std::string(given.text()), "", made_);
+      edit::replace(given, dataset, "", made_);
+    }
+    return is_put;
   }
 
   // What users may set is checked to divide; a batch of one cannot be divided.
@@ -79,6 +81,34 @@ class Sharer {
   }
 
  private:
+  bool put(Ref shuffle, const std::string& sampler, const std::string& dataset) {
+    if (const Ref carried = dictionary_behind();
+        carried && (shuffle ? !is_in_call(shuffle) : loader_.has_splat()))
+      return put_in_dictionary(carried, dataset);
+    return shuffle && !loader_.keyword("shuffle")
+               ? put_by_position(shuffle, sampler, shuffle_beside(shuffle))
+               : put_by_name(sampler, shuffle_beside(shuffle));
+  }
+
+  // DataLoader(Items(path)): the sampler needs the same object, which a line above may make.
+  bool is_made_once_above(Ref dataset) const {
+    const auto& tree = dataset.module->tree();
+    if (dataset.kind() != Kind::call || !is_in_call(dataset) || !has_line_of_its_own(dataset))
+      return false;
+    const NodeId statement = edit::statement_of(dataset).node;
+    for (NodeId at = dataset.node; at != statement; at = tree[at].parent)
+      if (tree[at].kind == Kind::conditional || tree[at].kind == Kind::boolean) return false;
+    const Kind kind = tree[statement].kind;
+    return kind == Kind::assignment || kind == Kind::expression_statement ||
+           kind == Kind::return_statement;
+  }
+
+  static std::string free_name(Ref node) {
+    for (const std::string_view name : {"train_data", "sampled_data"})
+      if (node.module->defs_of(name, false).empty()) return std::string(name);
+    return "data_of_ranks";
+  }
+
   // int(size), but not options.pop("size").
   static bool gives_the_same_again(Ref batch) {
     const auto calls = pitfalls::facts::calls_in(batch);

@@ -55,6 +55,20 @@ TEST(ToDdpLoaders, SharesOutLoadersOfSeveralStepsABatch) {
   EXPECT_TOLD(listed(made.left), "a batch of this loader is several steps of training");
 }
 
+TEST(ToDdpLoaders, MakesTheDataOnce) {
+  const auto after = [](const std::string& loader) {
+    return rewritten({{"train.py", Script{.loader = loader}.text()}}).texts["train.py"];
+  };
+  const std::string text = after("loader = DataLoader(Items('a'), batch_size=64, shuffle=True)\n");
+  EXPECT_TOLD(text, "train_data = Items('a')\n");
+  EXPECT_TOLD(text,
+              "loader = DataLoader(train_data, batch_size=64 // dist.get_world_size(), "
+              "sampler=DistributedSampler(train_data))");
+  // It is made only where the condition holds.
+  EXPECT_SILENT(after("loader = DataLoader(Items('a'), 64, shuffle=True) if big else small\n"),
+                "train_data");
+}
+
 TEST(ToDdpLoaders, SharesOutLoadersWithinClasses) {
   const Script script{.above = "from datasets import Batches\n",
                       .loader = "loader = Batches(args).load_data()\n"};
@@ -69,7 +83,7 @@ TEST(ToDdpLoaders, SharesOutLoadersWithinClasses) {
                                      "    def __iter__(self):\n"
                                      "        for each in self.loader:\n"
                                      "            yield each\n"}});
-  EXPECT_TOLD(made.texts.at(kDatasets), "sampler=DistributedSampler(read())");
+  EXPECT_TOLD(made.texts.at(kDatasets), "sampler=DistributedSampler(train_data)");
   EXPECT_SILENT(listed(made.left), "a class of the project");
   EXPECT_SILENT(listed(made.left), "this loop goes over the loader");
   EXPECT_TOLD(listed(made.left), "set_epoch");
