@@ -70,6 +70,15 @@ class Finder {
     });
   }
 
+  bool runs_need(FunctionRef function) const {
+    const auto functions = program_.reached({function.module, function.function->body});
+    return std::any_of(needs_.begin(), needs_.end(), [&](const Ref& need) {
+      const FunctionRef around = program_.enclosing_function(need);
+      return around == function ||
+             std::find(functions.begin(), functions.end(), around) != functions.end();
+    });
+  }
+
   std::vector<NodeId> reaching_statements(NodeId block) const {
     std::vector<NodeId> out;
     for (NodeId each = tree()[block].first_child; each != kNoNode; each = tree()[each].next_sibling)
@@ -93,6 +102,8 @@ class Finder {
     for (const Call& call : program_.root().calls()) {
       if (!tree().contains(statement, call.node)) continue;
       const FunctionRef callee = program_.callee({&program_.root(), &call});
+      // Solver(config).run() needs the group in the constructor already.
+      if (callee && callee.function->name == "__init__" && runs_need(callee)) return kNoNode;
       if (!callee || callee.module != &program_.root() || callee.function->name == "__init__")
         continue;
       const NodeId here = callee.function->body;

@@ -1,8 +1,12 @@
 #include "diagnose/to_ddp/loader_shares.hpp"
 
+#include "diagnose/to_ddp/loader_choice.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+
+#include <algorithm>
+#include <set>
 
 namespace bench::diagnose {
 namespace {
@@ -16,26 +20,38 @@ class Sharer {
         loader_(loader),
         names_(names),
         made_(made),
-        is_script_(loader.module == &program.root()) {}
+        is_script_(loader.module == &program.root()) {
+    if (serves_several(program, loader) && !is_named_for_training(program, loader) &&
+        !is_in_branch_for_training(program, loader))
+      choice_ = choice_of_training(program, loader).text();
+    if (choice_.empty()) {
+      choice_ = choice_of_item(program, loader);
+      is_of_item_ = !choice_.empty();
+    }
+  }
 
   // False where the call has no place for it.
   bool add_sampler() {
-    const std::string dataset(loader_.argument(0, "dataset").text());
+    const Ref given = loader_.argument(0, "dataset");
+    const bool is_made_here = is_made_once_above(given);
+    const std::string dataset = is_made_here ? free_name(given) : std::string(given.text());
     const Ref shuffle = loader_.argument(2, "shuffle");
+    const Ref own = loader_.argument(3, "sampler");
+    const Order order = own ? order_of(own) : Order::none;
+    if (order == Order::unknown || loader_.argument(4, "batch_sampler")) return false;
     std::string sampler = names_.sampler(*loader_.module) + "(" + dataset;
-    if (!shuffle || !program_.is_literal_true(shuffle))
+    if ((choice_.empty() || is_of_item_) && order != Order::random &&
+        (!shuffle || !program_.is_literal_true(shuffle)))
       sampler += ", shuffle=" + (shuffle ? std::string(shuffle.text()) : "False");
     sampler += ")";
-    std::string shuffle_now = "False";
-    if (!is_script_) {
-      const std::string joined = names_.dist(*loader_.module) + ".is_initialized()";
-      sampler += " if " + joined + " else None";
-      if (shuffle && !program_.is_literal_false(shuffle))
-        shuffle_now = (program_.is_literal_true(shuffle) ? "" : in_brackets(shuffle) + " and ") +
-                      "not " + joined;
+    if (const std::string test = test_of_sharing(); !test.empty())
+      sampler += " if " + test + " else " + (own ? std::string(own.text()) : "None");
+    const bool is_put = put(shuffle, sampler, dataset);
+    if (is_put && is_made_here) {
+      edit::insert_before(given, dataset + " = " + std::string(given.text()), "", made_);
+      edit::replace(given, dataset, "", made_);
     }
-    return shuffle && !loader_.keyword("shuffle") ? put_by_position(shuffle, sampler, shuffle_now)
-                                                  : put_by_name(sampler, shuffle_now);
+    return is_put;
   }
 
   // What users may set is checked to divide; a batch of one cannot be divided.
@@ -43,29 +59,119 @@ class Sharer {
     const Ref batch = loader_.argument(1, "batch_size");
     const Value size = batch ? program_.evaluate(batch) : Value{};
     // kw.pop("batch_size") gives it once.
-    if (!batch || (size.is_integer() && size.integer < 2) ||
-        !pitfalls::facts::calls_in(batch).empty())
+    if (batch && !is_in_call(batch)) {
+      const Ref carried = in_dictionary_ ? Ref{} : dictionary_behind();
+      if (carried && edits() > 0)
+        edit::replace(carried, "{**" + std::string(carried.text()) + batch_item(carried) + "}", "",
+                      made_);
       return;
+    }
+    if (!batch || (size.is_integer() && size.integer < 2) || !gives_the_same_again(batch)) return;
     if (const Ref one = without_gpus(batch)) {
       edit::replace(batch, std::string(one.text()), "", made_);
       return;
     }
     const std::string total = in_brackets(batch);
     const std::string ranks = count_ranks(batch);
-    if (batch.kind() != Kind::integer && has_line_of_its_own(batch))
-      lines_ += (lines_.empty() ? "" : "\n") + ("assert " + total) + " % " + ranks +
-                " == 0, \"the batch does not divide by the number of ranks\"";
-    if (!lines_.empty()) edit::insert_before(batch, lines_, "", made_);
+    if (batch.kind() == Kind::integer)
+      put_lines_above(batch);
+    else
+      assert_division(batch, total, ranks);
     edit::replace(batch, total + " // " + ranks, "", made_);
   }
 
  private:
+  bool put(Ref shuffle, const std::string& sampler, const std::string& dataset) {
+    if (const Ref carried = dictionary_behind();
+        carried && (shuffle ? !is_in_call(shuffle) : loader_.has_splat()))
+      return put_in_dictionary(carried, dataset);
+    return shuffle && !loader_.keyword("shuffle")
+               ? put_by_position(shuffle, sampler, shuffle_beside(shuffle))
+               : put_by_name(sampler, shuffle_beside(shuffle));
+  }
+
+  // DataLoader(Items(path)): the sampler needs the same object, which a line above may make.
+  bool is_made_once_above(Ref dataset) const {
+    const auto& tree = dataset.module->tree();
+    if (dataset.kind() != Kind::call || !is_in_call(dataset) || !has_line_of_its_own(dataset))
+      return false;
+    const NodeId statement = edit::statement_of(dataset).node;
+    for (NodeId at = dataset.node; at != statement; at = tree[at].parent)
+      if (tree[at].kind == Kind::conditional || tree[at].kind == Kind::boolean) return false;
+    const Kind kind = tree[statement].kind;
+    return kind == Kind::assignment || kind == Kind::expression_statement ||
+           kind == Kind::return_statement;
+  }
+
+  static std::string free_name(Ref node) {
+    for (const std::string_view name : {"train_data", "sampled_data"})
+      if (node.module->defs_of(name, false).empty()) return std::string(name);
+    return "data_of_ranks";
+  }
+
+  // int(size), but not options.pop("size").
+  static bool gives_the_same_again(Ref batch) {
+    const auto calls = pitfalls::facts::calls_in(batch);
+    return std::all_of(calls.begin(), calls.end(), [](const CallRef& call) {
+      constexpr std::string_view kPlain[] = {"int", "max", "min", "get", "getattr"};
+      return std::find(std::begin(kPlain), std::end(kPlain), call.call->name) != std::end(kPlain);
+    });
+  }
+
+  void put_lines_above(Ref node) {
+    if (!lines_.empty()) edit::insert_before(node, lines_, "", made_);
+  }
+
+  void assert_division(Ref node, const std::string& total, const std::string& ranks) {
+    if (has_line_of_its_own(node))
+      lines_ += (lines_.empty() ? "" : "\n") + ("assert " + total) + " % " + ranks +
+                " == 0, \"the batch does not divide by the number of ranks\"";
+    put_lines_above(node);
+  }
+
+  // What `shuffle` says beside the sampler: that of before, where there is none.
+  std::string shuffle_beside(Ref shuffle) const {
+    if (!shuffle || program_.is_literal_false(shuffle)) return "False";
+    const std::string before =
+        program_.is_literal_true(shuffle) ? "" : in_brackets(shuffle) + " and ";
+    if (is_of_item_) return before + "not (" + test_of_sharing() + ")";
+    return is_script_ ? "False"
+                      : before + "not " + names_.dist(*loader_.module) + ".is_initialized()";
+  }
+
+  enum class Order : std::uint8_t { none, random, as_stored, unknown };
+
+  // Of RandomSampler(data), SequentialSampler(data) or None.
+  Order order_of(Ref sampler) const {
+    std::set<Order> orders;
+    for (const Source& source : program_.sources(sampler)) {
+      const CallRef made = program_.as_call(source.ref);
+      if (source.ref.kind() == Kind::none_literal)
+        orders.insert(Order::none);
+      else if (made && made.call->name == "RandomSampler")
+        orders.insert(Order::random);
+      else
+        orders.insert(made && made.call->name == "SequentialSampler" ? Order::as_stored
+                                                                     : Order::unknown);
+    }
+    return orders.size() == 1 ? *orders.begin() : Order::unknown;
+  }
+
+  // What holds where ranks share the loader's data out; empty where they always do.
+  std::string test_of_sharing() const {
+    std::string out(choice_);
+    if (!is_script_)
+      out += (out.empty() ? "" : " and ") + names_.dist(*loader_.module) + ".is_initialized()";
+    return out;
+  }
+
   // An expression for the number of ranks; with a line of its own, as a name, in files that others
   // may import.
   std::string count_ranks(Ref batch) {
     const std::string dist = names_.dist(*loader_.module);
-    if (is_script_) return dist + ".get_world_size()";
-    const std::string count = dist + ".get_world_size() if " + dist + ".is_initialized() else 1";
+    const std::string test = test_of_sharing();
+    if (test.empty()) return dist + ".get_world_size()";
+    const std::string count = dist + ".get_world_size() if " + test + " else 1";
     if (!has_line_of_its_own(batch)) return "(" + count + ")";
     const bool is_taken = !batch.module->defs_of("ranks", false).empty();
     const std::string name = is_taken ? "ddp_ranks" : "ranks";
@@ -81,6 +187,50 @@ class Sharer {
     if (!edit::starts_its_line(statement)) return false;
     for (NodeId at = node.node; at != statement.node; at = tree[at].parent)
       if (tree[at].kind == Kind::lambda || tree[at].kind == Kind::comprehension) return false;
+    return true;
+  }
+
+  // And not in a dictionary behind **, which other loaders may share.
+  bool is_in_call(Ref value) const {
+    return value.module == loader_.module &&
+           loader_.module->tree().contains(loader_.call->node, value.node);
+  }
+
+  // options of DataLoader(data, **options), where nothing else is behind **.
+  Ref dictionary_behind() const {
+    const auto& tree = loader_.module->tree();
+    const Ref arguments = loader_.ref().child(Field::arguments);
+    Ref out;
+    for (NodeId at = tree[arguments.node].first_child; at != kNoNode; at = tree[at].next_sibling) {
+      if (tree[at].kind != Kind::dictionary_splat) continue;
+      if (out) return {};
+      out = loader_.ref().with(tree[at].first_child);
+    }
+    return out.kind() == Kind::identifier || out.kind() == Kind::attribute ? out : Ref{};
+  }
+
+  // , "batch_size": options["batch_size"] // dist.get_world_size()
+  std::string batch_item(Ref carried) {
+    const Ref batch = loader_.argument(1, "batch_size");
+    const Value size = batch ? program_.evaluate(batch) : Value{};
+    if (!batch || is_in_call(batch) || (size.is_integer() && size.integer < 2)) return {};
+    const std::string total = std::string(carried.text()) + "[\"batch_size\"]";
+    const std::string ranks = count_ranks(carried);
+    assert_division(carried, total, ranks);
+    return ", \"batch_size\": " + total + " // " + ranks;
+  }
+
+  // Other loaders may take the same dictionary, so that this one gets a copy.
+  bool put_in_dictionary(Ref carried, const std::string& dataset) {
+    const std::string options(carried.text());
+    const std::string shuffled = options + ".get(\"shuffle\", False)";
+    const std::string test = test_of_sharing();
+    std::string text = "{**" + options + ", \"shuffle\": ";
+    text += test.empty() ? "False" : shuffled + " and not (" + test + ")";
+    text += ", \"sampler\": " + names_.sampler(*loader_.module) + "(" + dataset +
+            ", shuffle=" + shuffled + ")" + (test.empty() ? "" : " if " + test + " else None");
+    edit::replace(carried, text + batch_item(carried) + "}", "", made_);
+    in_dictionary_ = true;
     return true;
   }
 
@@ -106,9 +256,6 @@ class Sharer {
     const Ref none = loader_.keyword("sampler");  // sampler=None
     std::string arguments = "sampler=" + sampler;
     if (shuffle_now != "False") arguments += ", shuffle=" + shuffle_now;
-    const auto is_in_call = [&](Ref value) {  // and not in a dictionary behind **
-      return loader_.module->tree().contains(loader_.call->node, value.node);
-    };
     const auto put_in_place_of = [&](Ref value) {
       edit::replace(value.with((*value.module)[value.node].parent), arguments, "", made_);
     };
@@ -151,7 +298,10 @@ class Sharer {
   FileNames& names_;
   Finding& made_;
   bool is_script_;
-  std::string lines_;  // above the statement
+  bool is_of_item_ = false;
+  std::string choice_;          // holds for training, in a function that serves evaluation too
+  bool in_dictionary_ = false;  // the sampler stands behind **
+  std::string lines_;           // above the statement
 };
 
 bool names_any(Ref subtree, std::string_view name) {

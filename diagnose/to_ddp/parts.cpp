@@ -1,5 +1,6 @@
 #include "diagnose/to_ddp/parts.hpp"
 
+#include "diagnose/to_ddp/loader_choice.hpp"
 #include "diagnose/to_ddp/parameterless.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
@@ -48,47 +49,46 @@ bool is_to_be_shared_out(const Program& program, const CallRef& loader) {
          !program.derives_from(program.class_of(dataset), Api::iterable_dataset);
 }
 
-// make_loader(train_set) and make_loader(val_set): what is given to one is given to the other.
-bool serves_several(const Program& program, const CallRef& loader) {
-  const FunctionRef function = program.enclosing_function(loader.ref());
-  if (!function) return false;
-  const auto& sites = program.call_sites(function);
-  return std::count_if(sites.begin(), sites.end(),
-                       [&](const CallRef& site) { return is_reachable(program, site.ref()); }) > 1;
+// make_loader(train_set) and make_loader(val_set): what is given to one is given to the other,
+// unless the function tells them apart.
+bool is_asked_for_training(const Program& program, const CallRef& loader) {
+  return is_in_branch_for_training(program, loader) || choice_of_training(program, loader);
 }
 
-// Those that a loop goes over which does not train: it fills a cache, or counts.
+bool serves_training_alone(const Program& program, const CallRef& loader) {
+  return !serves_several(program, loader) || is_named_for_training(program, loader) ||
+         is_asked_for_training(program, loader);
+}
+
 std::set<Ref> drawn_without_training(const Program& program) {
   std::set<Ref> out;
-  const auto& loops = program.training_loops();
-  for (const Module* module : program.modules()) {
-    const auto& tree = module->tree();
-    for (NodeId node = 0; node < tree.size(); ++node) {
-      const Ref loop{module, node};
-      if (tree[node].kind != Kind::for_statement ||
-          std::any_of(loops.begin(), loops.end(),
-                      [&](const TrainingLoop& each) { return each.batches == loop; }))
-        continue;
-      for (const CallRef& drawn : pitfalls::loaders_of(program, loop.child(Field::right)))
-        out.insert(drawn.ref());
-    }
-  }
+  for (const PassOver& pass : passes_without_training(program)) out.insert(pass.loader.ref());
   return out;
 }
 
 void find_loaders(const Program& program, Parts& out) {
   const auto add = [&](const CallRef& loader) {
     const auto same = [&](const CallRef& each) { return each.ref() == loader.ref(); };
-    if (is_to_be_shared_out(program, loader) && !serves_several(program, loader) &&
+    if (is_to_be_shared_out(program, loader) && serves_training_alone(program, loader) &&
         std::none_of(out.loaders.begin(), out.loaders.end(), same))
       out.loaders.push_back(loader);
   };
   const std::set<Ref> drawn = drawn_without_training(program);
+  bool is_followed = false;
   for (const CallRef& loader : program.calls(Api::data_loader))
     if (loader.module == &program.root() && !drawn.contains(loader.ref())) add(loader);
-  for (const TrainingLoop& loop : program.training_loops())
-    if (is_come_by(program, loop.batches))
-      for (const CallRef& loader : pitfalls::loaders_of(program, loop.iterable)) add(loader);
+  for (const TrainingLoop& loop : program.training_loops()) {
+    if (!is_come_by(program, loop.batches) || !loop.iterable) continue;
+    auto loaders = pitfalls::loaders_of(program, loop.iterable);
+    if (loaders.empty()) loaders = loaders_within(program, program.strip_iterable(loop.iterable));
+    for (const CallRef& loader : loaders) {
+      is_followed = true;
+      add(loader);
+    }
+  }
+  if (is_followed) return;
+  for (const CallRef& loader : program.calls(Api::data_loader))
+    if (is_come_by(program, loader.ref()) && is_asked_for_training(program, loader)) add(loader);
 }
 
 void find_devices(const Program& program, Parts& out) {

@@ -16,8 +16,12 @@ using Topic = void (*)(Left&);
 
 constexpr Topic kTopics[] = {
     tell_unshared_data,
+    tell_passes_over_shares,
     tell_recut_batches,
     tell_batch_of_all,
+    tell_whole_batches,
+    tell_undividable_batches,
+    tell_other_uses_of_batch,
     tell_missing_epochs,
     tell_trackers,
     tell_written_files,
@@ -33,6 +37,8 @@ constexpr Topic kTopics[] = {
     tell_moves_to_cpu,
     tell_repeated_forwards,
     tell_unseeded_splits,
+    tell_noise_of_one_seed,
+    tell_orders_of_ranks,
     tell_fixed_devices,
     tell_visible_devices,
     tell_losses_of_batch,

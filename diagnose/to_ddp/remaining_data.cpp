@@ -1,5 +1,7 @@
 // Training data that ranks do not share out between them.
+#include "diagnose/to_ddp/loader_choice.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/supplies.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -12,116 +14,6 @@ namespace {
 
 using pitfalls::facts::contains;
 using pitfalls::facts::lowered;
-
-enum class Share : std::uint8_t {
-  shared,       // a DistributedSampler
-  whole,        // a loader without one
-  own_sampler,  // a sampler of another kind
-  unseen,       // a loader whose arguments cannot be seen
-  stream,       // an IterableDataset
-  own_class,    // no DataLoader, but a class of the program
-  elsewhere,    // made out of sight
-  drawn,        // no batches that a loader gives: for step in range(n): x = draw()
-};
-
-struct Supply {
-  Share share = Share::elsewhere;
-  Ref place;
-};
-
-// A loop that the script comes by and that trains on batches, and no attack within an evaluation.
-bool is_training(const Left& left, const TrainingLoop& loop) {
-  return left.runs_on_every_rank(loop.batches) &&
-         !pitfalls::is_evaluation_loop(left.program, loop.batches) &&
-         !left.program.is_evaluation(loop.batches);
-}
-
-std::vector<const TrainingLoop*> trainings(const Left& left) {
-  std::vector<const TrainingLoop*> out;
-  for (const TrainingLoop& loop : left.program.training_loops())
-    if (is_training(left, loop)) out.push_back(&loop);
-  return out;
-}
-
-// The loaders behind a loop; those of zip(first, second) too, and the one whose batches the loop
-// takes apart.
-std::vector<CallRef> loaders_behind(const Program& program, Ref iterable) {
-  std::vector<CallRef> out = pitfalls::loaders_of(program, iterable);
-  if (!out.empty() || !iterable) return out;
-  const CallRef call = program.as_call(program.strip_iterable(iterable));
-  if (call && (call.call->name == "zip" || call.call->name == "chain"))
-    for (std::size_t i = 0; const Ref part = call.positional(i); ++i)
-      for (const CallRef& each : loaders_behind(program, part)) out.push_back(each);
-  for (const Source& source : program.sources(program.strip_iterable(iterable)))
-    if (source.how == Source::How::loop_item)
-      for (const CallRef& each : pitfalls::loaders_of(program, source.ref)) out.push_back(each);
-  return out;
-}
-
-Share share_of(const Program& program, const CallRef& loader) {
-  if (pitfalls::sampler_of(program, loader)) return Share::shared;
-  if (pitfalls::reads_iterable_dataset(program, loader)) return Share::stream;
-  const Ref sampler = loader.argument(3, "sampler");
-  const Ref batches = loader.argument(4, "batch_sampler");
-  const auto is_given = [](Ref given) { return given && given.kind() != Kind::none_literal; };
-  if (is_given(sampler) || is_given(batches)) return Share::own_sampler;
-  return pitfalls::has_some_sampler(program, loader) ? Share::unseen : Share::whole;
-}
-
-// The call that gives the batches, where one is in sight; the loop otherwise.
-Ref giver_of(const Program& program, const TrainingLoop& loop) {
-  const Ref iterable = program.strip_iterable(loop.iterable);
-  for (const Source& source : program.sources(iterable))
-    if (program.as_call(source.ref)) return source.ref;
-  return loop.batches;
-}
-
-// target_batch = next(target_iter) in the loop over the source's batches.
-std::vector<CallRef> drawn_beside(const Program& program, const TrainingLoop& loop) {
-  std::vector<CallRef> out;
-  for (const CallRef& draw : program.calls_named("next")) {
-    if (draw.module != loop.batches.module || draw.receiver() || !draw.positional(0) ||
-        !draw.module->tree().contains(loop.batches.node, draw.call->node))
-      continue;
-    for (const CallRef& each : loaders_behind(program, draw.positional(0))) out.push_back(each);
-  }
-  return out;
-}
-
-// Numbers, lists and what is cut from a tensor are no supply of batches that a sampler could share.
-bool is_plain(const Program& program, Ref iterable) {
-  const auto& sources = program.sources(iterable);
-  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
-    const Kind kind = source.ref.kind();
-    const CallRef call = program.as_call(source.ref);
-    return kind == Kind::list || kind == Kind::tuple || kind == Kind::integer ||
-           kind == Kind::dictionary || (call && call.call->name == "range");
-  });
-}
-
-std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop) {
-  std::vector<Supply> out;
-  const Program& program = left.program;
-  if (!loop.iterable) {
-    out.push_back({Share::drawn, loop.batches});
-    return out;
-  }
-  auto loaders = loaders_behind(program, loop.iterable);
-  for (const CallRef& loader : drawn_beside(program, loop)) loaders.push_back(loader);
-  for (const CallRef& loader : loaders)
-    if (!pitfalls::is_evaluation_loader(program, loader))
-      out.push_back({share_of(program, loader), loader.ref()});
-  if (!loaders.empty()) return out;
-  const Ref iterable = program.strip_iterable(loop.iterable);
-  if (is_plain(program, iterable)) return out;
-  const ClassRef cls = program.class_of(iterable);
-  const bool knows_ranks =
-      cls && (contains(lowered(cls.module->text(cls.cls->node)), "world_size") ||
-              contains(lowered(cls.module->text(cls.cls->node)), "get_rank"));
-  if (knows_ranks) return out;
-  out.push_back({cls ? Share::own_class : Share::elsewhere, giver_of(program, loop)});
-  return out;
-}
 
 // torch.manual_seed(7), alike on all ranks; torch.cuda.manual_seed(7) seeds no loader, nor does
 // what runs without a GPU alone.
@@ -144,32 +36,36 @@ std::string with_seeds(const Left& left) {
   return "";
 }
 
-std::string text_of(Share share, const std::string& seeds) {
+std::string text_of(Share share, const std::string& loader, const std::string& seeds) {
   constexpr const char* kShared =
       "sampler=DistributedSampler(dataset) in place of shuffle, batch_size divided by "
       "dist.get_world_size(), and sampler.set_epoch(epoch) in each epoch.";
   switch (share) {
     case Share::whole:
-      return "this training loader is not shared out: every rank goes over all the data" + seeds +
+      return loader + " is not shared out: every rank goes over all the data" + seeds +
              ". Give it " + kShared;
     case Share::own_sampler:
-      return "this training loader has a sampler of its own that knows no ranks: each of them "
-             "draws "
-             "a full epoch from all the data" +
+      return loader +
+             " has a sampler of its own that knows no ranks: each of them draws a full epoch from "
+             "all the data" +
              seeds +
              ". Let every rank draw its part (a sampler over indices[rank::world_size], or one "
              "that "
              "draws length // world_size samples) and divide the batch size.";
     case Share::unseen:
-      return "the arguments of this training loader are not in sight, and no step has changed "
-             "them: "
-             "see that it has a DistributedSampler and a rank's share of the batch size.";
+      return "the arguments of " + loader +
+             " are not in sight, and no step has changed them: see that it has a "
+             "DistributedSampler and a rank's share of the batch size.";
     case Share::stream:
-      return "this training loader reads an IterableDataset, which a DistributedSampler cannot "
-             "share "
-             "out: every rank reads the whole stream. Let its __iter__ keep every item whose "
-             "number "
-             "% world_size is the rank, and divide the batch size.";
+      return loader +
+             " reads an IterableDataset, which a DistributedSampler cannot share out: every rank "
+             "reads the whole stream. Let its __iter__ keep every item whose number % world_size "
+             "is the rank, and divide the batch size.";
+    case Share::foreign:
+      return "this iterator takes no DistributedSampler: every rank goes over all the data" +
+             seeds +
+             ". Give it the samples of its rank (examples[rank::world_size], cut to one length on "
+             "all ranks; shard_id and num_shards in DALI) and a rank's share of the batch size.";
     case Share::own_class:
       return "the batches come from a class of the project, not from a DataLoader: every rank goes "
              "over all the data" +
@@ -180,12 +76,12 @@ std::string text_of(Share share, const std::string& seeds) {
       return "no loader gives this loop its batches, so that no step has shared them out: see that "
              "every rank takes samples of its own, and a rank's share of the batch.";
     case Share::elsewhere:
+    case Share::optional:
     case Share::shared:
       break;
   }
-  return "the batches come from code that is not in sight, and no step has shared them out: unless "
-         "it "
-         "does so, every rank goes over all the data" +
+  return "what makes these batches could not be followed, and no step has shared them out: unless "
+         "it does so, every rank goes over all the data" +
          seeds + ". Give its loader " + kShared;
 }
 
@@ -208,14 +104,7 @@ Ref option_between(const Program& program, Ref shared, Ref whole) {
   return {};
 }
 
-void tell_option(Left& left, const std::vector<Supply>& supplies) {
-  Ref shared;
-  Ref whole;
-  for (const Supply& each : supplies) {
-    if (each.share == Share::shared && !shared) shared = each.place;
-    if (each.share == Share::whole && !whole) whole = each.place;
-  }
-  const Ref option = option_between(left.program, shared, whole);
+void tell_option(Left& left, Ref shared, Ref option) {
   left.tell(
       Harm::figures, {shared},
       "the training data is shared out only " +
@@ -223,6 +112,16 @@ void tell_option(Left& left, const std::vector<Supply>& supplies) {
                   : std::string("in one of several branches")) +
           ": where it is not, every rank goes over all of it. Start with the option that leads "
           "here, divide the batch size, and call set_epoch on the sampler.");
+}
+
+void tell_option(Left& left, const std::vector<Supply>& supplies) {
+  Ref shared;
+  Ref whole;
+  for (const Supply& each : supplies) {
+    if (each.share == Share::shared && !shared) shared = each.place;
+    if (each.share == Share::whole && !whole) whole = each.place;
+  }
+  tell_option(left, shared, option_between(left.program, shared, whole));
 }
 
 // loader.batch_size of the call, through names: batch_size * num_gpus.
@@ -263,6 +162,15 @@ bool has_sharded_training(const Left& left) {
 
 void tell_unshared_data(Left& left) {
   std::map<Share, std::vector<Ref>> places;
+  const auto unfollowed = unfollowed_supplies(left);
+  const bool has_whole = std::any_of(unfollowed.begin(), unfollowed.end(), [](const Supply& each) {
+    return each.share != Share::shared;
+  });
+  // A loop that draws from no loader need not draw from those that are shared out.
+  const auto is_told_by_loader = [&](const Supply& supply) {
+    return has_whole ? is_unfollowed(supply)
+                     : supply.share == Share::elsewhere && !unfollowed.empty();
+  };
   for (const TrainingLoop* loop : trainings(left)) {
     const auto supplies = supplies_of(left, *loop);
     if (shares_under_option(supplies)) {
@@ -270,10 +178,53 @@ void tell_unshared_data(Left& left) {
       continue;
     }
     for (const Supply& each : supplies)
-      if (each.share != Share::shared) places[each.share].push_back(each.place);
+      if (each.share == Share::optional)
+        tell_option(left, each.place, each.option);
+      else if (each.share != Share::shared && !is_told_by_loader(each))
+        places[each.share].push_back(each.place);
   }
+  // A few steps on one sample beside the training: an attack, a projection.
+  if (places.size() > 1 || has_sharded_training(left)) places.erase(Share::drawn);
   const std::string seeds = with_seeds(left);
-  for (auto& [share, where] : places) left.tell(Harm::figures, where, text_of(share, seeds));
+  for (auto& [share, where] : places)
+    left.tell(Harm::figures, where, text_of(share, "this training loader", seeds));
+  for (const Supply& each : unfollowed)
+    if (each.share == Share::optional)
+      tell_option(left, each.place, each.option);
+    else if (each.share != Share::shared)
+      left.tell(Harm::figures, {each.place},
+                text_of(each.share, "this loader, which training seems to draw from,", seeds));
+}
+
+namespace {
+
+// test() of a class that goes over what it is given.
+bool is_in_evaluation(const Program& program, Ref node) {
+  const FunctionRef function = program.enclosing_function(node);
+  return function &&
+         pitfalls::says_any(function.function->name, {"test", "val", "eval", "infer", "predict"});
+}
+
+}  // namespace
+
+void tell_passes_over_shares(Left& left) {
+  std::vector<Ref> shared;
+  for (const TrainingLoop* loop : trainings(left))
+    for (const Supply& each : supplies_of(left, *loop))
+      if (each.share == Share::shared) shared.push_back(each.place);
+  std::vector<Ref> places;
+  for (const PassOver& pass : passes_without_training(left.program))
+    if (std::find(shared.begin(), shared.end(), pass.loader.ref()) != shared.end() &&
+        !serves_several(left.program, pass.loader) &&
+        choice_of_item(left.program, pass.loader).empty() && left.runs_on_every_rank(pass.loop) &&
+        !pitfalls::is_evaluation_loop(left.program, pass.loop) &&
+        !is_in_evaluation(left.program, pass.loop) &&
+        !pitfalls::facts::has_break(left.program, pass.loop))
+      places.push_back(pass.loop);
+  left.tell(Harm::figures, places,
+            "this loop goes over the loader of the training, which is a rank's share of the data "
+            "now: what it counts or keeps is not that of all. Give it a loader of its own, or put "
+            "the results of the ranks together.");
 }
 
 void tell_recut_batches(Left& left) {
@@ -321,6 +272,12 @@ void tell_missing_epochs(Left& left) {
   left.tell(Harm::figures, places,
             "nothing calls set_epoch in this loop: every pass takes the samples in the same order. "
             "Count the passes and call loader.sampler.set_epoch(n) at the start of each.");
+  for (const Supply& each : unfollowed_supplies(left))
+    if (each.share == Share::shared)
+      left.tell(Harm::figures, {each.place},
+                "nothing calls set_epoch on this sampler, and no step could follow where the "
+                "batches go: every pass takes the samples in the same order. Count the passes and "
+                "call loader.sampler.set_epoch(n) at the start of each.");
 }
 
 }  // namespace bench::diagnose

@@ -21,7 +21,7 @@ TEST(ToDdpRemaining, TellsLoadersOfOtherFiles) {
                      "def make(size):\n"
                      "    return DataLoader(read(), batch_size=size, shuffle=True)\n"}}),
               "datasets.py:3: this training loader is not shared out");
-  EXPECT_TOLD(told({.loader = "loader = somewhere.make(64)\n"}), "not in sight");
+  EXPECT_TOLD(told({.loader = "loader = somewhere.make(64)\n"}), "could not be followed");
   EXPECT_SILENT(told({}), "shared out");
   EXPECT_SILENT(
       told({.above = other, .loader = "loader = make(64)\n"},

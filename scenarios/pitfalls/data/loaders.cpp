@@ -337,7 +337,8 @@ bool is_evaluation_loader(const Program& program, const CallRef& loader) {
     const std::string_view text = condition.text();
     const bool same = facts::contains(text, "==");
     const bool quoted = facts::contains(text, "'train") || facts::contains(text, "\"train");
-    return quoted && ((same && !holds) || (facts::contains(text, "!=") && holds));
+    // phase == "train" and args.phase != "val" is for training.
+    return quoted && ((same && !holds) || (facts::contains(text, "!=") && !same && holds));
   });
 }
 

@@ -1,0 +1,191 @@
+#include "diagnose/to_ddp/batch_sizes.hpp"
+
+#include "diagnose/to_ddp/rank_counts.hpp"
+#include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+
+#include <algorithm>
+
+namespace bench::diagnose {
+namespace {
+
+using pitfalls::facts::contains;
+
+bool is_size(Ref node) {
+  const Kind kind = node.kind();
+  return kind == Kind::identifier || kind == Kind::attribute || kind == Kind::subscript;
+}
+
+BatchSize batch_size_of(const CallRef& loader) {
+  const Ref batch = loader.argument(1, "batch_size");
+  const bool is_divided = batch && batch.kind() == Kind::binary && counts_ranks(batch);
+  return {loader, is_divided ? batch.child(Field::left) : batch, is_divided};
+}
+
+// Both are one setting: the same option, or the same entry of a configuration that is not in sight.
+bool is_same_setting(const Program& program, Ref a, Ref b) {
+  const auto& of_a = program.sources(a);
+  const auto& of_b = program.sources(b);
+  const bool meet = std::any_of(of_a.begin(), of_a.end(), [&](const Source& first) {
+    return !program.as_call(first.ref) == (first.how != Source::How::argument) &&
+           std::any_of(of_b.begin(), of_b.end(), [&](const Source& second) {
+             return first.ref == second.ref && first.how == second.how;
+           });
+  });
+  if (meet) return true;
+  if (a.kind() == Kind::identifier || b.kind() == Kind::identifier) return false;
+  return a.text() == b.text() && pitfalls::says_any(a.text(), {"batch", "bs"});
+}
+
+// The whole expression that says a size by the node: 2 * batch_size, (batch_size, 100).
+Ref whole_size(Ref size) {
+  const auto& tree = size.module->tree();
+  for (NodeId at = tree[size.node].parent; at != kNoNode; at = tree[at].parent) {
+    const Kind kind = tree[at].kind;
+    if (kind != Kind::tuple && kind != Kind::list && kind != Kind::keyword_argument &&
+        (kind != Kind::binary || tree[at].op != Op::multiply))
+      break;
+    size = size.with(at);
+  }
+  return size;
+}
+
+bool makes_tensor(const CallRef& call) {
+  constexpr std::string_view kMakers[] = {"randn",       "rand",      "zeros",  "ones",
+                                          "full",        "empty",     "normal", "uniform",
+                                          "FloatTensor", "LongTensor"};
+  return std::find(std::begin(kMakers), std::end(kMakers), call.call->name) != std::end(kMakers) &&
+         pitfalls::holds_any(call.call->path, {"torch", "numpy"});
+}
+
+// x.view(batch_size, -1): the first of the sizes.
+bool shapes_tensor(const CallRef& call, Ref whole) {
+  constexpr std::string_view kShapes[] = {"view", "reshape", "expand", "resize_"};
+  return call.receiver() &&
+         std::find(std::begin(kShapes), std::end(kShapes), call.call->name) != std::end(kShapes) &&
+         call.positional(0) == whole;
+}
+
+bool is_fixed(const Program& program, const CallRef& call) {
+  return pitfalls::says_any(program.assigned_name(call.ref()),
+                            {"fix", "test", "eval", "val", "sample", "vis", "static"});
+}
+
+// x.size(0) != batch_size
+bool compares_with_batch(Ref comparison) {
+  return pitfalls::holds_any(comparison.text(), {".size(0)", ".size()[0]", ".shape[0]", "len("});
+}
+
+bool is_in_training(const Program& program, Ref node) {
+  return pitfalls::facts::training_loop_of(program, node) != nullptr;
+}
+
+bool stands_for_batch(const Program& program, Ref size) {
+  const Ref whole = whole_size(size);
+  const auto& tree = whole.module->tree();
+  const NodeId around = tree[whole.node].parent;
+  if (counts_ranks(whole)) return false;
+  switch (tree[around].kind) {
+    case Kind::argument_list: {
+      const CallRef call = program.as_call(size.with(tree[around].parent));
+      if (!call) return false;
+      return (makes_tensor(call) && !is_fixed(program, call)) || shapes_tensor(call, whole) ||
+             pitfalls::says_any(call.call->name, {"init_hidden", "inithidden", "mixing_noise"}) ||
+             (call.call->name == "sample" && whole != size && is_in_training(program, size));
+    }
+    case Kind::comparison:
+      return compares_with_batch(size.with(around)) && is_in_training(program, size);
+    case Kind::slice:
+      return is_in_training(program, size);
+    default:
+      return false;
+  }
+}
+
+bool is_whole_name(Ref node) {
+  const auto& tree = node.module->tree();
+  const Kind parent = tree[tree[node.node].parent].kind;
+  const Field field = tree[node.node].field;
+  return parent != Kind::attribute && !(parent == Kind::subscript && field == Field::value) &&
+         field != Field::name && field != Field::function;
+}
+
+// A class or a file that evaluates, which training runs now and then.
+bool is_for_evaluation(const Left& left, Ref node) {
+  const std::string& path = node.module->path();
+  const ClassRef cls = left.program.enclosing_class(node);
+  return left.program.is_evaluation(node) ||
+         pitfalls::says_any(path.substr(path.rfind('/') + 1),
+                            {"eval", "test", "metric", "sample"}) ||
+         (cls && pitfalls::says_any(cls.cls->name, {"eval", "test", "metric", "sampler"}));
+}
+
+template <typename Accepts>
+std::vector<Ref> sizes_that(const Left& left, const BatchSize& batch, Accepts accepts) {
+  std::vector<Ref> out;
+  if (!batch.total || !is_size(batch.total)) return out;
+  for (const Module* module : left.program.modules())
+    for (NodeId id = 0; id < module->tree().size(); ++id) {
+      const Ref node{module, id};
+      if (is_size(node) && is_whole_name(node) && accepts(node) && left.is_run(node) &&
+          !is_for_evaluation(left, node) && !pitfalls::facts::in_dataset(left.program, node) &&
+          is_same_setting(left.program, batch.total, node))
+        out.push_back(node);
+    }
+  return out;
+}
+
+// `part` of part = batch_size // steps
+std::string_view name_of_part(Ref size) {
+  const auto& tree = size.module->tree();
+  const NodeId division = tree[size.node].parent;
+  if (tree[division].kind != Kind::binary || tree[size.node].field != Field::left ||
+      (tree[division].op != Op::divide && tree[division].op != Op::floor_divide) ||
+      counts_ranks(size.with(division)))
+    return {};
+  NodeId at = tree[division].parent;
+  while (tree[at].kind == Kind::argument_list || tree[at].kind == Kind::call) at = tree[at].parent;
+  return tree[at].kind == Kind::assignment ? tree.text(tree.child(at, Field::left))
+                                           : std::string_view{};
+}
+
+}  // namespace
+
+std::vector<BatchSize> batch_sizes(const Left& left) {
+  std::vector<BatchSize> out;
+  const auto add = [&](const Supply& supply) {
+    const CallRef loader = left.program.as_call(supply.place);
+    const bool is_known = std::any_of(out.begin(), out.end(), [&](const BatchSize& each) {
+      return each.loader.ref() == supply.place;
+    });
+    if (loader && !is_known && !is_unfollowed(supply) && supply.share != Share::own_class &&
+        supply.share != Share::foreign)
+      out.push_back(batch_size_of(loader));
+  };
+  for (const TrainingLoop* loop : trainings(left))
+    for (const Supply& each : supplies_of(left, *loop)) add(each);
+  for (const Supply& each : unfollowed_supplies(left)) add(each);
+  return out;
+}
+
+std::vector<Ref> other_uses(const Left& left, const BatchSize& batch) {
+  return sizes_that(left, batch, [&](Ref size) { return stands_for_batch(left.program, size); });
+}
+
+std::vector<Ref> products_with_gpus(const Left& left, const BatchSize& batch) {
+  return sizes_that(left, batch, [](Ref size) {
+    const auto& tree = size.module->tree();
+    const Node& around = tree[tree[size.node].parent];
+    return around.kind == Kind::binary && around.op == Op::multiply &&
+           pitfalls::says_any(size.with(tree[size.node].parent).text(), {"gpu", "device_count"});
+  });
+}
+
+std::vector<Ref> parts_of_batch(const Left& left, const BatchSize& batch) {
+  return sizes_that(left, batch, [](Ref size) {
+    return pitfalls::says_any(name_of_part(size), {"batch", "chunk"});
+  });
+}
+
+}  // namespace bench::diagnose

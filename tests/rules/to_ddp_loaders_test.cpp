@@ -1,0 +1,256 @@
+// bench diagnose --to-ddp on loaders that helpers make, for training and evaluation alike, and on
+// those whose way into the training loop cannot be followed.
+#include "tests/rules/to_ddp_remaining.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+const std::string kDatasets = "datasets.py";
+const std::string kHead = "from torch.utils import data\n";
+
+std::string loaders_after(const std::string& helper, const std::string& uses) {
+  const Script script{.above = "from datasets import make\n", .loader = uses};
+  const Rewrite made = rewritten({{"train.py", script.text()}, {kDatasets, kHead + helper}});
+  const auto text = made.texts.find(kDatasets);
+  return text == made.texts.end() ? "" : text->second;
+}
+
+TEST(ToDdpLoaders, SharesOutWhatAHelperMakesForTraining) {
+  const std::string uses = "loader = make(a, 'train')\nval_loader = make(b, 'val')\n";
+  for (const char* shuffle : {"split == 'train'", "'train' in split"}) {
+    const std::string test = std::string(shuffle) + " and dist.is_initialized()";
+    const std::string text = loaders_after(
+        "def make(items, split):\n"
+        "    return data.DataLoader(items, batch_size=64, shuffle=" +
+            std::string(shuffle) + ")\n",
+        uses);
+    EXPECT_TOLD(text, "sampler=DistributedSampler(items) if " + test + " else None");
+    EXPECT_TOLD(text, "ranks = dist.get_world_size() if " + test + " else 1");
+    EXPECT_TOLD(text, "batch_size=64 // ranks");
+  }
+  // The branch for training is no one else's.
+  const std::string branch = loaders_after(
+      "def make(items, split):\n"
+      "    if split == 'train':\n"
+      "        return data.DataLoader(items, batch_size=64, shuffle=True)\n"
+      "    return data.DataLoader(items, batch_size=1)\n",
+      uses);
+  EXPECT_TOLD(branch, "sampler=DistributedSampler(items) if dist.is_initialized() else None");
+  EXPECT_TOLD(branch, "return data.DataLoader(items, batch_size=1)\n");
+}
+
+TEST(ToDdpLoaders, SharesOutLoadersOfSeveralStepsABatch) {
+  const Rewrite made = rewritten({{"train.py",
+                                   "import torch\n"
+                                   "from torch import nn\n"
+                                   "from torch.utils.data import DataLoader\n"
+                                   "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                                   "loader = DataLoader(data, 64, shuffle=True, collate_fn=cut)\n"
+                                   "for epoch in range(9):\n"
+                                   "    for batches in loader:\n"
+                                   "        for x in batches:\n"
+                                   "            model(x).sum().backward()\n"
+                                   "            optimizer.step()\n"}});
+  EXPECT_TOLD(made.texts.at("train.py"), "sampler=DistributedSampler(data)");
+  EXPECT_TOLD(listed(made.left), "a batch of this loader is several steps of training");
+}
+
+TEST(ToDdpLoaders, MakesTheDataOnce) {
+  const auto after = [](const std::string& loader) {
+    return rewritten({{"train.py", Script{.loader = loader}.text()}}).texts["train.py"];
+  };
+  const std::string text = after("loader = DataLoader(Items('a'), batch_size=64, shuffle=True)\n");
+  EXPECT_TOLD(text, "train_data = Items('a')\n");
+  EXPECT_TOLD(text,
+              "loader = DataLoader(train_data, batch_size=64 // dist.get_world_size(), "
+              "sampler=DistributedSampler(train_data))");
+  // It is made only where the condition holds.
+  EXPECT_SILENT(after("loader = DataLoader(Items('a'), 64, shuffle=True) if big else small\n"),
+                "train_data");
+}
+
+TEST(ToDdpLoaders, SharesOutLoadersWithinClasses) {
+  const Script script{.above = "from datasets import Batches\n",
+                      .loader = "loader = Batches(args).load_data()\n"};
+  const Rewrite made =
+      rewritten({{"train.py", script.text()},
+                 {kDatasets, kHead + "class Batches:\n"
+                                     "    def __init__(self, opt):\n"
+                                     "        self.loader = data.DataLoader(\n"
+                                     "            read(), batch_size=64, shuffle=True)\n"
+                                     "    def load_data(self):\n"
+                                     "        return self\n"
+                                     "    def __iter__(self):\n"
+                                     "        for each in self.loader:\n"
+                                     "            yield each\n"}});
+  EXPECT_TOLD(made.texts.at(kDatasets), "sampler=DistributedSampler(train_data)");
+  EXPECT_SILENT(listed(made.left), "a class of the project");
+  EXPECT_SILENT(listed(made.left), "this loop goes over the loader");
+  EXPECT_TOLD(listed(made.left), "set_epoch");
+}
+
+TEST(ToDdpLoaders, SharesOutWhatIsNamedForTraining) {
+  EXPECT_TOLD(loaders_after("def make(path):\n"
+                            "    items = read(path)\n"
+                            "    train_loader = data.DataLoader(items, 64, shuffle=True)\n"
+                            "    return train_loader\n",
+                            "if big:\n    loader = make('a')\nelse:\n    loader = make('b')\n"),
+              "sampler=DistributedSampler(items)");
+}
+
+TEST(ToDdpLoaders, SharesOutBySettingsThatAllCallsWriteOut) {
+  const std::string helper =
+      "def make(items, shuffle):\n"
+      "    return data.DataLoader(items, batch_size=64, shuffle=shuffle)\n";
+  EXPECT_TOLD(loaders_after(helper, "loader = make(a, True)\nval_loader = make(b, False)\n"),
+              "if shuffle and dist.is_initialized() else None");
+  const std::string by_default =
+      "def make(items, shuffle=False):\n"
+      "    return data.DataLoader(items, batch_size=64, shuffle=shuffle)\n";
+  EXPECT_TOLD(loaders_after(by_default, "loader = make(a, shuffle=True)\nval_loader = make(b)\n"),
+              "if shuffle and dist.is_initialized() else None");
+  // Validation is shuffled, too; training is not; a call gives what is not known.
+  for (const char* uses : {"loader = make(a, True)\nval_loader = make(b, True)\n",
+                           "loader = make(a, True)\ntrain_stats = make(a, False)\n",
+                           "loader = make(a, True)\nval_loader = make(b, shuffle=args.shuffle)\n"})
+    EXPECT_EQ(loaders_after(helper, uses), "") << uses;
+}
+
+TEST(ToDdpLoaders, KeepsTheOrderOfSamplersThatItReplaces) {
+  const auto after = [](const std::string& loader) {
+    const Script script{.loader = loader};
+    return rewritten({{"train.py", script.text()}}).texts["train.py"];
+  };
+  EXPECT_TOLD(after("loader = DataLoader(data, batch_size=64, shuffle=False,\n"
+                    "                    sampler=torch.utils.data.RandomSampler(data))\n"),
+              "sampler=DistributedSampler(data)");
+  EXPECT_TOLD(after("loader = DataLoader(data, batch_size=64,\n"
+                    "                    sampler=torch.utils.data.SequentialSampler(data))\n"),
+              "sampler=DistributedSampler(data, shuffle=False)");
+  // A sampler beside a batch_sampler raises.
+  EXPECT_SILENT(after("sampler = torch.utils.data.RandomSampler(data)\n"
+                      "batches = torch.utils.data.BatchSampler(sampler, 64, True)\n"
+                      "loader = DataLoader(data, batch_sampler=batches)\n"),
+                "DistributedSampler(");
+}
+
+TEST(ToDdpLoaders, CopiesOptionsThatLoadersShare) {
+  const auto after = [](const std::string& loader) {
+    return rewritten({{"train.py", Script{.loader = loader}.text()}}).texts["train.py"];
+  };
+  const std::string shared = after(
+      "options = {'batch_size': args.batch_size}\n"
+      "loader = DataLoader(data, shuffle=True, **options)\n"
+      "test_loader = DataLoader(test_data, **options)\n");
+  EXPECT_TOLD(shared, "options = {'batch_size': args.batch_size}\n");
+  EXPECT_TOLD(shared,
+              "sampler=DistributedSampler(data), **{**options, \"batch_size\": "
+              "options[\"batch_size\"] // dist.get_world_size()})");
+  EXPECT_TOLD(shared, "test_loader = DataLoader(test_data, **options)\n");
+  // A sampler beside shuffle=True raises.
+  for (const char* options : {"options = {'batch_size': args.n, 'shuffle': True}\n",
+                              "options = {'batch_size': args.n}\n"
+                              "options.update({'num_workers': 1, 'shuffle': True})\n"}) {
+    const std::string text = after(options + std::string("loader = DataLoader(data, **options)\n"));
+    EXPECT_TOLD(text,
+                "**{**options, \"shuffle\": False, \"sampler\": DistributedSampler(data, "
+                "shuffle=options.get(\"shuffle\", False)), \"batch_size\": ");
+    EXPECT_TOLD(text, "assert options[\"batch_size\"] % dist.get_world_size() == 0");
+  }
+  EXPECT_TOLD(after("options = {'num_workers': 2}\n"
+                    "loader = DataLoader(data, batch_size=64, shuffle=True, **options)\n"),
+              "sampler=DistributedSampler(data), **options)");
+}
+
+TEST(ToDdpLoaders, SharesOutThePartOfADictionaryThatTrains) {
+  const auto after = [](const std::string& words) {
+    const Script script{.loader =
+                            "loaders = {x: DataLoader(sets[x], batch_size=64, shuffle=True) "
+                            "for x in [" +
+                            words + "]}\n",
+                        .batches = "loaders['train']"};
+    return rewritten({{"train.py", script.text()}}).texts["train.py"];
+  };
+  EXPECT_TOLD(after("'train', 'val'"),
+              "batch_size=64 // (dist.get_world_size() if x == 'train' else 1), "
+              "sampler=DistributedSampler(sets[x]) if x == 'train' else None, "
+              "shuffle=not (x == 'train'))");
+  EXPECT_SILENT(after("'a', 'b'"), "if x ==");
+}
+
+TEST(ToDdpLoaders, JoinsAboveConstructorsThatWrap) {
+  const std::string text =
+      rewritten({{"train.py",
+                  "import torch\n"
+                  "from torch import nn\n"
+                  "from torch.utils.data import DataLoader\n"
+                  "class Solver:\n"
+                  "    def __init__(self):\n"
+                  "        self.net = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                  "    def run(self):\n"
+                  "        for x in DataLoader(data, 64, shuffle=True):\n"
+                  "            self.net(x).sum().backward()\n"
+                  "            optimizer.step()\n"
+                  "Solver().run()\n"}})
+          .texts["train.py"];
+  EXPECT_TOLD(text, "dist.init_process_group(\"nccl\")\nSolver().run()\n");
+}
+
+TEST(ToDdpLoaders, SharesOutUnderTwoConditions) {
+  const std::string helper =
+      "def make(items, phase):\n"
+      "    if phase == 'train':\n"
+      "        return data.DataLoader(items, batch_size=64, shuffle=True)\n"
+      "    elif phase == 'val':\n"
+      "        return data.DataLoader(items, batch_size=1)\n";
+  EXPECT_TOLD(loaders_after(helper,
+                            "for phase in ('train', 'val'):\n"
+                            "    if phase == 'train' and mode != 'val':\n"
+                            "        loader = make(a, phase)\n"
+                            "    elif phase == 'val':\n"
+                            "        val_loader = make(b, phase)\n"),
+              "sampler=DistributedSampler(items)");
+}
+
+TEST(ToDdpLoaders, TellsLoadersThatCouldNotBeFollowed) {
+  const std::string fetcher =
+      "import registry\n"
+      "def make(path):\n"
+      "    return DataLoader(registry.read(path), batch_size=64, sampler=registry.Balanced())\n";
+  const auto list = told({.above = fetcher, .loader = "loader = registry.Fetcher(make('a'))\n"});
+  EXPECT_TOLD(list, "which training seems to draw from, has a sampler of its own");
+  EXPECT_SILENT(list, "could not be followed");
+  // The loop's own loader is known; another one serves something else.
+  EXPECT_SILENT(told({.end = "other = DataLoader(pool, batch_size=64, sampler=Own(pool))\n"}),
+                "seems to draw from");
+  EXPECT_SILENT(told({.loader = "loader = registry.Fetcher(data)\n",
+                      .end = "for x in DataLoader(pool, batch_size=64, sampler=Own(pool)):\n"
+                             "    keep(x)\n"}),
+                "seems to draw from");
+}
+
+TEST(ToDdpLoaders, TellsIteratorsThatTakeNoSampler) {
+  const std::string words = "this iterator takes no DistributedSampler";
+  const std::string made =
+      "import torchtext\nloader = torchtext.data.BucketIterator(data, batch_size=64)\n";
+  EXPECT_TOLD(told({.loader = made}), words);
+  EXPECT_TOLD(told({.loader = made, .batches = "registry.wrap(loader)"}), words);
+  EXPECT_SILENT(told({}), words);
+}
+
+TEST(ToDdpLoaders, TellsSamplersUnderAnOptionThatIsOff) {
+  const auto with = [](const std::string& call) {
+    return told(
+        {.above = "from datasets import make\n", .loader = call},
+        {{kDatasets, kHead + "from torch.utils.data.distributed import DistributedSampler\n"
+                             "def make(items, distributed=False):\n"
+                             "    sampler = DistributedSampler(items) if distributed else None\n"
+                             "    return data.DataLoader(items, 64, shuffle=sampler is None,\n"
+                             "                           sampler=sampler)\n"}});
+  };
+  EXPECT_TOLD(with("loader = make(a)\n"), "shared out only as `distributed` says");
+  EXPECT_SILENT(with("loader = make(a, distributed=True)\n"), "shared out only");
+}
+
+}  // namespace
+}  // namespace bench::diagnose
