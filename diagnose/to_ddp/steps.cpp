@@ -137,7 +137,7 @@ class Rewriter {
   // the index of the rank is none.
   void leave_gpus_to_the_launcher() {
     Finding made;
-    for (const Ref& choice : parts_.gpu_choices) edit::remove_statement(choice, "", made);
+    for (const Ref& choice : parts_.gpu_choices) remove(choice, made);
     add("Leave the choice of GPUs to the launcher",
         "A rank that hides GPUs from itself has none of its number.", made, parts_.gpu_choices);
   }
@@ -274,13 +274,25 @@ class Rewriter {
         "The condition asks about the GPUs of one process, which has one now.", made, where);
   }
 
+  // criterion = DataParallel(criterion)
+  bool is_all_of_its_statement(const Wrap& wrap) const {
+    return program_.assigned_name(wrap.call.ref()) == wrap.module.text();
+  }
+
+  // One of the statements that go.
+  void remove(Ref node, Finding& made) const {
+    std::vector<Ref> gone = parts_.gpu_choices;
+    for (const Wrap* wrap : parts_.empty_wraps)
+      if (is_all_of_its_statement(*wrap)) gone.push_back(wrap->call.ref());
+    edit::remove_statement(node, gone, "", made);
+  }
+
   void leave_others_unwrapped() {
     Finding made;
     std::vector<Ref> where;
     for (const Wrap* wrap : parts_.empty_wraps) {
-      // criterion = DataParallel(criterion)
-      if (program_.assigned_name(wrap->call.ref()) == wrap->module.text())
-        edit::remove_statement(wrap->call.ref(), "", made);
+      if (is_all_of_its_statement(*wrap))
+        remove(wrap->call.ref(), made);
       else
         edit::replace(wrap->call.ref(), with_gpu_of_rank(wrap->module), "", made);
       where.push_back(wrap->call.ref());
