@@ -78,7 +78,8 @@ bool is_of_another_mode(const Program& program, const Finding& finding) {
   for (const Call& call : module->calls()) {
     if (module->tree().line_of(call.node) != finding.line) continue;
     const bool is_under = program.under({module, call.node}, [&](Ref condition, bool holds) {
-      return holds && program.is_distributed_flag(condition);
+      return holds && program.is_distributed_flag(condition) &&
+             !contains(condition.text(), "is_initialized(");  // which a step may have written
     });
     if (is_under || is_behind_flag({module, call.node})) return true;
   }
