@@ -18,7 +18,7 @@ using diagnose::Source;
 namespace {
 
 // One path may be made of another, of others; and a broken script of all of them many times.
-constexpr int kDepth = 6;
+constexpr int kDepth = 10;
 constexpr std::size_t kMostParts = 64;
 
 class Spelling {
