@@ -3,8 +3,12 @@
 #include "diagnose/to_ddp/remaining_topics.hpp"
 #include "scenarios/pitfalls/files/model_saves.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/path_form.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <string>
 
 namespace bench::diagnose {
 namespace {
@@ -54,6 +58,45 @@ bool is_use_of_saved(const Left& left, const CallRef& save, Ref path, const Call
   return is_given && use.call->api != Api::torch_save && !is_waited_for(left.program, save, use);
 }
 
+// "*/models/audio_model.*.pth": what is written out of a path. Short ones say nothing.
+std::string shape_of(const Program& program, Ref path) {
+  constexpr int kFewest = 6;  // letters
+  std::string out;
+  int letters = 0;
+  int depth = 0;
+  for (const char each : pitfalls::path_form(program, path)) {
+    if (each == '<' && depth++ == 0 && !out.ends_with('*')) out += '*';
+    if (depth == 0) {
+      out += each;
+      letters += std::isalpha(static_cast<unsigned char>(each)) != 0 ? 1 : 0;
+    }
+    if (each == '>') --depth;
+  }
+  return letters < kFewest ? std::string() : out;
+}
+
+bool is_waited_between(const Program& program, Ref save, Ref read) {
+  const auto waits = program.calls(Api::barrier);
+  return std::any_of(waits.begin(), waits.end(), [&](const CallRef& wait) {
+    return program.runs_before(save, wait.ref()) && program.runs_before(wait.ref(), read);
+  });
+}
+
+// Loads of every rank, further on, from places that look like those which rank 0 saves to.
+void add_later_loads(const Left& left, const CallRef& save, Ref path, std::vector<Ref>& places) {
+  const std::string shape = shape_of(left.program, path);
+  if (shape.empty()) return;
+  for (const CallRef& load : left.program.calls(Api::torch_load)) {
+    const Ref read = load.argument(0, "f");
+    if (read && shape == shape_of(left.program, read) && left.runs_on_every_rank(load.ref()) &&
+        pitfalls::only_runs_before(left.program, save.ref(), load.ref()) &&
+        !pitfalls::never_both(left.program, save.ref(), load.ref()) &&
+        !is_waited_between(left.program, save.ref(), load.ref()) &&
+        !left.is_found(load.ref(), "DDP026"))
+      places.push_back(load.ref());
+  }
+}
+
 }  // namespace
 
 void tell_saves(Left& left) {
@@ -78,7 +121,9 @@ void tell_reads_of_saved(Left& left) {
         !left.program.rank_guard(save.ref()))
       continue;
     const Ref path = pitfalls::path_of(save);
-    if (!path || !is_named(path)) continue;
+    if (!path) continue;
+    add_later_loads(left, save, path, places);
+    if (!is_named(path)) continue;
     for (const Call& made : save.module->calls()) {
       const CallRef use{save.module, &made};
       if (is_use_of_saved(left, save, path, use) && !left.is_found(use.ref(), "DDP026"))

@@ -5,7 +5,9 @@
 #include "diagnose/to_ddp/parts.hpp"
 #include "diagnose/to_ddp/rank_guard.hpp"
 #include "diagnose/to_ddp/rewrite.hpp"
+#include "diagnose/to_ddp/waits.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/files/used_below.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -325,7 +327,8 @@ class Rewriter {
   // A file that all ranks use below has to be there for them; a wait is right where all come by.
   bool is_used_below(const CallRef& save) const {
     const Ref path = save.argument(1, "f");
-    if (!path || !program_.guards(save.ref()).empty()) return false;
+    if (!path || !program_.guards(save.ref()).empty() || !is_come_by_by_all(program_, save.ref()))
+      return false;
     const CallRef made = program_.as_call(path);  // str(path)
     const Ref named = made ? made.positional(0) : path;
     if (!named || named.text().size() < 4) return false;
@@ -355,12 +358,29 @@ class Rewriter {
         where);
   }
 
+  // if is_best: shutil.copyfile(path, best) right below the save, which nobody else needs.
+  bool put_under_with_copy(const CallRef& save, const std::string& condition, Finding& made) const {
+    const Ref first = edit::statement_of(save.ref());
+    const Ref last = edit::last_to_guard(program_, save);
+    if (!last || last == first || first.kind() != Kind::expression_statement ||
+        first.module->tree()[first.node].first_child != save.call->node)
+      return false;
+    const std::size_t before = made.fix ? made.fix->edits.size() : 0;
+    edit::guard_statements(first, last, condition, "", made);
+    return made.fix && made.fix->edits.size() > before;
+  }
+
   void save_on_first_rank() {
     Finding made;
     std::vector<Ref> where;
     for (const CallRef& save : parts_.saves) {
       const std::string dist = names_.dist(root());
-      if (!put_under(save.ref(), dist + ".get_rank() == 0", made)) continue;
+      const std::string is_first = dist + ".get_rank() == 0";
+      if (put_under_with_copy(save, is_first, made)) {
+        where.push_back(save.ref());
+        continue;
+      }
+      if (!put_under(save.ref(), is_first, made)) continue;
       if (is_used_below(save)) edit::insert_after(save.ref(), dist + ".barrier()", "", made);
       where.push_back(save.ref());
     }

@@ -12,45 +12,18 @@ namespace {
 
 constexpr int kCallers = 4;
 
-// args.test, not opts.resume, self.args.wa == True, __name__ == "__main__": the same for all ranks.
-bool is_same_for_all(const Program& program, Ref condition) {
-  if (!pitfalls::facts::calls_in(condition).empty()) return false;
-  const auto& tree = condition.module->tree();
-  for (NodeId at = condition.node; at < tree[condition.node].last; ++at) {
-    const Ref name = condition.with(at);
-    const NodeId up = tree[at].parent;
-    if ((name.kind() != Kind::identifier && name.kind() != Kind::attribute) ||
-        (at != condition.node && tree[up].kind == Kind::attribute) || name.text() == "__name__")
-      continue;
-    const auto& sources = program.sources(name);
-    if (sources.empty() || std::any_of(sources.begin(), sources.end(), [](const Source& source) {
-          const Kind kind = source.ref.kind();
-          const bool is_literal = kind == Kind::string || kind == Kind::integer ||
-                                  kind == Kind::true_literal || kind == Kind::false_literal ||
-                                  kind == Kind::none_literal;
-          return source.how != Source::How::argument &&
-                 !(source.how == Source::How::value && is_literal);
-        }))
-      return false;
-  }
-  return true;
-}
-
-// for i in range(args.times): as many rounds on every rank.
+// for epoch in range(start, args.epochs): as many rounds on every rank. Where one leaves it alone,
+// the others wait for its gradients anyway.
 bool goes_round_alike(const Program& program, Ref loop) {
   const CallRef range = program.as_call(loop.child(Field::right));
   if (loop.kind() != Kind::for_statement || !range || range.call->name != "range") return false;
-  for (std::size_t i = 0; const Ref bound = range.positional(i); ++i)
-    if (!is_same_for_all(program, bound)) return false;
-  const auto& tree = loop.module->tree();
-  for (NodeId at = loop.node; at < tree[loop.node].last; ++at)
-    if (tree[at].kind == Kind::break_statement || tree[at].kind == Kind::continue_statement)
-      return false;
-  return true;
+  const auto& skips = loop.module->nodes_of(Kind::continue_statement);
+  return std::none_of(skips.begin(), skips.end(),
+                      [&](NodeId skip) { return program.innermost_loop(loop.with(skip)) == loop; });
 }
 
 // No condition, loop or call on the way is one rank's own.
-bool is_come_by_by_all(const Program& program, Ref node, int depth = 0) {
+bool is_come_by_by_all(const Program& program, Ref node, int depth) {
   const auto& tree = node.module->tree();
   for (const Kind kind : {Kind::except_clause, Kind::finally_clause, Kind::comprehension,
                           Kind::lambda, Kind::try_statement, Kind::with_statement})
@@ -82,6 +55,30 @@ std::string group_of(const Module& file) {
 }
 
 }  // namespace
+
+// Options alone: args.test, not opts.resume, self.args.wa == True, __name__ == "__main__": the same
+// for all ranks.
+bool is_same_for_all(const Program& program, Ref condition) {
+  if (!pitfalls::facts::calls_in(condition).empty()) return false;
+  const auto& tree = condition.module->tree();
+  for (NodeId at = condition.node; at < tree[condition.node].last; ++at) {
+    const Ref name = condition.with(at);
+    const NodeId up = tree[at].parent;
+    if ((name.kind() != Kind::identifier && name.kind() != Kind::attribute) ||
+        (at != condition.node && tree[up].kind == Kind::attribute) || name.text() == "__name__")
+      continue;
+    const auto& sources = program.sources(name);
+    if (sources.empty() || std::any_of(sources.begin(), sources.end(), [](const Source& source) {
+          return source.how != Source::How::argument;
+        }))
+      return false;
+  }
+  return true;
+}
+
+bool is_come_by_by_all(const Program& program, Ref node) {
+  return is_come_by_by_all(program, node, 0);
+}
 
 std::vector<Finding> waits_for_saved(const Program& rewritten) {
   std::vector<Finding> out;

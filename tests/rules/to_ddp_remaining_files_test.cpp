@@ -59,6 +59,7 @@ TEST(ToDdpRemaining, TellsCopiesAndMoves) {
   const auto list = told({.before = import,
                           .end = "if score > best:\n"
                                  "    torch.save(model.state_dict(), path)\n"
+                                 "    print(score)\n"
                                  "    shutil.copyfile(path, 'best.pt')\n"});
   EXPECT_TOLD(list, "rank 0 alone writes this file");
   EXPECT_SILENT(list, "every rank copies");
@@ -213,6 +214,70 @@ TEST(ToDdpRemaining, WaitsForWhatRankZeroSaves) {
   const Script alone{.above = stopper, .behind = call, .end = best};
   EXPECT_SILENT(rewritten_text(alone), "barrier()");
   EXPECT_TOLD(told(alone), "without a barrier");
+}
+
+TEST(ToDdpRemaining, TellsLaterLoadsOfWhatRankZeroSaves) {
+  const std::string average =
+      "def average(folder, last):\n"
+      "    for n in range(last):\n"
+      "        state = torch.load(folder + '/models/net.' + str(n) + '.pth')\n"
+      "    return state\n";
+  const std::string save =
+      "    torch.save(model.state_dict(), '%s/models/net.%d.pth' % (folder, epoch))\n";
+  const std::string words = "rank 0 alone writes this file now";
+  const Script script{.above = average + "folder = choose()\n", .behind = save};
+  Script with = script;
+  with.end = "if wanted():\n    average(folder, 9)\n";
+  EXPECT_TOLD(told(with), words);
+  with.end = "print(folder)\n";
+  EXPECT_SILENT(told(with), words);
+  with.end = "average('pretrained', 9)\n";
+  with.above = average + "folder = choose()\naverage(folder, 9)\n";  // a run before
+  with.end = "";
+  EXPECT_SILENT(told(with), words);
+}
+
+TEST(ToDdpRemaining, GuardsTheCopyWithTheSave) {
+  const Script script{.above =
+                          "import shutil\n"
+                          "def save(state, is_best, path='last.pt'):\n"
+                          "    torch.save(state, path)\n"
+                          "    if is_best:\n"
+                          "        shutil.copyfile(path, 'best.pt')\n",
+                      .end = "save(model.module.state_dict(), True)\n"};
+  EXPECT_TOLD(rewritten_text(script),
+              "    if dist.get_rank() == 0:\n"
+              "        torch.save(state, path)\n"
+              "        if is_best:\n"
+              "            shutil.copyfile(path, 'best.pt')\n");
+  EXPECT_SILENT(told(script), "every rank copies");
+  EXPECT_SILENT(told(script), "rank 0 alone");
+}
+
+TEST(ToDdpRemaining, KeepsBarriersOffFunctionsThatOneRankMayCall) {
+  const std::string save =
+      "def save(path):\n"
+      "    torch.save(model.module.state_dict(), path)\n"
+      "    print(path)\n";
+  EXPECT_SILENT(rewritten_text({.above = save,
+                                .before = "best = 0\n",
+                                .behind = "    score = validate(model)\n"
+                                          "    if score > best:\n        save('best.pt')\n"}),
+                "barrier()");
+  EXPECT_TOLD(rewritten_text({.above = save, .end = "save('last.pt')\n"}), "dist.barrier()");
+}
+
+TEST(ToDdpRemaining, IsSilentOfWhatOptionsDecide) {
+  const std::string options =
+      "import argparse\n"
+      "parser = argparse.ArgumentParser()\n"
+      "parser.add_argument('--patience', type=int, default=0)\n"
+      "args = parser.parse_args()\n";
+  EXPECT_SILENT(told({.above = options,
+                      .behind = "    score = validate(model)\n"
+                                "    if args.patience == 0:\n        continue\n"
+                                "    print(score)\n"}),
+                "DDP015");
 }
 
 TEST(ToDdpRemaining, LeavesPassWhereAllOfABlockGoes) {
