@@ -175,6 +175,19 @@ bool is_in_download(const Program& program, Ref node) {
   return function && contains(lowered(function.function->name), "download");
 }
 
+bool is_of_samples(const Program& program, Ref node) {
+  if (!pitfalls::facts::in_dataset(program, node)) return false;
+  const auto is_made = [](FunctionRef function) {
+    return function && function.function->name == "__init__";
+  };
+  const FunctionRef function = program.enclosing_function(node);
+  if (!function || is_made(function)) return false;
+  const auto& sites = program.call_sites(function);
+  return sites.empty() || !std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+           return is_made(program.enclosing_function(site.ref()));
+         });
+}
+
 bool is_same_path(const Program& program, Ref a, Ref b) {
   if (!a || !b) return false;
   if (program.same_variable(a, b)) return true;

@@ -23,6 +23,10 @@ bool is_stream(const Program& program, Ref path);
 // Within def download(url): what is written there is fetched, not made.
 bool is_in_download(const Program& program, Ref node);
 
+// In a data set's class, where samples are read: each rank has its own. What its constructor does,
+// all ranks do.
+bool is_of_samples(const Program& program, Ref node);
+
 // Two expressions give one path: the same variable, the same text beside each other, one source.
 bool is_same_path(const Program& program, Ref a, Ref b);
 

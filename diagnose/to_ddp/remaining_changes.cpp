@@ -60,8 +60,7 @@ Ref copied(const CallRef& call) {
 bool is_of_every_rank(const Left& left, const CallRef& call, Ref path) {
   const Program& program = left.program;
   return left.runs_on_every_rank(call.ref()) && !is_of_one_rank(program, path) &&
-         !is_in_download(program, call.ref()) &&
-         !pitfalls::facts::in_dataset(program, call.ref()) &&
+         !is_in_download(program, call.ref()) && !is_of_samples(program, call.ref()) &&
          !pitfalls::facts::rank_goes_first(program, call.ref()) &&
          !pitfalls::facts::under_lock(program, call.ref()) &&
          !left.is_found(call.ref(), "DDP026") && !left.is_told(call.ref());

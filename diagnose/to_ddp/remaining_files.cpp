@@ -62,7 +62,7 @@ void tell_written_files(Left& left) {
       const Ref path = path_written(program, call);
       if (!path || !left.runs_on_every_rank(call.ref()) || is_of_one_rank(program, path) ||
           is_stream(program, path) || is_in_download(program, path) ||
-          pitfalls::facts::in_dataset(program, call.ref()))
+          is_of_samples(program, call.ref()))
         continue;
       if (!left.is_found(call.ref(), "DDP026") && !left.is_found(call.ref(), "DDP039"))
         places.push_back(call.ref());

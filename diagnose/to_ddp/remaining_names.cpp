@@ -53,8 +53,7 @@ std::vector<Ref> places_made(const Left& left) {
     for (const Call& made : module->calls()) {
       const CallRef call{module, &made};
       const Ref path = place_made(left.program, call);
-      if (path && left.runs_on_every_rank(call.ref()) &&
-          !pitfalls::facts::in_dataset(left.program, call.ref()))
+      if (path && left.runs_on_every_rank(call.ref()) && !is_of_samples(left.program, call.ref()))
         out.push_back(path);
     }
   return out;
