@@ -166,6 +166,7 @@ bool is_of_one_rank(const Program& program, Ref path) {
 }
 
 bool is_stream(const Program& program, Ref path) {
+  if (holds_any(path.text(), {"stdout", "stderr"})) return true;
   const CallRef made = program.made_by(path);
   return made && (made.call->name == "BytesIO" || made.call->name == "StringIO");
 }
@@ -206,6 +207,8 @@ bool is_same_path(const Program& program, Ref a, Ref b) {
 }
 
 std::vector<Ref> draws_behind(const Program& program, Ref path) {
+  for (const Ref& each : pitfalls::facts::calls_behind(program, path))
+    if (program.as_call(each).call->path.starts_with("tempfile.")) return {};
   return Draws(program).behind(path);
 }
 

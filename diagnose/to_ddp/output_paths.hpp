@@ -17,7 +17,7 @@ Ref place_made(const Program& program, const CallRef& call);
 // needs for itself.
 bool is_of_one_rank(const Program& program, Ref path);
 
-// A path that is a stream: savefig(buffer), after buffer = io.BytesIO().
+// A path that is a stream: savefig(buffer), after buffer = io.BytesIO(), and sys.stdout.
 bool is_stream(const Program& program, Ref path);
 
 // Within def download(url): what is written there is fetched, not made.

@@ -35,8 +35,17 @@ bool is_file_object(const Program& program, Ref object) {
          pitfalls::says_any(text, {"path", "file", "ckpt", "checkpoint", "folder", "dir", "old"});
 }
 
+// try: os.remove(old), except OSError: pass, and old.unlink(missing_ok=True): a file that is gone
+// is gone. A directory holds what others make.
+bool minds_nothing(const CallRef& call) {
+  return call.call->name != "rmtree" &&
+         (call.keyword("missing_ok") ||
+          call.module->tree().ancestor(call.call->node, Kind::try_statement) != kNoNode);
+}
+
 // The file that the call removes.
 Ref removed(const Program& program, const CallRef& call) {
+  if (minds_nothing(call)) return {};
   if (is_one_of(call.call->path, kRemovals)) return call.argument(0, "path");
   if (call.call->name != "unlink" && call.call->name != "rmdir") return {};
   const Ref object = call.receiver();
@@ -124,7 +133,7 @@ Ref asked_for(const Program& program, Ref condition) {
       continue;
     const auto& tree = condition.module->tree();
     const NodeId up = tree[call.call->node].parent;
-    if (call.call->node != condition.node && tree.text(up).starts_with("not ")) return {};
+    if (call.call->node != condition.node && tree[up].kind == Kind::not_expression) return {};
     if (call.call->path.starts_with("os.path.")) return call.positional(0);
     return call.receiver() && !program.callee(call) ? call.receiver() : Ref{};
   }
@@ -143,7 +152,15 @@ bool is_made_by_the_run(const Left& left, Ref path) {
   return false;
 }
 
-// if os.path.exists(out): raise, and assert not os.path.exists(out)
+// assert not os.path.exists(out)
+Ref denied_path(const Program& program, Ref statement) {
+  const auto& tree = statement.module->tree();
+  const Ref condition = statement.with(tree[statement.node].first_child);
+  if (!condition || condition.kind() != Kind::not_expression) return {};
+  return asked_for(program, condition.with(tree[condition.node].first_child));
+}
+
+// if os.path.exists(out): raise
 Ref refused_path(const Program& program, Ref statement) {
   const Ref condition = statement.child(Field::condition);
   if (!condition || holds_any(condition.text(), {"listdir", "resume", "scandir"})) return {};
@@ -185,7 +202,7 @@ void tell_commands(Left& left) {
 
 void tell_refusals_of_existing(Left& left) {
   std::vector<Ref> places;
-  for (const Module* module : left.program.modules())
+  for (const Module* module : left.program.modules()) {
     for (const NodeId node : module->nodes_of(Kind::if_statement)) {
       const Ref statement{module, node};
       const Ref path = refused_path(left.program, statement);
@@ -193,6 +210,14 @@ void tell_refusals_of_existing(Left& left) {
           is_made_by_the_run(left, path))
         places.push_back(statement.child(Field::condition));
     }
+    for (const NodeId node : module->nodes_of(Kind::assert_statement)) {
+      const Ref statement{module, node};
+      const Ref path = denied_path(left.program, statement);
+      if (path && left.runs_on_every_rank(statement) && !is_of_one_rank(left.program, path) &&
+          is_made_by_the_run(left, path))
+        places.push_back(statement);
+    }
+  }
   left.tell(Harm::stops, places,
             "a rank that comes here after another has made the place finds it there, and stops. "
             "Ask on rank 0 alone, before it is made.");

@@ -46,14 +46,22 @@ std::vector<Ref> clocks_of_options(const Left& left) {
   return out;
 }
 
-// What each rank makes a directory, a log or a file by, and is not seen to keep to itself.
-std::vector<Ref> places_made(const Left& left) {
+// Of a run as a whole: neither a file nor what each epoch has.
+bool is_place_of_run(const Program& program, const CallRef& call) {
+  const std::string_view name = call.call->name;
+  return (name == "makedirs" || name == "mkdir" || name == "SummaryWriter") &&
+         !program.innermost_loop(call.ref());
+}
+
+// What each rank makes a directory, a log or a file by.
+std::vector<Ref> places_made(const Left& left, bool of_run) {
   std::vector<Ref> out;
   for (const Module* module : left.program.modules())
     for (const Call& made : module->calls()) {
       const CallRef call{module, &made};
       const Ref path = place_made(left.program, call);
-      if (path && left.runs_on_every_rank(call.ref()) && !is_of_samples(left.program, call.ref()))
+      if (path && left.runs_on_every_rank(call.ref()) && !is_of_samples(left.program, call.ref()) &&
+          (!of_run || is_place_of_run(left.program, call)))
         out.push_back(path);
     }
   return out;
@@ -112,23 +120,26 @@ bool looks_for_a_free_name(const Module& module, NodeId loop) {
   return false;
 }
 
-// for n in range(2, 9999): if not os.path.exists(f"{root}{n}"): break, or return it
+// for n in range(2, 9999): if not os.path.exists(f"{root}{n}"): break, or return it; not where the
+// round goes on with what is there.
 bool takes_a_free_number(const Program& program, Ref leave) {
   const Ref loop = program.innermost_loop(leave);
   if (!loop || loop.kind() != Kind::for_statement) return false;
   const std::string_view over = loop.child(Field::right).text();
   if (!over.starts_with("range(") && !contains(over, "count(")) return false;
+  const auto& tree = leave.module->tree();
+  NodeId last = leave.node;  // the statement of the loop that it stands in
+  while (tree[tree[last].parent].parent != loop.node && last != 0) last = tree[last].parent;
+  if (tree[last].next_sibling != kNoNode) return false;
   const auto guards = program.guards(leave);
   return std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
     const std::string_view text = guard.condition.text();
-    const bool is_negated = text.starts_with("not ");
-    return loop.module->tree().contains(loop.node, guard.condition.node) &&
-           asks_whether_there(text) && is_negated == guard.holds &&
-           contains(text, loop.child(Field::left).text()) == contains(text, "{");
+    return tree.contains(loop.node, guard.condition.node) && asks_whether_there(text) &&
+           text.starts_with("not ") == guard.holds;
   });
 }
 
-// The number goes into what is made below: a name that is looked for is looked for to be used.
+// A name that is looked for is looked for to be used.
 std::vector<Ref> free_names(const Left& left) {
   std::vector<Ref> out;
   for (const Module* module : left.program.modules()) {
@@ -171,7 +182,7 @@ void tell_names_by_clock(Left& left) {
 
 void tell_names_by_draw(Left& left) {
   std::vector<Ref> places;
-  for (const Ref& path : places_made(left)) {
+  for (const Ref& path : places_made(left, false)) {
     if (pitfalls::says_any(path.text(), {"tmp", "temp"}) || left.program.innermost_loop(path))
       continue;
     for (const Ref& draw : draws_behind(left.program, path)) places.push_back(draw);
@@ -184,7 +195,7 @@ void tell_names_by_draw(Left& left) {
 
 void tell_names_by_number(Left& left) {
   std::vector<Ref> places = free_names(left);
-  for (const Ref& path : places_made(left)) {
+  for (const Ref& path : places_made(left, true)) {
     auto behind = pitfalls::facts::calls_behind(left.program, path);
     behind.push_back(path);
     for (const Ref& each : behind)

@@ -17,7 +17,8 @@ TEST(ToDdpRemaining, TellsWritersOfManyLibraries) {
     EXPECT_TOLD(told({.end = line}), "every rank writes this file");
   for (const char* line : {"import h5py\nf = h5py.File('cache.h5', 'r')\n",
                            "from pathlib import Path\nprint(Path('a.txt').read_text())\n",
-                           "from pathlib import Path\nf = Path('a.txt').open()\n"})
+                           "from pathlib import Path\nf = Path('a.txt').open()\n",
+                           "import sys\nfrom loguru import logger\nlogger.add(sys.stderr)\n"})
     EXPECT_SILENT(told({.end = line}), "every rank writes");
 }
 
@@ -34,6 +35,8 @@ TEST(ToDdpRemaining, TellsRemovals) {
                 "every rank removes");
   EXPECT_SILENT(told({.end = "from multiprocessing import shared_memory\n"
                              "shm = shared_memory.SharedMemory('a')\nshm.unlink()\n"}),
+                "every rank removes");
+  EXPECT_SILENT(told({.end = "try:\n    os.remove(old)\nexcept OSError:\n    pass\n"}),
                 "every rank removes");
   EXPECT_SILENT(told({.end = "import tempfile, shutil\nplace = tempfile.mkdtemp()\n"
                              "shutil.rmtree(place)\n"}),
@@ -76,6 +79,9 @@ TEST(ToDdpRemaining, TellsRanksThatRefuseWhatAnotherHasMade) {
                               "    print('there')\n    sys.exit(1)\n"
                               "out.mkdir(parents=True)\n"}),
               "finds it there, and stops");
+  EXPECT_TOLD(
+      told({.before = "out = 'runs/1'\nassert not os.path.exists(out)\nos.makedirs(out)\n"}),
+      "finds it there, and stops");
   EXPECT_SILENT(told({.before = "if not os.path.exists('data'):\n"
                                 "    raise ValueError('no data')\n"}),
                 "finds it there");
@@ -109,6 +115,22 @@ TEST(ToDdpRemaining, TellsNamesThatRanksChooseAlone) {
   EXPECT_TOLD(told({.before = "out = f'runs/{len(os.listdir(\"runs\"))}'\n"
                               "os.makedirs(out, exist_ok=True)\n"}),
               next);
+  EXPECT_TOLD(told({.before = "def next_name(root):\n"
+                              "    for n in range(2, 9999):\n"
+                              "        path = f'{root}{n}'\n"
+                              "        if not os.path.exists(path):\n            break\n"
+                              "    return path\n"
+                              "os.makedirs(next_name('runs/exp'), exist_ok=True)\n"}),
+              next);
+  EXPECT_SILENT(told({.before = "for n in range(99):\n"
+                                "    if not os.path.exists(f'part{n}'):\n        break\n"
+                                "    parts.append(open(f'part{n}'))\n"}),
+                next);
+  EXPECT_SILENT(told({.before = "import glob\n"
+                                "start = int(max(glob.glob('ckpt/*'))[-6:-3]) + 1\n",
+                      .end = "torch.save(model.module.state_dict(), f'ckpt/{start}.pt')\n"
+                             "torch.save(model.module.state_dict(), f'ckpt/{epoch}.pt')\n"}),
+                next);
   EXPECT_SILENT(told({.before = "import time\n"
                                 "while not os.path.exists('ready'):\n    time.sleep(1)\n"}),
                 next);
