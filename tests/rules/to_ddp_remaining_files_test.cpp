@@ -22,6 +22,28 @@ TEST(ToDdpRemaining, TellsWritersOfManyLibraries) {
     EXPECT_SILENT(told({.end = line}), "every rank writes");
 }
 
+TEST(ToDdpRemaining, TellsWhatAConstructorOfDataWrites) {
+  const auto photos = [](const std::string& built, const std::string& read) {
+    return told({.above = "import numpy as np\n"
+                          "class Photos(torch.utils.data.Dataset):\n"
+                          "    def __init__(self):\n"
+                          "        self.table = self.build()\n"
+                          "    def build(self):\n"
+                          "        table = count()\n" +
+                          built +
+                          "        return table\n"
+                          "    def __getitem__(self, i):\n" +
+                          read +
+                          "        return self.table[i]\n"
+                          "    def __len__(self):\n"
+                          "        return 9\n"
+                          "data = Photos()\n"});
+  };
+  EXPECT_TOLD(photos("        np.save('table.npy', table)\n", ""), "every rank writes this file");
+  EXPECT_SILENT(photos("", "        np.save(f'{i}.npy', self.table)\n"),
+                "every rank writes this file");
+}
+
 TEST(ToDdpRemaining, TellsRemovals) {
   for (const char* line :
        {"if os.path.isfile('old.pt'):\n    os.remove('old.pt')\n",
