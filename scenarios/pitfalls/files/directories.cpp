@@ -106,7 +106,8 @@ bool may_be_makedirs(const Program& program, const CallRef& make) {
   const auto guards = program.guards(make.ref());  // innermost first
   return make.ref().with(make.call->function).text() == "os.mkdir" && make.positional(0) &&
          make.module->arguments(make.call->node).size() == 1 && !make.has_splat() &&
-         !guards.empty() && asks_for_a_file(guards.front());
+         !guards.empty() && asks_for_a_file(guards.front()) &&
+         guards.front().condition.text().starts_with("not ") == guards.front().holds;
 }
 
 bool asks_whether_it_is_there(const Program& program, Ref make) {
