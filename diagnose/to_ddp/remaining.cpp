@@ -28,7 +28,14 @@ constexpr Topic kTopics[] = {
     tell_downloads,
     tell_saves,
     tell_reads_of_saved,
+    tell_changed_keys,
     tell_names_by_clock,
+    tell_names_by_draw,
+    tell_names_by_number,
+    tell_removals,
+    tell_copies,
+    tell_commands,
+    tell_refusals_of_existing,
     tell_unused_parameters,
     tell_bare_models,
     tell_optional_wrapper,
@@ -45,6 +52,8 @@ constexpr Topic kTopics[] = {
     tell_summed_losses,
     tell_early_stops,
     tell_plateau_steps,
+    tell_swallowed_steps,
+    tell_questions,
     tell_evaluation,
 };
 
@@ -113,6 +122,14 @@ bool Left::is_run(Ref place) const {
 
 bool Left::runs_on_every_rank(Ref place) const {
   return program.guarded_by_rank(place) == RankTest::none && is_run(place);
+}
+
+bool Left::is_told(Ref place) const {
+  return std::any_of(told.begin(), told.end(), [&](const Told& each) {
+    return std::any_of(each.places.begin(), each.places.end(), [&](Ref other) {
+      return other.module == place.module && place.module->tree().contains(place.node, other.node);
+    });
+  });
 }
 
 std::string place_of(Ref node) {

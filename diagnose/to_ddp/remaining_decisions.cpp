@@ -54,7 +54,75 @@ bool goes_over_evaluation_data(const Program& program, Ref loop) {
           !pitfalls::loaders_of(program, pitfalls::goes_over(program, loop)).empty());
 }
 
+bool makes_backward_pass(const CallRef& call) { return call.call->name == "backward"; }
+
+// A whole loop over batches, or a function that holds one, stands in the block.
+bool holds_batches(const Program& program, Ref block) {
+  const auto functions = program.reached(block);
+  const auto& loops = program.training_loops();
+  return std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& loop) {
+    const FunctionRef around = program.enclosing_function(loop.batches);
+    return (loop.batches.module == block.module &&
+            block.module->tree().contains(block.node, loop.batches.node)) ||
+           std::find(functions.begin(), functions.end(), around) != functions.end();
+  });
+}
+
+// except RuntimeError as e: if "out of memory" in str(e): torch.cuda.empty_cache(), else: raise
+bool goes_on(Ref handler) {
+  const auto& tree = handler.module->tree();
+  const std::string_view head =
+      handler.text().substr(0, std::min(handler.text().find('\n'), handler.text().size()));
+  if (pitfalls::facts::contains(head, "KeyboardInterrupt") ||
+      pitfalls::facts::contains(head, "StopIteration"))
+    return false;
+  NodeId block = kNoNode;
+  for (NodeId at = tree[handler.node].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::block) block = at;
+  if (block == kNoNode) return false;
+  for (NodeId at = tree[block].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::raise_statement || tree[at].kind == Kind::return_statement ||
+        tree[at].kind == Kind::break_statement || pitfalls::facts::ends_process(handler.with(at)))
+      return false;
+  return true;
+}
+
 }  // namespace
+
+void tell_swallowed_steps(Left& left) {
+  std::vector<Ref> places;
+  for (const Module* module : left.program.modules())
+    for (const NodeId node : module->nodes_of(Kind::try_statement)) {
+      const auto& tree = module->tree();
+      const Ref body{module, tree.child(node, Field::body)};
+      if (!body || left.program.loops_around(body).empty() || !left.runs_on_every_rank(body) ||
+          !left.program.subtree_calls(body, makes_backward_pass) ||
+          holds_batches(left.program, body))
+        continue;
+      for (NodeId at = tree[node].first_child; at != kNoNode; at = tree[at].next_sibling)
+        if (const Ref handler{module, at}; tree[at].kind == Kind::except_clause &&
+                                           goes_on(handler) && !left.is_found(handler, "DDP015"))
+          places.push_back(handler);
+    }
+  left.tell(Harm::stops, places,
+            "a rank that comes here has skipped its backward pass, while the others wait for its "
+            "gradients: they hang, or pair up one step off. Let it raise, or have all ranks skip "
+            "the step together (all-reduce a flag before the backward pass).");
+}
+
+void tell_questions(Left& left) {
+  std::vector<Ref> places;
+  for (const std::string_view name : {"input", "raw_input", "confirm"})
+    for (const CallRef& call : left.program.calls_named(name))
+      if ((name == "confirm" ? call.call->path == "click.confirm"
+                             : !call.receiver() && !left.program.callee(call)) &&
+          left.runs_on_every_rank(call.ref()))
+        places.push_back(call.ref());
+  left.tell(Harm::stops, places,
+            "every rank asks at one keyboard, and each gets another answer, or none. Take the "
+            "answer from an option, or ask on rank 0 and send it with "
+            "dist.broadcast_object_list.");
+}
 
 void tell_early_stops(Left& left) {
   if (ranks_talk(left.program)) return;

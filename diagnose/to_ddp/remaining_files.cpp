@@ -1,16 +1,12 @@
 // Files, logs and trackers that every rank writes.
+#include "diagnose/to_ddp/output_paths.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
-#include "scenarios/pitfalls/files/file_calls.hpp"
-#include "scenarios/pitfalls/files/own_disks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
 
 namespace bench::diagnose {
 namespace {
-
-using pitfalls::facts::contains;
-using pitfalls::facts::lowered;
 
 // By the path of what is called, whole or from a dot on.
 constexpr std::string_view kTrackers[] = {
@@ -29,50 +25,6 @@ bool ends_in(std::string_view path, std::string_view name) {
 bool is_tracker(const CallRef& call) {
   return std::any_of(std::begin(kTrackers), std::end(kTrackers),
                      [&](std::string_view name) { return ends_in(call.call->path, name); });
-}
-
-struct Writer {
-  std::string_view name;
-  std::size_t index;  // of the path among the arguments
-  std::string_view keyword;
-};
-
-// Functions that nothing but the writing of a file is called by.
-constexpr Writer kWriters[] = {
-    {"savefig", 0, "fname"},        {"imwrite", 0, "filename"},
-    {"imsave", 0, "fname"},         {"mimsave", 0, "uri"},
-    {"save_image", 1, "fp"},        {"mimwrite", 0, "uri"},
-    {"FileHandler", 0, "filename"}, {"RotatingFileHandler", 0, "filename"},
-    {"write_video", 0, "filename"}, {"to_excel", 0, "excel_writer"},
-};
-
-// The path that a call writes to; empty for other calls.
-Ref path_written(const Program& program, const CallRef& call) {
-  if (call.call->api == Api::torch_save) return {};
-  for (const Writer& each : kWriters)
-    if (call.call->name == each.name) return call.argument(each.index, each.keyword);
-  if (call.call->path == "logging.basicConfig") return call.keyword("filename");
-  if (call.call->name == "save_pretrained") return {};
-  return pitfalls::written_path(program, call);
-}
-
-// Nobody else writes there: the rank is in the path, or a name that each process draws.
-bool is_of_one_rank(const Program& program, Ref path) {
-  const std::string text = lowered(path.text());
-  return program.comes_from_rank(path) || pitfalls::is_drawn_by_each(program, path) ||
-         contains(text, "devnull") || contains(text, "tempfile") || contains(text, "/tmp/");
-}
-
-// A path that is a stream: savefig(buffer), after buffer = io.BytesIO().
-bool is_stream(const Program& program, Ref path) {
-  const CallRef made = program.made_by(path);
-  return made && (made.call->name == "BytesIO" || made.call->name == "StringIO");
-}
-
-// Within def download(url): what is written there is fetched, not made.
-bool is_in_download(const Program& program, Ref node) {
-  const FunctionRef function = program.enclosing_function(node);
-  return function && contains(lowered(function.function->name), "download");
 }
 
 bool has_flag(const Program& program, const CallRef& call, std::string_view name) {
@@ -110,7 +62,7 @@ void tell_written_files(Left& left) {
       const Ref path = path_written(program, call);
       if (!path || !left.runs_on_every_rank(call.ref()) || is_of_one_rank(program, path) ||
           is_stream(program, path) || is_in_download(program, path) ||
-          pitfalls::facts::in_dataset(program, call.ref()))
+          is_of_samples(program, call.ref()))
         continue;
       if (!left.is_found(call.ref(), "DDP026") && !left.is_found(call.ref(), "DDP039"))
         places.push_back(call.ref());

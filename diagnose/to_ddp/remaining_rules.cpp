@@ -1,5 +1,6 @@
 // Which findings of rules are told.
 #include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/waits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
@@ -78,10 +79,32 @@ bool is_of_another_mode(const Program& program, const Finding& finding) {
   for (const Call& call : module->calls()) {
     if (module->tree().line_of(call.node) != finding.line) continue;
     const bool is_under = program.under({module, call.node}, [&](Ref condition, bool holds) {
-      return holds && program.is_distributed_flag(condition);
+      return holds && program.is_distributed_flag(condition) &&
+             !contains(condition.text(), "is_initialized(");  // which a step may have written
     });
     if (is_under || is_behind_flag({module, call.node})) return true;
   }
+  return false;
+}
+
+// if args.patience == 0: continue: whatever the round finds, all ranks do the same.
+bool is_decided_alike(const Program& program, const Finding& finding) {
+  const Module* module = file_of(program, finding);
+  if (module == nullptr) return false;
+  for (const auto& nodes :
+       {module->nodes_of(Kind::continue_statement), module->nodes_of(Kind::break_statement)})
+    for (const NodeId node : nodes) {
+      const Ref leave{module, node};
+      if (module->tree().line_of(node) != finding.line) continue;
+      const Ref loop = program.innermost_loop(leave);
+      auto guards = program.guards(leave);
+      std::erase_if(guards, [&](const Guard& guard) {
+        return !module->tree().contains(loop.node, guard.condition.node);
+      });
+      return !guards.empty() && std::all_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+        return is_same_for_all(program, guard.condition);
+      });
+    }
   return false;
 }
 
@@ -94,6 +117,7 @@ std::vector<const Finding*> findings_left(const Left& left) {
         (each.severity == Severity::info && !is_told_as_note(each)) ||
         (each.rule == "DDP008" && passes_wrapper_by(left.program, each)) ||
         is_of_another_mode(left.program, each) ||
+        (each.rule == "DDP015" && is_decided_alike(left.program, each)) ||
         (each.rule == "DDP018" && !has_sharded_training(left)))
       continue;
     out.push_back(&each);

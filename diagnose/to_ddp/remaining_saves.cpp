@@ -1,16 +1,17 @@
 // Checkpoints: who writes them, who uses them right behind, and how their places are named.
+#include "diagnose/to_ddp/output_paths.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
-#include "scenarios/pitfalls/files/file_calls.hpp"
 #include "scenarios/pitfalls/files/model_saves.hpp"
-#include "scenarios/pitfalls/files/own_disks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/path_form.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <string>
 
 namespace bench::diagnose {
 namespace {
-
-using pitfalls::facts::contains;
 
 // Functions that need a file to be there, by the last part of their names; those of os and shutil
 // share theirs with lists and strings.
@@ -57,46 +58,43 @@ bool is_use_of_saved(const Left& left, const CallRef& save, Ref path, const Call
   return is_given && use.call->api != Api::torch_save && !is_waited_for(left.program, save, use);
 }
 
-// strftime, datetime.now() and their kin.
-bool is_clock(const CallRef& call) {
-  static constexpr std::string_view kNames[] = {"strftime", "now",       "asctime",  "ctime",
-                                                "today",    "localtime", "isoformat"};
-  return call &&
-         (call.call->api == Api::time_now ||
-          (std::find(std::begin(kNames), std::end(kNames), call.call->name) != std::end(kNames) &&
-           (contains(call.call->path, "time") || contains(call.call->path, "date"))));
-}
-
-// The clock of another script, of which this one imports a function, names nothing here.
-bool is_of_this_run(const Program& program, Ref clock) {
-  return clock.module == &program.root() || !clock.module->has_main_guard();
-}
-
-// The path that a call makes a directory or a log by.
-Ref place_made(const Program& program, const CallRef& call) {
-  const std::string_view name = call.call->name;
-  if (name == "makedirs" || name == "mkdir")
-    return call.positional(0) ? call.positional(0) : call.receiver();
-  if (name == "SummaryWriter") return call.argument(0, "log_dir");
-  return pitfalls::written_path(program, call);
-}
-
-// parser.add_argument("--output_dir", default=datetime.now().strftime(...))
-std::vector<Ref> clocks_of_options(const Left& left) {
-  std::vector<Ref> out;
-  for (const CallRef& option : left.program.calls_named("add_argument")) {
-    const Ref value = option.keyword("default");
-    const std::string name(option.positional(0).text());
-    if (!value || (!contains(name, "dir") && !contains(name, "path") && !contains(name, "out") &&
-                   !contains(name, "log") && !contains(name, "save")))
-      continue;
-    for (const CallRef& call : pitfalls::facts::calls_in(value))
-      if (is_clock(call) && left.is_run(option.ref())) {
-        out.push_back(call.ref());
-        break;
-      }
+// "*/models/audio_model.*.pth": what is written out of a path. Short ones say nothing.
+std::string shape_of(const Program& program, Ref path) {
+  constexpr int kFewest = 6;  // letters
+  std::string out;
+  int letters = 0;
+  int depth = 0;
+  for (const char each : pitfalls::path_form(program, path)) {
+    if (each == '<' && depth++ == 0 && !out.ends_with('*')) out += '*';
+    if (depth == 0) {
+      out += each;
+      letters += std::isalpha(static_cast<unsigned char>(each)) != 0 ? 1 : 0;
+    }
+    if (each == '>') --depth;
   }
-  return out;
+  return letters < kFewest ? std::string() : out;
+}
+
+bool is_waited_between(const Program& program, Ref save, Ref read) {
+  const auto waits = program.calls(Api::barrier);
+  return std::any_of(waits.begin(), waits.end(), [&](const CallRef& wait) {
+    return program.runs_before(save, wait.ref()) && program.runs_before(wait.ref(), read);
+  });
+}
+
+// Loads of every rank, further on, from places that look like those which rank 0 saves to.
+void add_later_loads(const Left& left, const CallRef& save, Ref path, std::vector<Ref>& places) {
+  const std::string shape = shape_of(left.program, path);
+  if (shape.empty()) return;
+  for (const CallRef& load : left.program.calls(Api::torch_load)) {
+    const Ref read = load.argument(0, "f");
+    if (read && shape == shape_of(left.program, read) && left.runs_on_every_rank(load.ref()) &&
+        pitfalls::only_runs_before(left.program, save.ref(), load.ref()) &&
+        !pitfalls::never_both(left.program, save.ref(), load.ref()) &&
+        !is_waited_between(left.program, save.ref(), load.ref()) &&
+        !left.is_found(load.ref(), "DDP026"))
+      places.push_back(load.ref());
+  }
 }
 
 }  // namespace
@@ -107,8 +105,7 @@ void tell_saves(Left& left) {
     const Ref path = pitfalls::path_of(save);
     if (!left.runs_on_every_rank(save.ref()) || left.is_found(save.ref(), "DDP039") ||
         pitfalls::facts::in_dataset(left.program, save.ref()) ||
-        (path &&
-         (left.program.comes_from_rank(path) || pitfalls::is_drawn_by_each(left.program, path))))
+        (path && is_of_one_rank(left.program, path)))
       continue;
     places.push_back(save.ref());
   }
@@ -124,7 +121,9 @@ void tell_reads_of_saved(Left& left) {
         !left.program.rank_guard(save.ref()))
       continue;
     const Ref path = pitfalls::path_of(save);
-    if (!path || !is_named(path)) continue;
+    if (!path) continue;
+    add_later_loads(left, save, path, places);
+    if (!is_named(path)) continue;
     for (const Call& made : save.module->calls()) {
       const CallRef use{save.module, &made};
       if (is_use_of_saved(left, save, path, use) && !left.is_found(use.ref(), "DDP026"))
@@ -135,28 +134,6 @@ void tell_reads_of_saved(Left& left) {
             "rank 0 alone writes this file now, and every rank uses it here without waiting: the "
             "others find none, or half of it. Do this under dist.get_rank() == 0, too, or call "
             "dist.barrier() before it.");
-}
-
-void tell_names_by_clock(Left& left) {
-  std::vector<Ref> places = clocks_of_options(left);
-  for (const Module* module : left.program.modules()) {
-    if (!module->tree().holds("time")) continue;
-    for (const Call& made : module->calls()) {
-      const CallRef call{module, &made};
-      const Ref path = place_made(left.program, call);
-      if (!path || !left.runs_on_every_rank(call.ref())) continue;
-      auto behind = pitfalls::facts::calls_behind(left.program, path);
-      behind.push_back(path);
-      for (const Ref& each : behind)
-        if (is_clock(left.program.as_call(each)) && is_of_this_run(left.program, each))
-          places.push_back(each);
-    }
-  }
-  left.tell(
-      Harm::figures, places,
-      "each rank names its output by its own clock: ranks that read it a second apart write to "
-      "different places. Take the name on rank 0 and send it with "
-      "dist.broadcast_object_list, or name it before the launch.");
 }
 
 }  // namespace bench::diagnose

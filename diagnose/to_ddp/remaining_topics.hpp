@@ -34,6 +34,8 @@ class Left {
   bool is_run(Ref place) const;
   // The same, and no test of the rank is around it.
   bool runs_on_every_rank(Ref place) const;
+  // An entry names the place, or something in it.
+  bool is_told(Ref place) const;
   // Something is trained in sight.
   bool trains() const { return !program.calls_named("backward").empty(); }
 
@@ -60,13 +62,20 @@ void tell_noise_of_one_seed(Left& left);      // torch.randn, alike on all ranks
 void tell_orders_of_ranks(Left& left);        // a data set that each rank shuffles for itself
 bool has_sharded_training(const Left& left);  // some loop has nothing but shared-out data
 
-// --- files (remaining_files.cpp, remaining_saves.cpp)
-void tell_trackers(Left& left);        // SummaryWriter, wandb.init on every rank
-void tell_written_files(Left& left);   // open(path, "w"), savefig on every rank
-void tell_downloads(Left& left);       // download=True on every rank
-void tell_saves(Left& left);           // checkpoints that every rank writes
-void tell_reads_of_saved(Left& left);  // what rank 0 has written, and every rank uses at once
-void tell_names_by_clock(Left& left);  // a path that each rank names by its own clock
+// --- files (remaining_files.cpp, remaining_saves.cpp, remaining_names.cpp, remaining_changes.cpp)
+void tell_trackers(Left& left);              // SummaryWriter, wandb.init on every rank
+void tell_written_files(Left& left);         // open(path, "w"), savefig on every rank
+void tell_downloads(Left& left);             // download=True on every rank
+void tell_saves(Left& left);                 // checkpoints that every rank writes
+void tell_reads_of_saved(Left& left);        // what rank 0 has written, and every rank uses at once
+void tell_changed_keys(Left& left);          // module. before keys that had none
+void tell_names_by_clock(Left& left);        // a path that each rank names by its own clock
+void tell_names_by_draw(Left& left);         // by chance
+void tell_names_by_number(Left& left);       // by what is there already
+void tell_removals(Left& left);              // files that every rank removes
+void tell_copies(Left& left);                // copies, moves
+void tell_commands(Left& left);              // os.system("rm -r out")
+void tell_refusals_of_existing(Left& left);  // if os.path.exists(out): raise
 
 // --- models (remaining_layers.cpp, remaining_models.cpp, remaining_wrappers.cpp,
 // remaining_devices.cpp)
@@ -85,6 +94,8 @@ void tell_losses_of_batch(Left& left);  // contrastive losses and their kin
 void tell_summed_losses(Left& left);    // reduction="sum"
 void tell_early_stops(Left& left);      // break on a rank's own figure
 void tell_plateau_steps(Left& left);    // ReduceLROnPlateau on a rank's own figure
+void tell_swallowed_steps(Left& left);  // except RuntimeError: continue
+void tell_questions(Left& left);        // input("Overwrite? ")
 void tell_evaluation(Left& left);       // every rank evaluates all the data
 
 // --- findings of rules (remaining_rules.cpp)

@@ -2,6 +2,8 @@
 
 #include "diagnose/driver/fix.hpp"
 #include "diagnose/to_ddp/refusal.hpp"
+#include "diagnose/to_ddp/waits.hpp"
+#include "scenarios/pitfalls/files/readers_elsewhere.hpp"
 
 #include <algorithm>
 #include <array>
@@ -53,11 +55,17 @@ Traced edited(const Traced& before, std::vector<Edit> edits) {
   return out;
 }
 
-// Rules whose fixes belong to the way to DDP. A checkpoint's keys (DDP041) stay as they are: other
-// scripts of the user may read them.
+// Rules whose fixes belong to the way to DDP.
 bool belongs_to_ddp(const Finding& finding) {
   constexpr std::array<std::string_view, 4> kRules = {"DDP018", "DDP026", "DDP039", "DDP040"};
   return finding.fix && std::find(kRules.begin(), kRules.end(), finding.rule) != kRules.end();
+}
+
+// A checkpoint's keys stay as they are: other scripts of the user may read them. Where runs on one
+// GPU had no wrapper and all have one now, the keys of those runs are the ones that others read.
+bool keeps_keys(const Finding& finding, const Program& rewritten, const Parts& parts) {
+  return finding.rule == "DDP041" && finding.fix && !parts.conditions.empty() &&
+         pitfalls::is_loaded_elsewhere(rewritten);
 }
 
 std::map<std::string, std::vector<Edit>> by_file(const std::vector<Edit>& edits) {
@@ -122,7 +130,8 @@ TouchedLine line_before(const Finding& finding, const TracedFiles& files) {
   return {finding.file, lines[line == 0 ? 0 : line - 1]};
 }
 
-// Makes the fixes of one round that do not touch each other; false where there is none.
+// Makes the fixes of one round that do not touch each other, each of a finding that has one; false
+// where there is none.
 bool mend(const Program& program, const std::vector<Finding>& found, TracedFiles& files,
           std::vector<RewriteStep>& steps) {
   std::map<std::string, std::string> texts;
@@ -131,7 +140,7 @@ bool mend(const Program& program, const std::vector<Finding>& found, TracedFiles
   std::vector<Edit> edits;
   std::vector<const Finding*> made;
   for (const Finding& finding : found) {
-    if (!belongs_to_ddp(finding) || touches(edits, *finding.fix)) continue;
+    if (touches(edits, *finding.fix)) continue;
     std::size_t applied = 0;
     apply_fixes({finding}, texts, applied);
     if (applied == 0) continue;
@@ -218,7 +227,10 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
         again = true;
         return;
       }
-      again = --rounds > 0 && mend(rewritten, found, files, out.steps);
+      std::vector<Finding> mendable = waits_for_saved(rewritten);
+      for (const Finding& each : found)
+        if (belongs_to_ddp(each) || keeps_keys(each, rewritten, parts)) mendable.push_back(each);
+      again = --rounds > 0 && mend(rewritten, mendable, files, out.steps);
       if (!again) out.left = what_remains(rewritten, found);
     });
     if (!again) break;

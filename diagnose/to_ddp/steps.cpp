@@ -5,7 +5,9 @@
 #include "diagnose/to_ddp/parts.hpp"
 #include "diagnose/to_ddp/rank_guard.hpp"
 #include "diagnose/to_ddp/rewrite.hpp"
+#include "diagnose/to_ddp/waits.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/files/used_below.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -137,7 +139,7 @@ class Rewriter {
   // the index of the rank is none.
   void leave_gpus_to_the_launcher() {
     Finding made;
-    for (const Ref& choice : parts_.gpu_choices) edit::remove_statement(choice, "", made);
+    for (const Ref& choice : parts_.gpu_choices) remove(choice, made);
     add("Leave the choice of GPUs to the launcher",
         "A rank that hides GPUs from itself has none of its number.", made, parts_.gpu_choices);
   }
@@ -274,13 +276,25 @@ class Rewriter {
         "The condition asks about the GPUs of one process, which has one now.", made, where);
   }
 
+  // criterion = DataParallel(criterion)
+  bool is_all_of_its_statement(const Wrap& wrap) const {
+    return program_.assigned_name(wrap.call.ref()) == wrap.module.text();
+  }
+
+  // One of the statements that go.
+  void remove(Ref node, Finding& made) const {
+    std::vector<Ref> gone = parts_.gpu_choices;
+    for (const Wrap* wrap : parts_.empty_wraps)
+      if (is_all_of_its_statement(*wrap)) gone.push_back(wrap->call.ref());
+    edit::remove_statement(node, gone, "", made);
+  }
+
   void leave_others_unwrapped() {
     Finding made;
     std::vector<Ref> where;
     for (const Wrap* wrap : parts_.empty_wraps) {
-      // criterion = DataParallel(criterion)
-      if (program_.assigned_name(wrap->call.ref()) == wrap->module.text())
-        edit::remove_statement(wrap->call.ref(), "", made);
+      if (is_all_of_its_statement(*wrap))
+        remove(wrap->call.ref(), made);
       else
         edit::replace(wrap->call.ref(), with_gpu_of_rank(wrap->module), "", made);
       where.push_back(wrap->call.ref());
@@ -313,7 +327,8 @@ class Rewriter {
   // A file that all ranks use below has to be there for them; a wait is right where all come by.
   bool is_used_below(const CallRef& save) const {
     const Ref path = save.argument(1, "f");
-    if (!path || !program_.guards(save.ref()).empty()) return false;
+    if (!path || !program_.guards(save.ref()).empty() || !is_come_by_by_all(program_, save.ref()))
+      return false;
     const CallRef made = program_.as_call(path);  // str(path)
     const Ref named = made ? made.positional(0) : path;
     if (!named || named.text().size() < 4) return false;
@@ -343,12 +358,29 @@ class Rewriter {
         where);
   }
 
+  // if is_best: shutil.copyfile(path, best) right below the save, which nobody else needs.
+  bool put_under_with_copy(const CallRef& save, const std::string& condition, Finding& made) const {
+    const Ref first = edit::statement_of(save.ref());
+    const Ref last = edit::last_to_guard(program_, save);
+    if (!last || last == first || first.kind() != Kind::expression_statement ||
+        first.module->tree()[first.node].first_child != save.call->node)
+      return false;
+    const std::size_t before = made.fix ? made.fix->edits.size() : 0;
+    edit::guard_statements(first, last, condition, "", made);
+    return made.fix && made.fix->edits.size() > before;
+  }
+
   void save_on_first_rank() {
     Finding made;
     std::vector<Ref> where;
     for (const CallRef& save : parts_.saves) {
       const std::string dist = names_.dist(root());
-      if (!put_under(save.ref(), dist + ".get_rank() == 0", made)) continue;
+      const std::string is_first = dist + ".get_rank() == 0";
+      if (put_under_with_copy(save, is_first, made)) {
+        where.push_back(save.ref());
+        continue;
+      }
+      if (!put_under(save.ref(), is_first, made)) continue;
       if (is_used_below(save)) edit::insert_after(save.ref(), dist + ".barrier()", "", made);
       where.push_back(save.ref());
     }

@@ -457,6 +457,10 @@ void find_directories(const Program& program, const Accepts& accepts, Report& re
                             : "Pass exist_ok=True (os.makedirs, Path.mkdir), or make it on rank 0.";
       if ((name == "makedirs" || directory == make.receiver()) && !exist_ok)
         allow_existing(make, finding);
+      if (may_be_makedirs(program, make)) {
+        allow_existing(make, finding);
+        replace(make.ref().with(make.call->function), "os.makedirs", "", finding);
+      }
     }
 }
 

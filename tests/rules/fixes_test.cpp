@@ -353,6 +353,19 @@ TEST(FixesOfDirectories, TakeThePlaceOfAMisspeltKeyword) {
                   "os.makedirs('runs', exist_ok=True)\n"));
 }
 
+TEST(FixesOfDirectories, CallMakedirsWhereMkdirKnowsNoKeyword) {
+  const std::string asked = kJoined + "if not os.path.exists('runs'):\n    ";
+  EXPECT_TRUE(has(fixed_script(asked + "os.mkdir('runs')\n", "DDP026"),
+                  "    os.makedirs('runs', exist_ok=True)\n"));
+  EXPECT_TRUE(has(fixed_script(kJoined + "if best:\n    if not os.path.exists('runs'):\n"
+                                         "        os.mkdir('runs')\n",
+                               "DDP026"),
+                  "        os.makedirs('runs', exist_ok=True)\n"));
+  for (const std::string& kept : {kJoined + "os.mkdir('runs')\n",  // a run that is there stops it
+                                  asked + "os.mkdir('runs', 0o700)\n"})
+    EXPECT_EQ(fixed_script(kept, "DDP026"), kept);
+}
+
 TEST(FixesOfCheckpoints, NeedAPyTorchThatHasTheKeyword) {
   const std::string script = kImports +
                              "from torch.utils.checkpoint import checkpoint\n"

@@ -130,7 +130,8 @@ TEST(ToDdpRemaining, TellsWhoUsesWhatRankZeroSaves) {
   // A barrier is right where all ranks come by, and not under a figure of the rank's own.
   EXPECT_SILENT(told({.end = plain + "artifact.add_file(path)\n"}), "rank 0 alone");
   const std::string save = "if score > best:\n    " + plain + "    ";
-  EXPECT_TOLD(told({.end = "import shutil\n" + save + "shutil.copyfile(path, 'best.pt')\n"}),
+  EXPECT_TOLD(told({.end = "import shutil\n" + save +
+                           "print(score)\n    shutil.copyfile(path, 'best.pt')\n"}),
               "rank 0 alone writes this file");
   EXPECT_TOLD(told({.end = save + "artifact.add_file(path)\n"}), "rank 0 alone writes this file");
   EXPECT_TOLD(told({.end = save + "os.rename(path, 'last.pt')\n"}),

@@ -94,16 +94,26 @@ bool leads_through(const Program& program, const std::vector<Ref>& parts, const 
 
 }  // namespace
 
+namespace {
+
+bool asks_for_a_file(const diagnose::Guard& guard) {
+  return holds_any(guard.condition.text(), {"exists(", "isdir(", "is_dir(", "isfile(", "is_file("});
+}
+
+}  // namespace
+
+bool may_be_makedirs(const Program& program, const CallRef& make) {
+  const auto guards = program.guards(make.ref());  // innermost first
+  return make.ref().with(make.call->function).text() == "os.mkdir" && make.positional(0) &&
+         make.module->arguments(make.call->node).size() == 1 && !make.has_splat() &&
+         !guards.empty() && asks_for_a_file(guards.front()) &&
+         guards.front().condition.text().starts_with("not ") == guards.front().holds;
+}
+
 bool asks_whether_it_is_there(const Program& program, Ref make) {
   auto guards = program.guards(make);
   std::erase_if(guards, [&](const diagnose::Guard& guard) { return ends_the_run(guard, make); });
-  return !guards.empty() &&
-         std::all_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
-           const std::string_view text = guard.condition.text();
-           return facts::contains(text, "exists(") || facts::contains(text, "isdir(") ||
-                  facts::contains(text, "is_dir(") || facts::contains(text, "isfile(") ||
-                  facts::contains(text, "is_file(");
-         });
+  return !guards.empty() && std::all_of(guards.begin(), guards.end(), asks_for_a_file);
 }
 
 namespace {

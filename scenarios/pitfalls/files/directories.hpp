@@ -8,6 +8,9 @@ namespace bench::pitfalls {
 // if not os.path.exists(path): is all that stands around what makes it.
 bool asks_whether_it_is_there(const Program& program, Ref make);
 
+// if not os.path.exists(path): os.mkdir(path), which knows no exist_ok; os.makedirs does.
+bool may_be_makedirs(const Program& program, const CallRef& make);
+
 // The same process has made this directory above, by itself or as a parent of another, so that it
 // is there for every rank by now.
 bool is_made_above(const Program& program, const CallRef& make);

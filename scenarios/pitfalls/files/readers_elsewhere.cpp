@@ -80,6 +80,13 @@ bool is_loaded_into_wrapper_elsewhere(const Program& program) {
   return program.any_in_project("loads a state into a wrapper", only_reads_wrapper);
 }
 
+bool is_loaded_elsewhere(const Program& program) {
+  return program.any_in_project("loads a state and trains nothing", [](std::string_view text) {
+    return has_code(text, {".load_state_dict("}) && has_code(text, {"torch.load("}) &&
+           !facts::contains(text, ".backward(");
+  });
+}
+
 bool is_loaded_beside(const Program& program) {
   return program.any_beside([](std::string_view text) {
     const std::size_t load = text.find(".load_state_dict(");

@@ -51,7 +51,9 @@ struct FileUse {
 std::string given_by(const Program& program, std::string form, const CallRef& site,
                      diagnose::FunctionRef function) {
   for (const diagnose::Parameter& each : function.function->parameters) {
-    const std::string mark = "<" + std::string(each.name) + ">";
+    const std::string own = mark_in_path({function.module, each.node});
+    const std::string named = "<" + std::string(each.name) + ">";
+    const std::string& mark = facts::contains(form, own) ? own : named;
     const auto at = form.find(mark);
     if (at == std::string::npos) continue;
     Ref given = facts::argument_for(site, function, each.name);
@@ -72,17 +74,37 @@ bool is_alone_in_its_function(const Program& program, const CallRef& use, bool b
   });
 }
 
-// The use itself, and the calls of the function that it stands in.
-void add_uses(const Program& program, const CallRef& call, Ref path, bool reads,
+// The calls of a function; of __call__, those of the class's objects: stopper(loss, path).
+std::vector<CallRef> sites_of(const Program& program, diagnose::FunctionRef function) {
+  std::vector<CallRef> out = program.call_sites(function);
+  const diagnose::ClassRef cls =
+      function.function->name == "__call__"
+          ? program.enclosing_class({function.module, function.function->body})
+          : diagnose::ClassRef{};
+  if (!cls) return out;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      const Ref object{module, made.function};
+      if ((object.kind() == Kind::identifier || object.kind() == Kind::attribute) &&
+          program.class_of(object) == cls)
+        out.push_back(call);
+    }
+  return out;
+}
+
+// The use itself, the calls of the function that it stands in, and so on: stopper(loss, path) ->
+// self.save(loss, path) -> torch.save(...).
+void add_uses(const Program& program, const FileUse& use, bool reads, int depth,
               std::vector<FileUse>& out) {
   constexpr std::size_t kMostSites = 8;
-  const std::string form = path_form(program, path);
-  out.push_back({call, call, form});
-  const diagnose::FunctionRef function = program.enclosing_function(call.ref());
-  if (!function || !is_alone_in_its_function(program, call, reads)) return;
-  const auto& sites = program.call_sites(function);
+  out.push_back(use);
+  const diagnose::FunctionRef function = program.enclosing_function(use.place.ref());
+  if (depth == 0 || !function || !is_alone_in_its_function(program, use.place, reads)) return;
+  const auto sites = sites_of(program, function);
   for (std::size_t i = 0; i < std::min(sites.size(), kMostSites); ++i)
-    out.push_back({call, sites[i], given_by(program, form, sites[i], function)});
+    add_uses(program, {use.call, sites[i], given_by(program, use.form, sites[i], function)}, reads,
+             depth - 1, out);
 }
 
 bool is_one_file(const Program& program, const FileUse& write, const FileUse& read) {
@@ -118,6 +140,7 @@ bool may_come_too_early(const Program& program, const FileUse& write, const File
 }  // namespace
 
 std::vector<UnwaitedRead> unwaited_reads(const Program& program) {
+  constexpr int kCalls = 3;  // that lead to a use
   std::vector<FileUse> writes;
   std::vector<FileUse> reads;
   for (const diagnose::Module* module : program.modules())
@@ -126,8 +149,9 @@ std::vector<UnwaitedRead> unwaited_reads(const Program& program) {
       if (const Ref written = written_path(program, call);
           written && program.guarded_by_rank(call.ref()) == RankTest::main_only &&
           !program.comes_from_rank(written))
-        add_uses(program, call, written, false, writes);
-      if (const Ref read = read_path(program, call)) add_uses(program, call, read, true, reads);
+        add_uses(program, {call, call, path_form(program, written)}, false, kCalls, writes);
+      if (const Ref read = read_path(program, call))
+        add_uses(program, {call, call, path_form(program, read)}, true, kCalls, reads);
     }
   std::vector<UnwaitedRead> out;
   for (const FileUse& write : writes) {

@@ -271,12 +271,32 @@ void guard_statement(Ref node, std::string_view condition, std::string title, Fi
     guard_statements(at, at, condition, std::move(title), finding);
 }
 
+namespace {
+
+// Each statement of the block goes, too, and this one is the first of them.
+bool leaves_the_block_empty(Ref at, const std::vector<Ref>& gone) {
+  const auto& tree = at.module->tree();
+  const diagnose::NodeId block = tree[at.node].parent;
+  if (tree[block].kind != Kind::block || tree[block].first_child != at.node) return false;
+  for (auto each = tree[at.node].next_sibling; each != kNoNode; each = tree[each].next_sibling)
+    if (std::none_of(gone.begin(), gone.end(), [&](Ref other) {
+          return other.module == at.module && statement_of(other).node == each;
+        }))
+      return false;
+  return true;
+}
+
+}  // namespace
+
 void remove_statement(Ref node, std::string title, Finding& finding) {
+  remove_statement(node, {node}, std::move(title), finding);
+}
+
+void remove_statement(Ref node, const std::vector<Ref>& gone, std::string title, Finding& finding) {
   const Ref at = statement_of(node);
   const auto& tree = at.module->tree();
   const diagnose::Node& span = tree[at.node];
-  const bool is_alone = tree[span.parent].first_child == at.node && span.next_sibling == kNoNode &&
-                        tree[span.parent].kind == Kind::block;
+  const bool is_alone = leaves_the_block_empty(at, gone);
   const std::string_view lead = indentation_of(at);
   const std::string_view rest = tree.source().substr(span.end);
   const std::size_t line_end = rest.find('\n');

@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace bench::pitfalls {
 
@@ -43,6 +44,10 @@ void guard_statements(Ref first, Ref last, std::string_view condition, std::stri
 
 // Takes the statement that holds `node` away, with its line; `pass` where the block has no other.
 void remove_statement(Ref node, std::string title, Finding& finding);
+
+// The same where other statements go as well, this one among them: `pass` stands in the place of
+// the first one where nothing is left of the block.
+void remove_statement(Ref node, const std::vector<Ref>& gone, std::string title, Finding& finding);
 
 // Nothing stands before the statement on its first line but blanks.
 bool starts_its_line(Ref statement);

@@ -18,7 +18,7 @@ using diagnose::Source;
 namespace {
 
 // One path may be made of another, of others; and a broken script of all of them many times.
-constexpr int kDepth = 6;
+constexpr int kDepth = 10;
 constexpr std::size_t kMostParts = 64;
 
 class Spelling {
@@ -46,6 +46,7 @@ class Spelling {
  private:
   // The same for whatever has the value of that node.
   std::string mark(Ref at, int element = -1) {
+    if (element == -1) return mark_in_path(at);
     const std::string of_module = std::to_string(reinterpret_cast<std::uintptr_t>(at.module));
     return "<" + of_module + ":" + std::to_string(at.node) + ":" + std::to_string(element) + ">";
   }
@@ -204,6 +205,11 @@ class Spelling {
 };
 
 }  // namespace
+
+std::string mark_in_path(Ref parameter) {
+  const std::string of_module = std::to_string(reinterpret_cast<std::uintptr_t>(parameter.module));
+  return "<" + of_module + ":" + std::to_string(parameter.node) + ":-1>";
+}
 
 std::string path_form(const Program& program, Ref path) {
   if (!path) return {};

@@ -12,4 +12,8 @@ namespace bench::pitfalls {
 // one form name one file. Empty where nothing of it is written out.
 std::string path_form(const Program& program, Ref path);
 
+// The mark of a part that has the value of this node and no other, as a parameter whose callers are
+// not known.
+std::string mark_in_path(Ref parameter);
+
 }  // namespace bench::pitfalls

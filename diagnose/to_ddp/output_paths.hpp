@@ -1,0 +1,37 @@
+// Where a program writes: what each rank would write, too.
+#pragma once
+
+#include "diagnose/model/program.hpp"
+
+#include <vector>
+
+namespace bench::diagnose {
+
+// The path that a call writes a file to; empty for other calls, and for checkpoints of torch.save.
+Ref path_written(const Program& program, const CallRef& call);
+
+// The path that a call makes a directory, a log or a file by.
+Ref place_made(const Program& program, const CallRef& call);
+
+// Nobody else writes there: the rank is in the path, or a name that each process draws for what it
+// needs for itself.
+bool is_of_one_rank(const Program& program, Ref path);
+
+// A path that is a stream: savefig(buffer), after buffer = io.BytesIO(), and sys.stdout.
+bool is_stream(const Program& program, Ref path);
+
+// Within def download(url): what is written there is fetched, not made.
+bool is_in_download(const Program& program, Ref node);
+
+// In a data set's class, where samples are read: each rank has its own. What its constructor does,
+// all ranks do.
+bool is_of_samples(const Program& program, Ref node);
+
+// Two expressions give one path: the same variable, the same text beside each other, one source.
+bool is_same_path(const Program& program, Ref a, Ref b);
+
+// What the path is named by where each rank draws a name of its own: uuid4(), randint(...) that
+// nobody seeds. Not what has a place of its own for good reason: tempfile, the process id.
+std::vector<Ref> draws_behind(const Program& program, Ref path);
+
+}  // namespace bench::diagnose
