@@ -1,6 +1,7 @@
 #include "diagnose/driver/fix.hpp"
 #include "diagnose/to_ddp/entry.hpp"
 #include "diagnose/to_ddp/file_names.hpp"
+#include "diagnose/to_ddp/gpu_uses.hpp"
 #include "diagnose/to_ddp/loader_shares.hpp"
 #include "diagnose/to_ddp/parts.hpp"
 #include "diagnose/to_ddp/rank_guard.hpp"
@@ -8,7 +9,6 @@
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
-#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 
@@ -92,12 +92,6 @@ class Rewriter {
     return true;
   }
 
-  // .to("cuda"), .to(device), .to(self.device)
-  static bool may_move_to_gpu(const CallRef& move) {
-    const Ref device = move.argument(0, "device");
-    return device && pitfalls::says_any(device.text(), {"cuda", "device", "gpu"});
-  }
-
   // What asks for the group, or for the GPU of the rank.
   std::vector<Ref> needs() const {
     std::vector<Ref> out;
@@ -111,11 +105,7 @@ class Rewriter {
     for (const GpuCondition& each : parts_.conditions) out.push_back(each.condition);
     for (const FixedDevice& device : parts_.devices)
       if (device.needs_gpu) out.push_back(device.where);
-    for (const std::string_view name : {"cuda", "to"})
-      for (const CallRef& move : program_.calls_named(name))
-        if (move.receiver() && (name == "cuda" || may_move_to_gpu(move)) &&
-            pitfalls::facts::is_reachable(program_, move.ref()))
-          out.push_back(move.ref());
+    for (const CallRef& use : gpu_uses(program_)) out.push_back(use.ref());
     return out;
   }
 
