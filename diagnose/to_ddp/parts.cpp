@@ -119,12 +119,6 @@ void find_type_tests(const Program& program, Parts& out) {
   }
 }
 
-void find_gpu_choices(const Program& program, Parts& out) {
-  for (const Ref setting : pitfalls::facts::settings_of(program, "CUDA_VISIBLE_DEVICES"))
-    if (is_come_by(program, setting) && program.guards(setting).empty())
-      out.gpu_choices.push_back(setting);
-}
-
 // A test of the model's type asks for no GPUs.
 bool asks_for_gpus(std::string_view condition) {
   return condition.find("isinstance") == std::string_view::npos &&
@@ -185,6 +179,31 @@ void find_conditions(const Program& program, Parts& out) {
   for (const Wrap* wrap : out.wraps) add_conditions(program, wrap->call.ref(), kCalls, out);
 }
 
+// In the branch that no rank takes, once the condition asks for the group.
+bool is_without_ranks(const Program& program, Ref node, const Parts& parts) {
+  const auto guards = program.guards(node);
+  return std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+    return std::any_of(parts.conditions.begin(), parts.conditions.end(),
+                       [&](const GpuCondition& each) {
+                         return each.condition == guard.condition && each.holds != guard.holds;
+                       });
+  });
+}
+
+bool speaks_of_rank(const Program& program, Ref setting) {
+  const std::string text = pitfalls::text_behind(program, setting.child(Field::right));
+  return pitfalls::says_any(text, {"rank"});
+}
+
+// Also where an option decides whether it is made: a rank must not come by in any case.
+void find_gpu_choices(const Program& program, Parts& out) {
+  for (const Ref setting : pitfalls::facts::settings_of(program, "CUDA_VISIBLE_DEVICES"))
+    if (is_come_by(program, setting) && !speaks_of_rank(program, setting) &&
+        program.guarded_by_rank(setting) == RankTest::none &&
+        !is_without_ranks(program, setting, out))
+      out.gpu_choices.push_back(setting);
+}
+
 }  // namespace
 
 std::string launch_flag_of(const Program& program, Ref condition) {
@@ -205,8 +224,8 @@ Parts parts_of(const Program& program) {
   find_devices(program, out);
   find_saves(program, out);
   find_type_tests(program, out);
-  find_gpu_choices(program, out);
   find_conditions(program, out);
+  find_gpu_choices(program, out);
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -84,11 +85,20 @@ std::string_view content_of(Ref string) {
   return text;
 }
 
+// print("cuda:%d" % gpu)
+bool is_shown(Ref string) {
+  const auto& tree = string.module->tree();
+  const NodeId call = tree.ancestor(string.node, Kind::call);
+  if (call == kNoNode) return false;
+  const std::string name = lowered(tree.text(tree.child(call, Field::function)));
+  return contains(name, "print") || contains(name, "log");
+}
+
 // The whole of f"cuda:{gpu}", "cuda:{}".format(gpu), "cuda:%d" % gpu and "cuda:" + str(gpu) for the
 // literal in it; empty where nothing is put in.
 Ref filled_in(Ref string) {
   const auto& tree = string.module->tree();
-  if (!content_of(string).starts_with("cuda:")) return {};
+  if (!content_of(string).starts_with("cuda:") || is_shown(string)) return {};
   const NodeId up = tree[string.node].parent;
   if (tree[up].kind == Kind::attribute && tree.text(up).ends_with(".format") &&
       tree[tree[up].parent].kind == Kind::call)
@@ -119,9 +129,9 @@ bool is_one_choice(const Program& program, Ref text) {
 
 // The script's own choice for the process, whatever it is.
 bool chooses_gpu(const Program& program, const CallRef& call, Ref device) {
-  return call.call->api == Api::set_device && !contains(lowered(device.text()), "rank") &&
-         !contains(device.text(), "current_device") && !program.is_local_rank(device) &&
-         !program.is_spawn_rank(device) && !program.comes_from_rank(device) &&
+  return call.call->api == Api::set_device &&
+         !contains(lowered(pitfalls::text_behind(program, device)), "rank") &&
+         !contains(device.text(), "current_device") && !program.is_spawn_rank(device) &&
          !program.innermost_loop(call.ref());
 }
 

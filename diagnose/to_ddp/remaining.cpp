@@ -34,6 +34,7 @@ constexpr Topic kTopics[] = {
     tell_repeated_forwards,
     tell_unseeded_splits,
     tell_fixed_devices,
+    tell_early_gpu_uses,
     tell_visible_devices,
     tell_losses_of_batch,
     tell_summed_losses,

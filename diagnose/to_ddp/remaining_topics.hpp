@@ -71,6 +71,7 @@ void tell_type_tests(Left& left);              // isinstance(model, DataParallel
 void tell_needs_of_data_parallel(Left& left);  // patch_replication_callback(model)
 void tell_moves_to_cpu(Left& left);            // model.cpu() behind the wrapper
 void tell_fixed_devices(Left& left);           // cuda:0, for all ranks
+void tell_early_gpu_uses(Left& left);          // .cuda() where a file is imported
 void tell_visible_devices(Left& left);         // CUDA_VISIBLE_DEVICES, set by the script
 
 // --- figures (remaining_losses.cpp, remaining_decisions.cpp)

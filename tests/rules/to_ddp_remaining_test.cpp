@@ -253,10 +253,10 @@ TEST(ToDdpRemaining, TellsGpusThatAllRanksWouldShare) {
 
 TEST(ToDdpRemaining, TellsVisibleDevicesOfTheScript) {
   const std::string other = "import settings\n";
-  EXPECT_TOLD(told({.above = other},
-                   {{"settings.py",
-                     "import os\nif wanted:\n    os.environ['CUDA_VISIBLE_DEVICES'] = '0,1'\n"}}),
-              "chooses its GPUs itself");
+  EXPECT_TOLD(
+      told({.above = other},
+           {{"settings.py", "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = gpus_of_ranks\n"}}),
+      "chooses its GPUs itself");
   EXPECT_SILENT(told({.above = other},
                      {{"settings.py", "import os\nprint(os.environ['CUDA_VISIBLE_DEVICES'])\n"}}),
                 "chooses its GPUs itself");

@@ -1,0 +1,143 @@
+// What bench diagnose --to-ddp does with models, parameters and devices beside the wrapped model.
+#include "tests/rules/to_ddp_remaining.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+std::string script_of(const Script& script, Files others = {}) {
+  others["train.py"] = script.text();
+  const Rewrite made = rewritten(others);
+  const auto found = made.texts.find("train.py");
+  return found == made.texts.end() ? std::string() : found->second;
+}
+
+const std::string kHead =
+    "class Head(nn.Module):\n"
+    "    def __init__(self):\n"
+    "        super().__init__()\n"
+    "        self.w = nn.Parameter(torch.ones(2))\n"
+    "    def forward(self, x):\n"
+    "        return x * self.w\n";
+
+TEST(ToDdpModels, TellsParametersBesideTheModel) {
+  EXPECT_TOLD(told({.before = "codes = nn.Parameter(torch.zeros(9, 2))\n"
+                              "both = torch.optim.Adam([{'params': model.parameters()},\n"
+                              "                         {'params': codes}])\n"}),
+              "`codes` is a parameter beside the wrapped model");
+  EXPECT_SILENT(told({.above = kHead, .net = "nn.Sequential(Net(), Head())"}),
+                "parameter beside the wrapped model");
+}
+
+TEST(ToDdpModels, TellsModulesThatReachAnOptimizerOnOtherWays) {
+  const std::string trained = "`head` is trained without a wrapper";
+  EXPECT_TOLD(told({.above = kHead,
+                    .before = "head = Head()\nweights = list(model.parameters())\n"
+                              "weights += list(head.parameters())\n"
+                              "both = torch.optim.Adam(weights)\n"}),
+              trained);
+  EXPECT_TOLD(told({.above = kHead + "def decayed(net):\n"
+                                     "    norms, rest = [], []\n"
+                                     "    for layer in net.modules():\n"
+                                     "        rest.extend(layer.parameters())\n"
+                                     "    return norms, rest\n",
+                    .before = "HEADS = {'a': Head(), 'b': Head()}\nhead = HEADS[name]\n"
+                              "norms, rest = decayed(head)\n"
+                              "both = torch.optim.Adam([{'params': norms + rest}])\n"}),
+              trained);
+  EXPECT_TOLD(told({.above = kHead,
+                    .before = "head = Head()\n"
+                              "both = config['kind']([{**{'params': head.parameters()}, 'lr': 1}])"
+                              "\n"}),
+              trained);
+  EXPECT_TOLD(told({.above = "import losses\n",
+                    .before = "criterion = losses.Proxies(9)\n"
+                              "both = torch.optim.Adam(criterion.parameters())\n"}),
+              "`criterion` is trained without a wrapper");
+}
+
+TEST(ToDdpModels, KnowsContainersAndPartsOfWhatIsWrapped) {
+  const std::string bare = "trained without a wrapper";
+  // All parts of the container have wrappers of their own.
+  EXPECT_SILENT(told({.above = kHead,
+                      .net = "nn.Module()\nmodel.body = Net()\nmodel.head = Head()",
+                      .wrap = "model.body = nn.DataParallel(model.body)\n"
+                              "model.head = nn.DataParallel(model.head)\n",
+                      .loss = "model.head(model.body(x)).mean()"}),
+                bare);
+  // The wrapper's class was given them in a tuple.
+  EXPECT_SILENT(told({.above = kHead + "class Whole(nn.Module):\n"
+                                       "    def __init__(self, nets):\n"
+                                       "        super().__init__()\n"
+                                       "        self.body, self.head = nets\n"
+                                       "    def forward(self, x):\n"
+                                       "        return self.head(self.body(x))\n"
+                                       "def optimizer_of(nets):\n"
+                                       "    body, head = nets\n"
+                                       "    return torch.optim.SGD([\n"
+                                       "        {'params': body.fc.parameters()},\n"
+                                       "        {'params': head.parameters()}], lr=0.1)\n"
+                                       "body = Net()\nhead = Head()\nnets = (body, head)\n",
+                      .net = "Whole(nets)",
+                      .before = "optimizer = optimizer_of(nets)\n"}),
+                bare);
+}
+
+TEST(ToDdpModels, TellsWrappersWithinWhatIsTrained) {
+  const std::string left = told({.above = "class Outer(nn.Module):\n"
+                                          "    def __init__(self):\n"
+                                          "        super().__init__()\n"
+                                          "        self.inner = Net()\n"
+                                          "        self.head = nn.Linear(2, 2)\n"
+                                          "        self.inner = nn.DataParallel(self.inner)\n"
+                                          "    def forward(self, x):\n"
+                                          "        return self.head(self.inner(x))\n",
+                                 .net = "Outer().cuda()",
+                                 .wrap = ""});
+  EXPECT_TOLD(left, "`model` is trained as a whole, and only a part of it is in a wrapper");
+  EXPECT_SILENT(left, "trained without a wrapper");
+}
+
+TEST(ToDdpModels, NamesTheGpuOfTheRankWhateverTheScriptChose) {
+  const std::string option =
+      "import argparse\nparser = argparse.ArgumentParser()\n"
+      "parser.add_argument('--gpu', default='0')\n"
+      "args = parser.parse_args()\n";
+  for (const std::string text : {"f'cuda:{args.gpu}'", "'cuda:' + args.gpu", "'cuda:%s' % args.gpu",
+                                 "'cuda:{}'.format(args.gpu)"})
+    EXPECT_TOLD(script_of({.above = option + "device = " + text + "\n", .net = "Net().to(device)"}),
+                "device = f\"cuda:{local_rank}\"\n");
+  const std::string several = "devices = [f'cuda:{i}' for i in range(2)]\n";
+  EXPECT_TOLD(script_of({.above = several}), several);
+  const std::string shown = "print('cuda:%s' % args.gpu)\n";
+  EXPECT_TOLD(script_of({.above = option + shown}), shown);
+  EXPECT_TOLD(script_of({.above = option + "torch.cuda.set_device(int(args.gpu.split(',')[0]))\n"}),
+              "args = parser.parse_args()\ntorch.cuda.set_device(local_rank)\n");
+}
+
+TEST(ToDdpModels, JoinsAboveWhatTakesAGpu) {
+  for (const std::string use :
+       {"torch.set_default_tensor_type('torch.cuda.FloatTensor')",
+        "scale = torch.cuda.FloatTensor(3)", "scale = torch.ones(3, device=device)"})
+    EXPECT_TOLD(script_of({.above = "device = 'cuda'\n" + use + "\nprint('made')\n"}),
+                "dist.init_process_group(\"nccl\")\n" + use + "\n");
+  EXPECT_TOLD(told({.above = "import parts\n"}, {{"parts.py",
+                                                  "import torch\n"
+                                                  "scale = torch.ones(3).cuda()\n"}}),
+              "parts.py:2: this runs where the file is imported");
+  EXPECT_SILENT(told({.above = "import parts\n"}, {{"parts.py",
+                                                    "import torch\n"
+                                                    "device = torch.device('cuda')\n"}}),
+                "this runs where the file is imported");
+}
+
+TEST(ToDdpModels, RemovesTheChoiceOfGpusUnderAnOption) {
+  const std::string made =
+      script_of({.above = "if args.gpu:\n    os.environ['CUDA_VISIBLE_DEVICES'] = args.gpu\n"});
+  EXPECT_TOLD(made, "if args.gpu:\n    pass\n");
+  // Of a script that has been given ranks before.
+  const std::string own = "os.environ['CUDA_VISIBLE_DEVICES'] = os.environ['LOCAL_RANK']\n";
+  EXPECT_TOLD(script_of({.above = own}), own);
+}
+
+}  // namespace
+}  // namespace bench::diagnose
