@@ -1,5 +1,6 @@
 #include "diagnose/to_ddp/parts.hpp"
 
+#include "diagnose/to_ddp/idle_wraps.hpp"
 #include "diagnose/to_ddp/parameterless.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
@@ -8,6 +9,7 @@
 #include "scenarios/pitfalls/wrappers/frozen.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 namespace bench::diagnose {
@@ -29,6 +31,15 @@ void find_wraps(const Program& program, Parts& out) {
         wraps_no_parameters(program, wrap) || pitfalls::is_frozen(program, wrap.module);
     (is_empty ? out.empty_wraps : out.wraps).push_back(&wrap);
   }
+  // Where all were idle, what trains has not been seen.
+  std::vector<const Wrap*> idle;
+  std::copy_if(out.wraps.begin(), out.wraps.end(), std::back_inserter(idle),
+               [&](const Wrap* wrap) { return wraps_nothing_trained(program, *wrap); });
+  if (idle.size() == out.wraps.size()) return;
+  out.idle_wraps = idle;
+  std::erase_if(out.wraps, [&](const Wrap* wrap) {
+    return std::find(idle.begin(), idle.end(), wrap) != idle.end();
+  });
 }
 
 // cv_loader: for cross-validation.
@@ -176,7 +187,8 @@ void add_conditions(const Program& program, Ref node, int calls, Parts& out) {
 
 void find_conditions(const Program& program, Parts& out) {
   constexpr int kCalls = 2;  // main() -> prepare() -> the wrapper
-  for (const Wrap* wrap : out.wraps) add_conditions(program, wrap->call.ref(), kCalls, out);
+  for (const auto* wraps : {&out.wraps, &out.idle_wraps})  // what one saves the other loads
+    for (const Wrap* wrap : *wraps) add_conditions(program, wrap->call.ref(), kCalls, out);
 }
 
 // In the branch that no rank takes, once the condition asks for the group.

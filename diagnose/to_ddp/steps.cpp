@@ -2,6 +2,7 @@
 #include "diagnose/to_ddp/entry.hpp"
 #include "diagnose/to_ddp/file_names.hpp"
 #include "diagnose/to_ddp/gpu_uses.hpp"
+#include "diagnose/to_ddp/idle_wraps.hpp"
 #include "diagnose/to_ddp/loader_shares.hpp"
 #include "diagnose/to_ddp/parts.hpp"
 #include "diagnose/to_ddp/rank_guard.hpp"
@@ -29,6 +30,7 @@ class Rewriter {
     wrap_in_ddp();
     wrap_wherever_there_are_ranks();
     leave_others_unwrapped();
+    keep_idle_wrappers();
     know_the_wrapper();
     shard_data();
     count_epochs_of_data();
@@ -269,7 +271,9 @@ class Rewriter {
     std::vector<Ref> where;
     for (const Wrap* wrap : parts_.empty_wraps) {
       // criterion = DataParallel(criterion)
-      if (program_.assigned_name(wrap->call.ref()) == wrap->module.text())
+      if (is_used_as_wrapper(program_, *wrap))
+        edit::replace(wrap->call.ref(), on_one_gpu(*wrap), "", made);
+      else if (program_.assigned_name(wrap->call.ref()) == wrap->module.text())
         edit::remove_statement(wrap->call.ref(), "", made);
       else
         edit::replace(wrap->call.ref(), with_gpu_of_rank(wrap->module), "", made);
@@ -277,6 +281,31 @@ class Rewriter {
     }
     add("Leave modules without gradients unwrapped",
         "There is nothing to reduce, and DDP refuses them.", made, where);
+  }
+
+  // DataParallel over one GPU does nothing but keep `.module` and the keys of checkpoints.
+  std::string on_one_gpu(const Wrap& wrap) {
+    const Module& file = *wrap.call.module;
+    const Ref ids = wrap.call.argument(1, "device_ids");
+    std::string devices = "[" + names_.gpu(file) + "]";
+    if (&file != &root())
+      devices += " if " + names_.dist(file) + ".is_initialized() else " +
+                 (ids ? std::string(ids.text()) : "None");
+    return std::string(Ref{&file, wrap.call.call->function}.text()) + "(" +
+           with_gpu_of_rank(wrap.module) + ", device_ids=" + devices + ")";
+  }
+
+  void keep_idle_wrappers() {
+    Finding made;
+    std::vector<Ref> where;
+    for (const Wrap* wrap : parts_.idle_wraps) {
+      edit::replace(wrap->call.ref(), on_one_gpu(*wrap), "", made);
+      where.push_back(wrap->call.ref());
+    }
+    add("Keep what nothing trains on the GPU of the rank",
+        "There are no gradients to reduce; over one GPU DataParallel only keeps `.module` and the "
+        "keys of checkpoints.",
+        made, where);
   }
 
   void know_the_wrapper() {

@@ -139,5 +139,51 @@ TEST(ToDdpModels, RemovesTheChoiceOfGpusUnderAnOption) {
   EXPECT_TOLD(script_of({.above = own}), own);
 }
 
+TEST(ToDdpModels, KeepsWhatNothingTrainsOnTheGpuOfTheRank) {
+  const std::string judge =
+      "def judge_of(parallel):\n"
+      "    judge = Net().eval()\n"
+      "    if parallel:\n"
+      "        judge = nn.DataParallel(judge)\n"
+      "    return judge\n";
+  const Script script{.above = judge, .before = "judge = judge_of(True)\n"};
+  EXPECT_TOLD(script_of(script), "judge = nn.DataParallel(judge, device_ids=[local_rank])\n");
+  EXPECT_SILENT(told(script), "still DataParallel");
+  // What it is made for is trained in the end.
+  EXPECT_SILENT(script_of({.above = judge,
+                           .before = "judge = judge_of(True)\n"
+                                     "other = torch.optim.Adam(judge.parameters())\n"}),
+                "DataParallel(judge, device_ids=[local_rank])\n    return");
+  // A copy that only loads.
+  EXPECT_TOLD(script_of({.above = "def body_of(weights):\n"
+                                  "    whole = Net()\n"
+                                  "    whole = nn.DataParallel(whole)\n"
+                                  "    whole.load_state_dict(weights)\n"
+                                  "    return whole.module.fc\n",
+                         .before = "body = body_of(torch.load('w.pt'))\n"}),
+              "whole = nn.DataParallel(whole, device_ids=[local_rank])\n");
+}
+
+TEST(ToDdpModels, KeepsLossesOutOfSightOnTheGpuOfTheRank) {
+  const std::string loss =
+      "criterion = losses.pick(name)\ncriterion = nn.DataParallel(criterion)\n";
+  EXPECT_TOLD(script_of({.above = "import losses\n", .before = loss}),
+              "criterion = nn.DataParallel(criterion, device_ids=[local_rank])\n");
+  EXPECT_TOLD(script_of({.above = "import losses\n",
+                         .before = loss + "o = torch.optim.Adam(criterion.parameters())\n"}),
+              "criterion = DistributedDataParallel(criterion");
+  EXPECT_TOLD(script_of({.above = "import parts\n", .net = "parts.ModelWithLoss(net, loss)"}),
+              "model = DistributedDataParallel(model");
+}
+
+TEST(ToDdpModels, KeepsTheWrapperOfFrozenModelsThatIsAskedFor) {
+  const std::string teacher =
+      "teacher = Net()\nfor p in teacher.parameters():\n    p.requires_grad = False\n"
+      "teacher = nn.DataParallel(teacher)\n";
+  EXPECT_TOLD(script_of({.before = teacher + "teacher.module.load_state_dict(torch.load('t'))\n"}),
+              "teacher = nn.DataParallel(teacher, device_ids=[local_rank])\n");
+  EXPECT_SILENT(script_of({.before = teacher}), "DataParallel(teacher");
+}
+
 }  // namespace
 }  // namespace bench::diagnose
