@@ -1,6 +1,7 @@
 #include "diagnose/to_ddp/parts.hpp"
 
 #include "diagnose/to_ddp/idle_wraps.hpp"
+#include "diagnose/to_ddp/launch_flags.hpp"
 #include "diagnose/to_ddp/parameterless.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
@@ -186,7 +187,7 @@ void add_conditions(const Program& program, Ref node, int calls, Parts& out) {
 }
 
 void find_conditions(const Program& program, Parts& out) {
-  constexpr int kCalls = 2;  // main() -> prepare() -> the wrapper
+  constexpr int kCalls = 2;                                // main() -> prepare() -> the wrapper
   for (const auto* wraps : {&out.wraps, &out.idle_wraps})  // what one saves the other loads
     for (const Wrap* wrap : *wraps) add_conditions(program, wrap->call.ref(), kCalls, out);
 }
@@ -200,6 +201,13 @@ bool is_without_ranks(const Program& program, Ref node, const Parts& parts) {
                          return each.condition == guard.condition && each.holds != guard.holds;
                        });
   });
+}
+
+void find_launch_flags(const Program& program, Parts& out) {
+  auto& flags = out.launch_flags;
+  for (std::string& flag : flags_of_gpu(program))
+    if (std::find(flags.begin(), flags.end(), flag) == flags.end())
+      flags.push_back(std::move(flag));
 }
 
 bool speaks_of_rank(const Program& program, Ref setting) {
@@ -218,16 +226,6 @@ void find_gpu_choices(const Program& program, Parts& out) {
 
 }  // namespace
 
-std::string launch_flag_of(const Program& program, Ref condition) {
-  const auto& sources = program.sources(condition);
-  if (sources.size() != 1 || sources.front().how != Source::How::argument) return {};
-  const CallRef option = program.as_call(sources.front().ref);
-  if (!option || program.string(option.keyword("action")) != "store_true") return {};
-  for (std::size_t i = 0; const Ref word = option.positional(i); ++i)
-    if (auto name = program.string(word); name && name->starts_with("--")) return *name;
-  return {};
-}
-
 Parts parts_of(const Program& program) {
   Parts out;
   find_wraps(program, out);
@@ -238,6 +236,7 @@ Parts parts_of(const Program& program) {
   find_type_tests(program, out);
   find_conditions(program, out);
   find_gpu_choices(program, out);
+  find_launch_flags(program, out);
   return out;
 }
 

@@ -28,13 +28,9 @@ struct Parts {
   std::vector<Ref> type_tests;          // nn.DataParallel in isinstance(model, nn.DataParallel)
   std::vector<Ref> gpu_choices;         // os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"
   std::vector<GpuCondition> conditions;   // around `wraps`
-  std::vector<std::string> launch_flags;  // options of the script without which it wraps nothing
+  std::vector<std::string> launch_flags;  // without which it wraps nothing, or uses no GPU
 };
 
 Parts parts_of(const Program& program);
-
-// "--multi_gpu" for a condition that is an option which is off unless it is given; empty otherwise.
-// The launch line gives it.
-std::string launch_flag_of(const Program& program, Ref condition);
 
 }  // namespace bench::diagnose

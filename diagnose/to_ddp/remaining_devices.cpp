@@ -2,6 +2,7 @@
 #include "diagnose/to_ddp/gpu_uses.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 
@@ -55,6 +56,15 @@ bool only_without_group(const Program& program, Ref node) {
   });
 }
 
+// SSIM().to(device) of a class that only pools has nothing to put there.
+bool holds_tensors(const Program& program, const CallRef& use) {
+  const ClassRef cls = use.receiver() ? program.class_of(use.receiver()) : ClassRef{};
+  if (!cls) return true;
+  const std::string_view text = cls.module->tree().text(cls.cls->node);
+  return pitfalls::says_any(text, {"parameter", "linear", "conv", "buffer", "embedding", "norm",
+                                   "torch.tensor", "torch.ones", "torch.zeros", "vgg"});
+}
+
 }  // namespace
 
 void tell_fixed_devices(Left& left) {
@@ -79,7 +89,7 @@ void tell_early_gpu_uses(Left& left) {
   for (const CallRef& use : gpu_uses(left.program))
     if (use.module != &left.program.root() && !left.program.enclosing_function(use.ref()) &&
         !use.module->under_main_guard(use.call->node) && left.runs_on_every_rank(use.ref()) &&
-        !left.program.mentions_rank(use.ref()))
+        !left.program.mentions_rank(use.ref()) && holds_tensors(left.program, use))
       places.push_back(use.ref());
   left.tell(Harm::stops, places,
             "this runs where the file is imported, above torch.cuda.set_device: every rank puts it "
