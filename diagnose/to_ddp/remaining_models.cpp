@@ -133,7 +133,7 @@ bool makes_module(const Program& program, Ref value) {
 // HEADS[name] after HEADS = {"arc": Arc(...), "cos": Cos(...)}.
 bool picks_module(const Program& program, Ref value) {
   if (value.kind() != Kind::subscript) return false;
-  const auto& tables = program.sources(value.child(Field::object));
+  const auto& tables = program.sources(value.child(Field::value));
   return !tables.empty() && std::all_of(tables.begin(), tables.end(), [&](const Source& table) {
     const auto& tree = table.ref.module->tree();
     if (table.ref.kind() != Kind::dictionary || tree[table.ref.node].first_child == kNoNode)

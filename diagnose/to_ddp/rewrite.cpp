@@ -2,6 +2,7 @@
 
 #include "diagnose/driver/fix.hpp"
 #include "diagnose/to_ddp/refusal.hpp"
+#include "diagnose/to_ddp/remaining_topics.hpp"
 
 #include <algorithm>
 #include <array>
@@ -175,8 +176,9 @@ bool says(const std::vector<Finding>& found, std::string_view rule) {
 // Where rules say that DDP as it is would raise: for parameters without a gradient in the second
 // step (DDP001), for buffers that a second pass copies into place before the backward pass
 // (DDP011). DataParallel kept those of the first replica; rank 0 saves its own.
-StepOptions options_for(const std::vector<Finding>& found) {
-  return {.find_unused_parameters = says(found, "DDP001"), .keep_buffers = says(found, "DDP011")};
+StepOptions options_for(const Program& rewritten, const std::vector<Finding>& found) {
+  return {.find_unused_parameters = says(found, "DDP001"),
+          .keep_buffers = says(found, "DDP011") || !repeated_forwards({rewritten, found}).empty()};
 }
 
 // A file that parses no more: an edit did not fit.
@@ -210,7 +212,7 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
   for (int rounds = kRounds; rounds > 0;) {
     bool again = false;
     rediagnose(texts_of(files), [&](const Program& rewritten, const std::vector<Finding>& found) {
-      const StepOptions options = is_first ? options_for(found) : StepOptions{};
+      const StepOptions options = is_first ? options_for(rewritten, found) : StepOptions{};
       is_first = false;
       if (options.find_unused_parameters || options.keep_buffers) {
         out.steps = steps_to_ddp(program, parts, options);

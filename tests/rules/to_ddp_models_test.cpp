@@ -185,5 +185,88 @@ TEST(ToDdpModels, KeepsTheWrapperOfFrozenModelsThatIsAskedFor) {
   EXPECT_SILENT(script_of({.before = teacher}), "DataParallel(teacher");
 }
 
+TEST(ToDdpModels, KeepsBuffersWhereAModelRunsTwiceBeforeOneBackward) {
+  const std::string kept = "broadcast_buffers=False";
+  const std::string norm =
+      "class Norm(nn.Module):\n"
+      "    def __init__(self):\n"
+      "        super().__init__()\n"
+      "        self.bn = nn.BatchNorm1d(8)\n"
+      "    def forward(self, x):\n"
+      "        return self.bn(x)\n"
+      "def total(model, parts):\n"
+      "    out = []\n"
+      "    for part in parts:\n"
+      "        out.append(model(part))\n"
+      "    return sum(out)\n";
+  EXPECT_TOLD(script_of({.above = norm, .net = "Norm().cuda()", .loss = "total(model, x)"}), kept);
+  EXPECT_TOLD(script_of({.net = "somewhere.build()", .loss = "model(x).mean() + model(y).mean()"}),
+              kept);
+  EXPECT_SILENT(script_of({.above = norm, .net = "Net().cuda()", .loss = "total(model, x)"}), kept);
+  EXPECT_SILENT(script_of({.above = norm, .net = "Norm().cuda()", .loss = "model(x).mean()"}),
+                kept);
+  // Buffers of any kind, and norms that a helper makes.
+  const std::string scaled =
+      "class Scaled(nn.Module):\n"
+      "    def __init__(self):\n"
+      "        super().__init__()\n"
+      "        self.register_buffer('scale', torch.ones(8))\n"
+      "        self.fc = nn.Linear(8, 2)\n"
+      "    def forward(self, x):\n"
+      "        return self.fc(x / self.scale)\n";
+  EXPECT_TOLD(
+      script_of({.above = scaled, .net = "Scaled()", .loss = "model(x).mean() + model(y).mean()"}),
+      kept);
+  const std::string helper =
+      "def norm_of(n):\n    return nn.BatchNorm1d(n)\n"
+      "class Made(nn.Module):\n"
+      "    def __init__(self):\n"
+      "        super().__init__()\n"
+      "        self.norm = norm_of(8)\n"
+      "        self.fc = nn.Linear(8, 2)\n"
+      "    def forward(self, x):\n"
+      "        return self.fc(self.norm(x))\n";
+  EXPECT_TOLD(
+      script_of({.above = helper, .net = "Made()", .loss = "model(x).mean() + model(y).mean()"}),
+      kept);
+  // A helper that makes the pass, called twice.
+  const std::string pass = "def run(net, x):\n    return net(x)\n";
+  EXPECT_TOLD(script_of({.above = scaled + pass,
+                         .net = "Scaled()",
+                         .loss = "run(model, x).mean() + run(model, y).mean()"}),
+              kept);
+}
+
+TEST(ToDdpModels, TellsLayersThatAPassLeavesOut) {
+  const std::string deep =
+      "class Deep(nn.Module):\n"
+      "    def __init__(self):\n"
+      "        super().__init__()\n"
+      "        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(4)])\n"
+      "    def forward(self, x, depth=2):\n";
+  EXPECT_TOLD(told({.above = deep + "        for layer in self.layers[: depth - 1]:\n"
+                                    "            x = layer(x)\n"
+                                    "        return x\n",
+                    .net = "Deep()"}),
+              "Deep runs those of its layers that an argument chooses");
+  EXPECT_SILENT(told({.above = deep + "        for i in range(4):\n"
+                                      "            x = self.layers[i](x)\n"
+                                      "        return x\n",
+                      .net = "Deep()"}),
+                "waits for a gradient");
+  const std::string stem =
+      "class Stem(nn.Module):\n"
+      "    def __init__(self, freeze):\n"
+      "        super().__init__()\n"
+      "        self.freeze = freeze\n"
+      "        self.stem = nn.Linear(8, 8)\n"
+      "        self.fc = nn.Linear(8, 2)\n"
+      "    def forward(self, x):\n"
+      "        with torch.set_grad_enabled(not self.freeze):\n"
+      "            x = self.stem(x)\n"
+      "        return self.fc(x)\n";
+  EXPECT_TOLD(told({.above = stem, .net = "Stem(True)"}), "Stem runs layers without gradients");
+}
+
 }  // namespace
 }  // namespace bench::diagnose
