@@ -56,13 +56,12 @@ class Flags {
       return;
     }
     if (condition.kind() != Kind::identifier && condition.kind() != Kind::attribute) return;
-    const auto& sources = program_.sources(condition);
-    if (sources.size() != 1) return;
-    const Source& source = sources.front();
-    if (source.how == Source::How::argument)
-      add(flags_, turned_on(program_, program_.as_call(source.ref)));
-    else if (source.how == Source::How::value && source.ref != condition)
-      need(source.ref, names - 1);
+    // Of `args.cuda and torch.cuda.is_available()` both parts.
+    for (const Source& source : program_.sources(condition))
+      if (source.how == Source::How::argument)
+        add(flags_, turned_on(program_, program_.as_call(source.ref)));
+      else if (source.how == Source::How::value && source.ref != condition)
+        need(source.ref, names - 1);
   }
 
   std::vector<std::string> take() { return std::move(flags_); }
@@ -99,7 +98,8 @@ std::vector<std::string> flags_of_gpu(const Program& program) {
           !pitfalls::facts::is_reachable(program, choice))
         continue;
       const Ref first = choice.with(tree[node].first_child);
-      if (is_gpu(first.text())) flags.need(choice.child(Field::condition), kNames);
+      // value, condition and the other value: they have no names
+      if (is_gpu(first.text())) flags.need(choice.with(tree[first.node].next_sibling), kNames);
     }
   }
   return flags.take();

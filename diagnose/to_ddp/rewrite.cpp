@@ -181,6 +181,33 @@ StepOptions options_for(const Program& rewritten, const std::vector<Finding>& fo
           .keep_buffers = says(found, "DDP011") || !repeated_forwards({rewritten, found}).empty()};
 }
 
+// The line of the rewritten file that comes from the line of the file as it was.
+std::uint32_t line_after(const TracedFiles& files, const std::string& file, std::uint32_t line) {
+  const auto found = files.find(file);
+  if (found == files.end()) return line;
+  const auto& lines = found->second.lines;
+  const auto at = std::find(lines.rbegin(), lines.rend(), line);
+  return at == lines.rend() ? line : static_cast<std::uint32_t>(lines.rend() - at);
+}
+
+// DataParallel(net, dim=1): the rewritten call says nothing of it any more.
+void tell_other_dimensions(const Program& program, const Parts& parts, const TracedFiles& files,
+                           std::vector<Remaining>& left) {
+  for (const Wrap* wrap : parts.wraps) {
+    const Ref dim = wrap->call.keyword("dim");
+    const auto number = dim ? program.integer(dim) : std::nullopt;
+    if (!number || *number == 0) continue;
+    const std::string& file = dim.module->path();
+    const std::uint32_t line = line_after(files, file, dim.module->tree().line_of(dim.node));
+    left.push_back({file,
+                    line,
+                    "DataParallel cut its inputs along dimension " + std::to_string(*number) +
+                        ", which is the batch here, and no sampler does that: give each rank its "
+                        "part along it where the inputs are made.",
+                    {}});
+  }
+}
+
 // A file that parses no more: an edit did not fit.
 std::string broken_file(const Program& program, const std::map<std::string, std::string>& texts) {
   for (const Module* module : program.modules()) {
@@ -225,6 +252,7 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
     });
     if (!again) break;
   }
+  tell_other_dimensions(program, parts, files, out.left);
   out.texts = texts_of(files);
   if (const std::string file = broken_file(program, out.texts); !file.empty())
     return {.steps = {},

@@ -268,5 +268,77 @@ TEST(ToDdpModels, TellsLayersThatAPassLeavesOut) {
   EXPECT_TOLD(told({.above = stem, .net = "Stem(True)"}), "Stem runs layers without gradients");
 }
 
+TEST(ToDdpModels, TellsPassesThatGoByTheWrapper) {
+  const std::string coder =
+      "class Coder(nn.Module):\n"
+      "    def __init__(self):\n"
+      "        super().__init__()\n"
+      "        self.fc = nn.Linear(8, 2)\n"
+      "    def encode(self, x):\n"
+      "        return self.fc(x)\n"
+      "    def forward(self, x):\n"
+      "        return self.encode(x)\n";
+  for (const std::string loss : {"model.encode(x).mean()", "model.module.encode(x).mean()"}) {
+    const std::string left = told({.above = coder, .net = "Coder().cuda()", .loss = loss});
+    EXPECT_TRUE(says(left, "goes to `encode`, not to the wrapper's forward") ||
+                says(left, "DDP007"))
+        << left;
+    EXPECT_SILENT(left, "Use model.module.encode");
+  }
+  EXPECT_SILENT(told({.above = coder,
+                      .net = "Coder().cuda()",
+                      .end = "with torch.no_grad():\n    model.module.encode(x)\n"}),
+                "not to the wrapper's forward");
+}
+
+TEST(ToDdpModels, TellsWrappersInEachRound) {
+  EXPECT_TOLD(told({.wrap = "", .behind = "        model = nn.DataParallel(model)\n"}),
+              "this wraps what it has wrapped in the round before");
+  // Each fold has a model of its own.
+  EXPECT_SILENT(told({.wrap = "",
+                      .behind = "        fold = Net()\n"
+                                "        fold = nn.DataParallel(fold)\n"}),
+                "in the round before");
+}
+
+TEST(ToDdpModels, TellsListsOfGpusThatOtherModulesTake) {
+  const std::string spread =
+      "class Spread(nn.Module):\n"
+      "    def __init__(self, device_id):\n"
+      "        super().__init__()\n"
+      "        self.ids = device_id\n";
+  EXPECT_TOLD(told({.above = spread, .before = "head = Spread(device_id=[0, 1])\n"}),
+              "is given a list of GPUs");
+  EXPECT_SILENT(told({.above = spread, .before = "head = Spread(device_id=None)\n"}),
+                "is given a list of GPUs");
+}
+
+TEST(ToDdpModels, TellsOtherDimensionsOfTheBatch) {
+  EXPECT_TOLD(told({.wrap = "model = nn.DataParallel(model, dim=1)\n"}), "along dimension 1");
+  EXPECT_SILENT(told({.wrap = "model = nn.DataParallel(model, dim=0)\n"}), "along dimension");
+}
+
+TEST(ToDdpModels, LaunchesWithTheOptionsThatUseTheGpu) {
+  const auto launch_of = [](const std::string& option, const std::string& use) {
+    const Script script{.above = "import argparse\nparser = argparse.ArgumentParser()\n" + option +
+                                 "args = parser.parse_args()\n" + use};
+    return rewritten({{"train.py", script.text()}}).launch;
+  };
+  const std::string flag = "parser.add_argument('--cuda', action='store_true')\n";
+  const std::string use = "scale = torch.ones(2)\nif args.cuda:\n    scale = scale.cuda()\n";
+  EXPECT_TOLD(launch_of(flag, use), "train.py --cuda");
+  EXPECT_TOLD(launch_of(flag,
+                        "on = args.cuda and torch.cuda.is_available()\n"
+                        "device = 'cuda' if on else 'cpu'\n"),
+              "train.py --cuda");
+  EXPECT_TOLD(launch_of("parser.add_argument('--use_gpu', type=bool, default=False)\n",
+                        "device = 'cuda' if args.use_gpu else 'cpu'\n"),
+              "train.py --use_gpu True");
+  EXPECT_SILENT(launch_of(flag, ""), "--cuda");
+  EXPECT_SILENT(launch_of("parser.add_argument('--no_cuda', action='store_true')\n",
+                          "device = 'cuda' if not args.no_cuda else 'cpu'\n"),
+                "--no_cuda");
+}
+
 }  // namespace
 }  // namespace bench::diagnose
