@@ -9,15 +9,6 @@
 namespace bench::diagnose {
 namespace {
 
-bool shares_source(const Program& program, Ref a, Ref b) {
-  const auto& first = program.module_sources(a);
-  const auto& second = program.module_sources(b);
-  return std::any_of(first.begin(), first.end(), [&](const Source& each) {
-    return std::any_of(second.begin(), second.end(),
-                       [&](const Source& other) { return each.ref == other.ref; });
-  });
-}
-
 // What is wrapped, the model that it is a part of, or a part of it is stepped; `unseen` says so
 // where it cannot be seen what an optimizer is given.
 bool is_given_to_optimizer(const Program& program, const Wrap& wrap, bool unseen) {

@@ -11,16 +11,6 @@ namespace {
 
 using pitfalls::facts::contains;
 
-// The same object by another name: one of its sources is one of the other's.
-bool shares_source(const Program& program, Ref a, Ref b) {
-  const auto& first = program.module_sources(a);
-  const auto& second = program.module_sources(b);
-  return std::any_of(first.begin(), first.end(), [&](const Source& each) {
-    return std::any_of(second.begin(), second.end(),
-                       [&](const Source& other) { return each.ref == other.ref; });
-  });
-}
-
 // What a call is given, and the items of lists and tuples among it: Whole((net, head), loss).
 std::vector<Ref> given_to(const Program& program, const CallRef& made) {
   std::vector<Ref> out;

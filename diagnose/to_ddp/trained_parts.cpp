@@ -148,6 +148,15 @@ bool is_group(Ref dictionary) {
 
 }  // namespace
 
+bool shares_source(const Program& program, Ref a, Ref b) {
+  const auto& first = program.module_sources(a);
+  const auto& second = program.module_sources(b);
+  return std::any_of(first.begin(), first.end(), [&](const Source& each) {
+    return std::any_of(second.begin(), second.end(),
+                       [&](const Source& other) { return each.ref == other.ref; });
+  });
+}
+
 std::vector<Ref> given_to_optimizers(const Program& program) {
   std::vector<Ref> out;
   for (const CallRef& optimizer : program.calls(Api::optimizer))

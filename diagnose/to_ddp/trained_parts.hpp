@@ -19,4 +19,7 @@ std::vector<Ref> given_to_optimizers(const Program& program);
 // Through lists, sums of lists, groups, names and functions that sort a module's parameters.
 TrainedParts trained_parts(const Program& program, Ref given);
 
+// The same module by another name: one of its sources is one of the other's.
+bool shares_source(const Program& program, Ref a, Ref b);
+
 }  // namespace bench::diagnose
