@@ -1,5 +1,7 @@
 #include "diagnose/to_ddp/parts.hpp"
 
+#include "diagnose/to_ddp/idle_wraps.hpp"
+#include "diagnose/to_ddp/launch_flags.hpp"
 #include "diagnose/to_ddp/loader_choice.hpp"
 #include "diagnose/to_ddp/parameterless.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
@@ -9,6 +11,7 @@
 #include "scenarios/pitfalls/wrappers/frozen.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 namespace bench::diagnose {
@@ -30,6 +33,15 @@ void find_wraps(const Program& program, Parts& out) {
         wraps_no_parameters(program, wrap) || pitfalls::is_frozen(program, wrap.module);
     (is_empty ? out.empty_wraps : out.wraps).push_back(&wrap);
   }
+  // Where all were idle, what trains has not been seen.
+  std::vector<const Wrap*> idle;
+  std::copy_if(out.wraps.begin(), out.wraps.end(), std::back_inserter(idle),
+               [&](const Wrap* wrap) { return wraps_nothing_trained(program, *wrap); });
+  if (idle.size() == out.wraps.size()) return;
+  out.idle_wraps = idle;
+  std::erase_if(out.wraps, [&](const Wrap* wrap) {
+    return std::find(idle.begin(), idle.end(), wrap) != idle.end();
+  });
 }
 
 // cv_loader: for cross-validation.
@@ -119,12 +131,6 @@ void find_type_tests(const Program& program, Parts& out) {
   }
 }
 
-void find_gpu_choices(const Program& program, Parts& out) {
-  for (const Ref setting : pitfalls::facts::settings_of(program, "CUDA_VISIBLE_DEVICES"))
-    if (is_come_by(program, setting) && program.guards(setting).empty())
-      out.gpu_choices.push_back(setting);
-}
-
 // A test of the model's type asks for no GPUs.
 bool asks_for_gpus(std::string_view condition) {
   return condition.find("isinstance") == std::string_view::npos &&
@@ -181,21 +187,44 @@ void add_conditions(const Program& program, Ref node, int calls, Parts& out) {
 }
 
 void find_conditions(const Program& program, Parts& out) {
-  constexpr int kCalls = 2;  // main() -> prepare() -> the wrapper
-  for (const Wrap* wrap : out.wraps) add_conditions(program, wrap->call.ref(), kCalls, out);
+  constexpr int kCalls = 2;                                // main() -> prepare() -> the wrapper
+  for (const auto* wraps : {&out.wraps, &out.idle_wraps})  // what one saves the other loads
+    for (const Wrap* wrap : *wraps) add_conditions(program, wrap->call.ref(), kCalls, out);
+}
+
+// In the branch that no rank takes, once the condition asks for the group.
+bool is_without_ranks(const Program& program, Ref node, const Parts& parts) {
+  const auto guards = program.guards(node);
+  return std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+    return std::any_of(parts.conditions.begin(), parts.conditions.end(),
+                       [&](const GpuCondition& each) {
+                         return each.condition == guard.condition && each.holds != guard.holds;
+                       });
+  });
+}
+
+void find_launch_flags(const Program& program, Parts& out) {
+  auto& flags = out.launch_flags;
+  for (std::string& flag : flags_of_gpu(program))
+    if (std::find(flags.begin(), flags.end(), flag) == flags.end())
+      flags.push_back(std::move(flag));
+}
+
+bool speaks_of_rank(const Program& program, Ref setting) {
+  const std::string text = pitfalls::text_behind(program, setting.child(Field::right));
+  return pitfalls::says_any(text, {"rank"});
+}
+
+// Also where an option decides whether it is made: a rank must not come by in any case.
+void find_gpu_choices(const Program& program, Parts& out) {
+  for (const Ref setting : pitfalls::facts::settings_of(program, "CUDA_VISIBLE_DEVICES"))
+    if (is_come_by(program, setting) && !speaks_of_rank(program, setting) &&
+        program.guarded_by_rank(setting) == RankTest::none &&
+        !is_without_ranks(program, setting, out))
+      out.gpu_choices.push_back(setting);
 }
 
 }  // namespace
-
-std::string launch_flag_of(const Program& program, Ref condition) {
-  const auto& sources = program.sources(condition);
-  if (sources.size() != 1 || sources.front().how != Source::How::argument) return {};
-  const CallRef option = program.as_call(sources.front().ref);
-  if (!option || program.string(option.keyword("action")) != "store_true") return {};
-  for (std::size_t i = 0; const Ref word = option.positional(i); ++i)
-    if (auto name = program.string(word); name && name->starts_with("--")) return *name;
-  return {};
-}
 
 Parts parts_of(const Program& program) {
   Parts out;
@@ -205,8 +234,9 @@ Parts parts_of(const Program& program) {
   find_devices(program, out);
   find_saves(program, out);
   find_type_tests(program, out);
-  find_gpu_choices(program, out);
   find_conditions(program, out);
+  find_gpu_choices(program, out);
+  find_launch_flags(program, out);
   return out;
 }
 

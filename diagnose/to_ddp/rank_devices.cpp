@@ -2,6 +2,7 @@
 
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -76,6 +77,64 @@ bool is_key_of_something(Ref string) {
   return parent == Kind::subscript || (parent == Kind::pair && is_key);
 }
 
+// What stands behind the prefix and the quotes of a literal.
+std::string_view content_of(Ref string) {
+  std::string_view text = string.text();
+  text.remove_prefix(std::min(text.find_first_of("\"'"), text.size()));
+  text.remove_prefix(std::min(text.find_first_not_of("\"'"), text.size()));
+  return text;
+}
+
+// print("cuda:%d" % gpu)
+bool is_shown(Ref string) {
+  const auto& tree = string.module->tree();
+  const NodeId call = tree.ancestor(string.node, Kind::call);
+  if (call == kNoNode) return false;
+  const std::string name = lowered(tree.text(tree.child(call, Field::function)));
+  return contains(name, "print") || contains(name, "log");
+}
+
+// The whole of f"cuda:{gpu}", "cuda:{}".format(gpu), "cuda:%d" % gpu and "cuda:" + str(gpu) for the
+// literal in it; empty where nothing is put in.
+Ref filled_in(Ref string) {
+  const auto& tree = string.module->tree();
+  if (!content_of(string).starts_with("cuda:") || is_shown(string)) return {};
+  const NodeId up = tree[string.node].parent;
+  if (tree[up].kind == Kind::attribute && tree.text(up).ends_with(".format") &&
+      tree[tree[up].parent].kind == Kind::call)
+    return string.with(tree[up].parent);
+  if (tree[up].kind == Kind::binary && tree[up].first_child == string.node) return string.with(up);
+  const bool is_format = string.text().find_first_of("fF") < string.text().find_first_of("\"'");
+  return is_format && contains(string.text(), "{") ? string : Ref{};
+}
+
+// One GPU that the script chooses: no rank, no item of a loop over several, and no parameter that
+// callers fill in different ways.
+bool is_one_choice(const Program& program, Ref text) {
+  const auto& tree = text.module->tree();
+  if (contains(lowered(text.text()), "rank") ||
+      tree.ancestor(text.node, Kind::comprehension) != kNoNode)
+    return false;
+  for (NodeId node = text.node; node < tree[text.node].last; ++node) {
+    const Ref part = text.with(node);
+    if (part.kind() != Kind::identifier) continue;
+    const auto& sources = program.sources(part);
+    if (sources.size() > 1 || std::any_of(sources.begin(), sources.end(), [](const Source& source) {
+          return source.how == Source::How::loop_item || source.how == Source::How::parameter;
+        }))
+      return false;
+  }
+  return true;
+}
+
+// The script's own choice for the process, whatever it is.
+bool chooses_gpu(const Program& program, const CallRef& call, Ref device) {
+  return call.call->api == Api::set_device &&
+         !contains(lowered(pitfalls::text_behind(program, device)), "rank") &&
+         !contains(device.text(), "current_device") && !program.is_spawn_rank(device) &&
+         !program.innermost_loop(call.ref());
+}
+
 }  // namespace
 
 std::string FixedDevice::for_rank(const std::string& local_rank) const {
@@ -112,19 +171,22 @@ std::vector<FixedDevice> fixed_devices(const Program& program, const Module& mod
     const bool places = ((made.name == "to" || made.name == "cuda") && call.receiver()) ||
                         made.api == Api::set_device;
     const Ref device = call.argument(0, "device");
-    if (places && device && is_first_gpu(program, device))
+    if (places && device && (is_first_gpu(program, device) || chooses_gpu(program, call, device)))
       out.push_back({device, FixedDevice::Form::index, true});
   }
   const auto& tree = module.tree();
   for (NodeId node = 0; node < tree.size(); ++node) {
-    const Ref string{&module, node};
-    if (string.kind() != Kind::string || !is_numbered(program.string(string).value_or("")) ||
-        is_key_of_something(string) || is_in_text_or_test(string))
+    Ref text{&module, node};
+    if (text.kind() != Kind::string) continue;
+    if (const Ref whole = filled_in(text); whole && is_one_choice(program, whole))
+      text = whole;
+    else if (!is_numbered(program.string(text).value_or("")))
       continue;
+    if (is_key_of_something(text) || is_in_text_or_test(text)) continue;
     if (std::none_of(out.begin(), out.end(), [&](const FixedDevice& other) {
           return tree.contains(other.where.node, node);
         }))
-      out.push_back({string, FixedDevice::Form::text, false});
+      out.push_back({text, FixedDevice::Form::text, false});
   }
   std::sort(out.begin(), out.end(),
             [](const FixedDevice& a, const FixedDevice& b) { return a.where.node < b.where.node; });

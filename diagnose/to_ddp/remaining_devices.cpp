@@ -1,6 +1,8 @@
 // GPUs that a script names for all of its processes.
+#include "diagnose/to_ddp/gpu_uses.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 
@@ -46,6 +48,23 @@ bool takes_device(const CallRef& call) {
          ((call.call->name == "cuda" || call.call->name == "to") && call.receiver());
 }
 
+// The other branch of `if dist.is_initialized()`.
+bool only_without_group(const Program& program, Ref node) {
+  const auto guards = program.guards(node);
+  return std::any_of(guards.begin(), guards.end(), [](const Guard& guard) {
+    return !guard.holds && contains(guard.condition.text(), "is_initialized()");
+  });
+}
+
+// SSIM().to(device) of a class that only pools has nothing to put there.
+bool holds_tensors(const Program& program, const CallRef& use) {
+  const ClassRef cls = use.receiver() ? program.class_of(use.receiver()) : ClassRef{};
+  if (!cls) return true;
+  const std::string_view text = cls.module->tree().text(cls.cls->node);
+  return pitfalls::says_any(text, {"parameter", "linear", "conv", "buffer", "embedding", "norm",
+                                   "torch.tensor", "torch.ones", "torch.zeros", "vgg"});
+}
+
 }  // namespace
 
 void tell_fixed_devices(Left& left) {
@@ -65,10 +84,24 @@ void tell_fixed_devices(Left& left) {
             "and fail where these meet the model's. Use the GPU of the rank (cuda, local_rank).");
 }
 
+void tell_early_gpu_uses(Left& left) {
+  std::vector<Ref> places;
+  for (const CallRef& use : gpu_uses(left.program))
+    if (use.module != &left.program.root() && !left.program.enclosing_function(use.ref()) &&
+        !use.module->under_main_guard(use.call->node) && left.runs_on_every_rank(use.ref()) &&
+        !left.program.mentions_rank(use.ref()) && holds_tensors(left.program, use))
+      places.push_back(use.ref());
+  left.tell(Harm::stops, places,
+            "this runs where the file is imported, above torch.cuda.set_device: every rank puts it "
+            "on GPU 0, and fails where it meets the model's tensors. Make it in a function that "
+            "runs once the group is joined.");
+}
+
 void tell_visible_devices(Left& left) {
   std::vector<Ref> places;
   for (const Ref& setting : pitfalls::facts::settings_of(left.program, "CUDA_VISIBLE_DEVICES"))
-    if (left.runs_on_every_rank(setting)) places.push_back(setting);
+    if (left.runs_on_every_rank(setting) && !only_without_group(left.program, setting))
+      places.push_back(setting);
   left.tell(Harm::stops, places,
             "the program chooses its GPUs itself: a rank whose number is not below how many these "
             "are fails in torch.cuda.set_device. Remove the line, and set CUDA_VISIBLE_DEVICES for "

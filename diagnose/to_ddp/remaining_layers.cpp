@@ -103,6 +103,48 @@ Ref layer_under_condition(const Program& program, const ClassRef& cls) {
   return {};
 }
 
+bool is_list_of_layers(const ClassRef& cls, std::string_view name) {
+  for (const std::uint32_t index : cls.module->defs_of(name, true)) {
+    const Def& def = cls.module->defs()[index];
+    const std::string_view made = def.value == kNoNode ? "" : cls.module->text(def.value);
+    if (contains(made.substr(0, made.find('(')), "Module")) return true;
+  }
+  return false;
+}
+
+// self.layers[:depth], self.heads[task]: the arguments of the pass say which of them run.
+Ref layers_by_argument(const Program& program, const ClassRef& cls) {
+  for (const FunctionRef& method : pitfalls::facts::forward_methods(program, cls)) {
+    const auto& tree = method.module->tree();
+    const NodeId body = method.function->body;
+    for (NodeId node = body; node < tree[body].last; ++node) {
+      const Ref layer{method.module, node};
+      const Ref list = layer.kind() == Kind::subscript ? layer.child(Field::value) : Ref{};
+      if (list.kind() != Kind::attribute || list.child(Field::object).text() != "self" ||
+          !is_list_of_layers(cls, list.child(Field::attribute).text()))
+        continue;
+      for (NodeId part = tree[list.node].last; part < tree[node].last; ++part)
+        if (tree[part].kind == Kind::identifier &&
+            pitfalls::facts::is_parameter(program, layer.with(part)))
+          return layer;
+    }
+  }
+  return {};
+}
+
+// with torch.set_grad_enabled(not self.freeze): x = self.stem(x), of a layer that keeps its
+// requires_grad.
+Ref layer_without_gradients(const Program& program, const ClassRef& cls) {
+  if (contains(cls.module->tree().text(cls.cls->node), "requires_grad")) return {};
+  for (const FunctionRef& method : pitfalls::facts::forward_methods(program, cls))
+    for (const CallRef& call : pitfalls::facts::calls_in({method.module, method.function->body}))
+      if (runs_own_layer(program, call, cls) && program.enclosing_with(call.ref(), [](Ref item) {
+            return contains(item.text(), "set_grad_enabled") || contains(item.text(), "no_grad");
+          }))
+        return call.ref();
+  return {};
+}
+
 std::string_view top_level(std::string_view path) { return path.substr(0, path.find('.')); }
 
 // self.encoder.layer1(x): the parts of a model run one by one, and its head perhaps not at all.
@@ -186,76 +228,21 @@ bool is_of_library(const Program& program, Ref module) {
 // Why gradients may be missing; empty where the model shows that none are.
 std::string doubt_of(const Program& program, const Wrap& wrap) {
   if (wrap.classes.empty())
-    return is_of_library(program, wrap.module) ? "" : "the model's code is not in sight";
+    return is_of_library(program, wrap.module) ? "" : "it cannot be followed which model this is";
   for (const ClassRef& cls : pitfalls::facts::wrapped_classes(program, wrap)) {
     const std::string name(cls.cls->name);
     if (const Ref layer = layer_under_condition(program, cls))
       return name + " runs layers under a condition (" + place_of(layer) + ")";
+    if (const Ref layer = layers_by_argument(program, cls))
+      return name + " runs those of its layers that an argument chooses (" + place_of(layer) + ")";
+    if (const Ref layer = layer_without_gradients(program, cls))
+      return name + " runs layers without gradients (" + place_of(layer) + ")";
     if (const Ref model = model_of_others(cls))
       return name + " holds a library's model (" + place_of(model) + ")";
     if (const Ref part = part_out_of_sight(program, cls))
       return name + " has a part whose code is not in sight (" + place_of(part) + ")";
   }
   return "";
-}
-
-// What is wrapped has buffers that a forward pass changes, or may have: its code is not in sight.
-bool may_have_batch_norm(const Program& program, const Wrap& wrap) {
-  if (pitfalls::facts::has_batch_norm(program, wrap)) return true;
-  const auto classes = pitfalls::facts::wrapped_classes(program, wrap);
-  return std::any_of(classes.begin(), classes.end(), [](const ClassRef& cls) {
-    const Ref model = model_of_others(cls);
-    return (model && contains(model.module->qualified(model.node), "torchvision.models.")) ||
-           contains(cls.module->text(cls.cls->node), "BatchNorm");
-  });
-}
-
-// In a loop of its own below the one over batches: for image in images: net(image), perhaps in a
-// function that the batch is handed to. A pass that has its backward in the same loop is none.
-bool is_repeated(const Left& left, const ForwardCall& forward, const TrainingLoop& loop,
-                 const std::vector<FunctionRef>& reached) {
-  const Program& program = left.program;
-  const Ref call = forward.call.ref();
-  const Ref inner = program.innermost_loop(call);
-  if (!inner || inner == loop.batches || inner == loop.epochs ||
-      forward.wrap->kind != Wrapper::ddp || program.under_no_grad(call) ||
-      program.is_evaluation(call) ||
-      program.is_literal_false(forward.wrap->call.keyword("broadcast_buffers")))
-    return false;
-  const auto& tree = inner.module->tree();
-  const bool is_below =
-      (inner.module == loop.batches.module && tree.contains(loop.batches.node, inner.node)) ||
-      std::find(reached.begin(), reached.end(), program.enclosing_function(inner)) != reached.end();
-  return is_below &&
-         std::none_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& backward) {
-           return inner.module == backward.module && tree.contains(inner.node, backward.call->node);
-         });
-}
-
-// The first of two passes of one model that a single backward pass goes through, of a model whose
-// code is not in sight: of others DDP011 knows whether they have BatchNorm.
-bool is_one_of_two(const Left& left, const ForwardCall& second,
-                   const std::vector<ForwardCall>& forwards) {
-  const Program& program = left.program;
-  if (second.wrap->kind != Wrapper::ddp || !second.wrap->classes.empty() ||
-      is_of_library(program, second.wrap->module) || program.under_no_grad(second.call.ref()) ||
-      program.is_literal_false(second.wrap->call.keyword("broadcast_buffers")))
-    return false;
-  const auto has_backward_between = [&](const CallRef& first) {
-    for (const CallRef& backward : program.calls_named("backward"))
-      if (backward.module == first.module && backward.call->node > first.call->node &&
-          backward.call->node < second.call.call->node)
-        return true;
-    return false;
-  };
-  return std::any_of(forwards.begin(), forwards.end(), [&](const ForwardCall& first) {
-    return first.wrap == second.wrap && first.call.module == second.call.module &&
-           first.call.call->node < second.call.call->node &&
-           program.enclosing_function(first.call.ref()) ==
-               program.enclosing_function(second.call.ref()) &&
-           !pitfalls::facts::exclusive(first.call.ref(), second.call.ref()) &&
-           !program.under_no_grad(first.call.ref()) && !has_backward_between(first.call);
-  });
 }
 
 }  // namespace
@@ -278,33 +265,6 @@ void tell_unused_parameters(Left& left) {
       "DDP waits for a gradient of every parameter, and not all may get one: " + doubts +
           ". If step 2 raises \"Expected to have finished reduction in the prior iteration\", "
           "pass find_unused_parameters=True.");
-}
-
-void tell_repeated_forwards(Left& left) {
-  const Program& program = left.program;
-  if (program.uses(Api::convert_sync_batch_norm)) return;
-  std::vector<Ref> places;
-  for (const TrainingLoop& loop : program.training_loops()) {
-    if (!left.runs_on_every_rank(loop.batches)) continue;
-    const auto reached = program.reached(loop.batches);
-    for (const ForwardCall& forward : program.forward_calls())
-      if (is_repeated(left, forward, loop, reached) &&
-          !left.is_found(forward.call.ref(), "DDP011") &&
-          may_have_batch_norm(program, *forward.wrap))
-        places.push_back(forward.call.ref());
-    for (const CallRef& backward : loop.backwards) {
-      const Ref loss = pitfalls::facts::loss_of(backward);
-      if (!loss || left.is_found(loss, "DDP008")) continue;
-      const auto forwards = pitfalls::facts::forwards_behind(program, loss);
-      for (const ForwardCall& second : forwards)
-        if (is_one_of_two(left, second, forwards)) places.push_back(second.call.ref());
-    }
-  }
-  left.tell(
-      Harm::may_stop, places,
-      "this model runs several times before one backward pass, and DDP copies rank 0's buffers "
-      "into place before each run: with BatchNorm in it, backward fails with \"modified by an "
-      "inplace operation\". Pass broadcast_buffers=False, or run all inputs in one pass.");
 }
 
 }  // namespace bench::diagnose

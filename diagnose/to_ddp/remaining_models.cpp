@@ -1,5 +1,6 @@
-// Models that are trained beside the wrapped one.
+// Models and parameters that are trained beside the wrapped one.
 #include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/trained_parts.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/wrappers/frozen.hpp"
 
@@ -10,68 +11,186 @@ namespace {
 
 using pitfalls::facts::contains;
 
-// The same object by another name: one of its sources is one of the other's.
-bool shares_source(const Program& program, Ref a, Ref b) {
-  const auto& first = program.module_sources(a);
-  const auto& second = program.module_sources(b);
-  return std::any_of(first.begin(), first.end(), [&](const Source& each) {
-    return std::any_of(second.begin(), second.end(),
-                       [&](const Source& other) { return each.ref == other.ref; });
-  });
+// What a call is given, and the items of lists and tuples among it: Whole((net, head), loss).
+std::vector<Ref> given_to(const Program& program, const CallRef& made) {
+  std::vector<Ref> out;
+  const auto add_items = [&](Ref list) {
+    if (list.kind() != Kind::tuple && list.kind() != Kind::list) return;
+    const auto& tree = list.module->tree();
+    for (NodeId at = tree[list.node].first_child; at != kNoNode; at = tree[at].next_sibling)
+      out.push_back(list.with(at));
+  };
+  for (const Argument& given : made.module->arguments(made.call->node)) {
+    const Ref value{made.module, given.value};
+    out.push_back(value);
+    add_items(value);
+    for (const Source& source : program.sources(value)) add_items(source.ref);
+  }
+  return out;
+}
+
+// net for net.to(local_rank)
+Ref placed(const Program& program, Ref module) {
+  const CallRef move = program.as_call(module);
+  const bool moves = move && (move.call->name == "to" || move.call->name == "cuda");
+  return moves && move.receiver() ? placed(program, move.receiver()) : module;
+}
+
+// One class is the other, or derives from it.
+bool is_kin(const Program& program, ClassRef a, ClassRef b) {
+  if (!a || !b) return a == b;
+  const auto& first = program.lineage(a);
+  const auto& second = program.lineage(b);
+  return std::find(first.begin(), first.end(), b) != first.end() ||
+         std::find(second.begin(), second.end(), a) != second.end();
+}
+
+// self.net of one class is not that of another.
+bool is_of_same_name(const Program& program, Ref a, Ref b) {
+  return a.text() == b.text() &&
+         (!a.text().starts_with("self.") ||
+          is_kin(program, program.enclosing_class(a), program.enclosing_class(b)));
+}
+
+bool holds(const Program& program, const Wrap& wrap, Ref object) {
+  if (!wrap.module || is_of_same_name(program, placed(program, wrap.module), object) ||
+      shares_source(program, object, wrap.module))
+    return true;
+  const auto classes = pitfalls::facts::wrapped_classes(program, wrap);
+  for (const Source& source : program.module_sources(object)) {
+    const ClassRef home = program.enclosing_class(source.ref);
+    if (home && std::find(classes.begin(), classes.end(), home) != classes.end()) return true;
+  }
+  for (const Source& source : program.module_sources(wrap.module))
+    for (const CallRef& inner : pitfalls::facts::calls_in(source.ref))
+      for (const Ref given : given_to(program, inner))
+        if (given.text() == object.text() || shares_source(program, object, given)) return true;
+  return false;
 }
 
 // The object is what a wrapper holds, a layer within it, or one that its class was given.
 bool is_in_wrapper(const Program& program, Ref object) {
-  for (const Wrap& wrap : program.wraps()) {
-    if (wrap.kind != Wrapper::ddp) continue;
-    if (!wrap.module || wrap.module.text() == object.text() ||
-        shares_source(program, object, wrap.module))
-      return true;
-    const auto classes = pitfalls::facts::wrapped_classes(program, wrap);
-    for (const Source& source : program.module_sources(object)) {
-      const ClassRef home = program.enclosing_class(source.ref);
-      if (home && std::find(classes.begin(), classes.end(), home) != classes.end()) return true;
+  const auto& wraps = program.wraps();
+  const auto is_held = [&](Ref each) {
+    return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+      return wrap.kind == Wrapper::ddp && holds(program, wrap, each);
+    });
+  };
+  if (is_held(object)) return true;
+  // net.features is a layer of net.
+  const Ref whole = object.kind() == Kind::attribute ? object.child(Field::object) : Ref{};
+  return whole && whole.text() != "self" && is_in_wrapper(program, whole);
+}
+
+// model.encoder = DDP(model.encoder): what is left of the model is a container.
+bool has_wrapped_parts(const Program& program, Ref object) {
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+    if (wrap.kind != Wrapper::ddp || !wrap.module) return false;
+    Ref part = placed(program, wrap.module);
+    while (part && part.kind() == Kind::attribute) {
+      part = part.child(Field::object);
+      if (is_of_same_name(program, part, object)) return true;
     }
-    for (const Source& source : program.module_sources(wrap.module))
-      for (const CallRef& inner : pitfalls::facts::calls_in(source.ref))
-        for (const Argument& given : inner.module->arguments(inner.call->node))
-          if (inner.module->text(given.value) == object.text() ||
-              shares_source(program, object, {inner.module, given.value}))
-            return true;
+    return false;
+  });
+}
+
+// A wrapper that stands in a class of the object: the object is trained as a whole, and DDP knows
+// of that part of it only.
+const Wrap* wrapper_within(const Program& program, Ref object) {
+  Wrap whole;
+  const ClassRef cls = program.class_of(object);
+  if (!cls) return nullptr;
+  whole.classes.push_back(cls);
+  const auto classes = pitfalls::facts::wrapped_classes(program, whole);
+  for (const Wrap& wrap : program.wraps()) {
+    const ClassRef home = program.enclosing_class(wrap.call.ref());
+    if (wrap.kind == Wrapper::ddp && wrap.module && wrap.module.text().starts_with("self.") &&
+        home && std::find(classes.begin(), classes.end(), home) != classes.end())
+      return &wrap;
   }
-  return false;
+  return nullptr;
+}
+
+bool makes_module(const Program& program, Ref value) {
+  const CallRef made = program.as_call(value);
+  return made && (program.derives_from(program.class_of_call(made), Api::module_class) ||
+                  (made.call->path.starts_with("torch.nn.") && made.call->api != Api::ddp &&
+                   made.call->api != Api::data_parallel));
+}
+
+// HEADS[name] after HEADS = {"arc": Arc(...), "cos": Cos(...)}.
+bool picks_module(const Program& program, Ref value) {
+  if (value.kind() != Kind::subscript) return false;
+  const auto& tables = program.sources(value.child(Field::value));
+  return !tables.empty() && std::all_of(tables.begin(), tables.end(), [&](const Source& table) {
+    const auto& tree = table.ref.module->tree();
+    if (table.ref.kind() != Kind::dictionary || tree[table.ref.node].first_child == kNoNode)
+      return false;
+    for (NodeId at = tree[table.ref.node].first_child; at != kNoNode; at = tree[at].next_sibling)
+      if (tree[at].kind != Kind::pair ||
+          !makes_module(program, table.ref.with(tree.child(at, Field::value))))
+        return false;
+    return true;
+  });
 }
 
 // A module that is made in sight, and nothing else that the name may be.
 bool is_module(const Program& program, Ref object) {
   const auto& sources = program.module_sources(object);
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
-    const CallRef made = program.as_call(source.ref);
-    return source.how == Source::How::value && made &&
-           (program.derives_from(program.class_of_call(made), Api::module_class) ||
-            (made.call->path.starts_with("torch.nn.") && made.call->api != Api::ddp &&
-             made.call->api != Api::data_parallel));
+    return source.how == Source::How::value &&
+           (makes_module(program, source.ref) || picks_module(program, source.ref));
   });
 }
 
-// discriminator of Adam(discriminator.parameters()), which no wrapper holds.
-std::vector<Ref> bare_models_of(const Program& program, const CallRef& optimizer) {
-  std::vector<Ref> out;
-  const Ref given = optimizer.argument(0, "params");
-  if (!given) return out;
-  auto calls = pitfalls::facts::calls_in(given);
-  for (const Source& source : program.sources(given))
-    for (const CallRef& each : pitfalls::facts::calls_in(source.ref)) calls.push_back(each);
-  for (const CallRef& call : calls) {
-    const Ref object = call.receiver();
-    if ((call.call->name != "parameters" && call.call->name != "named_parameters") || !object ||
-        program.wrap_of(object) != nullptr || contains(object.text(), ".module") ||
-        !is_module(program, object) || is_in_wrapper(program, object) ||
-        pitfalls::is_frozen(program, object))
-      continue;
-    out.push_back(object);
-  }
-  return out;
+// ProxyNCA(...) of a file that is not there: what an optimizer steps by this name is no part of the
+// model, and a loss by all signs.
+bool is_loss_out_of_sight(const Program& program, Ref object) {
+  const std::string_view text = object.text();
+  const std::string name = pitfalls::facts::lowered(text.substr(text.rfind('.') + 1));
+  if (!contains(name, "criterion") && !contains(name, "loss")) return false;
+  const auto& sources = program.module_sources(object);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    return source.how == Source::How::value && program.as_call(source.ref);
+  });
+}
+
+bool is_bare(const Program& program, Ref object) {
+  return program.wrap_of(object) == nullptr && !contains(object.text(), ".module") &&
+         (is_module(program, object) || is_loss_out_of_sight(program, object)) &&
+         !is_in_wrapper(program, object) && !has_wrapped_parts(program, object) &&
+         !pitfalls::is_frozen(program, object);
+}
+
+// A wrapped model runs in the same function or class: what is optimised is not a tensor of its own,
+// a box that is fitted at test time.
+bool has_forward_beside(const Program& program, Ref optimizer) {
+  const auto& forwards = program.forward_calls();
+  const ClassRef home = program.enclosing_class(optimizer);
+  return std::any_of(forwards.begin(), forwards.end(), [&](const ForwardCall& forward) {
+    const Ref call = forward.call.ref();
+    return forward.wrap->kind == Wrapper::ddp && !program.is_evaluation(call) &&
+           (program.enclosing_function(call) == program.enclosing_function(optimizer) ||
+            (home && program.enclosing_class(call) == home));
+  });
+}
+
+void tell_bare(Left& left, Ref model) {
+  const std::string name = "`" + std::string(model.text()) + "`";
+  if (const Wrap* within = wrapper_within(left.program, model))
+    left.tell(
+        Harm::stops, {model},
+        name + " is trained as a whole, and only a part of it is in a wrapper (" +
+            place_of(within->call.ref()) +
+            "): the gradients of the rest are not averaged, and the copies drift apart. Wrap " +
+            name + " in DistributedDataParallel, and leave that part bare.");
+  else
+    left.tell(Harm::stops, {model},
+              name +
+                  " is trained without a wrapper: every rank steps it with the gradients of its "
+                  "own data, and the copies drift apart. Wrap it in DistributedDataParallel, too.");
 }
 
 }  // namespace
@@ -81,14 +200,22 @@ void tell_bare_models(Left& left) {
   if (std::none_of(wraps.begin(), wraps.end(),
                    [](const Wrap& wrap) { return wrap.kind == Wrapper::ddp; }))
     return;
-  for (const CallRef& optimizer : left.program.calls(Api::optimizer)) {
-    if (!left.runs_on_every_rank(optimizer.ref())) continue;
-    for (const Ref& model : bare_models_of(left.program, optimizer))
-      left.tell(
-          Harm::stops, {model},
-          "`" + std::string(model.text()) +
-              "` is trained without a wrapper: every rank steps it with the gradients of its "
-              "own data, and the copies drift apart. Wrap it in DistributedDataParallel, too.");
+  for (const Ref given : given_to_optimizers(left.program)) {
+    if (!left.runs_on_every_rank(given)) continue;
+    const TrainedParts parts = trained_parts(left.program, given);
+    for (const Ref& model : parts.modules)
+      if (is_bare(left.program, model)) tell_bare(left, model);
+    for (const Ref& parameter : parts.parameters) {
+      if (parts.modules.empty() && !has_forward_beside(left.program, given)) continue;
+      const std::string name(parameter.text());
+      left.tell(Harm::stops, {parameter},
+                "`" + name +
+                    "` is a parameter beside the wrapped model: every rank starts it by its own "
+                    "random numbers and steps it with its own gradient. Send it from rank 0 where "
+                    "it is made (dist.broadcast(" +
+                    name + ".data, 0)), and behind each backward pass call dist.all_reduce(" +
+                    name + ".grad) and divide by dist.get_world_size().");
+    }
   }
 }
 

@@ -108,6 +108,15 @@ bool is_decided_alike(const Program& program, const Finding& finding) {
   return false;
 }
 
+// Told with what to do about its gradients, for which `.module` is no help.
+bool is_pass_beside_forward(const Left& left, const Finding& finding) {
+  const auto passes = passes_beside_forward(left);
+  return std::any_of(passes.begin(), passes.end(), [&](Ref pass) {
+    return pass.module->path() == finding.file &&
+           pass.module->tree().line_of(pass.node) == finding.line;
+  });
+}
+
 }  // namespace
 
 std::vector<const Finding*> findings_left(const Left& left) {
@@ -116,6 +125,7 @@ std::vector<const Finding*> findings_left(const Left& left) {
     if (is_of_something_else(each.rule) ||
         (each.severity == Severity::info && !is_told_as_note(each)) ||
         (each.rule == "DDP008" && passes_wrapper_by(left.program, each)) ||
+        (each.rule == "DDP012" && is_pass_beside_forward(left, each)) ||
         is_of_another_mode(left.program, each) ||
         (each.rule == "DDP015" && is_decided_alike(left.program, each)) ||
         (each.rule == "DDP018" && !has_sharded_training(left)))

@@ -1,5 +1,5 @@
 // Code that still expects DataParallel, or that takes the wrapper's effect away.
-#include "diagnose/to_ddp/parts.hpp"
+#include "diagnose/to_ddp/launch_flags.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -52,6 +52,15 @@ bool is_for_runs_without_group(const Program& program, Ref node) {
   return std::any_of(guards.begin(), guards.end(), [](const Guard& guard) {
     return !guard.holds && contains(guard.condition.text(), "is_initialized()");
   });
+}
+
+// DataParallel(net, device_ids=[local_rank]), which runs net as it is.
+bool is_on_one_gpu(const Wrap& wrap) {
+  const Ref ids = wrap.call.argument(1, "device_ids");
+  if (!ids || !ids.text().starts_with("[")) return false;
+  const std::string_view list = ids.text().substr(0, ids.text().find(']'));
+  return list.size() > 1 && list.find(',') == std::string_view::npos &&
+         list.find(" for ") == std::string_view::npos && list.find('*') == std::string_view::npos;
 }
 
 bool is_wrapped_otherwise(const Program& program, const Wrap& wrap) {
@@ -149,7 +158,7 @@ void tell_needs_of_data_parallel(Left& left) {
   std::vector<Ref> wrappers;
   for (const Wrap& wrap : program.wraps())
     if (wrap.kind == Wrapper::data_parallel && left.runs_on_every_rank(wrap.call.ref()) &&
-        !is_for_runs_without_group(program, wrap.call.ref()))
+        !is_for_runs_without_group(program, wrap.call.ref()) && !is_on_one_gpu(wrap))
       wrappers.push_back(wrap.call.ref());
   for (const CallRef& call : program.calls(Api::data_parallel_function))
     if (left.runs_on_every_rank(call.ref())) wrappers.push_back(call.ref());

@@ -2,6 +2,7 @@
 
 #include "diagnose/driver/fix.hpp"
 #include "diagnose/to_ddp/refusal.hpp"
+#include "diagnose/to_ddp/remaining_topics.hpp"
 #include "diagnose/to_ddp/waits.hpp"
 #include "scenarios/pitfalls/files/readers_elsewhere.hpp"
 
@@ -184,8 +185,36 @@ bool says(const std::vector<Finding>& found, std::string_view rule) {
 // Where rules say that DDP as it is would raise: for parameters without a gradient in the second
 // step (DDP001), for buffers that a second pass copies into place before the backward pass
 // (DDP011). DataParallel kept those of the first replica; rank 0 saves its own.
-StepOptions options_for(const std::vector<Finding>& found) {
-  return {.find_unused_parameters = says(found, "DDP001"), .keep_buffers = says(found, "DDP011")};
+StepOptions options_for(const Program& rewritten, const std::vector<Finding>& found) {
+  return {.find_unused_parameters = says(found, "DDP001"),
+          .keep_buffers = says(found, "DDP011") || !repeated_forwards({rewritten, found}).empty()};
+}
+
+// The line of the rewritten file that comes from the line of the file as it was.
+std::uint32_t line_after(const TracedFiles& files, const std::string& file, std::uint32_t line) {
+  const auto found = files.find(file);
+  if (found == files.end()) return line;
+  const auto& lines = found->second.lines;
+  const auto at = std::find(lines.rbegin(), lines.rend(), line);
+  return at == lines.rend() ? line : static_cast<std::uint32_t>(lines.rend() - at);
+}
+
+// DataParallel(net, dim=1): the rewritten call says nothing of it any more.
+void tell_other_dimensions(const Program& program, const Parts& parts, const TracedFiles& files,
+                           std::vector<Remaining>& left) {
+  for (const Wrap* wrap : parts.wraps) {
+    const Ref dim = wrap->call.keyword("dim");
+    const auto number = dim ? program.integer(dim) : std::nullopt;
+    if (!number || *number == 0) continue;
+    const std::string& file = dim.module->path();
+    const std::uint32_t line = line_after(files, file, dim.module->tree().line_of(dim.node));
+    left.push_back({file,
+                    line,
+                    "DataParallel cut its inputs along dimension " + std::to_string(*number) +
+                        ", which is the batch here, and no sampler does that: give each rank its "
+                        "part along it where the inputs are made.",
+                    {}});
+  }
 }
 
 // A file that parses no more: an edit did not fit.
@@ -219,7 +248,7 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
   for (int rounds = kRounds; rounds > 0;) {
     bool again = false;
     rediagnose(texts_of(files), [&](const Program& rewritten, const std::vector<Finding>& found) {
-      const StepOptions options = is_first ? options_for(found) : StepOptions{};
+      const StepOptions options = is_first ? options_for(rewritten, found) : StepOptions{};
       is_first = false;
       if (options.find_unused_parameters || options.keep_buffers) {
         out.steps = steps_to_ddp(program, parts, options);
@@ -235,6 +264,7 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
     });
     if (!again) break;
   }
+  tell_other_dimensions(program, parts, files, out.left);
   out.texts = texts_of(files);
   if (const std::string file = broken_file(program, out.texts); !file.empty())
     return {.steps = {},

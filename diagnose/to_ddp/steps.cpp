@@ -1,6 +1,8 @@
 #include "diagnose/driver/fix.hpp"
 #include "diagnose/to_ddp/entry.hpp"
 #include "diagnose/to_ddp/file_names.hpp"
+#include "diagnose/to_ddp/gpu_uses.hpp"
+#include "diagnose/to_ddp/idle_wraps.hpp"
 #include "diagnose/to_ddp/loader_shares.hpp"
 #include "diagnose/to_ddp/parts.hpp"
 #include "diagnose/to_ddp/rank_guard.hpp"
@@ -10,7 +12,6 @@
 #include "scenarios/pitfalls/files/used_below.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
-#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 
@@ -31,6 +32,7 @@ class Rewriter {
     wrap_in_ddp();
     wrap_wherever_there_are_ranks();
     leave_others_unwrapped();
+    keep_idle_wrappers();
     know_the_wrapper();
     shard_data();
     count_epochs_of_data();
@@ -94,12 +96,6 @@ class Rewriter {
     return true;
   }
 
-  // .to("cuda"), .to(device), .to(self.device)
-  static bool may_move_to_gpu(const CallRef& move) {
-    const Ref device = move.argument(0, "device");
-    return device && pitfalls::says_any(device.text(), {"cuda", "device", "gpu"});
-  }
-
   // What asks for the group, or for the GPU of the rank.
   std::vector<Ref> needs() const {
     std::vector<Ref> out;
@@ -113,11 +109,7 @@ class Rewriter {
     for (const GpuCondition& each : parts_.conditions) out.push_back(each.condition);
     for (const FixedDevice& device : parts_.devices)
       if (device.needs_gpu) out.push_back(device.where);
-    for (const std::string_view name : {"cuda", "to"})
-      for (const CallRef& move : program_.calls_named(name))
-        if (move.receiver() && (name == "cuda" || may_move_to_gpu(move)) &&
-            pitfalls::facts::is_reachable(program_, move.ref()))
-          out.push_back(move.ref());
+    for (const CallRef& use : gpu_uses(program_)) out.push_back(use.ref());
     return out;
   }
 
@@ -277,15 +269,17 @@ class Rewriter {
   }
 
   // criterion = DataParallel(criterion)
-  bool is_all_of_its_statement(const Wrap& wrap) const {
-    return program_.assigned_name(wrap.call.ref()) == wrap.module.text();
+  // criterion = DataParallel(criterion): all of the statement goes.
+  bool goes(const Wrap& wrap) const {
+    return !is_used_as_wrapper(program_, wrap) &&
+           program_.assigned_name(wrap.call.ref()) == wrap.module.text();
   }
 
   // One of the statements that go.
   void remove(Ref node, Finding& made) const {
     std::vector<Ref> gone = parts_.gpu_choices;
     for (const Wrap* wrap : parts_.empty_wraps)
-      if (is_all_of_its_statement(*wrap)) gone.push_back(wrap->call.ref());
+      if (goes(*wrap)) gone.push_back(wrap->call.ref());
     edit::remove_statement(node, gone, "", made);
   }
 
@@ -293,7 +287,9 @@ class Rewriter {
     Finding made;
     std::vector<Ref> where;
     for (const Wrap* wrap : parts_.empty_wraps) {
-      if (is_all_of_its_statement(*wrap))
+      if (is_used_as_wrapper(program_, *wrap))
+        edit::replace(wrap->call.ref(), on_one_gpu(*wrap), "", made);
+      else if (goes(*wrap))
         remove(wrap->call.ref(), made);
       else
         edit::replace(wrap->call.ref(), with_gpu_of_rank(wrap->module), "", made);
@@ -301,6 +297,31 @@ class Rewriter {
     }
     add("Leave modules without gradients unwrapped",
         "There is nothing to reduce, and DDP refuses them.", made, where);
+  }
+
+  // DataParallel over one GPU does nothing but keep `.module` and the keys of checkpoints.
+  std::string on_one_gpu(const Wrap& wrap) {
+    const Module& file = *wrap.call.module;
+    const Ref ids = wrap.call.argument(1, "device_ids");
+    std::string devices = "[" + names_.gpu(file) + "]";
+    if (&file != &root())
+      devices += " if " + names_.dist(file) + ".is_initialized() else " +
+                 (ids ? std::string(ids.text()) : "None");
+    return std::string(Ref{&file, wrap.call.call->function}.text()) + "(" +
+           with_gpu_of_rank(wrap.module) + ", device_ids=" + devices + ")";
+  }
+
+  void keep_idle_wrappers() {
+    Finding made;
+    std::vector<Ref> where;
+    for (const Wrap* wrap : parts_.idle_wraps) {
+      edit::replace(wrap->call.ref(), on_one_gpu(*wrap), "", made);
+      where.push_back(wrap->call.ref());
+    }
+    add("Keep what nothing trains on the GPU of the rank",
+        "There are no gradients to reduce; over one GPU DataParallel only keeps `.module` and the "
+        "keys of checkpoints.",
+        made, where);
   }
 
   void know_the_wrapper() {

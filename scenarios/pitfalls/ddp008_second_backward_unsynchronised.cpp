@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/judges.hpp"
+#include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/reach/unconditional.hpp"
@@ -81,6 +82,36 @@ std::vector<diagnose::ForwardCall> forwards_of(const Program& program, const Cal
   return out;
 }
 
+// The call of a helper that the loss was given last above its backward pass, in the same block.
+CallRef made_above(const Program& program, const CallRef& backward) {
+  const Ref loss = facts::loss_of(backward);
+  if (!loss || loss.kind() != diagnose::Kind::identifier) return {};
+  const auto& tree = loss.module->tree();
+  const auto block = tree[statement_of(backward.ref()).node].parent;
+  CallRef out;
+  for (const auto index : loss.module->defs_of(loss.text(), false)) {
+    const diagnose::Def& def = loss.module->defs()[index];
+    if (def.target > backward.call->node || def.value == diagnose::kNoNode ||
+        loss.module->function_of(def.target) != loss.module->function_of(loss.node))
+      continue;
+    const CallRef made = program.as_call(loss.with(def.value));
+    const bool is_beside = tree[statement_of(loss.with(def.target)).node].parent == block;
+    out = is_beside && made && program.callee(made) ? made : CallRef{};
+  }
+  return out;
+}
+
+// Of a forward pass in a helper both losses may have a run of their own: each is what its own call
+// of the helper gives.
+bool is_one_run(const Program& program, const CallRef& forward, const CallRef& first,
+                const CallRef& second) {
+  const auto here = program.enclosing_function(first.ref());
+  if (program.enclosing_function(forward.ref()) == here) return true;
+  const CallRef helper = made_above(program, first);
+  const CallRef other = made_above(program, second);
+  return !helper || !other || helper.ref() == other.ref();
+}
+
 }  // namespace
 
 void check_second_backward_unsynchronised(const Program& program, Report& report) {
@@ -98,7 +129,8 @@ void check_second_backward_unsynchronised(const Program& program, Report& report
         const auto after = forwards_of(program, second, first);
         const bool shared = std::any_of(before.begin(), before.end(), [&](const auto& a) {
           return std::any_of(after.begin(), after.end(), [&](const auto& b) {
-            return a.call.ref() == b.call.ref() && a.wrap->kind == Wrapper::ddp;
+            return a.call.ref() == b.call.ref() && a.wrap->kind == Wrapper::ddp &&
+                   is_one_run(program, a.call, first, second);
           });
         });
         const bool prepared_once =

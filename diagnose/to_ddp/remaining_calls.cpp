@@ -1,0 +1,127 @@
+// Calls that DataParallel and DDP take in different ways.
+#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
+
+#include <algorithm>
+
+namespace bench::diagnose {
+namespace {
+
+using pitfalls::facts::contains;
+
+// net = DDP(net) in a loop or a function that runs in each of its rounds, and no test around it
+// that asks for the wrapper.
+bool wraps_again(const Left& left, const Wrap& wrap) {
+  const Program& program = left.program;
+  const CallRef move = program.as_call(wrap.module);
+  const Ref inner =
+      move && move.receiver() && !program.class_of_call(move) ? move.receiver() : wrap.module;
+  const Ref loop = program.innermost_loop(wrap.call.ref());
+  if (!loop ||
+      program.assigned_name(wrap.call.ref()) != inner.text().substr(inner.text().rfind('.') + 1))
+    return false;
+  const auto& tree = loop.module->tree();
+  const auto is_made_anew = [&](const Source& source) {
+    return source.ref.module == loop.module && tree.contains(loop.node, source.ref.node) &&
+           source.ref != wrap.call.ref() && program.wrap_made_by(source.ref) == nullptr;
+  };
+  const auto& sources = program.module_sources(inner);
+  if (std::any_of(sources.begin(), sources.end(), is_made_anew)) return false;
+  return !program.under(wrap.call.ref(), [&](Ref condition, bool) {
+    return contains(condition.text(), "isinstance") || contains(condition.text(), "hasattr") ||
+           contains(condition.text(), "==");
+  });
+}
+
+// A method of the class that runs some of its layers.
+bool runs_layers(const Program& program, const ClassRef& cls, const FunctionRef& method) {
+  for (const CallRef& call : pitfalls::facts::calls_in({method.module, method.function->body})) {
+    const Ref function{call.module, call.call->function};
+    if (function.kind() == Kind::attribute && function.child(Field::object).text() == "self" &&
+        !cls.module->defs_of(call.call->name, true).empty() &&
+        !program.method(cls, call.call->name))
+      return true;
+  }
+  return false;
+}
+
+// net.encode(x) and net.module.encode(x) of a wrapped net.
+bool passes_forward_by(const Program& program, const CallRef& call) {
+  Ref object = call.receiver();
+  if (!object || call.call->name == "forward") return false;
+  if (object.kind() == Kind::attribute && object.text().ends_with(".module"))
+    object = object.child(Field::object);
+  const Wrap* const wrap = program.wrap_of(object);
+  if (wrap == nullptr || wrap->kind != Wrapper::ddp) return false;
+  return std::any_of(wrap->classes.begin(), wrap->classes.end(), [&](const ClassRef& cls) {
+    const FunctionRef method = program.method(cls, call.call->name);
+    return method && runs_layers(program, cls, method);
+  });
+}
+
+}  // namespace
+
+void tell_repeated_wrappers(Left& left) {
+  std::vector<Ref> places;
+  for (const Wrap& wrap : left.program.wraps())
+    if (wrap.kind == Wrapper::ddp && left.runs_on_every_rank(wrap.call.ref()) &&
+        wraps_again(left, wrap))
+      places.push_back(wrap.call.ref());
+  left.tell(Harm::stops, places,
+            "this wraps what it has wrapped in the round before: a wrapper in a wrapper, whose "
+            "keys begin with \"module.module.\". Wrap once, above the loop.");
+}
+
+std::vector<Ref> passes_beside_forward(const Left& left) {
+  std::vector<Ref> out;
+  const Program& program = left.program;
+  for (const TrainingLoop& loop : program.training_loops())
+    for (const CallRef& backward : loop.backwards) {
+      const Ref loss = pitfalls::facts::loss_of(backward);
+      if (!loss) continue;
+      for (const Ref behind : pitfalls::facts::calls_behind(program, loss)) {
+        const CallRef call = program.as_call(behind);
+        if (call && passes_forward_by(program, call) && !program.under_no_grad(behind) &&
+            !program.is_evaluation(behind) && left.runs_on_every_rank(behind) &&
+            std::find(out.begin(), out.end(), behind) == out.end())
+          out.push_back(behind);
+      }
+    }
+  return out;
+}
+
+void tell_passes_beside_forward(Left& left) {
+  for (const Ref pass : passes_beside_forward(left)) {
+    const CallRef call = left.program.as_call(pass);
+    const std::string name(call.call->name);
+    if (left.is_found(pass, "DDP007")) continue;
+    left.tell(Harm::stops, {pass},
+              "this pass is part of the loss and goes to `" + name +
+                  "`, not to the wrapper's forward: the wrapper has no such method, and through "
+                  "`.module` no gradient of the pass is averaged. Let forward call `" +
+                  name + "` by an argument, and call the wrapper.");
+  }
+}
+
+void tell_lists_of_gpus(Left& left) {
+  const Program& program = left.program;
+  std::vector<Ref> places;
+  for (const Module* module : program.modules())
+    for (const Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      const ClassRef cls = program.class_of_call(call);
+      if (!cls || !program.derives_from(cls, Api::module_class)) continue;
+      for (const std::string_view name : {"device_id", "device_ids", "gpu_ids", "gpus"}) {
+        const Ref list = call.keyword(name);
+        if (list && program.evaluate(list).type == Value::Type::list &&
+            left.runs_on_every_rank(call.ref()))
+          places.push_back(call.ref());
+      }
+    }
+  left.tell(Harm::stops, places,
+            "this module is given a list of GPUs, which it spreads its work over: on each rank it "
+            "would take those of the others. Give it the GPU of the rank alone.");
+}
+
+}  // namespace bench::diagnose
