@@ -268,7 +268,6 @@ class Rewriter {
         "The condition asks about the GPUs of one process, which has one now.", made, where);
   }
 
-  // criterion = DataParallel(criterion)
   // criterion = DataParallel(criterion): all of the statement goes.
   bool goes(const Wrap& wrap) const {
     return !is_used_as_wrapper(program_, wrap) &&
