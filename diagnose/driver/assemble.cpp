@@ -1,6 +1,7 @@
 #include "diagnose/driver/assemble.hpp"
 
 #include "diagnose/driver/added_paths.hpp"
+#include "diagnose/driver/looked_up_imports.hpp"
 #include "diagnose/model/shown_commands.hpp"
 
 #include <algorithm>
@@ -185,7 +186,23 @@ class Gatherer {
       for (std::size_t each = 0; each < targets->size(); ++each)
         if (const Module* const target = module_at((*targets)[each]))
           imports.emplace(module->imports()[each], target);
+      follow_looked_up(*module);
     }
+  }
+
+  // All files that import_module("models." + name) may mean: which one it is the run says.
+  void follow_looked_up(const Module& module) {
+    if (!context_.list ||
+        !(module.tree().holds("import_module") || module.tree().holds("__import__")))
+      return;
+    std::vector<std::string> starts = directories_above(script_, context_.top);
+    starts.insert(starts.begin(), directory_of(module.path()));
+    for (const std::string& pattern : looked_up_imports(module))
+      for (const std::string& start : starts) {
+        const auto names = modules_like(pattern, start, context_.list);
+        for (const std::string& name : names) module_at(cache_.file_in(start, name, context_.top));
+        if (!names.empty()) break;
+      }
   }
 
   // Null where there is no such file, or no more are read.

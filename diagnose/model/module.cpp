@@ -163,9 +163,15 @@ std::string Module::qualified(NodeId expression, int depth) const {
   return qualified(def.value, depth + 1);
 }
 
-// torch.nn.DataParallel for getattr(torch.nn, "DataParallel").
+// torch.nn.DataParallel for getattr(torch.nn, "DataParallel"), models.net for
+// importlib.import_module("models.net").
 std::string Module::named_attribute(NodeId call, int depth) const {
-  if (text(tree_.child(call, Field::function)) != "getattr") return {};
+  const std::string_view function = text(tree_.child(call, Field::function));
+  if (function.ends_with("import_module")) {
+    const NodeId path = own_positional(*this, call, 0);
+    return path == kNoNode ? std::string() : tree_.string_value(path).value_or("");
+  }
+  if (function != "getattr") return {};
   const NodeId object = own_positional(*this, call, 0);
   const NodeId name = own_positional(*this, call, 1);
   const auto written = name == kNoNode ? std::nullopt : tree_.string_value(name);

@@ -112,7 +112,14 @@ class ModuleBuilder {
                             : call.function;
     call.name = last == kNoNode ? std::string_view{} : tree_.text(last);
     if (call.name.ends_with("scaler") && passes_back(id)) call.name = "backward";
+    if (call.name == "import_module" || call.name == "__import__") add_named_import(id);
     module_.calls_.push_back(call);
+  }
+
+  // importlib.import_module("models.net")
+  void add_named_import(NodeId call) {
+    const NodeId name = tree_.child_at(tree_.child(call, Field::arguments), 0);
+    if (auto path = tree_.string_value(name)) module_.imports_.push_back(std::move(*path));
   }
 
   // loss_scaler(loss, optimizer, parameters=...), as timm's NativeScaler and its copies are called:
@@ -360,8 +367,7 @@ class ModuleBuilder {
       if (call.api != Api::none) module_.api_calls_.push_back(i);
       module_.calls_by_name_.add(call.name, i);
       if (tree_[call.function].kind != Kind::identifier) continue;
-      const std::string_view path = module_.import_path(call.name);
-      const std::string_view own = path.substr(path.rfind('.') + 1);
+      const std::string_view own = call.path.substr(call.path.rfind('.') + 1);
       if (!own.empty() && own != call.name) module_.calls_by_name_.add(own, i);
     }
     module_.calls_by_name_.finish();

@@ -1,5 +1,5 @@
 // Attributes that a program gives and reads by their names: setattr(self, name, value) for the
-// names of a list, getattr(self, "net" + name). And those that another class of the line gives anew
+// names of a list, getattr(self, "net" + name), getattr(loop, "run"). And those that another class of the line gives anew
 // from what they were: self.model = DDP(self.model) of a mixin.
 #include "diagnose/model/resolver.hpp"
 
@@ -79,10 +79,12 @@ void Resolver::follow_set_by_name(ClassRef owner, std::string_view name, int ele
   }
 }
 
-// getattr(self, name): the attributes that the names stand for.
+// getattr(self, name): the attributes that the names stand for; getattr(module, "run") of a file.
 bool Resolver::follow_read_by_name(const CallRef& call, int element, int depth) {
-  if (call.call->name != "getattr" || call.positional(0).text() != "self" || depth > kMaxDepth)
-    return false;
+  if (call.call->name != "getattr" || depth > kMaxDepth) return false;
+  if (call.positional(0).text() != "self")
+    return call.positional(1).kind() == Kind::string &&
+           follow_imported(*call.module, call.module->qualified(call.call->node), element, depth);
   const ClassRef owner = program_.enclosing_class(call.ref());
   if (!owner) return false;
   const std::size_t before = progress();
