@@ -272,6 +272,7 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
   input.gpus = context.gpus;
   input.shipped = context.shipped;
   input.any_in_project = context.any_in_project;
+  input.where_in_project = context.where_in_project;
   input.scripts_above = context.scripts_above;
   input.is_notebook = script.ends_with(".ipynb");
   if (context.list)

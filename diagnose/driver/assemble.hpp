@@ -39,6 +39,9 @@ struct ProgramContext {
   Lister list;  // of directories, for questions about files beside the script
   ShippedValues shipped;
   std::function<bool(const std::string& question, const TextTest& accepts)> any_in_project;
+  std::function<std::vector<std::pair<std::string, std::uint32_t>>(
+      const std::function<std::optional<std::uint32_t>(std::string_view text)>& line_of)>
+      where_in_project;
   std::function<std::vector<std::string>()> scripts_above;
 };
 

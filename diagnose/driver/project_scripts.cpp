@@ -65,6 +65,22 @@ bool ProjectScripts::any(const std::string& root, const std::string& question,
   return answers_[{root, question}] = found;
 }
 
+std::vector<std::pair<std::string, std::uint32_t>> ProjectScripts::where(const std::string& root,
+                                                                         const LineOf& line_of) {
+  constexpr std::size_t kMostPlaces = 16;
+  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<std::string, std::uint32_t>> out;
+  std::size_t bytes = 0;
+  for (const std::string& file : files_of(root)) {
+    const auto text = cache_.read(file);
+    if (!text) continue;
+    bytes += text->size();
+    if (bytes > kMaxBytes || out.size() == kMostPlaces) break;
+    if (const auto line = line_of(*text)) out.emplace_back(file, *line);
+  }
+  return out;
+}
+
 std::vector<std::string> ProjectScripts::importers(const std::string& root,
                                                    const std::string& file) {
   const std::lock_guard lock(mutex_);

@@ -8,10 +8,12 @@
 #include "diagnose/driver/directory.hpp"
 #include "diagnose/driver/module_cache.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +29,12 @@ class ProjectScripts {
   // accepts texts depends on nothing but `question`.
   bool any(const std::string& root, const std::string& question,
            const std::function<bool(std::string_view text)>& accepts);
+
+  // The first of the files whose texts are accepted, nearest to the root first, with the line at
+  // which the test says that it is.
+  using LineOf = std::function<std::optional<std::uint32_t>(std::string_view text)>;
+  std::vector<std::pair<std::string, std::uint32_t>> where(const std::string& root,
+                                                           const LineOf& line_of);
 
   // Files of the project that lead to one of them by imports, nearest first (importers.hpp).
   std::vector<std::string> importers(const std::string& root, const std::string& file);

@@ -66,6 +66,8 @@ class Session {
   ProgramContext context_of(const SourceFile& file);
   std::function<bool(const std::string&, const TextTest&)> asker_of(const SourceFile& file);
   std::vector<std::string> scripts_above(const SourceFile& file);
+  std::vector<std::pair<std::string, std::uint32_t>> where(const SourceFile& file,
+                                                           const ProjectScripts::LineOf& line_of);
   std::vector<ShippedValue> configured(const SourceFile& file, const std::string& key);
   std::string root_of(const SourceFile& file);
   std::vector<std::string> above_given(const SourceFile& file);

@@ -19,6 +19,7 @@ ProgramContext Session::context_of(const SourceFile& file) {
   context.newest = versions_of(file, context.launches);
   context.shipped = [this, file](const std::string& key) { return configured(file, key); };
   context.any_in_project = asker_of(file);
+  context.where_in_project = [this, file](const auto& line_of) { return where(file, line_of); };
   context.scripts_above = [this, file] { return scripts_above(file); };
   return context;
 }
@@ -66,6 +67,16 @@ std::vector<std::string> Session::scripts_above(const SourceFile& file) {
     list.push_back(above.empty() ? each : fs::proximate(each, error).string());
   }
   out.insert(out.end(), unguarded.begin(), unguarded.end());
+  return out;
+}
+
+std::vector<std::pair<std::string, std::uint32_t>> Session::where(
+    const SourceFile& file, const ProjectScripts::LineOf& line_of) {
+  std::error_code error;
+  const auto above = above_given(file);
+  auto out = scripts_.where(above.empty() ? root_of(file) : above.back(), line_of);
+  if (!above.empty())
+    for (auto& [path, line] : out) path = std::filesystem::proximate(path, error).string();
   return out;
 }
 

@@ -136,6 +136,10 @@ struct ProgramInput {
   std::function<bool(const std::string& question,
                      const std::function<bool(std::string_view text)>& accepts)>
       any_in_project;
+  // Files of the project in which the test finds a line, and the line.
+  std::function<std::vector<std::pair<std::string, std::uint32_t>>(
+      const std::function<std::optional<std::uint32_t>(std::string_view text)>& line_of)>
+      where_in_project;
   std::function<std::vector<std::string>()> scripts_above;  // paths, see Program
   ShippedValues shipped;
 };
@@ -162,6 +166,12 @@ class Program {
   bool any_in_project(const std::string& question,
                       const std::function<bool(std::string_view text)>& accepts) const {
     return input_.any_in_project && input_.any_in_project(question, accepts);
+  }
+  // The first files of the project in which the test finds a line, with the line: for messages.
+  std::vector<std::pair<std::string, std::uint32_t>> where_in_project(
+      const std::function<std::optional<std::uint32_t>(std::string_view text)>& line_of) const {
+    if (!input_.where_in_project) return {};
+    return input_.where_in_project(line_of);
   }
   // The scripts of the project that run and import this file, if through others. All files of the
   // project are read for it.
@@ -293,7 +303,7 @@ class Program {
   bool is_local_rank(Ref expression) const;
   bool is_world_size(Ref expression) const;
   bool is_distributed_flag(Ref condition) const;
-  Ref strip_iterable(Ref iterable) const;   // loader for tqdm(enumerate(loader))
+  Ref strip_iterable(Ref iterable) const;  // loader for tqdm(enumerate(loader))
   // for start in range(0, len(items), n): one part of the data after the other, and no epochs.
   bool cuts_data(Ref loop) const;
   bool mentions_rank(Ref subtree) const;    // a rank is part of it (as in f"ckpt_{rank}.pt")

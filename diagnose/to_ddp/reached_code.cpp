@@ -1,6 +1,7 @@
 #include "diagnose/to_ddp/reached_code.hpp"
 
 #include "diagnose/driver/assemble.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
@@ -121,7 +122,8 @@ void ReachedCode::start() {
 bool ReachedCode::is_entry(const Module& module, const Function& function) const {
   if (has_decorator(module, function.node, {"automain"})) return true;
   if (&module != &program_.root()) return false;
-  return !module.has_main_guard() && function.name == "main" && function.owner_class == kNoNode;
+  if (module.has_main_guard() || function.owner_class != kNoNode) return false;
+  return function.name == "main" || pitfalls::facts::is_command(program_, {&module, &function});
 }
 
 void ReachedCode::run(const Module& module, const Function* function) {
@@ -213,7 +215,10 @@ void ReachedCode::offer_functions(const Module& module, Ref from) {
 void ReachedCode::follow_lookup(const CallRef& call) {
   constexpr std::string_view kFinders[] = {"import_module", "__import__", "globals",
                                            "exec",          "locate",     "instantiate"};
-  if (std::find(std::begin(kFinders), std::end(kFinders), call.call->name) != std::end(kFinders))
+  const bool evaluates_text =
+      call.call->name == "eval" && !call.receiver() && call.positional(0) && !program_.callee(call);
+  if (evaluates_text ||
+      std::find(std::begin(kFinders), std::end(kFinders), call.call->name) != std::end(kFinders))
     find_any_class();
   // fire.Fire() and globals()[name]() offer all functions of the file.
   if (call.call->name == "globals" || (call.call->name == "Fire" && !call.argument(0, "component")))

@@ -4,6 +4,7 @@
 #include "diagnose/to_ddp/frameworks.hpp"
 #include "diagnose/to_ddp/reached_code.hpp"
 #include "diagnose/to_ddp/trains.hpp"
+#include "diagnose/to_ddp/unfollowed.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
@@ -72,17 +73,6 @@ std::string own_wrapper(const Program& program) {
   return {};
 }
 
-// DataParallel stands in a file that no call from the script is seen to lead to.
-std::string wrapper_out_of_sight(const Program& program, const ReachedCode& reached) {
-  const bool any = program.any_in_project("calls DataParallel", [](std::string_view text) {
-    return text.find("DataParallel(") != std::string_view::npos;
-  });
-  return any && !surely_trains_nothing(program, reached)
-             ? "no DataParallel call that is seen to be reached from here, but one in another file "
-               "of the project: give the script that comes by it"
-             : std::string();
-}
-
 }  // namespace
 
 std::string reason_to_refuse(const Program& program) {
@@ -96,7 +86,7 @@ std::string reason_to_refuse(const Program& program) {
   if (std::string own = own_wrapper(program); !own.empty()) return own;
   if (wraps.empty()) {
     const std::string there = what_is_there_already(program, reached);
-    return there.empty() ? wrapper_out_of_sight(program, reached) : there;
+    return there.empty() ? unfollowed_wrapper(program, reached) : there;
   }
   if (only_offers_wraps(program, wraps, reached)) return to_start_instead(program.scripts_above());
   // What the author has switched off by a comment is a part of the script still.

@@ -1,8 +1,10 @@
 #include "diagnose/to_ddp/rewrite.hpp"
 
 #include "diagnose/driver/fix.hpp"
+#include "diagnose/to_ddp/reached_code.hpp"
 #include "diagnose/to_ddp/refusal.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/unfollowed.hpp"
 #include "diagnose/to_ddp/waits.hpp"
 #include "scenarios/pitfalls/files/readers_elsewhere.hpp"
 
@@ -235,9 +237,17 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
   out.refusal = reason_to_refuse(program);
   if (!out.refusal.empty()) return out;
   const Parts parts = parts_of(program);
-  if (parts.wraps.empty()) return out;
+  if (parts.wraps.empty()) {
+    out.refusal = unfollowed_wrapper(program, ReachedCode(program));
+    return out;
+  }
   out.steps = steps_to_ddp(program, parts);
   if (out.steps.empty()) {
+    const ReachedCode reached(program);
+    if (looks_code_up(program, reached)) {
+      out.refusal = unfollowed_wrapper(program, reached);
+      return out;
+    }
     out.refusal =
         "no line of its own leads to the DataParallel call, to join a process group above: write "
         "a main() that does, and call it";

@@ -173,8 +173,25 @@ class Seen {
            });
   }
 
+  // A method that a base leaves empty is another one's where it is run.
+  static bool is_left_empty(FunctionRef method) {
+    if (method.function->owner_class == kNoNode) return false;
+    const SyntaxTree& tree = method.module->tree();
+    for (NodeId at = tree[method.function->body].first_child; at != kNoNode;
+         at = tree[at].next_sibling) {
+      const std::string_view text = tree.text(at);
+      const bool is_text = tree[at].kind == Kind::expression_statement &&
+                           tree[tree[at].first_child].kind == Kind::string;
+      if (!is_text && text != "pass" && text != "..." &&
+          text.find("NotImplemented") == std::string_view::npos)
+        return false;
+    }
+    return true;
+  }
+
   bool is_seen(const CallRef& call) const {
-    return program_.callee(call) || program_.class_of_call(call);
+    const FunctionRef callee = program_.callee(call);
+    return callee ? !is_left_empty(callee) : static_cast<bool>(program_.class_of_call(call));
   }
 
   // train() that is called on what eval() is called on, too, is the mode of a module.

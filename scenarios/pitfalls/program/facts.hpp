@@ -95,6 +95,10 @@ bool is_reachable(const Program& program, Ref node);
 // (switched_off.cpp).
 bool is_switched_off(const Program& program, Ref node);
 
+// A function of a package's __main__.py that nothing there calls: a command of its setup.py does,
+// "bert = bert_pytorch.__main__:train".
+bool is_command(const Program& program, diagnose::FunctionRef function);
+
 // A LightningModule that the program defines and does not make: another file hands it to a Trainer,
 // which calls its hooks (reachability.cpp).
 bool is_left_to_others(const Program& program, diagnose::ClassRef cls);

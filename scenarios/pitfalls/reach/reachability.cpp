@@ -65,6 +65,13 @@ bool runs_in_program(const Program& program, Ref node) {
 
 }  // namespace
 
+bool is_command(const Program& program, FunctionRef function) {
+  const diagnose::Module& file = *function.module;
+  return &file == &program.root() && file.path().ends_with("__main__.py") &&
+         !file.has_main_guard() && function.function->owner_class == kNoNode &&
+         function.function->parameters.empty() && program.call_sites(function).empty();
+}
+
 bool is_left_to_others(const Program& program, ClassRef cls) {
   return cls.module == &program.root() &&
          program.derives_from(cls, diagnose::Api::lightning_module) && !is_made(program, cls);
@@ -97,7 +104,7 @@ bool is_reached(const Program& program, Ref node, int& left, int depth = 0) {
     if (sites.empty() && function.module->has_main_guard()) return false;
     if (sites.empty()) return true;
   }
-  if (program.is_spawned(function)) return true;
+  if (program.is_spawned(function) || is_command(program, function)) return true;
   // A method of an object that exists may be called through a name that cannot be followed.
   const bool may_be_called =
       depth > 0 || (owner && is_hook(program, owner, function.function->name) &&

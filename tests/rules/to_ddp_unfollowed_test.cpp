@@ -1,0 +1,96 @@
+// What bench diagnose --to-ddp says of wrappers that a script reaches by a name that a run makes.
+
+#include <gtest/gtest.h>
+
+#include "tests/rules/rewritten.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+constexpr const char* kRunner =
+    "import torch\n"
+    "import torch.nn as nn\n"
+    "class Runner:\n"
+    "    def __init__(self, config):\n"
+    "        self.model = nn.DataParallel(Net().cuda())\n"
+    "        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)\n"
+    "    def train(self):\n"
+    "        for x, y in loader:\n"
+    "            self.model(x).sum().backward()\n"
+    "            self.optimizer.step()\n";
+
+std::string refusal(const RewrittenFiles& files, const std::string& script = "train.py") {
+  const Rewrite made = rewritten(files, script);
+  EXPECT_EQ(made.refusal.empty(), !made.steps.empty()) << made.refusal;
+  return made.refusal;
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(ToDdpUnfollowed, NamesThePlaceAndTheLookup) {
+  for (const char* lookup :
+       {"from runner.gan import *\nrunner = eval(config.runner)(config)\n",
+        "import importlib\nrunner = importlib.import_module('runner.' + name).Runner(config)\n",
+        "import runner.gan as all\nrunner = getattr(all, config.runner)(config)\n"}) {
+    const std::string said = refusal(
+        {{"train.py", std::string(lookup) + "runner.train()\n"}, {"runner/gan.py", kRunner}});
+    EXPECT_TRUE(says(said, "the project has one in runner/gan.py:5")) << lookup << said;
+    EXPECT_TRUE(says(said, "train.py:2 looks code up by a name that only a run knows")) << said;
+  }
+}
+
+TEST(ToDdpUnfollowed, NamesThePlaceAlone) {
+  const std::string said = refusal(
+      {{"train.py", "from trainer import fit\nfit(model, data)\n"}, {"other/gan.py", kRunner}});
+  EXPECT_TRUE(says(said, "the project has one in other/gan.py:5: give the script")) << said;
+}
+
+// What stands in comments, definitions and longer names wraps nothing.
+TEST(ToDdpUnfollowed, IsSilentOfOtherMentions) {
+  const Rewrite made = rewritten({{"train.py", "from trainer import fit\nfit(model, data)\n"},
+                                  {"other.py",
+                                   "# model = nn.DataParallel(model)\n"
+                                   "class Own(nn.DataParallel):\n    pass\n"
+                                   "class DataParallel(nn.Module):\n    pass\n"
+                                   "model = DistributedDataParallel(model)\n"}});
+  EXPECT_EQ(made.refusal, "");
+  EXPECT_TRUE(made.steps.empty());
+}
+
+TEST(ToDdpUnfollowed, KnowsMethodsThatABaseLeavesEmpty) {
+  const std::string base =
+      "class Base:\n    def optimize(self):\n        \"\"\"Of a model.\"\"\"\n        pass\n";
+  const std::string said =
+      refusal({{"train.py",
+                "import importlib\n"
+                "from models.base import Base\n"
+                "def make(name) -> Base:\n"
+                "    for name, cls in importlib.import_module('zoo.' + name).__dict__.items():\n"
+                "        if issubclass(cls, Base):\n            return cls()\n"
+                "model = make(opt.model)\n"
+                "model.optimize()\n"},
+               {"models/base.py", base},
+               {"nets/wrap.py", "import torch\nnet = torch.nn.DataParallel(net)\n"}});
+  EXPECT_TRUE(says(said, "nets/wrap.py:2, and train.py:4 looks code up")) << said;
+}
+
+TEST(ToDdpUnfollowed, EntersTheFunctionOfACommand) {
+  const RewrittenFiles files = {
+      {"pkg/__main__.py",
+       "import torch\n"
+       "from torch.utils.data import DataLoader\n"
+       "def train():\n"
+       "    model = torch.nn.DataParallel(Net().cuda())\n"
+       "    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+       "    for x, y in DataLoader(Images(), batch_size=64, shuffle=True):\n"
+       "        model(x).sum().backward()\n"
+       "        optimizer.step()\n"}};
+  EXPECT_EQ(refusal(files, "pkg/__main__.py"), "");
+  EXPECT_TRUE(says(rewritten(files, "pkg/__main__.py").texts.at("pkg/__main__.py"),
+                   "def train():\n    torch.cuda.set_device(local_rank)\n"));
+}
+
+}  // namespace
+}  // namespace bench::diagnose
