@@ -1,5 +1,6 @@
 // Training data that ranks do not share out between them.
 #include "diagnose/to_ddp/loader_choice.hpp"
+#include "diagnose/to_ddp/loader_loops.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
 #include "diagnose/to_ddp/supplies.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
@@ -147,6 +148,11 @@ bool is_sharded(const Left& left, const TrainingLoop& loop) {
   });
 }
 
+Ref around_loop(const Program& program, Ref loop) {
+  const NodeId parent = loop.module->tree()[loop.node].parent;
+  return parent == kNoNode ? Ref{} : program.innermost_loop(loop.with(parent));
+}
+
 // More passes than one: a loop over epochs that is not counted to one.
 bool has_epochs(const Program& program, const TrainingLoop& loop) {
   return loop.epochs && pitfalls::epoch_count(program, loop.epochs).value_or(2) > 1;
@@ -198,6 +204,16 @@ void tell_unshared_data(Left& left) {
 
 namespace {
 
+// for x, y in loader: return x.shape
+bool leaves_early(const Program& program, Ref loop) {
+  const auto& tree = loop.module->tree();
+  for (NodeId node = loop.node; node < tree[loop.node].last; ++node)
+    if (tree[node].kind == Kind::return_statement &&
+        program.enclosing_function(loop.with(node)) == program.enclosing_function(loop))
+      return true;
+  return pitfalls::facts::has_break(program, loop);
+}
+
 // test() of a class that goes over what it is given.
 bool is_in_evaluation(const Program& program, Ref node) {
   const FunctionRef function = program.enclosing_function(node);
@@ -218,8 +234,7 @@ void tell_passes_over_shares(Left& left) {
         !serves_several(left.program, pass.loader) &&
         choice_of_item(left.program, pass.loader).empty() && left.runs_on_every_rank(pass.loop) &&
         !pitfalls::is_evaluation_loop(left.program, pass.loop) &&
-        !is_in_evaluation(left.program, pass.loop) &&
-        !pitfalls::facts::has_break(left.program, pass.loop))
+        !is_in_evaluation(left.program, pass.loop) && !leaves_early(left.program, pass.loop))
       places.push_back(pass.loop);
   left.tell(Harm::figures, places,
             "this loop goes over the loader of the training, which is a rank's share of the data "
@@ -227,12 +242,31 @@ void tell_passes_over_shares(Left& left) {
             "the results of the ranks together.");
 }
 
+namespace {
+
+// A collate_fn of the program that only stacks what it is given.
+bool surely_cuts_nothing(const Program& program, Ref collate) {
+  FunctionRef function;
+  for (const FunctionRef& each : program.functions())
+    if (each.function->name == collate.text()) {
+      if (function) return false;
+      function = each;
+    }
+  if (!function) return false;
+  const std::string_view text = function.module->text(function.function->body);
+  return !pitfalls::says_any(text, {"chunk", "split", "range(", "size", "[i", ":]", "[:"});
+}
+
+}  // namespace
+
 void tell_recut_batches(Left& left) {
   for (const TrainingLoop* loop : trainings(left)) {
     if (!loop->iterable || !pitfalls::loaders_of(left.program, loop->iterable).empty()) continue;
     for (const CallRef& loader : loaders_behind(left.program, loop->iterable)) {
       const Ref cuts = loader.argument(6, "collate_fn");
-      if (!cuts || !pitfalls::sampler_of(left.program, loader)) continue;
+      if (!cuts || !pitfalls::sampler_of(left.program, loader) ||
+          surely_cuts_nothing(left.program, cuts))
+        continue;
       left.tell(Harm::figures, {loader.ref()},
                 "a batch of this loader is several steps of training: `" +
                     std::string(cuts.text()) +
@@ -255,10 +289,10 @@ void tell_batch_of_all(Left& left) {
 
 void tell_missing_epochs(Left& left) {
   const Program& program = left.program;
-  if (!program.calls_named("set_epoch").empty() ||
-      std::any_of(left.found.begin(), left.found.end(),
-                  [](const Finding& each) { return each.rule == "DDP018"; }))
-    return;
+  const bool is_found = std::any_of(left.found.begin(), left.found.end(),
+                                    [](const Finding& each) { return each.rule == "DDP018"; });
+  // Without training in sight the finding is not told.
+  if (!program.calls_named("set_epoch").empty() || (is_found && has_sharded_training(left))) return;
   std::vector<Ref> places;
   for (const TrainingLoop* loop : trainings(left)) {
     if (!has_epochs(program, *loop) || !is_sharded(left, *loop)) continue;
@@ -267,7 +301,11 @@ void tell_missing_epochs(Left& left) {
       const CallRef sampler = pitfalls::sampler_of(program, loader);
       return sampler && !program.is_literal_false(sampler.argument(3, "shuffle"));
     });
-    if (shuffles) places.push_back(loop->epochs);
+    if (!shuffles) continue;
+    // Where a batch is taken apart, the loop around goes over the loader.
+    const bool is_pass = !loaders_behind(program, loop->epochs.child(Field::right)).empty();
+    const Ref around = is_pass ? around_loop(program, loop->epochs) : loop->epochs;
+    if (around) places.push_back(around);
   }
   left.tell(Harm::figures, places,
             "nothing calls set_epoch in this loop: every pass takes the samples in the same order. "

@@ -1,6 +1,7 @@
 #include "diagnose/to_ddp/supplies.hpp"
 
 #include "diagnose/to_ddp/loader_choice.hpp"
+#include "diagnose/to_ddp/loader_loops.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
@@ -147,12 +148,6 @@ std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop) {
 
 namespace {
 
-bool is_drawn_without_training(const Program& program, const CallRef& loader) {
-  const auto passes = passes_without_training(program);
-  return std::any_of(passes.begin(), passes.end(),
-                     [&](const PassOver& pass) { return pass.loader.ref() == loader.ref(); });
-}
-
 bool has_unfollowed_training(const Left& left) {
   const auto loops = trainings(left);
   return loops.empty() || std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop* loop) {
@@ -169,11 +164,13 @@ std::vector<Supply> unfollowed_supplies(const Left& left) {
   std::vector<Ref> followed;
   for (const TrainingLoop* loop : trainings(left))
     for (const Supply& each : supplies_of(left, *loop)) followed.push_back(each.place);
+  const std::set<Ref> drawn = trainings(left).empty() ? drawn_without_gradients(left.program)
+                                                      : drawn_without_training(left.program);
   for (const CallRef& loader : left.program.calls(Api::data_loader))
     if (std::find(followed.begin(), followed.end(), loader.ref()) == followed.end() &&
         left.runs_on_every_rank(loader.ref()) &&
         !pitfalls::is_evaluation_loader(left.program, loader) &&
-        (serves_several(left.program, loader) || !is_drawn_without_training(left.program, loader)))
+        (serves_several(left.program, loader) || !drawn.contains(loader.ref())))
       out.push_back(supply_of(left.program, loader));
   for (const CallRef& made : foreign_iterators(left.program))
     if (is_foreign(made) && left.runs_on_every_rank(made.ref()) &&
