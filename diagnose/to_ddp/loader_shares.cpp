@@ -68,13 +68,17 @@ class Sharer {
                       made_);
       return;
     }
-    if (!batch || (size.is_integer() && size.integer < 2) || batch.kind() == Kind::none_literal ||
-        !gives_the_same_again(batch))
+    if (!batch || (size.is_integer() && size.integer < 2) || batch.kind() == Kind::none_literal)
       return;
     if (const Ref one = without_gpus(batch)) {
-      edit::replace(batch, std::string(one.text()), "", made_);
+      const std::string test = test_of_sharing();
+      edit::replace(batch,
+                    std::string(one.text()) +
+                        (test.empty() ? "" : " if " + test + " else " + std::string(batch.text())),
+                    "", made_);
       return;
     }
+    if (!gives_the_same_again(batch)) return;
     const std::string total = in_brackets(batch);
     const std::string ranks = count_ranks(batch);
     if (batch.kind() == Kind::integer)
