@@ -129,7 +129,11 @@ bool becomes_data(const Program& program, const CallRef& call, Ref list) {
   const FunctionRef function = program.enclosing_function(call.ref());
   const Module& module = *call.module;
   const auto& tree = module.tree();
-  if (function) {
+  // random.shuffle(transforms) gives no samples.
+  const bool may_be_samples =
+      pitfalls::says_any(list.text(), {"train", "file", "path", "list", "image", "img", "data",
+                                       "item", "sample", "ids", "idx", "indices", "lines"});
+  if (function && may_be_samples) {
     const NodeId body = function.function->body;
     for (NodeId node = body; node < tree[body].last; ++node)
       if (tree[node].kind == Kind::return_statement && names_any(tree.text(node), all)) return true;

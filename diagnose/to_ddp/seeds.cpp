@@ -45,7 +45,9 @@ bool seeds(const Program& program, const CallRef& call, Draws draws) {
 // What runs without a GPU alone is run by no rank.
 bool runs_beside_gpu(const Left& left, const CallRef& seed) {
   const auto guards = left.program.guards(seed.ref());
+  const Ref number = seed.positional(0);
   return left.runs_on_every_rank(seed.ref()) &&
+         !(number && pitfalls::says_any(number.text(), {"worker"})) &&  // of a loader
          std::none_of(guards.begin(), guards.end(), [](const Guard& guard) {
            return !guard.holds && contains(guard.condition.text(), "cuda");
          });

@@ -180,6 +180,19 @@ TEST(ToDdpBatches, TellsNoiseOfOneSeed) {
       "the same numbers here");
 }
 
+TEST(ToDdpBatches, TellsCountsOfSamplesThatTheScheduleGoesBy) {
+  const auto with = [](const std::string& lines) {
+    return told({.before = "seen = 0\n", .loss = "model(x).sum()\n        " + lines});
+  };
+  EXPECT_TOLD(with("seen += x.size(0)\n        scheduler.step(seen)"),
+              "counts the samples of one rank");
+  // A mean, a count of steps, all ranks.
+  EXPECT_SILENT(with("seen += x.size(0)\n        print(total / seen)"), "counts the samples");
+  EXPECT_SILENT(with("seen += 1\n        scheduler.step(seen)"), "counts the samples");
+  EXPECT_SILENT(with("seen += x.size(0) * ranks\n        scheduler.step(seen)"),
+                "counts the samples");
+}
+
 TEST(ToDdpBatches, TellsListsThatEachRankShuffles) {
   const auto with = [](const std::string& lines, const std::string& list = "files") {
     return told({.above = "import random\n" + lines + "data = read_dataset(" + list + ")\n"});
@@ -195,6 +208,9 @@ TEST(ToDdpBatches, TellsListsThatEachRankShuffles) {
     EXPECT_SILENT(with(seed + std::string("random.shuffle(files)\n")), "a random order");
   EXPECT_SILENT(with("random.shuffle(test_files)\n", "test_files"), "a random order");
   // What is no list of samples.
+  EXPECT_SILENT(told({.above = "import random\ndef make(steps):\n    random.shuffle(steps)\n"
+                               "    return steps\nmake([flip, crop])\n"}),
+                "a random order");
   EXPECT_SILENT(with("random.shuffle(class_ids)\n"), "a random order");
 }
 
