@@ -25,22 +25,25 @@ bool is_literal(Ref node) {
          kind == Kind::true_literal || kind == Kind::false_literal || kind == Kind::none_literal;
 }
 
-// train_step, fit_batch, learner; not test_step, log_step or a scaler's fit.
+// train_step, fit_batch, learner; not test_step, step_stats, train_transform or a scaler's fit.
 bool is_named_for_steps(const CallRef& call) {
-  constexpr std::string_view kTraining[] = {"train",   "trainer",  "training",  "step",    "learn",
-                                            "learner", "optimize", "optimizer", "optimise"};
   const auto words = pitfalls::words_of_name(call.call->name);
   const auto has = [&](std::string_view word) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
   const std::string_view owner = call.receiver() ? call.receiver().text() : std::string_view{};
-  if (pitfalls::says_any(call.call->name,
-                         {"eval", "val", "test", "infer", "predict", "log", "print", "num"}) ||
+  if (words.empty() ||
+      pitfalls::says_any(call.call->name,
+                         {"eval", "val", "test", "infer", "predict", "log", "print", "num", "stat",
+                          "mean", "std", "norm", "acc", "transform", "augment"}) ||
       pitfalls::says_any(owner, {"prof", "sched", "bar", "log", "writer", "time", "meter"}))
     return false;
-  return std::any_of(std::begin(kTraining), std::end(kTraining), has) ||
-         (has("fit") && (words.size() > 1 ? !has("partial") && !has("transform")
-                                          : pitfalls::says_any(owner, {"model", "net", "train"})));
+  if (has("train") || has("trainer") || has("training") || words.back() == "step" ||
+      words.back() == "learn" || words.back() == "learner" || words.back() == "optimize" ||
+      words.back() == "optimise")
+    return true;
+  return has("fit") && (words.size() > 1 ? !has("partial")
+                                         : pitfalls::says_any(owner, {"model", "net", "train"}));
 }
 
 // engine.step(x, y) and fit_batch(model, x) of what is not there, optimizer.step(closure_of(x)).

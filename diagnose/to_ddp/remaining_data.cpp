@@ -259,11 +259,20 @@ void tell_passes_over_shares(Left& left) {
   for (const TrainingLoop* loop : trainings(left))
     for (const Supply& each : supplies_of(left, *loop))
       if (each.share == Share::shared) shared.push_back(each.place);
+  // Of loops that cannot be followed one may be the training; a comprehension is none.
+  std::vector<Ref> unfollowed;
+  for (const Supply& each : unfollowed_supplies(left))
+    if (each.share == Share::shared) unfollowed.push_back(each.place);
+  const auto goes_over_share = [&](const PassOver& pass) {
+    const auto is_in = [&](const std::vector<Ref>& loaders) {
+      return std::find(loaders.begin(), loaders.end(), pass.loader.ref()) != loaders.end();
+    };
+    return is_in(shared) || (pass.loop.kind() == Kind::for_in_clause && is_in(unfollowed));
+  };
   std::vector<Ref> places;
   std::vector<Ref> places_made_alike;
   for (const PassOver& pass : passes_without_training(left.program))
-    if (std::find(shared.begin(), shared.end(), pass.loader.ref()) != shared.end() &&
-        !serves_several(left.program, pass.loader) &&
+    if (goes_over_share(pass) && !serves_several(left.program, pass.loader) &&
         choice_of_item(left.program, pass.loader).empty() && left.runs_on_every_rank(pass.loop) &&
         !pitfalls::is_evaluation_loop(left.program, pass.loop) &&
         !is_in_evaluation(left.program, pass.loop) && !leaves_early(left.program, pass.loop))

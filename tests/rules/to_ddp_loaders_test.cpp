@@ -381,6 +381,11 @@ TEST(ToDdpLoaders, TellsPassesOverLoadersThatAreMadeAlike) {
 TEST(ToDdpLoaders, TellsPassesOfComprehensionsButNoFirstLook) {
   const std::string words = "this loop goes over the loader of the training";
   EXPECT_TOLD(told({.end = "bank = torch.cat([net(x) for x, y in loader])\n"}), words);
+  EXPECT_TOLD(told({.before = "for x, y in loader:\n    mean += engine.step_stats(x)\n"}), words);
+  EXPECT_TOLD(
+      listed(left_of({{"train.py", trained_in("trainer.fit(train_loader)\n"
+                                              "m = sum(x.mean() for x in train_loader)\n")}})),
+      words);
   const std::string look =
       "def shape_of(batches):\n    for x, y in batches:\n        return x.shape\n"
       "shape_of(loader)\n";
