@@ -19,8 +19,23 @@ bool is_size(Ref node) {
 
 BatchSize batch_size_of(const CallRef& loader) {
   const Ref batch = loader.argument(1, "batch_size");
-  const bool is_divided = batch && batch.kind() == Kind::binary && counts_ranks(batch);
+  // batch * num_gpus is no share.
+  const bool is_divided = batch && batch.kind() == Kind::binary && counts_ranks(batch) &&
+                          (batch.module->tree()[batch.node].op == Op::floor_divide ||
+                           batch.module->tree()[batch.node].op == Op::divide);
   return {loader, is_divided ? batch.child(Field::left) : batch, is_divided};
+}
+
+// The class of the object that has it: of self, and of loader in loader.batch_size.
+ClassRef owner_of(const Program& program, Ref size) {
+  if (size.kind() != Kind::attribute) return {};
+  const Ref object = size.child(Field::object);
+  return object.text() == "self" ? program.enclosing_class(size) : program.class_of(object);
+}
+
+bool is_kind_of(const Program& program, ClassRef cls, ClassRef base) {
+  const auto& lineage = program.lineage(cls);
+  return std::find(lineage.begin(), lineage.end(), base) != lineage.end();
 }
 
 // Both are one setting: the same option, or the same entry of a configuration that is not in sight.
@@ -35,6 +50,12 @@ bool is_same_setting(const Program& program, Ref a, Ref b) {
   });
   if (meet) return true;
   if (a.kind() == Kind::identifier || b.kind() == Kind::identifier) return false;
+  const ClassRef first = owner_of(program, a);
+  const ClassRef second = owner_of(program, b);
+  if (first || second)
+    return first && second && last_word(a) == last_word(b) &&
+           pitfalls::says_any(last_word(a), {"batch", "bs"}) &&
+           (is_kind_of(program, first, second) || is_kind_of(program, second, first));
   return a.text() == b.text() && pitfalls::says_any(a.text(), {"batch", "bs"});
 }
 
@@ -67,9 +88,32 @@ bool shapes_tensor(const CallRef& call, Ref whole) {
          call.positional(0) == whole;
 }
 
+// Noise for pictures, an example for writer.add_graph(model, zeros(batch_size, 8)).
 bool is_fixed(const Program& program, const CallRef& call) {
-  return pitfalls::says_any(program.assigned_name(call.ref()),
-                            {"fix", "test", "eval", "val", "sample", "vis", "static"});
+  const auto& tree = call.module->tree();
+  for (NodeId at = tree[call.call->node].parent; at != kNoNode; at = tree[at].parent)
+    if (const CallRef around = program.as_call(call.ref().with(at));
+        around && pitfalls::says_any(around.call->name, {"graph", "summary", "export", "trace"}))
+      return true;
+  return pitfalls::says_any(
+      program.assigned_name(call.ref()),
+      {"fix", "test", "eval", "val", "sample", "vis", "viz", "static", "example", "dummy"});
+}
+
+// x[:batch_size] of the batch itself, which is no longer than that.
+bool cuts_whole_batch(const Program& program, Ref slice) {
+  const auto& tree = slice.module->tree();
+  const Ref cut = slice.with(tree[slice.node].parent);
+  const Ref name = cut.kind() == Kind::subscript ? cut.child(Field::value) : Ref{};
+  const TrainingLoop* loop = pitfalls::facts::training_loop_of(program, slice);
+  if (!loop || !name || name.kind() != Kind::identifier || slice.text().find(':') != 0)
+    return false;
+  const Ref target = loop->batches.child(Field::left);
+  if (!target) return false;
+  const auto& words = target.module->tree();
+  for (NodeId at = target.node; at < words[target.node].last; ++at)
+    if (words[at].kind == Kind::identifier && words.text(at) == name.text()) return true;
+  return false;
 }
 
 // x.size(0) != batch_size
@@ -97,7 +141,7 @@ bool stands_for_batch(const Program& program, Ref size) {
     case Kind::comparison:
       return compares_with_batch(size.with(around)) && is_in_training(program, size);
     case Kind::slice:
-      return is_in_training(program, size);
+      return is_in_training(program, size) && !cuts_whole_batch(program, size.with(around));
     default:
       return false;
   }
@@ -160,7 +204,7 @@ std::vector<BatchSize> batch_sizes(const Left& left) {
       return each.loader.ref() == supply.place;
     });
     if (loader && !is_known && !is_unfollowed(supply) && supply.share != Share::own_class &&
-        supply.share != Share::foreign)
+        supply.share != Share::episodes && supply.share != Share::foreign)
       out.push_back(batch_size_of(loader));
   };
   for (const TrainingLoop* loop : trainings(left))
@@ -184,7 +228,13 @@ std::vector<Ref> products_with_gpus(const Left& left, const BatchSize& batch) {
 
 std::vector<Ref> parts_of_batch(const Left& left, const BatchSize& batch) {
   return sizes_that(left, batch, [](Ref size) {
-    return pitfalls::says_any(name_of_part(size), {"batch", "chunk"});
+    // Not num_batches or chunks_per_batch, which count.
+    const auto words = pitfalls::words_of_name(name_of_part(size));
+    const auto has = [&](std::string_view word) {
+      return std::find(words.begin(), words.end(), word) != words.end();
+    };
+    return (has("batch") || has("batchsize") || has("bs") || has("chunk")) && !has("per") &&
+           !has("num") && !has("log") && !has("n");
   });
 }
 

@@ -22,17 +22,9 @@ std::vector<CallRef> reached_sites(const Program& program, const CallRef& loader
   return out;
 }
 
-bool names_training(Ref word) {
-  std::string text = facts::lowered(last_word(word));
-  std::erase(text, '_');
-  return text == "train" || text == "istrain" || text == "training" || text == "istraining";
-}
-
-bool is_name(Ref node) { return node.kind() == Kind::identifier || node.kind() == Kind::attribute; }
-
 // split == "train", "train" in split, self.is_train
 bool asks_for_training(Ref condition) {
-  if (is_name(condition)) return names_training(condition);
+  if (pitfalls::names_training(condition)) return true;
   if (condition.kind() != Kind::comparison) return false;
   const auto& tree = condition.module->tree();
   if (tree.child_count(condition.node) != 2) return false;
@@ -136,84 +128,125 @@ bool is_in_branch_for_training(const Program& program, const CallRef& loader) {
   });
 }
 
-std::string choice_of_item(const Program& program, const CallRef& loader) {
+namespace {
+
+// The clause or the statement that makes a loader for each item: for x in ["train", "val"].
+std::vector<Ref> rounds_around(const Program& program, const CallRef& loader) {
+  std::vector<Ref> out;
   const auto& tree = loader.module->tree();
-  const NodeId around = tree.ancestor(loader.call->node, Kind::comprehension);
-  if (around == kNoNode) return {};
-  Ref clause;
-  for (NodeId at = tree[around].first_child; at != kNoNode; at = tree[at].next_sibling)
-    if (tree[at].kind == Kind::for_in_clause) clause = loader.ref().with(at);
-  const Ref name = clause.child(Field::left);
-  const auto& items = program.sources(clause.child(Field::right));
-  if (name.kind() != Kind::identifier || items.size() != 1) return {};
-  const Ref list = items.front().ref;
-  if (list.kind() != Kind::list && list.kind() != Kind::tuple) return {};
-  std::string training;
-  const auto& words = list.module->tree();
-  for (NodeId at = words[list.node].first_child; at != kNoNode; at = words[at].next_sibling) {
-    const std::string word = program.string(list.with(at)).value_or("");
-    if (word.empty() || (!training.empty() && word.starts_with("train"))) return {};
-    if (word.starts_with("train")) training = word;
-  }
-  return training.empty() ? "" : std::string(name.text()) + " == '" + training + "'";
-}
-
-Ref choice_of_training(const Program& program, const CallRef& loader) {
-  const Ref shuffle = loader.keyword("shuffle");
-  if (!shuffle || !loader.module->tree().contains(loader.call->node, shuffle.node)) return {};
-  if (asks_for_training(shuffle)) return shuffle;
-  if (shuffle.kind() != Kind::identifier) return {};
-  const bool tells = is_plain_parameter(program, shuffle)
-                         ? is_told_by_calls(program, loader, shuffle)
-                         : is_set_in_branches(program, shuffle);
-  return tells ? shuffle : Ref{};
-}
-
-std::vector<CallRef> loaders_within(const Program& program, Ref object) {
-  std::vector<CallRef> out;
-  const ClassRef cls = program.class_of(object);
-  if (!cls) return out;
-  for (const std::string_view name : {"__iter__", "__next__"}) {
-    const FunctionRef method = program.method(cls, name);
-    if (!method) continue;
-    const auto& tree = method.module->tree();
-    const NodeId body = method.function->body;
-    for (NodeId node = body; node < tree[body].last; ++node) {
-      if (tree[node].kind != Kind::attribute) continue;
-      for (const CallRef& loader : pitfalls::loaders_of(program, {method.module, node}))
-        if (std::none_of(out.begin(), out.end(),
-                         [&](const CallRef& each) { return each.ref() == loader.ref(); }))
-          out.push_back(loader);
-    }
+  const FunctionRef function = program.enclosing_function(loader.ref());
+  for (NodeId at = tree[loader.call->node].parent; at != kNoNode; at = tree[at].parent) {
+    const Ref around = loader.ref().with(at);
+    if (tree[at].kind == Kind::lambda || program.enclosing_function(around) != function) break;
+    if (tree[at].kind == Kind::for_statement) out.push_back(around);
+    if (tree[at].kind != Kind::comprehension) continue;
+    for (NodeId part = tree[at].first_child; part != kNoNode; part = tree[part].next_sibling)
+      if (tree[part].kind == Kind::for_in_clause) out.push_back(loader.ref().with(part));
   }
   return out;
 }
 
-namespace {
+std::vector<Ref> children_of(Ref node) {
+  std::vector<Ref> out;
+  const auto& tree = node.module->tree();
+  for (NodeId at = tree[node.node].first_child; at != kNoNode; at = tree[at].next_sibling)
+    out.push_back(node.with(at));
+  return out;
+}
 
-bool gives_on(Ref loop) {
-  const auto& tree = loop.module->tree();
-  for (NodeId node = loop.node; node < tree[loop.node].last; ++node)
-    if (tree[node].kind == Kind::yield_expression) return true;
-  return false;
+bool is_list(Ref node) { return node.kind() == Kind::list || node.kind() == Kind::tuple; }
+
+std::vector<Ref> items_of(const Program& program, Ref list, int depth = 0);
+
+// The keys of a dictionary that is written out, {"train": a, "val": b} or {x: make(x) for x in a}.
+std::vector<Ref> keys_of(const Program& program, Ref dictionary, int depth) {
+  std::vector<Ref> out;
+  for (const Ref part : children_of(dictionary)) {
+    if (part.kind() == Kind::pair) out.push_back(part.child(Field::key));
+    if (part.kind() == Kind::for_in_clause && out.size() == 1 &&
+        out.front().text() == part.child(Field::left).text())
+      return items_of(program, part.child(Field::right), depth + 1);
+  }
+  return out;
+}
+
+// What a loop goes over, as far as it is written out; of pairs the first.
+std::vector<Ref> items_of(const Program& program, Ref list, int depth) {
+  constexpr int kDepth = 3;  // sets.items() of {x: make(x) for x in splits}
+  const CallRef call = program.as_call(list);
+  const bool is_view =
+      call && call.receiver() && (call.call->name == "items" || call.call->name == "keys");
+  const auto& sources = program.sources(is_view ? call.receiver() : list);
+  if (sources.size() != 1 || depth > kDepth) return {};
+  const Ref made = sources.front().ref;
+  if (made.kind() == Kind::dictionary || made.kind() == Kind::comprehension)
+    return made.text().starts_with("{") ? keys_of(program, made, depth) : std::vector<Ref>{};
+  if (!is_list(made)) return {};
+  std::vector<Ref> out = children_of(made);
+  for (Ref& item : out)
+    if (is_list(item) && !children_of(item).empty()) item = children_of(item).front();
+  return out;
+}
+
+// 'train' of ["train", "val"], where all the others are for evaluation.
+std::string training_word(const Program& program, const std::vector<Ref>& items) {
+  std::string training;
+  for (const Ref item : items) {
+    const std::string word = program.string(item).value_or("");
+    const bool trains = word.starts_with("train");
+    if ((trains && !training.empty()) || (!trains && !says_evaluation(word) && word != "dev"))
+      return {};
+    if (trains) training = word;
+  }
+  return training;
+}
+
+// train_set of (train_set, val_set), where all the others are for evaluation.
+std::string training_name(const std::vector<Ref>& items) {
+  std::string training;
+  for (const Ref item : items) {
+    const bool trains = pitfalls::says_any(item.text(), {"train"});
+    if (item.kind() != Kind::identifier || (trains && !training.empty()) ||
+        (!trains && !says_evaluation(item.text())))
+      return {};
+    if (trains) training = item.text();
+  }
+  return training;
 }
 
 }  // namespace
 
-std::vector<PassOver> passes_without_training(const Program& program) {
-  std::vector<PassOver> out;
-  const auto& loops = program.training_loops();
-  for (const Module* module : program.modules())
-    for (const NodeId node : module->loops()) {
-      const Ref loop{module, node};
-      const bool trains = std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& each) {
-        return each.batches.module == module && module->tree().contains(node, each.batches.node);
-      });
-      if (trains || loop.kind() != Kind::for_statement || gives_on(loop)) continue;
-      for (const CallRef& each : pitfalls::loaders_of(program, loop.child(Field::right)))
-        out.push_back({loop, each});
-    }
-  return out;
+std::string choice_of_item(const Program& program, const CallRef& loader) {
+  for (const Ref round : rounds_around(program, loader)) {
+    Ref name = round.child(Field::left);
+    const bool is_pair = name.kind() != Kind::identifier;
+    if (is_pair) name = children_of(name).empty() ? Ref{} : children_of(name).front();
+    const auto items = items_of(program, round.child(Field::right));
+    if (name.kind() != Kind::identifier || items.size() < 2) continue;
+    if (const std::string word = training_word(program, items); !word.empty())
+      return std::string(name.text()) + " == '" + word + "'";
+    const std::string set = is_pair ? "" : training_name(items);
+    if (!set.empty()) return std::string(name.text()) + " is " + set;
+  }
+  return {};
+}
+
+Ref word_of_training(const CallRef& loader) {
+  const Ref shuffle = loader.keyword("shuffle");
+  const bool is_here = shuffle && loader.module->tree().contains(loader.call->node, shuffle.node);
+  return is_here && asks_for_training(shuffle) ? shuffle : Ref{};
+}
+
+Ref choice_of_training(const Program& program, const CallRef& loader) {
+  if (const Ref word = word_of_training(loader)) return word;
+  const Ref shuffle = loader.keyword("shuffle");
+  if (!shuffle || !loader.module->tree().contains(loader.call->node, shuffle.node) ||
+      shuffle.kind() != Kind::identifier)
+    return {};
+  const bool tells = is_plain_parameter(program, shuffle)
+                         ? is_told_by_calls(program, loader, shuffle)
+                         : is_set_in_branches(program, shuffle);
+  return tells ? shuffle : Ref{};
 }
 
 }  // namespace bench::diagnose

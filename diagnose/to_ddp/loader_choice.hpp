@@ -1,11 +1,10 @@
 // What loaders serve: those of functions for training and evaluation alike, make("train") and
-// make("val"), and those that a loop goes over which does not train.
+// make("val").
 #pragma once
 
 #include "diagnose/model/program.hpp"
 
 #include <string>
-#include <vector>
 
 namespace bench::diagnose {
 
@@ -22,20 +21,12 @@ bool is_in_branch_for_training(const Program& program, const CallRef& loader);
 // split == "train", a parameter that all calls write out. Empty where it does not.
 Ref choice_of_training(const Program& program, const CallRef& loader);
 
-// `x == 'train'` for {x: DataLoader(data[x]) for x in ["train", "val"]}; empty for what is no such
-// loader.
+// The same of one that says so in words of its own, whoever calls: not a parameter `shuffle`.
+Ref word_of_training(const CallRef& loader);
+
+// `x == 'train'` for a loader that is made for each item: {x: DataLoader(data[x]) for x in
+// ["train", "val"]}, a loop over them, `for x, data in sets.items()`; `x is train_set` for x in
+// (train_set, val_set). Empty for what is no such loader, and where the items are not in sight.
 std::string choice_of_item(const Program& program, const CallRef& loader);
-
-// The loaders whose batches an object of the program gives on: for x in self.loader: yield x, in
-// its
-// __iter__.
-std::vector<CallRef> loaders_within(const Program& program, Ref object);
-
-// A loop over a loader that trains nothing: it evaluates, fills a cache or counts.
-struct PassOver {
-  Ref loop;
-  CallRef loader;
-};
-std::vector<PassOver> passes_without_training(const Program& program);
 
 }  // namespace bench::diagnose

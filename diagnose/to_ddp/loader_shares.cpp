@@ -12,6 +12,7 @@ namespace bench::diagnose {
 namespace {
 
 namespace edit = pitfalls;
+namespace facts = pitfalls::facts;
 
 class Sharer {
  public:
@@ -21,9 +22,10 @@ class Sharer {
         names_(names),
         made_(made),
         is_script_(loader.module == &program.root()) {
-    if (serves_several(program, loader) && !is_named_for_training(program, loader) &&
-        !is_in_branch_for_training(program, loader))
-      choice_ = choice_of_training(program, loader).text();
+    if (!is_named_for_training(program, loader) && !is_in_branch_for_training(program, loader))
+      choice_ = (serves_several(program, loader) ? choice_of_training(program, loader)
+                                                 : word_of_training(loader))
+                    .text();
     if (choice_.empty()) {
       choice_ = choice_of_item(program, loader);
       is_of_item_ = !choice_.empty();
@@ -41,7 +43,7 @@ class Sharer {
     if (order == Order::unknown || loader_.argument(4, "batch_sampler")) return false;
     std::string sampler = names_.sampler(*loader_.module) + "(" + dataset;
     if ((choice_.empty() || is_of_item_) && order != Order::random &&
-        (!shuffle || !program_.is_literal_true(shuffle)))
+        (!shuffle || !is_always(shuffle, true)))
       sampler += ", shuffle=" + (shuffle ? std::string(shuffle.text()) : "False");
     sampler += ")";
     if (const std::string test = test_of_sharing(); !test.empty())
@@ -66,11 +68,17 @@ class Sharer {
                       made_);
       return;
     }
-    if (!batch || (size.is_integer() && size.integer < 2) || !gives_the_same_again(batch)) return;
+    if (!batch || (size.is_integer() && size.integer < 2) || batch.kind() == Kind::none_literal)
+      return;
     if (const Ref one = without_gpus(batch)) {
-      edit::replace(batch, std::string(one.text()), "", made_);
+      const std::string test = test_of_sharing();
+      edit::replace(batch,
+                    std::string(one.text()) +
+                        (test.empty() ? "" : " if " + test + " else " + std::string(batch.text())),
+                    "", made_);
       return;
     }
+    if (!gives_the_same_again(batch)) return;
     const std::string total = in_brackets(batch);
     const std::string ranks = count_ranks(batch);
     if (batch.kind() == Kind::integer)
@@ -103,15 +111,25 @@ class Sharer {
            kind == Kind::return_statement;
   }
 
-  static std::string free_name(Ref node) {
+  // Another loader of the statement has a name of its own: (DataLoader(a()), DataLoader(b())).
+  std::string free_name(Ref node) const {
+    const Ref statement = edit::statement_of(node);
+    const auto calls = program_.calls(Api::data_loader);
+    const auto before = std::count_if(calls.begin(), calls.end(), [&](const CallRef& each) {
+      return each.module == node.module && each.call->node < loader_.call->node &&
+             node.module->tree().contains(statement.node, each.call->node);
+    });
+    const std::string number = before > 0 ? "_" + std::to_string(before + 1) : "";
     for (const std::string_view name : {"train_data", "sampled_data"})
-      if (node.module->defs_of(name, false).empty()) return std::string(name);
-    return "data_of_ranks";
+      if (const std::string free = std::string(name) + number;
+          node.module->defs_of(free, false).empty())
+        return free;
+    return "data_of_ranks" + number;
   }
 
   // int(size), but not options.pop("size").
   static bool gives_the_same_again(Ref batch) {
-    const auto calls = pitfalls::facts::calls_in(batch);
+    const auto calls = facts::calls_in(batch);
     return std::all_of(calls.begin(), calls.end(), [](const CallRef& call) {
       constexpr std::string_view kPlain[] = {"int", "max", "min", "get", "getattr"};
       return std::find(std::begin(kPlain), std::end(kPlain), call.call->name) != std::end(kPlain);
@@ -129,11 +147,16 @@ class Sharer {
     put_lines_above(node);
   }
 
+  // And not by default, or in the calls that are in sight.
+  bool is_always(Ref value, bool holds) const {
+    return !facts::is_parameter(program_, value) &&
+           (holds ? program_.is_literal_true(value) : program_.is_literal_false(value));
+  }
+
   // What `shuffle` says beside the sampler: that of before, where there is none.
   std::string shuffle_beside(Ref shuffle) const {
-    if (!shuffle || program_.is_literal_false(shuffle)) return "False";
-    const std::string before =
-        program_.is_literal_true(shuffle) ? "" : in_brackets(shuffle) + " and ";
+    if (!shuffle || is_always(shuffle, false)) return "False";
+    const std::string before = is_always(shuffle, true) ? "" : in_brackets(shuffle) + " and ";
     if (is_of_item_) return before + "not (" + test_of_sharing() + ")";
     return is_script_ ? "False"
                       : before + "not " + names_.dist(*loader_.module) + ".is_initialized()";
@@ -230,6 +253,9 @@ class Sharer {
     text += ", \"sampler\": " + names_.sampler(*loader_.module) + "(" + dataset +
             ", shuffle=" + shuffled + ")" + (test.empty() ? "" : " if " + test + " else None");
     edit::replace(carried, text + batch_item(carried) + "}", "", made_);
+    // sampler=None beside it
+    if (const Ref named = loader_.keyword("sampler"); named && is_in_call(named))
+      edit::remove_argument(loader_, "sampler", "", made_);
     in_dictionary_ = true;
     return true;
   }
@@ -304,6 +330,19 @@ class Sharer {
   std::string lines_;           // above the statement
 };
 
+// loader = DataLoader(...) in each round
+bool is_assigned_in(Ref name, Ref body) {
+  const auto& tree = body.module->tree();
+  for (NodeId at = body.node; at < tree[body.node].last; ++at)
+    if (tree[at].kind == Kind::assignment) {
+      const std::string_view target = tree.text(tree.child(at, Field::left));
+      if (target == name.text() || target.starts_with(std::string(name.text()) + ",") ||
+          target.ends_with(", " + std::string(name.text())))
+        return true;
+    }
+  return false;
+}
+
 bool names_any(Ref subtree, std::string_view name) {
   const auto& tree = subtree.module->tree();
   for (NodeId at = subtree.node; at < tree[subtree.node].last; ++at)
@@ -332,12 +371,17 @@ void count_epochs(const Program& program, const TrainingLoop& loop, Finding& mad
     return;
   const std::string sampler = std::string(loader.text()) + ".sampler";
   const std::string call = sampler + ".set_epoch(" + counter + ")";
-  const bool is_script = epochs.module == &program.root();
+  const bool is_sure = epochs.module == &program.root() && !facts::is_parameter(program, loader);
+  const std::string lines =
+      (is_sure ? call : "if hasattr(" + sampler + ", \"set_epoch\"):\n\t" + call) + "\n" + counter +
+      " += 1";
+  const bool is_made_within = is_assigned_in(loader, epochs.child(Field::body));
+  if (is_made_within && loop.batches.kind() != Kind::for_statement) return;
   edit::insert_before(epochs, counter + " = 0", "", made);
-  edit::insert_first(epochs.child(Field::body),
-                     (is_script ? call : "if hasattr(" + sampler + ", \"set_epoch\"):\n\t" + call) +
-                         "\n" + counter + " += 1",
-                     "", made);
+  if (is_made_within)
+    edit::insert_before(loop.batches, lines, "", made);
+  else
+    edit::insert_first(epochs.child(Field::body), lines, "", made);
 }
 
 bool share_out(const Program& program, const CallRef& loader, FileNames& names, Finding& made) {

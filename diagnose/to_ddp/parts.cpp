@@ -3,6 +3,7 @@
 #include "diagnose/to_ddp/idle_wraps.hpp"
 #include "diagnose/to_ddp/launch_flags.hpp"
 #include "diagnose/to_ddp/loader_choice.hpp"
+#include "diagnose/to_ddp/loader_loops.hpp"
 #include "diagnose/to_ddp/parameterless.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
@@ -72,12 +73,6 @@ bool serves_training_alone(const Program& program, const CallRef& loader) {
          is_asked_for_training(program, loader);
 }
 
-std::set<Ref> drawn_without_training(const Program& program) {
-  std::set<Ref> out;
-  for (const PassOver& pass : passes_without_training(program)) out.insert(pass.loader.ref());
-  return out;
-}
-
 void find_loaders(const Program& program, Parts& out) {
   const auto add = [&](const CallRef& loader) {
     const auto same = [&](const CallRef& each) { return each.ref() == loader.ref(); };
@@ -99,8 +94,12 @@ void find_loaders(const Program& program, Parts& out) {
     }
   }
   if (is_followed) return;
+  const std::set<Ref> evaluated = drawn_without_gradients(program);
   for (const CallRef& loader : program.calls(Api::data_loader))
-    if (is_come_by(program, loader.ref()) && is_asked_for_training(program, loader)) add(loader);
+    if (is_come_by(program, loader.ref()) &&
+        (is_asked_for_training(program, loader) ||
+         (is_named_for_training(program, loader) && !evaluated.contains(loader.ref()))))
+      add(loader);
 }
 
 void find_devices(const Program& program, Parts& out) {

@@ -23,6 +23,7 @@ constexpr Topic kTopics[] = {
     tell_undividable_batches,
     tell_other_uses_of_batch,
     tell_missing_epochs,
+    tell_counts_of_samples,
     tell_trackers,
     tell_written_files,
     tell_downloads,

@@ -14,7 +14,7 @@ bool is_shared(const Left& left, const BatchSize& batch) {
   return bool(pitfalls::sampler_of(left.program, batch.loader));
 }
 
-// A batch of one, or what a call gives.
+// One by default or by what is written.
 bool is_left_whole(const Program& program, const BatchSize& batch) {
   if (batch.is_divided) return false;
   if (!batch.total) return !batch.loader.has_splat() && !batch.loader.argument(4, "batch_sampler");
@@ -22,9 +22,21 @@ bool is_left_whole(const Program& program, const BatchSize& batch) {
   return size.is_integer() && size.integer < 2;
 }
 
+// batch_size=None: the data set makes the batches.
+bool makes_no_batches(const BatchSize& batch) {
+  return batch.total && batch.total.kind() == Kind::none_literal;
+}
+
+// len(train_set): the rank's share is one batch as it is.
+bool takes_all(const Program& program, const BatchSize& batch) {
+  const CallRef count = batch.total ? program.as_call(batch.total) : CallRef{};
+  return count && count.call->name == "len";
+}
+
 // What a call gives, or stands among options behind **.
 bool is_out_of_reach(const BatchSize& batch) {
-  if (batch.is_divided) return false;
+  // a if dist.is_initialized() else a * num_gpus
+  if (batch.is_divided || (batch.total && batch.total.kind() == Kind::conditional)) return false;
   if (!batch.total) return batch.loader.has_splat() && !batch.loader.argument(4, "batch_sampler");
   return !pitfalls::facts::calls_in(batch.total).empty() ||
          batch.total.module != batch.loader.module ||
@@ -47,7 +59,7 @@ std::string rest_of(const Program& program, const BatchSize& batch) {
   const Value size = batch.is_divided ? program.evaluate(batch.total) : Value{};
   if (!size.is_integer() || size.integer < 1) return {};
   const bool is_literal = batch.total.kind() == Kind::integer;
-  if (size.integer % 4 == 0) return {};
+  if (size.integer % 4 == 0 && size.integer >= 8) return {};
   const std::string option = option_behind(program, batch.total);
   return "a batch of " + std::to_string(size.integer) +
          (size.is_default ? ", as the script has it by default," : "") +
@@ -64,8 +76,13 @@ std::string rest_of(const Program& program, const BatchSize& batch) {
 void tell_whole_batches(Left& left) {
   std::vector<Ref> ones;
   std::vector<Ref> out_of_reach;
+  std::vector<Ref> made_by_data;
   for (const BatchSize& batch : batch_sizes(left)) {
-    if (!is_shared(left, batch)) continue;
+    if (!is_shared(left, batch) || takes_all(left.program, batch)) continue;
+    if (makes_no_batches(batch)) {
+      made_by_data.push_back(batch.loader.ref());
+      continue;
+    }
     if (!is_left_whole(left.program, batch)) {
       if (is_out_of_reach(batch)) out_of_reach.push_back(batch.loader.ref());
       continue;
@@ -86,6 +103,10 @@ void tell_whole_batches(Left& left) {
   left.tell(Harm::figures, out_of_reach,
             "no step has divided the batch size of this loader: unless it is a rank's share "
             "already, a step takes N times the samples. Divide it by dist.get_world_size().");
+  left.tell(Harm::figures, made_by_data,
+            "this loader makes no batches: what the data set gives is one, and a step takes one on "
+            "each rank where it took one in all. Divide the size that the data set goes by, or set "
+            "the learning rate and its schedule for that.");
   left.tell(Harm::figures, ones,
             "the batch size of this loader is one, which cannot be divided: a step takes a sample "
             "on each rank where it took one in all, and an epoch has an N-th of the steps. Set the "

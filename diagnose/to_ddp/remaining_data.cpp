@@ -1,8 +1,11 @@
 // Training data that ranks do not share out between them.
 #include "diagnose/to_ddp/loader_choice.hpp"
+#include "diagnose/to_ddp/loader_loops.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/seeds.hpp"
 #include "diagnose/to_ddp/supplies.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
@@ -15,25 +18,12 @@ namespace {
 using pitfalls::facts::contains;
 using pitfalls::facts::lowered;
 
-// torch.manual_seed(7), alike on all ranks; torch.cuda.manual_seed(7) seeds no loader, nor does
-// what runs without a GPU alone.
-bool seeds_loaders(const Left& left, const CallRef& seed) {
-  if (contains(seed.call->path, "cuda") || left.program.comes_from_rank(seed.positional(0)) ||
-      !left.runs_on_every_rank(seed.ref()))
-    return false;
-  const auto guards = left.program.guards(seed.ref());
-  return std::none_of(guards.begin(), guards.end(), [](const Guard& guard) {
-    return !guard.holds && contains(guard.condition.text(), "cuda");
-  });
-}
-
 // What ranks that draw from all the data do with fixed seeds.
 std::string with_seeds(const Left& left) {
-  for (const CallRef& seed : left.program.calls(Api::manual_seed))
-    if (seeds_loaders(left, seed))
-      return ", and with the seed of " + place_of(seed.ref()) +
-             " the same batches are drawn on all of them";
-  return "";
+  const CallRef seed = common_seed(left, Draws::torch);
+  return seed ? ", and with the seed of " + place_of(seed.ref()) +
+                    " the same batches are drawn on all of them"
+              : "";
 }
 
 std::string text_of(Share share, const std::string& loader, const std::string& seeds) {
@@ -72,6 +62,13 @@ std::string text_of(Share share, const std::string& loader, const std::string& s
              seeds +
              ". Let the class take only the samples of its rank (items[rank::world_size]) and a "
              "rank's share of the batch size.";
+    case Share::episodes:
+      return "the batches are episodes that a class of the project draws for itself: every rank "
+             "draws as many as one process did" +
+             seeds +
+             ". Divide the number of episodes in a step by the number of ranks, here and where "
+             "tensors are shaped by it (or the number of steps), and seed the draws of each rank "
+             "with a number of its own.";
     case Share::drawn:
       return "no loader gives this loop its batches, so that no step has shared them out: see that "
              "every rank takes samples of its own, and a rank's share of the batch.";
@@ -127,7 +124,8 @@ void tell_option(Left& left, const std::vector<Supply>& supplies) {
 // loader.batch_size of the call, through names: batch_size * num_gpus.
 Ref product_of_gpus(const Program& program, const CallRef& loader) {
   const Ref batch = loader.argument(1, "batch_size");
-  if (!batch || contains(batch.text(), "get_world_size")) return {};
+  if (!batch || contains(batch.text(), "get_world_size") || batch.kind() == Kind::conditional)
+    return {};
   for (const Source& source : program.sources(batch)) {
     const Node& node = source.ref.module->tree()[source.ref.node];
     if (source.ref.kind() != Kind::binary || node.op != Op::multiply) continue;
@@ -145,6 +143,11 @@ bool is_sharded(const Left& left, const TrainingLoop& loop) {
   return !supplies.empty() && std::all_of(supplies.begin(), supplies.end(), [](const Supply& each) {
     return each.share == Share::shared;
   });
+}
+
+Ref around_loop(const Program& program, Ref loop) {
+  const NodeId parent = loop.module->tree()[loop.node].parent;
+  return parent == kNoNode ? Ref{} : program.innermost_loop(loop.with(parent));
 }
 
 // More passes than one: a loop over epochs that is not counted to one.
@@ -198,11 +201,55 @@ void tell_unshared_data(Left& left) {
 
 namespace {
 
+// for x, y in loader: return x.shape
+bool leaves_early(const Program& program, Ref loop) {
+  const auto& tree = loop.module->tree();
+  for (NodeId node = loop.node; node < tree[loop.node].last; ++node)
+    if (tree[node].kind == Kind::return_statement &&
+        program.enclosing_function(loop.with(node)) == program.enclosing_function(loop))
+      return true;
+  return pitfalls::facts::has_break(program, loop);
+}
+
 // test() of a class that goes over what it is given.
 bool is_in_evaluation(const Program& program, Ref node) {
   const FunctionRef function = program.enclosing_function(node);
   return function &&
          pitfalls::says_any(function.function->name, {"test", "val", "eval", "infer", "predict"});
+}
+
+// make(args, True) of memory_loader = make(args, True), where nothing else has that name.
+CallRef call_behind(const Program& program, Ref iterable) {
+  const Ref name = iterable ? program.strip_iterable(iterable) : Ref{};
+  if (!name || name.kind() != Kind::identifier) return {};
+  const auto& defs = name.module->defs_of(name.text(), false);
+  if (defs.size() != 1) return {};
+  const Def& def = name.module->defs()[defs.front()];
+  return def.value == kNoNode ? CallRef{} : program.as_call(name.with(def.value));
+}
+
+// memory_loader = make(args, train=True) beside train_loader = make(args, train=True), where the
+// word decides who shares.
+bool is_made_as_training(const Left& left, const PassOver& pass, const std::vector<Ref>& shared) {
+  const Program& program = left.program;
+  const CallRef site = call_behind(program, pass.loop.child(Field::right));
+  if (!site || site.ref() == pass.loader.ref() || !serves_several(program, pass.loader) ||
+      !left.runs_on_every_rank(pass.loop) || leaves_early(program, pass.loop) ||
+      std::find(shared.begin(), shared.end(), pass.loader.ref()) == shared.end())
+    return false;
+  const Ref sampler = pass.loader.argument(3, "sampler");
+  const auto given = pitfalls::facts::arguments_of(site);
+  const bool is_trained =
+      std::any_of(left.program.training_loops().begin(), left.program.training_loops().end(),
+                  [&](const TrainingLoop& loop) {
+                    const CallRef other = call_behind(program, loop.iterable);
+                    return other && other.ref() == site.ref();
+                  });
+  return sampler.kind() == Kind::conditional && !is_trained &&
+         std::any_of(given.begin(), given.end(), [&](Ref each) {
+           return each.kind() == Kind::true_literal ||
+                  pitfalls::says_any(program.string(each).value_or(""), {"train"});
+         });
 }
 
 }  // namespace
@@ -212,27 +259,61 @@ void tell_passes_over_shares(Left& left) {
   for (const TrainingLoop* loop : trainings(left))
     for (const Supply& each : supplies_of(left, *loop))
       if (each.share == Share::shared) shared.push_back(each.place);
+  // Of loops that cannot be followed one may be the training; a comprehension is none.
+  std::vector<Ref> unfollowed;
+  for (const Supply& each : unfollowed_supplies(left))
+    if (each.share == Share::shared) unfollowed.push_back(each.place);
+  const auto goes_over_share = [&](const PassOver& pass) {
+    const auto is_in = [&](const std::vector<Ref>& loaders) {
+      return std::find(loaders.begin(), loaders.end(), pass.loader.ref()) != loaders.end();
+    };
+    return is_in(shared) || (pass.loop.kind() == Kind::for_in_clause && is_in(unfollowed));
+  };
   std::vector<Ref> places;
+  std::vector<Ref> places_made_alike;
   for (const PassOver& pass : passes_without_training(left.program))
-    if (std::find(shared.begin(), shared.end(), pass.loader.ref()) != shared.end() &&
-        !serves_several(left.program, pass.loader) &&
+    if (goes_over_share(pass) && !serves_several(left.program, pass.loader) &&
         choice_of_item(left.program, pass.loader).empty() && left.runs_on_every_rank(pass.loop) &&
         !pitfalls::is_evaluation_loop(left.program, pass.loop) &&
-        !is_in_evaluation(left.program, pass.loop) &&
-        !pitfalls::facts::has_break(left.program, pass.loop))
+        !is_in_evaluation(left.program, pass.loop) && !leaves_early(left.program, pass.loop))
       places.push_back(pass.loop);
+  for (const PassOver& pass : passes_without_training(left.program))
+    if (is_made_as_training(left, pass, shared)) places_made_alike.push_back(pass.loop);
+  left.tell(Harm::figures, places_made_alike,
+            "the loader of this loop is made in the way of that for training and shared out with "
+            "it: what the loop counts or keeps is a rank's part. Have it made without a sampler "
+            "here, or put the results of the ranks together.");
   left.tell(Harm::figures, places,
             "this loop goes over the loader of the training, which is a rank's share of the data "
             "now: what it counts or keeps is not that of all. Give it a loader of its own, or put "
             "the results of the ranks together.");
 }
 
+namespace {
+
+// A collate_fn of the program that only stacks what it is given.
+bool surely_cuts_nothing(const Program& program, Ref collate) {
+  FunctionRef function;
+  for (const FunctionRef& each : program.functions())
+    if (each.function->name == collate.text()) {
+      if (function) return false;
+      function = each;
+    }
+  if (!function) return false;
+  const std::string_view text = function.module->text(function.function->body);
+  return !pitfalls::says_any(text, {"chunk", "split", "range(", "size", "[i", ":]", "[:"});
+}
+
+}  // namespace
+
 void tell_recut_batches(Left& left) {
   for (const TrainingLoop* loop : trainings(left)) {
     if (!loop->iterable || !pitfalls::loaders_of(left.program, loop->iterable).empty()) continue;
     for (const CallRef& loader : loaders_behind(left.program, loop->iterable)) {
       const Ref cuts = loader.argument(6, "collate_fn");
-      if (!cuts || !pitfalls::sampler_of(left.program, loader)) continue;
+      if (!cuts || !pitfalls::sampler_of(left.program, loader) ||
+          surely_cuts_nothing(left.program, cuts))
+        continue;
       left.tell(Harm::figures, {loader.ref()},
                 "a batch of this loader is several steps of training: `" +
                     std::string(cuts.text()) +
@@ -255,10 +336,10 @@ void tell_batch_of_all(Left& left) {
 
 void tell_missing_epochs(Left& left) {
   const Program& program = left.program;
-  if (!program.calls_named("set_epoch").empty() ||
-      std::any_of(left.found.begin(), left.found.end(),
-                  [](const Finding& each) { return each.rule == "DDP018"; }))
-    return;
+  const bool is_found = std::any_of(left.found.begin(), left.found.end(),
+                                    [](const Finding& each) { return each.rule == "DDP018"; });
+  // Without training in sight the finding is not told.
+  if (!program.calls_named("set_epoch").empty() || (is_found && has_sharded_training(left))) return;
   std::vector<Ref> places;
   for (const TrainingLoop* loop : trainings(left)) {
     if (!has_epochs(program, *loop) || !is_sharded(left, *loop)) continue;
@@ -267,7 +348,11 @@ void tell_missing_epochs(Left& left) {
       const CallRef sampler = pitfalls::sampler_of(program, loader);
       return sampler && !program.is_literal_false(sampler.argument(3, "shuffle"));
     });
-    if (shuffles) places.push_back(loop->epochs);
+    if (!shuffles) continue;
+    // Where a batch is taken apart, the loop around goes over the loader.
+    const bool is_pass = !loaders_behind(program, loop->epochs.child(Field::right)).empty();
+    const Ref around = is_pass ? around_loop(program, loop->epochs) : loop->epochs;
+    if (around) places.push_back(around);
   }
   left.tell(Harm::figures, places,
             "nothing calls set_epoch in this loop: every pass takes the samples in the same order. "

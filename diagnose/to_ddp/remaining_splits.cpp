@@ -1,5 +1,6 @@
 // Splits of the data that each rank draws for itself.
 #include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/seeds.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
@@ -13,14 +14,6 @@ using pitfalls::facts::contains;
 constexpr std::string_view kShuffling[] = {"ShuffleSplit", "StratifiedShuffleSplit",
                                            "GroupShuffleSplit"};
 constexpr std::string_view kFolding[] = {"KFold", "StratifiedKFold", "StratifiedGroupKFold"};
-
-bool seeds_numpy(const Program& program) {
-  const auto seeds = program.calls_named("seed");
-  return std::any_of(
-             seeds.begin(), seeds.end(),
-             [](const CallRef& seed) { return contains(seed.call->path, "numpy.random"); }) ||
-         !program.calls_named("seed_everything").empty();
-}
 
 bool draws_folds(const Program& program, const CallRef& call) {
   const auto is_one_of = [&](const auto& names) {
@@ -54,7 +47,7 @@ bool draws_two_parts(const Program& program, const CallRef& call) {
 }  // namespace
 
 void tell_unseeded_splits(Left& left) {
-  if (seeds_numpy(left.program)) return;
+  if (!seeds_of(left, Draws::numpy).empty()) return;
   std::vector<Ref> places;
   for (const Module* module : left.program.modules())
     for (const Call& made : module->calls()) {

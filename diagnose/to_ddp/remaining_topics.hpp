@@ -48,7 +48,7 @@ class Left {
 std::string place_of(Ref node);
 
 // --- data (remaining_data.cpp, remaining_batches.cpp, remaining_splits.cpp,
-// remaining_draws.cpp)
+// remaining_draws.cpp, remaining_counts.cpp)
 void tell_unshared_data(Left& left);          // training that goes over all the data on every rank
 void tell_passes_over_shares(Left& left);     // a statistic of the training data, on each rank
 void tell_recut_batches(Left& left);          // a collate_fn that cuts a batch into several
@@ -57,6 +57,7 @@ void tell_whole_batches(Left& left);          // a batch of one on each rank
 void tell_undividable_batches(Left& left);    // 30 by 4 ranks
 void tell_other_uses_of_batch(Left& left);    // noise and masks of the whole batch's size
 void tell_missing_epochs(Left& left);         // set_epoch is neither called nor told by a rule
+void tell_counts_of_samples(Left& left);      // seen += x.size(0), which the schedule goes by
 void tell_unseeded_splits(Left& left);        // folds that each rank draws for itself
 void tell_noise_of_one_seed(Left& left);      // torch.randn, alike on all ranks
 void tell_orders_of_ranks(Left& left);        // a data set that each rank shuffles for itself

@@ -1,8 +1,10 @@
 #include "diagnose/to_ddp/supplies.hpp"
 
 #include "diagnose/to_ddp/loader_choice.hpp"
+#include "diagnose/to_ddp/loader_loops.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 
@@ -94,6 +96,21 @@ Ref giver_of(const Program& program, const TrainingLoop& loop) {
   return loop.batches;
 }
 
+// What trains beside the loop's own batches, with a backward pass in the same branch; whatever the
+// loader is called: valid_queue, for parameters of the architecture.
+bool trains_in_branch(const Program& program, const CallRef& draw, const TrainingLoop& loop) {
+  if (program.under_no_grad(draw.ref())) return false;
+  const auto& tree = draw.module->tree();
+  for (NodeId at = draw.call->node; at != kNoNode && at != loop.batches.node;
+       at = tree[at].parent) {
+    if (tree[at].kind != Kind::if_statement) continue;
+    const auto calls = pitfalls::facts::calls_in(draw.ref().with(at));
+    return std::any_of(calls.begin(), calls.end(),
+                       [](const CallRef& call) { return call.call->name == "backward"; });
+  }
+  return false;
+}
+
 // target_batch = next(target_iter) in the loop over the source's batches.
 std::vector<CallRef> drawn_beside(const Program& program, const TrainingLoop& loop) {
   std::vector<CallRef> out;
@@ -101,7 +118,9 @@ std::vector<CallRef> drawn_beside(const Program& program, const TrainingLoop& lo
     if (draw.module != loop.batches.module || draw.receiver() || !draw.positional(0) ||
         !draw.module->tree().contains(loop.batches.node, draw.call->node))
       continue;
-    for (const CallRef& each : loaders_behind(program, draw.positional(0))) out.push_back(each);
+    for (const CallRef& each : loaders_behind(program, draw.positional(0)))
+      if (!pitfalls::is_evaluation_loader(program, each) || trains_in_branch(program, draw, loop))
+        out.push_back(each);
   }
   return out;
 }
@@ -126,32 +145,35 @@ std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop) {
     out.push_back({Share::drawn, loop.batches});
     return out;
   }
-  auto loaders = loaders_behind(program, loop.iterable);
-  for (const CallRef& loader : drawn_beside(program, loop)) loaders.push_back(loader);
-  for (const CallRef& loader : loaders)
+  for (const CallRef& loader : loaders_behind(program, loop.iterable))
     if (!pitfalls::is_evaluation_loader(program, loader)) out.push_back(supply_of(program, loader));
+  for (const CallRef& loader : drawn_beside(program, loop))
+    out.push_back(supply_of(program, loader));
   if (!out.empty()) return out;
   const Ref iterable = program.strip_iterable(loop.iterable);
   if (is_plain(program, iterable)) return out;
   for (const Source& source : program.sources(iterable))
     if (const CallRef made = program.as_call(source.ref); made && is_foreign(made))
       return {{Share::foreign, source.ref}};
-  const ClassRef cls = program.class_of(iterable);
+  ClassRef cls = program.class_of(iterable);
+  // draw(epoch) of an object that can be called
+  const CallRef drawn = program.as_call(iterable);
+  if (const Ref object = drawn ? Ref{drawn.module, drawn.call->function} : Ref{}; !cls && object) {
+    cls = program.class_of(object);
+    if (cls && !program.method(cls, "__call__")) cls = {};
+  }
   const bool knows_ranks =
       cls && (contains(lowered(cls.module->text(cls.cls->node)), "world_size") ||
               contains(lowered(cls.module->text(cls.cls->node)), "get_rank"));
   if (knows_ranks) return out;
-  out.push_back({cls ? Share::own_class : Share::elsewhere, giver_of(program, loop)});
+  const bool is_episodic =
+      cls && pitfalls::says_any(cls.module->text(cls.cls->node), {"episode", "n_way", "n_shot"});
+  const Share own = is_episodic ? Share::episodes : Share::own_class;
+  out.push_back({cls ? own : Share::elsewhere, giver_of(program, loop)});
   return out;
 }
 
 namespace {
-
-bool is_drawn_without_training(const Program& program, const CallRef& loader) {
-  const auto passes = passes_without_training(program);
-  return std::any_of(passes.begin(), passes.end(),
-                     [&](const PassOver& pass) { return pass.loader.ref() == loader.ref(); });
-}
 
 bool has_unfollowed_training(const Left& left) {
   const auto loops = trainings(left);
@@ -169,11 +191,13 @@ std::vector<Supply> unfollowed_supplies(const Left& left) {
   std::vector<Ref> followed;
   for (const TrainingLoop* loop : trainings(left))
     for (const Supply& each : supplies_of(left, *loop)) followed.push_back(each.place);
+  const std::set<Ref> drawn = trainings(left).empty() ? drawn_without_gradients(left.program)
+                                                      : drawn_without_training(left.program);
   for (const CallRef& loader : left.program.calls(Api::data_loader))
     if (std::find(followed.begin(), followed.end(), loader.ref()) == followed.end() &&
         left.runs_on_every_rank(loader.ref()) &&
         !pitfalls::is_evaluation_loader(left.program, loader) &&
-        (serves_several(left.program, loader) || !is_drawn_without_training(left.program, loader)))
+        (serves_several(left.program, loader) || !drawn.contains(loader.ref())))
       out.push_back(supply_of(left.program, loader));
   for (const CallRef& made : foreign_iterators(left.program))
     if (is_foreign(made) && left.runs_on_every_rank(made.ref()) &&

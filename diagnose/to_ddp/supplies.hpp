@@ -16,6 +16,7 @@ enum class Share : std::uint8_t {
   stream,       // an IterableDataset
   foreign,      // an iterator of another library, which takes no sampler
   own_class,    // no DataLoader, but a class of the program
+  episodes,     // the same of one that draws tasks of a few classes
   elsewhere,    // made out of sight
   drawn,        // no batches that a loader gives: for step in range(n): x = draw()
 };

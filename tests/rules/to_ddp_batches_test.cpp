@@ -23,7 +23,7 @@ TEST(ToDdpBatches, TellsOtherUsesOfTheBatchSize) {
   EXPECT_TOLD(with("z = torch.randn(args.batch_size, 8)"), words);
   EXPECT_TOLD(with("z = prior.sample((args.batch_size,))"), words);
   EXPECT_TOLD(with("x = x.view(args.batch_size, -1)"), words);
-  EXPECT_TOLD(with("y = y[: args.batch_size]"), words);
+  EXPECT_TOLD(with("z = both[: args.batch_size]"), words);
   EXPECT_TOLD(with("skip = x.size(0) != args.batch_size"), words);
   EXPECT_TOLD(with("z = torch.randn(n, 8)", "n = args.batch_size\n"), words);
   // Another setting, the tensor's own size, noise for pictures, a count of steps.
@@ -32,6 +32,69 @@ TEST(ToDdpBatches, TellsOtherUsesOfTheBatchSize) {
   EXPECT_SILENT(with("pass", "fixed_noise = torch.randn(args.batch_size, 8)\n"), words);
   EXPECT_SILENT(with("pass", "steps = len(data) // args.batch_size\n"), words);
   EXPECT_SILENT(with("seen = step * args.batch_size"), words);
+  // The batch is no longer than its share; examples.
+  EXPECT_SILENT(with("y = y[: args.batch_size]"), words);
+  EXPECT_SILENT(with("pass", "viz_noise = torch.randn(args.batch_size, 8)\n"), words);
+  EXPECT_SILENT(with("pass", "writer.add_graph(net, torch.zeros(args.batch_size, 8))\n"), words);
+}
+
+TEST(ToDdpBatches, TellsTheSameFieldOfOneClass) {
+  const auto with = [](const std::string& owner) {
+    return listed(left_of({{"train.py",
+                            "import torch\n"
+                            "from torch import nn\n"
+                            "from torch.utils.data import DataLoader\n"
+                            "class Batches:\n"
+                            "    def __init__(self, data):\n"
+                            "        self.batch_size = int(sizes[0])\n"
+                            "        self.loader = DataLoader(\n"
+                            "            data, batch_size=self.batch_size, shuffle=True)\n"
+                            "    def draw(self):\n"
+                            "        return next(iter(self.loader))\n"
+                            "class Queue:\n"
+                            "    def __init__(self):\n"
+                            "        self.batch_size = 16\n"
+                            "batches = Batches(data)\n"
+                            "queue = Queue()\n"
+                            "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                            "z = torch.zeros(" +
+                                owner +
+                                ".batch_size, 8)\n"
+                                "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+                                "for step in range(99):\n"
+                                "    x = batches.draw()\n"
+                                "    optimizer.zero_grad()\n"
+                                "    model(x + z).sum().backward()\n"
+                                "    optimizer.step()\n"}}));
+  };
+  EXPECT_TOLD(with("batches"), "this still takes the whole for the size of a batch");
+  EXPECT_SILENT(with("queue"), "this still takes the whole");
+}
+
+TEST(ToDdpBatches, TakesTheNumberOfGpusOutOfTheBatch) {
+  const Rewrite made =
+      rewritten({{"train.py",
+                  Script{.above = kOptions,
+                         .loader = "loader = DataLoader(data, shuffle=True,\n"
+                                   "    batch_size=args.batch_size * torch.cuda.device_count())\n"}
+                      .text()}});
+  EXPECT_TOLD(made.texts.at("train.py"), "batch_size=args.batch_size)\n");
+  EXPECT_SILENT(listed(made.left), "the batch size of all GPUs");
+  EXPECT_SILENT(listed(made.left), "gives a rank its share");
+}
+
+TEST(ToDdpBatches, LeavesBatchesThatAreNone) {
+  const auto with = [](const std::string& size) {
+    return rewritten({{"train.py", Script{.loader = "loader = DataLoader(data, batch_size=" + size +
+                                                    ", shuffle=True)\n"}
+                                       .text()}});
+  };
+  EXPECT_TOLD(with("None").texts.at("train.py"), "batch_size=None, sampler=");
+  EXPECT_TOLD(listed(with("None").left), "this loader makes no batches");
+  // Each rank's share is one batch, as all the data was.
+  EXPECT_TOLD(with("len(data)").texts.at("train.py"), "batch_size=len(data), sampler=");
+  EXPECT_SILENT(listed(with("len(data)").left), "no step has divided");
+  EXPECT_TOLD(listed(with("4").left), "does not divide by every number of GPUs");
 }
 
 TEST(ToDdpBatches, TellsPartsOfTheBatch) {
@@ -40,6 +103,11 @@ TEST(ToDdpBatches, TellsPartsOfTheBatch) {
                     .loader = kLoader,
                     .before = "sub_batch = int(args.batch_size / args.steps)\n"}),
               words);
+  for (const char* counted : {"num_batches", "chunks_per_batch", "log_batches"})
+    EXPECT_SILENT(told({.above = kOptions,
+                        .loader = kLoader,
+                        .before = counted + std::string(" = args.batch_size // 4\n")}),
+                  words);
   EXPECT_SILENT(told({.above = kOptions,
                       .loader = kLoader,
                       .before = "accumulate = args.batch_size // args.steps\n"}),
@@ -112,14 +180,55 @@ TEST(ToDdpBatches, TellsNoiseOfOneSeed) {
       "the same numbers here");
 }
 
-TEST(ToDdpBatches, TellsListsThatEachRankShuffles) {
+TEST(ToDdpBatches, TellsCountsOfSamplesThatTheScheduleGoesBy) {
   const auto with = [](const std::string& lines) {
-    return told({.above = "import random\n", .before = lines});
+    return told({.before = "seen = 0\n", .loss = "model(x).sum()\n        " + lines});
   };
-  EXPECT_TOLD(with("random.shuffle(train_files)\n"), "a random order of its own");
-  EXPECT_SILENT(with("random.seed(1)\nrandom.shuffle(train_files)\n"), "a random order");
-  EXPECT_SILENT(with("random.shuffle(colors)\n"), "a random order");
-  EXPECT_SILENT(with("random.shuffle(test_files)\n"), "a random order");
+  EXPECT_TOLD(with("seen += x.size(0)\n        scheduler.step(seen)"),
+              "counts the samples of one rank");
+  // A mean, a count of steps, all ranks.
+  EXPECT_SILENT(with("seen += x.size(0)\n        print(total / seen)"), "counts the samples");
+  EXPECT_SILENT(with("seen += 1\n        scheduler.step(seen)"), "counts the samples");
+  EXPECT_SILENT(with("seen += x.size(0) * ranks\n        scheduler.step(seen)"),
+                "counts the samples");
+}
+
+TEST(ToDdpBatches, TellsListsThatEachRankShuffles) {
+  const auto with = [](const std::string& lines, const std::string& list = "files") {
+    return told({.above = "import random\n" + lines + "data = read_dataset(" + list + ")\n"});
+  };
+  EXPECT_TOLD(with("random.shuffle(files)\n"), "a random order of its own");
+  EXPECT_TOLD(with("random.shuffle(files)\ntrain = files[:800]\n", "train"),
+              "a random order of its own");
+  EXPECT_TOLD(told({.above = "import random\ndef order(items):\n    random.shuffle(items)\n",
+                    .behind = "    order(dataset.items)\n"}),
+              "a random order of its own");
+  for (const char* seed : {"random.seed(1)\n", "random.seed(args.random_seed)\n",
+                           "from transformers import set_seed\nset_seed(42)\n"})
+    EXPECT_SILENT(with(seed + std::string("random.shuffle(files)\n")), "a random order");
+  EXPECT_SILENT(with("random.shuffle(test_files)\n", "test_files"), "a random order");
+  // What is no list of samples.
+  EXPECT_SILENT(told({.above = "import random\ndef make(steps):\n    random.shuffle(steps)\n"
+                               "    return steps\nmake([flip, crop])\n"}),
+                "a random order");
+  EXPECT_SILENT(with("random.shuffle(class_ids)\n"), "a random order");
+}
+
+TEST(ToDdpBatches, TellsNoiseOfSamplesAlone) {
+  const auto with = [](const std::string& line) {
+    return told({.before = "torch.manual_seed(7)\n", .loss = "model(x).sum()\n        " + line});
+  };
+  const std::string words = "every rank draws the same numbers here";
+  EXPECT_TOLD(with("z = torch.randn(*x.shape)"), words);
+  EXPECT_TOLD(with("z = torch.rand_like(x)"), words);
+  EXPECT_SILENT(with("z = model(x) if torch.rand(1).item() < 0.5 else x"), words);
+  EXPECT_SILENT(with("nn.init.normal_(model.module.fc.weight)"), words);
+  EXPECT_SILENT(with("for p in model.parameters(): p.grad.add_(torch.randn_like(p.grad))"), words);
+  // With seeds of their own ranks would decide each for itself.
+  const auto both =
+      with("z = torch.rand_like(x)\n        w = model(z) if torch.rand(1) < 0.5 else z");
+  EXPECT_TOLD(both, "a generator of the rank's own");
+  EXPECT_SILENT(both, "Seed with seed");
 }
 
 TEST(ToDdpBatches, TellsDataThatEachRankShuffles) {

@@ -252,5 +252,170 @@ TEST(ToDdpLoaders, TellsSamplersUnderAnOptionThatIsOff) {
   EXPECT_SILENT(with("loader = make(a, distributed=True)\n"), "shared out only");
 }
 
+std::string script_with(const std::string& loader, const std::string& batches = "loader") {
+  return rewritten({{"train.py", Script{.loader = loader, .batches = batches}.text()}})
+      .texts["train.py"];
+}
+
+TEST(ToDdpLoaders, KeepsEvaluationWholeWhereALoopMakesTheLoaders) {
+  const std::string words = "sampler=DistributedSampler(sets[k]) if k == 'train' else None";
+  const std::string call = "DataLoader(sets[k], batch_size=64, shuffle=k == 'train')";
+  EXPECT_TOLD(
+      script_with("loaders = {}\nfor k in ('train', 'valid'):\n    loaders[k] = " + call + "\n",
+                  "loaders['train']"),
+      words);
+  const std::string sets = "sets = {'train': read('a'), 'val': read('b')}\n";
+  EXPECT_TOLD(script_with(sets + "loaders = {k: DataLoader(sets[k], 64, shuffle=True) for k in "
+                                 "sets}\n",
+                          "loaders['train']"),
+              words);
+  EXPECT_TOLD(script_with(sets + "loaders = {k: " +
+                              "DataLoader(v, batch_size=64, shuffle=True) for k, v in sets.items()}"
+                              "\n",
+                          "loaders['train']"),
+              "sampler=DistributedSampler(v) if k == 'train' else None");
+  EXPECT_TOLD(script_with("loader, val_loader = [DataLoader(d, batch_size=64, shuffle=True) for d "
+                          "in (train_set, val_set)]\n"),
+              "sampler=DistributedSampler(d) if d is train_set else None");
+  EXPECT_TOLD(script_with("make = lambda d, train: DataLoader(d, batch_size=64, shuffle=train)\n"
+                          "loader = make(data, True)\n"),
+              "sampler=DistributedSampler(d) if train else None");
+  // The items may all be for training.
+  EXPECT_TOLD(script_with("loaders = {}\nfor k in ('a', 'b'):\n"
+                          "    loaders[k] = DataLoader(sets[k], batch_size=64, shuffle=True)\n",
+                          "loaders['a']"),
+              "sampler=DistributedSampler(sets[k]))");
+}
+
+TEST(ToDdpLoaders, KeepsTheWordThatACallGives) {
+  EXPECT_TOLD(loaders_after("def make(items, is_train=True):\n"
+                            "    return data.DataLoader(items, batch_size=64, shuffle=is_train)\n",
+                            "loader = make(a)\n"),
+              "shuffle=is_train and not dist.is_initialized()");
+}
+
+TEST(ToDdpLoaders, GivesEachDataSetOfAStatementAName) {
+  const std::string text = script_with(
+      "loader, other = (DataLoader(Items('a'), batch_size=64, shuffle=True),\n"
+      "                 DataLoader(Items('b'), batch_size=64, shuffle=True))\n",
+      "zip(loader, other)");
+  EXPECT_TOLD(text, "sampler=DistributedSampler(train_data)");
+  EXPECT_TOLD(text, "train_data_2 = Items('b')");
+  EXPECT_TOLD(text, "sampler=DistributedSampler(train_data_2)");
+}
+
+TEST(ToDdpLoaders, PutsTheSamplerIntoOptionsAlone) {
+  const std::string text = script_with(
+      "options = {'batch_size': 64, 'shuffle': True}\n"
+      "loader = DataLoader(data, sampler=None, **options)\n");
+  EXPECT_TOLD(text, "DataLoader(data, **{**options");
+}
+
+std::string trained_in(const std::string& lines) {
+  return "import torch\n"
+         "from torch import nn\n"
+         "from torch.utils.data import DataLoader\n"
+         "import engine\n"
+         "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+         "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+         "trainer = engine.Trainer(model, optimizer)\n"
+         "train_loader = DataLoader(data, batch_size=64, shuffle=True)\n" +
+         lines;
+}
+
+TEST(ToDdpLoaders, SharesOutWhatTrainsOutOfSight) {
+  const std::string loop = "for epoch in range(9):\n    for x, y in train_loader:\n        ";
+  const auto with = [&](const std::string& lines) {
+    return rewritten({{"train.py", trained_in(lines)}});
+  };
+  for (const char* step : {"trainer.step(x, y)\n", "engine.fit_batch(model, x, y)\n",
+                           "trainer(x, y)\n", "optimizer.step(closure_of(x, y))\n"}) {
+    const Rewrite made = with(loop + step);
+    EXPECT_TOLD(made.texts.at("train.py"), "sampler=DistributedSampler(data)");
+    EXPECT_TOLD(listed(made.left), "nothing calls set_epoch on this sampler");
+  }
+  EXPECT_TOLD(listed(with("for epoch in range(9):\n"
+                          "    engine.train_one_epoch(model, optimizer, train_loader)\n")
+                         .left),
+              "nothing calls set_epoch on this sampler");
+}
+
+TEST(ToDdpLoaders, SetsTheEpochBelowTheLoader) {
+  const auto with = [](const std::string& above, const std::string& within) {
+    return rewritten({{"train.py",
+                       "import torch\n"
+                       "from torch import nn\n"
+                       "from torch.utils.data import DataLoader\n"
+                       "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                       "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n" +
+                           above + "step = 0\nwhile step < 99:\n" + within +
+                           "    for x in loader:\n"
+                           "        optimizer.zero_grad()\n"
+                           "        model(x).sum().backward()\n"
+                           "        optimizer.step()\n"
+                           "        step += 1\n"}})
+        .texts["train.py"];
+  };
+  const std::string made = "loader = DataLoader(data, batch_size=64, shuffle=True)\n";
+  EXPECT_TOLD(with(made, ""),
+              "while step < 99:\n    loader.sampler.set_epoch(data_epoch)\n    data_epoch += 1\n");
+  const std::string text = with("", "    " + made);
+  EXPECT_TRUE(text.find("loader = DataLoader(") < text.find("loader.sampler.set_epoch")) << text;
+  EXPECT_TOLD(text, "    data_epoch += 1\n    for x in loader:");
+}
+
+TEST(ToDdpLoaders, TellsPassesOverLoadersThatAreMadeAlike) {
+  const std::string helper =
+      "def make(items, train):\n"
+      "    return data.DataLoader(items, batch_size=64, shuffle=train)\n";
+  const auto with = [&](const std::string& word) {
+    const Script script{.above = "from datasets import make\n",
+                        .loader = "loader = make(a, True)\nmemory = make(a, " + word + ")\n",
+                        .behind = "    bank = [net(x) for x in memory]\n"};
+    return listed(rewritten({{"train.py", script.text()}, {kDatasets, kHead + helper}}).left);
+  };
+  EXPECT_TOLD(with("True"), "the loader of this loop is made in the way of that for training");
+  EXPECT_SILENT(with("False"), "the loader of this loop");
+}
+
+TEST(ToDdpLoaders, TellsPassesOfComprehensionsButNoFirstLook) {
+  const std::string words = "this loop goes over the loader of the training";
+  EXPECT_TOLD(told({.end = "bank = torch.cat([net(x) for x, y in loader])\n"}), words);
+  EXPECT_TOLD(told({.before = "for x, y in loader:\n    mean += engine.step_stats(x)\n"}), words);
+  EXPECT_TOLD(
+      listed(left_of({{"train.py", trained_in("trainer.fit(train_loader)\n"
+                                              "m = sum(x.mean() for x in train_loader)\n")}})),
+      words);
+  const std::string look =
+      "def shape_of(batches):\n    for x, y in batches:\n        return x.shape\n"
+      "shape_of(loader)\n";
+  EXPECT_SILENT(told({.before = look}), words);
+  EXPECT_SILENT(told({.before = "for x, y in loader:\n    engine.warmup_step(model, x, y)\n"}),
+                words);
+}
+
+TEST(ToDdpLoaders, TellsEvaluationDataThatTrains) {
+  const auto list =
+      told({.loader = "loader = DataLoader(data, batch_size=64, shuffle=True)\n"
+                      "valid_queue = DataLoader(data, batch_size=64, sampler=Half(data))\n",
+            .loss = "model(x).sum()\n"
+                    "        if search:\n"
+                    "            xs, ys = next(iter(valid_queue))\n"
+                    "            model(xs).sum().backward()"});
+  EXPECT_TOLD(list, "has a sampler of its own that knows no ranks");
+}
+
+TEST(ToDdpLoaders, TellsHowEpisodesAreDivided) {
+  const auto list = told({.above = "class Tasks:\n"
+                                   "    def __init__(self, data):\n"
+                                   "        self.episodes = 8\n"
+                                   "    def __call__(self, epoch):\n"
+                                   "        return draw(self, epoch)\n",
+                          .loader = "tasks = Tasks(data)\n",
+                          .batches = "tasks(epoch)"});
+  EXPECT_TOLD(list, "the batches are episodes");
+  EXPECT_SILENT(list, "Give its loader sampler=");
+}
+
 }  // namespace
 }  // namespace bench::diagnose

@@ -286,13 +286,16 @@ bool is_shuffled(const Program& program, const CallRef& loader) {
   return shuffled && !program.is_literal_false(shuffled);
 }
 
-// train, self.is_train, opt.isTrain
-bool asks_for_training(Ref condition) {
+}  // namespace
+
+bool names_training(Ref condition) {
   std::string word = facts::lowered(diagnose::last_word(condition));
   std::erase(word, '_');
   return is_a_name(condition) &&
          (word == "train" || word == "istrain" || word == "training" || word == "istraining");
 }
+
+namespace {
 
 // val_mode, args.is_test; not multi_device, skip_validation or fast_dev_run.
 bool asks_for_evaluation(Ref condition) {
@@ -333,7 +336,7 @@ bool is_evaluation_loader(const Program& program, const CallRef& loader) {
   // `if val_mode:`, and the other branch of `if tag == "train"` and of `if train`.
   return program.under(loader.ref(), [&](Ref condition, bool holds) {
     if (holds && asks_for_evaluation(condition)) return !is_shuffled(program, loader);
-    if (!holds && asks_for_training(condition)) return is_in_else_of(condition, loader);
+    if (!holds && names_training(condition)) return is_in_else_of(condition, loader);
     const std::string_view text = condition.text();
     const bool same = facts::contains(text, "==");
     const bool quoted = facts::contains(text, "'train") || facts::contains(text, "\"train");

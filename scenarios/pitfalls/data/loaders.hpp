@@ -32,6 +32,9 @@ bool reads_iterable_dataset(const Program& program, const CallRef& loader);
 // Its name, dataset or place says that it serves validation or testing.
 bool is_evaluation_loader(const Program& program, const CallRef& loader);
 
+// train, self.is_train, opt.isTrain
+bool names_training(Ref condition);
+
 // What the loop goes over has a name that says so, whoever made it.
 bool is_evaluation_loop(const Program& program, Ref loop);
 
