@@ -179,8 +179,11 @@ void tell_evaluation(Left& left) {
   }
   left.tell(
       Harm::waste, places,
-      "every rank evaluates all of this data: the same figures, N times the work. It may stay; "
-      "or evaluate on rank 0 alone, through model.module and with dist.barrier() behind it.");
+      "every rank evaluates all of this data: N times the work, for figures that differ by "
+      "rounding "
+      "and by each rank's own BatchNorm statistics at most. It may stay where no rank decides "
+      "anything by them; or evaluate on rank 0 alone, through model.module and with "
+      "dist.barrier() behind it.");
 }
 
 }  // namespace bench::diagnose
