@@ -2,6 +2,7 @@
 // on because of them.
 #include "diagnose/to_ddp/output_paths.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/waits.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/paths.hpp"
@@ -127,15 +128,15 @@ bool changes_files(std::string_view text) {
 }
 
 // raise ..., sys.exit(), and what only says so before; also under options of the run.
-bool ends_here(Ref block) {
+bool ends_here(const Program& program, Ref block) {
   const auto& tree = block.module->tree();
   for (NodeId at = tree[block.node].first_child; at != kNoNode; at = tree[at].next_sibling) {
     const Ref statement = block.with(at);
     if (tree[at].kind == Kind::raise_statement || pitfalls::facts::ends_process(statement))
       return true;
     if (tree[at].kind == Kind::if_statement &&
-        pitfalls::facts::calls_in(statement.child(Field::condition)).empty() &&
-        ends_here(statement.child(Field::consequence)))
+        is_same_for_all(program, statement.child(Field::condition)) &&
+        ends_here(program, statement.child(Field::consequence)))
       return true;
   }
   return false;
@@ -193,7 +194,7 @@ Ref refused_path(const Program& program, Ref statement) {
   if (!condition || holds_any(condition.text(), {"listdir", "scandir"}) ||
       (contains(condition.text(), "resume") && !contains(condition.text(), "not ")))
     return {};
-  const bool is_refusal = ends_here(statement.child(Field::consequence));
+  const bool is_refusal = ends_here(program, statement.child(Field::consequence));
   return is_refusal ? asked_for(program, condition) : Ref{};
 }
 

@@ -133,16 +133,17 @@ bool looks_for_a_free_name(const Module& module, NodeId loop) {
   return false;
 }
 
-// A name in the condition is given its value by the loop: another one in each round.
+// A name in the condition, path or self.path, is given its value by the loop: another one in each
+// round.
 bool is_of_round(const Program& program, Ref condition, Ref loop) {
-  const auto& tree = condition.module->tree();
+  if (program.innermost_loop(condition) != loop) return false;
+  const Module& module = *condition.module;
+  const auto& tree = module.tree();
   for (NodeId at = condition.node; at < tree[condition.node].last; ++at) {
     if (tree[at].kind != Kind::identifier) continue;
-    for (const auto index : condition.module->defs_of(tree.text(at), false)) {
-      const Def& def = condition.module->defs()[index];
-      if (tree.contains(loop.node, def.target) && program.innermost_loop(condition) == loop)
-        return true;
-    }
+    for (const bool is_attribute : {false, true})
+      for (const auto index : module.defs_of(tree.text(at), is_attribute))
+        if (tree.contains(loop.node, module.defs()[index].target)) return true;
   }
   return false;
 }

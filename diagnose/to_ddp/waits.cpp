@@ -30,9 +30,12 @@ bool may_set_options(const Program& program) {
 
 bool is_number(Kind kind) { return kind == Kind::integer || kind == Kind::floating; }
 
-// 90, args.epochs, EPOCHS: every rank counts as far.
+// 90, args.epochs + 1, EPOCHS: every rank counts as far.
 bool is_count_for_all(const Program& program, Ref count) {
   if (is_number(count.kind())) return true;
+  if (count.kind() == Kind::binary)
+    return is_count_for_all(program, count.child(Field::left)) &&
+           is_count_for_all(program, count.child(Field::right));
   if (count.kind() != Kind::identifier && count.kind() != Kind::attribute) return false;
   const auto& sources = program.sources(count);
   return !sources.empty() && !may_set_options(program) &&
