@@ -116,18 +116,6 @@ Certainty certainty_of_object(const Program& program, ClassRef cls, int depth) {
   return is_left_to_others(program, cls) ? Certainty::certain : best;
 }
 
-// @classmethod, @staticmethod: no object is there before it runs, and it may make the first.
-bool needs_no_object(FunctionRef function) {
-  const auto& tree = function.module->tree();
-  const NodeId around = tree[function.function->node].parent;
-  if (around == kNoNode || tree[around].kind != Kind::decorated) return false;
-  for (NodeId at = tree[around].first_child; at != kNoNode; at = tree[at].next_sibling)
-    if (tree[at].kind == Kind::decorator &&
-        (contains(tree.text(at), "classmethod") || contains(tree.text(at), "staticmethod")))
-      return true;
-  return false;
-}
-
 // All objects of the class are made by its name: where the program comes by none of those places,
 // what a name in a call may mean is not one of them.
 bool is_made_by_name_only(const Program& program, ClassRef cls) {
@@ -237,7 +225,7 @@ Certainty reach(const Program& program, Ref node, int depth, Switches switches) 
     return Certainty::no;
   Certainty best = is_reachable(program, node) ? Certainty::perhaps : Certainty::no;
   for (const Switch& each : switches_around(program, function, node)) switches.push_back(each);
-  for (const CallRef& site : program.call_sites(function)) {
+  for (const CallRef& site : sites_of(program, function)) {
     Switches outer;
     if (program.enclosing_function(site.ref()) == function ||
         is_switched_off_by(program, function, switches, site, outer) ||

@@ -88,7 +88,7 @@ bool is_reached(const Program& program, Ref node, int& left, int depth = 0) {
   if (!runs_in_program(program, node) || is_switched_off(program, node)) return false;
   const FunctionRef function = program.enclosing_function(node);
   if (!function || depth > kCalls || --left < 0 || is_offered(program, function)) return true;
-  const auto& sites = program.call_sites(function);
+  const auto sites = sites_of(program, function);
   const ClassRef owner = program.enclosing_class(node);
   if (function.function->makes_object() && sites.empty())
     return function.module == &program.root() || !owner || is_made(program, owner);
