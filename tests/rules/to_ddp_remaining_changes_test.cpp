@@ -63,6 +63,38 @@ TEST(ToDdpChanges, AsksWhetherAReaderLoadsThisCheckpointIntoABareModel) {
                 below);
 }
 
+TEST(ToDdpChanges, TellsTestsThatStillAskForTheNumberOfGpus) {
+  const std::string words = "this still asks for the number of GPUs";
+  const std::string wrap = "if n_gpu > 1:\n    model = nn.DataParallel(model)\n";
+  const auto saved = [](const std::string& test) {
+    return "state = model.module.state_dict() if " + test + " else model.state_dict()\n" +
+           "torch.save(state, 'm.pt')\n";
+  };
+  EXPECT_TOLD(told({.wrap = wrap, .end = saved("n_gpu > 1")}), words);
+  EXPECT_TOLD(told({.wrap = wrap, .end = "if n_gpu > 1:\n    model = model.module\n"}), words);
+  EXPECT_SILENT(told({.wrap = wrap, .end = saved("hasattr(model, 'module')")}), words);
+  EXPECT_SILENT(told({.end = saved("n_gpu > 1")}), words);  // wrapped always, before, too
+}
+
+TEST(ToDdpChanges, TellsEarlyStopsInTheConditionOfALoop) {
+  const std::string above =
+      "import argparse\nparser = argparse.ArgumentParser()\n"
+      "parser.add_argument('--patience', type=int, default=3)\nargs = parser.parse_args()\n";
+  const auto loop = [&](const std::string& test) {
+    std::string text = Script{.above = above,
+                              .before = "epoch, bad, best = 0, 0, 9\n",
+                              .behind =
+                                  "    epoch += 1\n"
+                                  "    bad = 0 if validate(model) < best else bad + 1\n"}
+                           .text();
+    const std::string head = "for epoch in range(9):";
+    text.replace(text.find(head), head.size(), "while epoch < 9" + test + ":");
+    return listed(left_of({{"train.py", text}}));
+  };
+  EXPECT_TOLD(loop(" and bad < args.patience"), "whether training ends here");
+  EXPECT_SILENT(loop(""), "whether training ends here");
+}
+
 TEST(ToDdpChanges, TellsAReadOfWhatIsSavedOnce) {
   const std::string list =
       told({.above = "def test():\n    model.load_state_dict(torch.load('out/best.pt'))\n",
