@@ -1,6 +1,6 @@
 // Attributes that a program gives and reads by their names: setattr(self, name, value) for the
-// names of a list, getattr(self, "net" + name), getattr(loop, "run"). And those that another class of the line gives anew
-// from what they were: self.model = DDP(self.model) of a mixin.
+// names of a list, getattr(self, "net" + name), getattr(loop, "run"). And those that another class
+// of the line gives anew from what they were: self.model = DDP(self.model) of a mixin.
 #include "diagnose/model/resolver.hpp"
 
 #include <algorithm>

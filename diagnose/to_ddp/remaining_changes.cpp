@@ -110,7 +110,8 @@ std::string_view text_of_command(const Program& program, const CallRef& call) {
   return command.text();
 }
 
-// rm of "cd out && rm *.pt", "rm -rf " + out and ["rm", "-rf", out]; mkdir -p does no harm.
+// rm of "cd out && rm *.pt", "rm -rf " + out and ["rm", "-rf", out], and another script, which
+// writes files of its own; mkdir -p does no harm.
 bool changes_files(std::string_view text) {
   static constexpr std::string_view kWords[] = {"rm",  "cp",    "mv",    "ln",    "tar",
                                                 "zip", "rsync", "unzip", "rmdir", "wget"};
@@ -120,7 +121,9 @@ bool changes_files(std::string_view text) {
   while (true) {
     text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
     const std::string_view word = text.substr(0, text.find_first_of(" '\""));
-    if (is_one_of(word, kWords) || (word == "mkdir" && !contains(text, "-p"))) return true;
+    if (is_one_of(word, kWords) || (word == "mkdir" && !contains(text, "-p")) ||
+        (word.starts_with("python") && contains(text, ".py")))
+      return true;
     const auto next = text.find_first_of("&;|");
     if (next == std::string_view::npos) return false;
     text.remove_prefix(std::min(text.find_first_not_of("&;|", next), text.size()));

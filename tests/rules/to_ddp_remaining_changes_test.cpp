@@ -151,7 +151,10 @@ TEST(ToDdpChanges, FollowsCommandsAndKnowsObjectsOfTheProgram) {
   const std::string runs = "every rank runs this command";
   EXPECT_TOLD(told({.before = "cmd = 'rm -rf out'\nos.system(cmd)\n"}), runs);
   EXPECT_TOLD(told({.before = "os.system('cd out && rm *.pt')\n"}), runs);
-  EXPECT_SILENT(told({.before = "os.system('cd out && ls')\n"}), runs);
+  EXPECT_TOLD(told({.end = "import subprocess\nsubprocess.run(['python', 'test.py', out])\n"}),
+              runs);
+  EXPECT_SILENT(told({.before = "os.system('cd out && ls')\nos.system('python --version')\n"}),
+                runs);
   EXPECT_SILENT(told({.above = "class Queue:\n    def unlink(self):\n        pass\n"
                                "file_queue = Queue()\nfile_queue.unlink()\n"}),
                 "every rank removes");
