@@ -47,20 +47,20 @@ bool has_import(const Module& file, std::string_view name, std::string_view path
   });
 }
 
-}  // namespace
-
-FileNames::FileNames(const Program& program) : program_(program) {
-  local_rank_ = is_taken(program.root(), "local_rank") ? "ddp_local_rank" : "local_rank";
-}
-
 // The file has something else by this name, as a parameter, a variable or an import.
-bool FileNames::is_taken(const Module& file, std::string_view name) const {
+bool is_taken(const Module& file, std::string_view name) {
   return !file.defs_of(name, false).empty() || !file.import_path(name).empty();
 }
 
-std::string FileNames::dist_name(const Module& file) const {
+}  // namespace
+
+std::string dist_name(const Module& file) {
   const bool has_dist = file.import_path("dist") == "torch.distributed";
   return !has_dist && is_taken(file, "dist") ? "torch_dist" : "dist";
+}
+
+FileNames::FileNames(const Program& program) : program_(program) {
+  local_rank_ = is_taken(program.root(), "local_rank") ? "ddp_local_rank" : "local_rank";
 }
 
 void FileNames::need(const Module& file, Need what) { needs_[&file] |= what; }

@@ -33,14 +33,15 @@ class FileNames {
  private:
   enum Need : unsigned { kOs = 1, kTorch = 2, kDist = 4, kWrapper = 8, kSampler = 16 };
   void need(const Module& file, Need what);
-  bool is_taken(const Module& file, std::string_view name) const;
   bool is_own(const Module& file, std::string_view name) const;
-  std::string dist_name(const Module& file) const;
 
   const Program& program_;
   std::string local_rank_;
   std::map<const Module*, unsigned> needs_;
 };
+
+// torch.distributed, as a step imports it: under its own name where the file has another `dist`.
+std::string dist_name(const Module& file);
 
 // The place for imports: the first statement of a file that is one, behind the docstring and
 // __future__ imports; the first of all where there is none.

@@ -61,6 +61,8 @@ constexpr std::string_view kOpeners[] = {"codecs.open",     "io.open",         "
                                          "tarfile.open",    "tarfile.TarFile", "zipfile.ZipFile",
                                          "pandas.HDFStore", "tables.open_file"};
 
+constexpr std::string_view kQuestions[] = {"exists", "isdir", "isfile", "is_dir", "is_file"};
+
 Ref opened_for_writing(const Program& program, const CallRef& call) {
   const bool is_known =
       std::find(std::begin(kOpeners), std::end(kOpeners), call.call->path) != std::end(kOpeners);
@@ -160,15 +162,46 @@ Ref place_made(const Program& program, const CallRef& call) {
 }
 
 bool is_of_one_rank(const Program& program, Ref path) {
-  return program.comes_from_rank(path) ||
+  return program.comes_from_rank(path) || is_private(program, path) ||
          holds_any(lowered(path.text()), {"devnull", "tempfile", "/tmp/", "getpid"}) ||
          (pitfalls::is_drawn_by_each(program, path) && draws_behind(program, path).empty());
 }
 
 bool is_stream(const Program& program, Ref path) {
   if (holds_any(path.text(), {"stdout", "stderr"})) return true;
-  const CallRef made = program.made_by(path);
-  return made && (made.call->name == "BytesIO" || made.call->name == "StringIO");
+  const auto& sources = program.sources(path);
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    return made && (made.call->name == "BytesIO" || made.call->name == "StringIO");
+  });
+}
+
+bool is_private(const Program& program, Ref path) {
+  const auto of_temporary = [](const CallRef& made) {
+    return made && made.call->path.starts_with("tempfile.");
+  };
+  if (is_stream(program, path)) return true;
+  const auto behind = pitfalls::facts::calls_behind(program, path);
+  if (std::any_of(behind.begin(), behind.end(),
+                  [&](Ref each) { return of_temporary(program.as_call(each)); }))
+    return true;
+  // file.name, of `with tempfile.NamedTemporaryFile() as file`
+  const auto& sources = program.sources(path);
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    return source.ref.kind() == Kind::attribute &&
+           of_temporary(program.made_by(source.ref.child(Field::object)));
+  });
+}
+
+bool asks_whether_there(const CallRef& call) {
+  return std::find(std::begin(kQuestions), std::end(kQuestions), call.call->name) !=
+         std::end(kQuestions);
+}
+
+bool asks_whether_there(std::string_view text) {
+  return std::any_of(std::begin(kQuestions), std::end(kQuestions), [&](std::string_view name) {
+    return contains(text, std::string(name) + "(");
+  });
 }
 
 bool is_in_download(const Program& program, Ref node) {
@@ -207,9 +240,7 @@ bool is_same_path(const Program& program, Ref a, Ref b) {
 }
 
 std::vector<Ref> draws_behind(const Program& program, Ref path) {
-  for (const Ref& each : pitfalls::facts::calls_behind(program, path))
-    if (program.as_call(each).call->path.starts_with("tempfile.")) return {};
-  return Draws(program).behind(path);
+  return is_private(program, path) ? std::vector<Ref>{} : Draws(program).behind(path);
 }
 
 }  // namespace bench::diagnose

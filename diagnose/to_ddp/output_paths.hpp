@@ -3,6 +3,7 @@
 
 #include "diagnose/model/program.hpp"
 
+#include <string_view>
 #include <vector>
 
 namespace bench::diagnose {
@@ -19,6 +20,13 @@ bool is_of_one_rank(const Program& program, Ref path);
 
 // A path that is a stream: savefig(buffer), after buffer = io.BytesIO(), and sys.stdout.
 bool is_stream(const Program& program, Ref path);
+
+// A stream, or a place that each process has for itself: tempfile.mkdtemp().
+bool is_private(const Program& program, Ref path);
+
+// os.path.exists(out), out.is_dir(): the call, or some call in the text, asks for a file.
+bool asks_whether_there(const CallRef& call);
+bool asks_whether_there(std::string_view text);
 
 // Within def download(url): what is written there is fetched, not made.
 bool is_in_download(const Program& program, Ref node);

@@ -4,6 +4,7 @@
 #include "diagnose/to_ddp/launch_flags.hpp"
 #include "diagnose/to_ddp/loader_choice.hpp"
 #include "diagnose/to_ddp/loader_loops.hpp"
+#include "diagnose/to_ddp/output_paths.hpp"
 #include "diagnose/to_ddp/parameterless.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
@@ -109,9 +110,12 @@ void find_devices(const Program& program, Parts& out) {
 }
 
 void find_saves(const Program& program, Parts& out) {
-  for (const CallRef& save : program.calls(Api::torch_save))
-    if (save.module == &program.root() && program.guarded_by_rank(save.ref()) == RankTest::none)
+  for (const CallRef& save : program.calls(Api::torch_save)) {
+    const Ref path = save.argument(1, "f");
+    if (save.module == &program.root() && program.guarded_by_rank(save.ref()) == RankTest::none &&
+        !(path && is_private(program, path)))
       out.saves.push_back(save);
+  }
 }
 
 bool is_data_parallel(const Program& program, Ref type) {

@@ -30,6 +30,7 @@ constexpr Topic kTopics[] = {
     tell_saves,
     tell_reads_of_saved,
     tell_changed_keys,
+    tell_old_tests_of_gpus,
     tell_names_by_clock,
     tell_names_by_draw,
     tell_names_by_number,

@@ -2,6 +2,7 @@
 // on because of them.
 #include "diagnose/to_ddp/output_paths.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/waits.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/paths.hpp"
@@ -31,8 +32,9 @@ constexpr std::string_view kMoves[] = {"shutil.move", "os.rename", "os.renames",
 bool is_file_object(const Program& program, Ref object) {
   if (pitfalls::is_path(program, object)) return true;
   const std::string_view text = object.text();
-  return text.size() == 1 ||
-         pitfalls::says_any(text, {"path", "file", "ckpt", "checkpoint", "folder", "dir", "old"});
+  return !program.class_of(object) &&
+         (text.size() == 1 ||
+          pitfalls::says_any(text, {"path", "file", "ckpt", "checkpoint", "folder", "dir", "old"}));
 }
 
 // try: os.remove(old), except OSError: pass, and old.unlink(missing_ok=True): a file that is gone
@@ -95,52 +97,81 @@ constexpr std::string_view kShells[] = {"os.system",
                                         "subprocess.check_call",
                                         "subprocess.check_output"};
 
-// The first word of a command in the shell: rm for "rm -rf " + out and for ["rm", "-rf", out].
-std::string_view word_of_command(const CallRef& call) {
+// The text of a command, or of the name that it was given before.
+std::string_view text_of_command(const Program& program, const CallRef& call) {
   const Ref given = call.argument(0, "args");
-  const Ref command = given ? given : call.positional(0);
+  Ref command = given ? given : call.positional(0);
   if (!command) return {};
-  std::string_view text = command.text();
-  const auto quote = text.find_first_of("'\"");
-  if (quote == std::string_view::npos || quote > 3) return {};  // [", f", (f"
-  text.remove_prefix(quote + 1);
-  return text.substr(0, text.find_first_of(" '\""));
+  if (command.kind() == Kind::identifier) {
+    const auto& sources = program.sources(command);
+    if (sources.size() != 1 || sources.front().how != Source::How::value) return {};
+    command = sources.front().ref;
+  }
+  return command.text();
 }
 
-// mkdir -p does no harm.
-bool changes_files(const CallRef& call) {
+// rm of "cd out && rm *.pt", "rm -rf " + out and ["rm", "-rf", out], and another script, which
+// writes files of its own; mkdir -p does no harm.
+bool changes_files(std::string_view text) {
   static constexpr std::string_view kWords[] = {"rm",  "cp",    "mv",    "ln",    "tar",
                                                 "zip", "rsync", "unzip", "rmdir", "wget"};
-  const std::string_view word = word_of_command(call);
-  return is_one_of(word, kWords) || (word == "mkdir" && !contains(call.ref().text(), "-p"));
+  const auto quote = text.find_first_of("'\"");
+  if (quote == std::string_view::npos || quote > 3) return false;  // [", f", (f"
+  text.remove_prefix(quote + 1);
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    const std::string_view word = text.substr(0, text.find_first_of(" '\""));
+    if (is_one_of(word, kWords) || (word == "mkdir" && !contains(text, "-p")) ||
+        (word.starts_with("python") && contains(text, ".py")))
+      return true;
+    const auto next = text.find_first_of("&;|");
+    if (next == std::string_view::npos) return false;
+    text.remove_prefix(std::min(text.find_first_not_of("&;|", next), text.size()));
+  }
 }
 
-// raise ..., sys.exit(), and what only says so before.
-bool ends_here(Ref block) {
+// raise ..., sys.exit(), and what only says so before; also under options of the run.
+bool ends_here(const Program& program, Ref block) {
   const auto& tree = block.module->tree();
-  for (NodeId at = tree[block.node].first_child; at != kNoNode; at = tree[at].next_sibling)
-    if (tree[at].kind == Kind::raise_statement || pitfalls::facts::ends_process(block.with(at)))
+  for (NodeId at = tree[block.node].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    const Ref statement = block.with(at);
+    if (tree[at].kind == Kind::raise_statement || pitfalls::facts::ends_process(statement))
       return true;
+    if (tree[at].kind == Kind::if_statement &&
+        is_same_for_all(program, statement.child(Field::condition)) &&
+        ends_here(program, statement.child(Field::consequence)))
+      return true;
+  }
   return false;
 }
 
-// out for os.path.exists(out) and out.exists(), alone in the condition or beside options.
-Ref asked_for(const Program& program, Ref condition) {
-  for (const CallRef& call : pitfalls::facts::calls_in(condition)) {
-    const std::string_view name = call.call->name;
-    if (name != "exists" && name != "isdir" && name != "isfile" && name != "is_dir" &&
-        name != "is_file")
-      continue;
-    const auto& tree = condition.module->tree();
-    const NodeId up = tree[call.call->node].parent;
-    if (call.call->node != condition.node && tree[up].kind == Kind::not_expression) return {};
-    if (call.call->path.starts_with("os.path.")) return call.positional(0);
-    return call.receiver() && !program.callee(call) ? call.receiver() : Ref{};
-  }
-  return {};
+// The call alone, or beside other parts of an `and`: not a part of `not`, nor of a comparison.
+bool is_asked_plainly(const CallRef& call, Ref condition) {
+  const auto& tree = condition.module->tree();
+  for (NodeId at = call.call->node; at != condition.node; at = tree[at].parent)
+    if (tree[tree[at].parent].kind != Kind::boolean) return false;
+  return true;
 }
 
-// The run makes the directory, or writes the file, that it refuses to find.
+// out for os.path.exists(out) and out.is_dir(), alone in the condition or beside options. A file
+// that is no directory is none that the run makes.
+Ref asked_for(const Program& program, Ref condition) {
+  Ref out;
+  for (const CallRef& call : pitfalls::facts::calls_in(condition)) {
+    if (!asks_whether_there(call)) continue;
+    if (!is_asked_plainly(call, condition) || call.call->name == "isfile" ||
+        call.call->name == "is_file")
+      return {};
+    if (out) continue;
+    if (call.call->path.starts_with("os.path."))
+      out = call.positional(0);
+    else if (call.receiver() && !program.callee(call))
+      out = call.receiver();
+  }
+  return out;
+}
+
+// The run makes the directory that it refuses to find.
 bool is_made_by_the_run(const Left& left, Ref path) {
   for (const Module* module : left.program.modules())
     for (const Call& made : module->calls()) {
@@ -163,8 +194,10 @@ Ref denied_path(const Program& program, Ref statement) {
 // if os.path.exists(out): raise
 Ref refused_path(const Program& program, Ref statement) {
   const Ref condition = statement.child(Field::condition);
-  if (!condition || holds_any(condition.text(), {"listdir", "resume", "scandir"})) return {};
-  const bool is_refusal = ends_here(statement.child(Field::consequence));
+  if (!condition || holds_any(condition.text(), {"listdir", "scandir"}) ||
+      (contains(condition.text(), "resume") && !contains(condition.text(), "not ")))
+    return {};
+  const bool is_refusal = ends_here(program, statement.child(Field::consequence));
   return is_refusal ? asked_for(program, condition) : Ref{};
 }
 
@@ -191,9 +224,10 @@ void tell_copies(Left& left) {
 void tell_commands(Left& left) {
   left.tell(Harm::stops,
             places_of_calls(left,
-                            [](const CallRef& call) {
-                              return is_one_of(call.call->path, kShells) && changes_files(call)
-                                         ? call.positional(0)
+                            [&](const CallRef& call) {
+                              return is_one_of(call.call->path, kShells) &&
+                                             changes_files(text_of_command(left.program, call))
+                                         ? call.argument(0, "args")
                                          : Ref{};
                             }),
             "every rank runs this command on the same files. Run it under "

@@ -130,6 +130,12 @@ void tell_early_stops(Left& left) {
   for (const TrainingLoop& loop : left.program.training_loops()) {
     if (!loop.epochs || !left.runs_on_every_rank(loop.epochs)) continue;
     const Module& module = *loop.epochs.module;
+    // while epoch < args.epochs and bad_rounds < args.patience:
+    const Ref condition =
+        loop.epochs.kind() == Kind::while_statement ? loop.epochs.child(Field::condition) : Ref{};
+    if (condition && hangs_on_own_figure(left.program, condition, loop.epochs) &&
+        !left.is_found(condition, "DDP015"))
+      places.push_back(condition);
     for (const auto& nodes :
          {module.nodes_of(Kind::break_statement), module.nodes_of(Kind::return_statement)})
       for (const NodeId node : nodes)
@@ -179,8 +185,11 @@ void tell_evaluation(Left& left) {
   }
   left.tell(
       Harm::waste, places,
-      "every rank evaluates all of this data: the same figures, N times the work. It may stay; "
-      "or evaluate on rank 0 alone, through model.module and with dist.barrier() behind it.");
+      "every rank evaluates all of this data: N times the work, for figures that differ by "
+      "rounding "
+      "and by each rank's own BatchNorm statistics at most. It may stay where no rank decides "
+      "anything by them; or evaluate on rank 0 alone, through model.module and with "
+      "dist.barrier() behind it.");
 }
 
 }  // namespace bench::diagnose

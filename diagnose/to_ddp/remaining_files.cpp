@@ -10,11 +10,23 @@ namespace {
 
 // By the path of what is called, whole or from a dot on.
 constexpr std::string_view kTrackers[] = {
-    "SummaryWriter",       "wandb.init",     "mlflow.start_run",
-    "neptune.init_run",    "neptune.init",   "swanlab.init",
-    "comet_ml.Experiment", "comet_ml.start", "clearml.Task.init",
-    "Task.init",           "aim.Run",        "visdom.Visdom",
-    "FileWriter",          "dvclive.Live",   "create_file_writer",
+    "SummaryWriter",
+    "wandb.init",
+    "mlflow.start_run",
+    "neptune.init_run",
+    "neptune.init",
+    "swanlab.init",
+    "comet_ml.Experiment",
+    "comet_ml.start",
+    "clearml.Task.init",
+    "Task.init",
+    "aim.Run",
+    "visdom.Visdom",
+    "FileWriter",
+    "dvclive.Live",
+    "create_file_writer",
+    "tensorboard_logger.Logger",
+    "tensorboard_logger.configure",
 };
 
 bool ends_in(std::string_view path, std::string_view name) {
@@ -23,8 +35,10 @@ bool ends_in(std::string_view path, std::string_view name) {
 }
 
 bool is_tracker(const CallRef& call) {
-  return std::any_of(std::begin(kTrackers), std::end(kTrackers),
-                     [&](std::string_view name) { return ends_in(call.call->path, name); });
+  // importlib.import_module(name).SummaryWriter(out) has a name alone.
+  return std::any_of(std::begin(kTrackers), std::end(kTrackers), [&](std::string_view name) {
+    return ends_in(call.call->path, name) || call.call->name == name;
+  });
 }
 
 bool has_flag(const Program& program, const CallRef& call, std::string_view name) {

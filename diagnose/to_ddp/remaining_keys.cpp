@@ -47,7 +47,66 @@ bool asks_for_wrapper(const Program& program, Ref state, Ref model) {
   });
 }
 
+// model of model.module in the part; empty where there is none.
+Ref behind_wrapper(Ref part) {
+  if (!part) return {};
+  const auto& tree = part.module->tree();
+  for (NodeId at = part.node; at < tree[part.node].last; ++at)
+    if (tree[at].kind == Kind::attribute &&
+        part.with(at).child(Field::attribute).text() == "module")
+      return part.with(at).child(Field::object);
+  return {};
+}
+
+// model.module.state_dict() if args.n_gpu > 1 else model.state_dict(), in whichever order, and the
+// same in an if statement: the model whose wrapper it asks for by the number of GPUs.
+Ref asked_by_gpus(Ref condition, Ref first, Ref second) {
+  if (!condition ||
+      !holds_any(pitfalls::facts::lowered(condition.text()), {"gpu", "device_count"}) ||
+      holds_any(condition.text(),
+                {"isinstance", "hasattr", "is_initialized", "use_gpu", "is_available"}))
+    return {};
+  const Ref a = behind_wrapper(first);
+  const Ref b = behind_wrapper(second);
+  if (static_cast<bool>(a) == static_cast<bool>(b)) return {};
+  const Ref model = a ? a : b;
+  const Ref other = a ? second : first;
+  return !other || pitfalls::facts::contains(other.text(), model.text()) ? model : Ref{};
+}
+
+bool is_wrapped_in_every_run(const Program& program, Ref model) {
+  const Wrap* wrap = program.wrap_of(model, Wrapper::ddp);
+  return wrap != nullptr && was_made_on_several_gpus(program, *wrap);
+}
+
 }  // namespace
+
+void tell_old_tests_of_gpus(Left& left) {
+  std::vector<Ref> places;
+  for (const Module* module : left.program.modules()) {
+    const auto& tree = module->tree();
+    for (NodeId at = 0; at < tree.size(); ++at) {
+      const Ref whole{module, at};
+      Ref condition;
+      Ref model;
+      if (tree[at].kind == Kind::conditional) {
+        condition = whole.with(tree.child_at(at, 1));
+        model = asked_by_gpus(condition, whole.with(tree.child_at(at, 0)),
+                              whole.with(tree.child_at(at, 2)));
+      } else if (tree[at].kind == Kind::if_statement) {
+        condition = whole.child(Field::condition);
+        model = asked_by_gpus(condition, whole.child(Field::consequence),
+                              whole.child(Field::alternative));
+      }
+      if (model && is_wrapped_in_every_run(left.program, model) && left.is_run(whole))
+        places.push_back(condition);
+    }
+  }
+  left.tell(Harm::figures, places,
+            "every run wraps the model now, and this still asks for the number of GPUs: where it "
+            "says one, what follows is given the wrapper in place of the model (a state that is "
+            "saved of it has keys that begin with 'module.'). Take model.module in every run.");
+}
 
 void tell_changed_keys(Left& left) {
   const Program& program = left.program;

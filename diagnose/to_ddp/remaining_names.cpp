@@ -3,6 +3,7 @@
 #include "diagnose/to_ddp/remaining_topics.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/path_form.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
@@ -74,8 +75,24 @@ bool lists_files(const CallRef& call) {
          name == "scandir" || name == "rglob";
 }
 
+// out of "out/runs/*": empty where the path begins with what is not written out.
+std::string root_of(const Program& program, Ref path) {
+  const std::string form = pitfalls::path_form(program, path);
+  const std::string root = form.substr(0, form.find('/'));
+  return root.find_first_of("<*") == std::string::npos ? root : std::string();
+}
+
+// The directory listed may be the one that the path leads to: os.listdir("data") counts classes.
+bool may_list_place_of(const Program& program, const CallRef& listing, Ref path) {
+  const Ref given = listing.positional(0);
+  const Ref listed = given ? given : listing.receiver();
+  const std::string ours = root_of(program, path);
+  const std::string theirs = listed ? root_of(program, listed) : std::string();
+  return ours.empty() || theirs.empty() || ours == theirs;
+}
+
 // len(os.listdir(root)), max(numbers) + 1, int(runs[-1].split("_")[-1]) + 1
-bool is_next_number(const Program& program, Ref node) {
+bool is_next_number(const Program& program, Ref node, Ref path) {
   const CallRef call = program.as_call(node);
   if (!call || call.receiver()) return false;
   const std::string_view name = call.call->name;
@@ -94,12 +111,8 @@ bool is_next_number(const Program& program, Ref node) {
   behind.push_back(of);
   return std::any_of(behind.begin(), behind.end(), [&](Ref each) {
     const CallRef listing = program.as_call(each);
-    return listing && lists_files(listing);
+    return listing && lists_files(listing) && may_list_place_of(program, listing, path);
   });
-}
-
-bool asks_whether_there(std::string_view text) {
-  return holds_any(text, {"exists(", "isdir(", "isfile(", "is_dir(", "is_file("});
 }
 
 // while os.path.exists(out): out = next_name(): something of the condition changes, and nobody
@@ -120,6 +133,21 @@ bool looks_for_a_free_name(const Module& module, NodeId loop) {
   return false;
 }
 
+// A name in the condition, path or self.path, is given its value by the loop: another one in each
+// round.
+bool is_of_round(const Program& program, Ref condition, Ref loop) {
+  if (program.innermost_loop(condition) != loop) return false;
+  const Module& module = *condition.module;
+  const auto& tree = module.tree();
+  for (NodeId at = condition.node; at < tree[condition.node].last; ++at) {
+    if (tree[at].kind != Kind::identifier) continue;
+    for (const bool is_attribute : {false, true})
+      for (const auto index : module.defs_of(tree.text(at), is_attribute))
+        if (tree.contains(loop.node, module.defs()[index].target)) return true;
+  }
+  return false;
+}
+
 // for n in range(2, 9999): if not os.path.exists(f"{root}{n}"): break, or return it; not where the
 // round goes on with what is there.
 bool takes_a_free_number(const Program& program, Ref leave) {
@@ -131,12 +159,14 @@ bool takes_a_free_number(const Program& program, Ref leave) {
   NodeId last = leave.node;  // the statement of the loop that it stands in
   while (tree[tree[last].parent].parent != loop.node && last != 0) last = tree[last].parent;
   if (tree[last].next_sibling != kNoNode) return false;
+  // return n - 1: the last that is there.
+  if (leave.kind() == Kind::return_statement && contains(leave.text(), "- 1")) return false;
   const auto guards = program.guards(leave);
-  return std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
-    const std::string_view text = guard.condition.text();
-    return tree.contains(loop.node, guard.condition.node) && asks_whether_there(text) &&
-           text.starts_with("not ") == guard.holds;
-  });
+  if (guards.empty()) return false;
+  const Ref condition = guards.front().condition;
+  return tree.contains(loop.node, condition.node) && asks_whether_there(condition.text()) &&
+         condition.text().starts_with("not ") == guards.front().holds &&
+         is_of_round(program, condition, loop);
 }
 
 // A name that is looked for is looked for to be used.
@@ -199,7 +229,7 @@ void tell_names_by_number(Left& left) {
     auto behind = pitfalls::facts::calls_behind(left.program, path);
     behind.push_back(path);
     for (const Ref& each : behind)
-      if (is_next_number(left.program, each)) places.push_back(each);
+      if (is_next_number(left.program, each, path)) places.push_back(each);
   }
   left.tell(Harm::figures, places,
             "each rank takes the next free name for its output: one that comes after another has "

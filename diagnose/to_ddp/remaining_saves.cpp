@@ -1,6 +1,8 @@
 // Checkpoints: who writes them, who uses them right behind, and how their places are named.
+#include "diagnose/model/made_at.hpp"
 #include "diagnose/to_ddp/output_paths.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
+#include "scenarios/pitfalls/files/file_calls.hpp"
 #include "scenarios/pitfalls/files/model_saves.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/path_form.hpp"
@@ -33,13 +35,12 @@ bool is_named(Ref path) {
          path.kind() == Kind::string || path.kind() == Kind::call || path.kind() == Kind::binary;
 }
 
-// Something between the two makes the others wait.
-bool is_waited_for(const Program& program, const CallRef& save, const CallRef& use) {
-  for (const CallRef& barrier : program.calls(Api::barrier))
-    if (barrier.module == save.module && barrier.call->node > save.call->node &&
-        barrier.call->node < use.call->node)
-      return true;
-  return false;
+// A barrier stands between the two, which other ranks pass when rank 0 has come to it, too.
+bool is_waited_between(const Program& program, Ref save, Ref read) {
+  const auto waits = program.calls(Api::barrier);
+  return std::any_of(waits.begin(), waits.end(), [&](const CallRef& wait) {
+    return program.runs_before(save, wait.ref()) && program.runs_before(wait.ref(), read);
+  });
 }
 
 // shutil.copyfile(path, best) below `if rank == 0: torch.save(state, path)`, in the same function.
@@ -55,7 +56,8 @@ bool is_use_of_saved(const Left& left, const CallRef& save, Ref path, const Call
       if (given.text() == path.text()) return true;
     return false;
   }();
-  return is_given && use.call->api != Api::torch_save && !is_waited_for(left.program, save, use);
+  return is_given && use.call->api != Api::torch_save &&
+         !is_waited_between(left.program, save.ref(), use.ref());
 }
 
 // "*/models/audio_model.*.pth": what is written out of a path. Short ones say nothing.
@@ -75,11 +77,16 @@ std::string shape_of(const Program& program, Ref path) {
   return letters < kFewest ? std::string() : out;
 }
 
-bool is_waited_between(const Program& program, Ref save, Ref read) {
-  const auto waits = program.calls(Api::barrier);
-  return std::any_of(waits.begin(), waits.end(), [&](const CallRef& wait) {
-    return program.runs_before(save, wait.ref()) && program.runs_before(wait.ref(), read);
-  });
+bool is_of_rank_zero(const Program& program, Ref node) {
+  return program.guarded_by_rank(node) == RankTest::main_only && program.rank_guard(node);
+}
+
+// A rule says so of the load, or of a call that leads to it.
+bool is_found_on_the_way(const Left& left, Ref load) {
+  const auto places = places_of(left.program, load);
+  return left.is_found(load, "DDP026") || std::any_of(places.begin(), places.end(), [&](Ref place) {
+           return left.is_found(place, "DDP026");
+         });
 }
 
 // Loads of every rank, further on, from places that look like those which rank 0 saves to.
@@ -92,7 +99,7 @@ void add_later_loads(const Left& left, const CallRef& save, Ref path, std::vecto
         pitfalls::only_runs_before(left.program, save.ref(), load.ref()) &&
         !pitfalls::never_both(left.program, save.ref(), load.ref()) &&
         !is_waited_between(left.program, save.ref(), load.ref()) &&
-        !left.is_found(load.ref(), "DDP026"))
+        !is_found_on_the_way(left, load.ref()))
       places.push_back(load.ref());
   }
 }
@@ -116,12 +123,16 @@ void tell_saves(Left& left) {
 
 void tell_reads_of_saved(Left& left) {
   std::vector<Ref> places;
+  for (const Module* module : left.program.modules())
+    for (const Call& made : module->calls()) {  // shutil.copyfile(path, best)
+      const CallRef copy{module, &made};
+      if (const Ref best = pitfalls::copied_path(copy);
+          best && is_of_rank_zero(left.program, copy.ref()))
+        add_later_loads(left, copy, best, places);
+    }
   for (const CallRef& save : pitfalls::torch_saves_of(left.program)) {
-    if (left.program.guarded_by_rank(save.ref()) != RankTest::main_only ||
-        !left.program.rank_guard(save.ref()))
-      continue;
     const Ref path = pitfalls::path_of(save);
-    if (!path) continue;
+    if (!path || !is_of_rank_zero(left.program, save.ref())) continue;
     add_later_loads(left, save, path, places);
     if (!is_named(path)) continue;
     for (const Call& made : save.module->calls()) {

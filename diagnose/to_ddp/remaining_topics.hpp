@@ -70,6 +70,7 @@ void tell_downloads(Left& left);             // download=True on every rank
 void tell_saves(Left& left);                 // checkpoints that every rank writes
 void tell_reads_of_saved(Left& left);        // what rank 0 has written, and every rank uses at once
 void tell_changed_keys(Left& left);          // module. before keys that had none
+void tell_old_tests_of_gpus(Left& left);     // model.module if n_gpu > 1 else model
 void tell_names_by_clock(Left& left);        // a path that each rank names by its own clock
 void tell_names_by_draw(Left& left);         // by chance
 void tell_names_by_number(Left& left);       // by what is there already

@@ -4,6 +4,7 @@
 #include "diagnose/to_ddp/reached_code.hpp"
 #include "diagnose/to_ddp/refusal.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/run_directories.hpp"
 #include "diagnose/to_ddp/unfollowed.hpp"
 #include "diagnose/to_ddp/waits.hpp"
 #include "scenarios/pitfalls/files/readers_elsewhere.hpp"
@@ -267,6 +268,7 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
         return;
       }
       std::vector<Finding> mendable = waits_for_saved(rewritten);
+      for (Finding& each : directories_to_allow(rewritten)) mendable.push_back(std::move(each));
       for (const Finding& each : found)
         if (belongs_to_ddp(each) || keeps_keys(each, rewritten, parts)) mendable.push_back(each);
       again = --rounds > 0 && mend(rewritten, mendable, files, out.steps);

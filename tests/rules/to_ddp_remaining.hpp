@@ -70,6 +70,13 @@ inline std::string told(const Script& script, Files others = {}) {
   return listed(left_of(others));
 }
 
+inline std::string rewritten_text(const Script& script, Files others = {}) {
+  others["train.py"] = script.text();
+  const Rewrite made = rewritten(others);
+  EXPECT_EQ(made.refusal, "");
+  return made.texts.contains("train.py") ? made.texts.at("train.py") : std::string();
+}
+
 inline bool says(const std::string& list, std::string_view words) {
   return list.find(words) != std::string::npos;
 }

@@ -134,7 +134,7 @@ TEST(ToDdpRemaining, TellsWhoUsesWhatRankZeroSaves) {
                            "print(score)\n    shutil.copyfile(path, 'best.pt')\n"}),
               "rank 0 alone writes this file");
   EXPECT_TOLD(told({.end = save + "artifact.add_file(path)\n"}), "rank 0 alone writes this file");
-  EXPECT_TOLD(told({.end = save + "os.rename(path, 'last.pt')\n"}),
+  EXPECT_TOLD(told({.end = save + "print(path)\nos.rename(path, 'last.pt')\n"}),
               "rank 0 alone writes this file");
   EXPECT_SILENT(told({.end = save + "print(path)\n"}), "rank 0 alone");
   EXPECT_SILENT(told({.end = save + "line = text.replace(path, '')\n"}), "rank 0 alone");

@@ -218,13 +218,6 @@ TEST(ToDdpRemaining, TellsKeysThatRunsOnOneGpuDidNotHave) {
   EXPECT_SILENT(told({.before = resume, .end = save}, {{"test.py", reader}}), words);
 }
 
-std::string rewritten_text(const Script& script, Files others = {}) {
-  others["train.py"] = script.text();
-  const Rewrite made = rewritten(others);
-  EXPECT_EQ(made.refusal, "");
-  return made.texts.contains("train.py") ? made.texts.at("train.py") : std::string();
-}
-
 TEST(ToDdpRemaining, KeepsTheKeysThatRunsOnOneGpuHad) {
   const std::string reader =
       "import torch\n"

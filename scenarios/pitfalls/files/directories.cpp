@@ -92,31 +92,9 @@ bool leads_through(const Program& program, const std::vector<Ref>& parts, const 
                     [&](Ref a, Ref b) { return is_same_part(program, a, b); });
 }
 
-}  // namespace
-
-namespace {
-
 bool asks_for_a_file(const diagnose::Guard& guard) {
   return holds_any(guard.condition.text(), {"exists(", "isdir(", "is_dir(", "isfile(", "is_file("});
 }
-
-}  // namespace
-
-bool may_be_makedirs(const Program& program, const CallRef& make) {
-  const auto guards = program.guards(make.ref());  // innermost first
-  return make.ref().with(make.call->function).text() == "os.mkdir" && make.positional(0) &&
-         make.module->arguments(make.call->node).size() == 1 && !make.has_splat() &&
-         !guards.empty() && asks_for_a_file(guards.front()) &&
-         guards.front().condition.text().starts_with("not ") == guards.front().holds;
-}
-
-bool asks_whether_it_is_there(const Program& program, Ref make) {
-  auto guards = program.guards(make);
-  std::erase_if(guards, [&](const diagnose::Guard& guard) { return ends_the_run(guard, make); });
-  return !guards.empty() && std::all_of(guards.begin(), guards.end(), asks_for_a_file);
-}
-
-namespace {
 
 // if save_dir: above if not os.path.exists(save_dir): the name alone, or that it is not None; the
 // same of root above Path(root).mkdir().
@@ -148,31 +126,6 @@ bool asks_whether_this_is_there(const Program& program, const CallRef& make, Ref
          facts::contains(guards.front().condition.text(), "exists(");
 }
 
-}  // namespace
-
-bool is_made_above(const Program& program, const CallRef& make) {
-  const Ref mine = directory_made(program, make);
-  if (!asks_whether_this_is_there(program, make, mine)) return false;
-  const auto parts = parts_of(program, mine);
-  const auto makes_it = [&](const CallRef& other) {
-    const Ref directory = directory_made(program, other);
-    if (other.call == make.call || !directory) return false;
-    const bool always = is_made_where_named(program, other, directory, mine) ||
-                        asks_whether_it_is_there(program, other.ref());
-    return always && program.guarded_by_rank(other.ref()) == RankTest::none &&
-           (share_a_source(program, mine, directory) ||
-            leads_through(program, parts, other, directory)) &&
-           only_runs_before(program, other.ref(), make.ref());
-  };
-  for (const std::string_view name : {"makedirs", "mkdir"}) {
-    const auto others = program.calls_named(name);
-    if (std::any_of(others.begin(), others.end(), makes_it)) return true;
-  }
-  return false;
-}
-
-namespace {
-
 // with FileLock("runs.lock"), or flock(file, LOCK_EX) above in the function.
 bool is_locked(const Program& program, const CallRef& make) {
   if (program.enclosing_with(make.ref(), [](Ref item) {
@@ -202,41 +155,6 @@ bool looks_for_a_new_name(const Program& program, const CallRef& make) {
            program.enclosing_function(condition) == program.enclosing_function(make.ref());
   });
 }
-
-}  // namespace
-
-bool is_made_under_a_lock(const Program& program, const CallRef& make) {
-  // if baton.try_acquire(): one process gets it, and the others go on without.
-  const auto gets_it = [&](Ref condition, bool holds) {
-    const CallRef asked = program.as_call(condition);
-    return holds && asked && asked.call->name == "try_acquire";
-  };
-  if (program.under(make.ref(), gets_it)) return true;
-  return (asks_whether_it_is_there(program, make.ref()) || looks_for_a_new_name(program, make)) &&
-         is_locked(program, make);
-}
-
-bool is_behind_a_race(const Program& program, const CallRef& make) {
-  const auto& tree = make.module->tree();
-  const diagnose::NodeId mine = statement_of(make.ref()).node;
-  const auto stops_others = [&](const CallRef& other) {
-    const diagnose::NodeId statement = statement_of(other.ref()).node;
-    const Ref exist_ok = other.argument(2, "exist_ok");
-    return other.module == make.module && statement < mine &&
-           tree[statement].parent == tree[mine].parent && directory_made(program, other) &&
-           !program.comes_from_rank(directory_made(program, other)) &&
-           !is_drawn_by_each(program, directory_made(program, other)) &&
-           (!exist_ok || program.is_literal_false(exist_ok)) &&
-           tree.ancestor(statement, Kind::try_statement) == diagnose::kNoNode;
-  };
-  for (const std::string_view name : {"makedirs", "mkdir"}) {
-    const auto others = program.calls_named(name);
-    if (std::any_of(others.begin(), others.end(), stops_others)) return true;
-  }
-  return false;
-}
-
-namespace {
 
 bool is_same_file(const Program& program, Ref a, Ref b) {
   return share_a_source(program, a, b) || program.same_variable(a, b);
@@ -323,6 +241,72 @@ bool is_written_somewhere(const Program& program, Ref file) {
 }
 
 }  // namespace
+
+bool may_be_makedirs(const Program& program, const CallRef& make) {
+  const auto guards = program.guards(make.ref());  // innermost first
+  return make.ref().with(make.call->function).text() == "os.mkdir" && make.positional(0) &&
+         make.module->arguments(make.call->node).size() == 1 && !make.has_splat() &&
+         !guards.empty() && asks_for_a_file(guards.front()) &&
+         guards.front().condition.text().starts_with("not ") == guards.front().holds;
+}
+
+bool asks_whether_it_is_there(const Program& program, Ref make) {
+  auto guards = program.guards(make);
+  std::erase_if(guards, [&](const diagnose::Guard& guard) { return ends_the_run(guard, make); });
+  return !guards.empty() && std::all_of(guards.begin(), guards.end(), asks_for_a_file);
+}
+
+bool is_made_above(const Program& program, const CallRef& make) {
+  const Ref mine = directory_made(program, make);
+  if (!asks_whether_this_is_there(program, make, mine)) return false;
+  const auto parts = parts_of(program, mine);
+  const auto makes_it = [&](const CallRef& other) {
+    const Ref directory = directory_made(program, other);
+    if (other.call == make.call || !directory) return false;
+    const bool always = is_made_where_named(program, other, directory, mine) ||
+                        asks_whether_it_is_there(program, other.ref());
+    return always && program.guarded_by_rank(other.ref()) == RankTest::none &&
+           (share_a_source(program, mine, directory) ||
+            leads_through(program, parts, other, directory)) &&
+           only_runs_before(program, other.ref(), make.ref());
+  };
+  for (const std::string_view name : {"makedirs", "mkdir"}) {
+    const auto others = program.calls_named(name);
+    if (std::any_of(others.begin(), others.end(), makes_it)) return true;
+  }
+  return false;
+}
+
+bool is_made_under_a_lock(const Program& program, const CallRef& make) {
+  // if baton.try_acquire(): one process gets it, and the others go on without.
+  const auto gets_it = [&](Ref condition, bool holds) {
+    const CallRef asked = program.as_call(condition);
+    return holds && asked && asked.call->name == "try_acquire";
+  };
+  if (program.under(make.ref(), gets_it)) return true;
+  return (asks_whether_it_is_there(program, make.ref()) || looks_for_a_new_name(program, make)) &&
+         is_locked(program, make);
+}
+
+bool is_behind_a_race(const Program& program, const CallRef& make) {
+  const auto& tree = make.module->tree();
+  const diagnose::NodeId mine = statement_of(make.ref()).node;
+  const auto stops_others = [&](const CallRef& other) {
+    const diagnose::NodeId statement = statement_of(other.ref()).node;
+    const Ref exist_ok = other.argument(2, "exist_ok");
+    return other.module == make.module && statement < mine &&
+           tree[statement].parent == tree[mine].parent && directory_made(program, other) &&
+           !program.comes_from_rank(directory_made(program, other)) &&
+           !is_drawn_by_each(program, directory_made(program, other)) &&
+           (!exist_ok || program.is_literal_false(exist_ok)) &&
+           tree.ancestor(statement, Kind::try_statement) == diagnose::kNoNode;
+  };
+  for (const std::string_view name : {"makedirs", "mkdir"}) {
+    const auto others = program.calls_named(name);
+    if (std::any_of(others.begin(), others.end(), stops_others)) return true;
+  }
+  return false;
+}
 
 bool holds_a_file_loaded_below(const Program& program, const CallRef& make) {
   if (!asks_whether_it_is_there(program, make.ref())) return false;

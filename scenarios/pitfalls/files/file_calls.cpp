@@ -2,7 +2,9 @@
 
 #include "scenarios/pitfalls/program/words.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string_view>
 
 namespace bench::pitfalls {
@@ -62,6 +64,14 @@ Ref read_path(const Program& program, const CallRef& call) {
   if (call.call->api == Api::torch_load) return call.argument(0, "f");
   if (is_open(call)) return opens_for_writing(program, call) ? Ref{} : call.positional(0);
   return path_in(call, kReaders, kReadingFunctions);
+}
+
+Ref copied_path(const CallRef& call) {
+  constexpr std::string_view kCopies[] = {"shutil.copy", "shutil.copy2", "shutil.copyfile",
+                                          "shutil.move", "os.rename",    "os.replace"};
+  return std::find(std::begin(kCopies), std::end(kCopies), call.call->path) == std::end(kCopies)
+             ? Ref{}
+             : call.argument(1, "dst");
 }
 
 }  // namespace bench::pitfalls

@@ -12,4 +12,8 @@ Ref written_path(const Program& program, const CallRef& call);
 // torch.load(path), np.load(path), open(path), read_csv(path), joblib.load(path); empty for others.
 Ref read_path(const Program& program, const CallRef& call);
 
+// best for shutil.copyfile(path, best) and os.replace(path, best): the file that is there
+// afterwards; empty for others.
+Ref copied_path(const CallRef& call);
+
 }  // namespace bench::pitfalls

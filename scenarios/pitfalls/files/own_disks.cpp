@@ -188,6 +188,8 @@ class OwnParts {
                           part.module->tree().contains(part.node, source.ref.node);
       const bool is_kept =
           source.how == diagnose::Source::How::value ||
+          (source.how == diagnose::Source::How::element &&  // descriptor, name = mkstemp()
+           what == diagnose::Kind::call) ||
           (what == diagnose::Kind::attribute &&  // TemporaryDirectory().name
            source.ref.child(diagnose::Field::object).kind() == diagnose::Kind::call);
       if (is_kept && !inside && what != diagnose::Kind::class_definition &&

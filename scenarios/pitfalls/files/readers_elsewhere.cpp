@@ -15,6 +15,11 @@ bool is_of_name(char each) {
   return std::isalnum(static_cast<unsigned char>(each)) != 0 || each == '_' || each == '.';
 }
 
+bool is_in_comment(std::string_view text, std::size_t at) {
+  const std::size_t line = text.rfind('\n', at) + 1;  // 0 where there is none above
+  return facts::contains(text.substr(line, at - line), "#");
+}
+
 // net of "net.load_state_dict(": the name that ends at the place.
 std::string_view name_before(std::string_view text, std::size_t end) {
   std::size_t begin = end;
@@ -22,15 +27,26 @@ std::string_view name_before(std::string_view text, std::size_t end) {
   return text.substr(begin, end - begin);
 }
 
-// net = nn.DataParallel(net) and its kin is the last value that the text gives the name.
-bool is_given_wrapper(std::string_view text, const std::string& name) {
+// The line that gives the name its last value in the text; empty where none does.
+std::string_view line_giving(std::string_view text, const std::string& name) {
   const std::size_t given = text.rfind("\n" + name + " = ");
   const std::size_t indented = text.rfind(" " + name + " = ");
   std::size_t at = given == std::string_view::npos ? indented : given;
   if (indented != std::string_view::npos) at = std::max(at, indented);
-  if (at == std::string_view::npos) return false;
-  const std::string_view line = text.substr(at, text.find('\n', at + 1) - at);
+  if (at == std::string_view::npos) return {};
+  const std::size_t begin = text.rfind('\n', at) + 1;  // 0 where there is none above
+  const std::size_t end = std::min(text.find('\n', at + 1), text.size());
+  return text[at] == '\n' ? text.substr(at + 1, end - at - 1) : text.substr(begin, end - begin);
+}
+
+// net = nn.DataParallel(net) and its kin is the last value that the text gives the name.
+bool is_given_wrapper(std::string_view text, const std::string& name) {
+  const std::string_view line = line_giving(text, name);
   return facts::contains(line, "DataParallel(") || facts::contains(line, "DDP(");
+}
+
+std::size_t depth_of(std::string_view line) {
+  return std::min(line.find_first_not_of(" \t"), line.size());
 }
 
 // net.load_state_dict(...) of a wrapper whose state the text saves nowhere: it reads what another
@@ -42,6 +58,46 @@ bool only_reads_wrapper(std::string_view text) {
     const std::string name(name_before(text, load));
     if (!name.empty() && is_given_wrapper(text.substr(0, load), name) &&
         !facts::contains(text, name + ".state_dict(") && !facts::contains(text, name + ".module"))
+      return true;
+  }
+  return false;
+}
+
+// net.load_state_dict(...) where no wrapper was put around net above, or only in some runs: under
+// a test that the load does not stand under.
+bool loads_into_bare_model(std::string_view text) {
+  constexpr std::string_view kLoad = ".load_state_dict(";
+  for (std::size_t load = text.find(kLoad); load != std::string_view::npos;
+       load = text.find(kLoad, load + 1)) {
+    if (is_in_comment(text, load)) continue;
+    const std::string_view above = text.substr(0, load);
+    const std::string name(name_before(text, load));
+    const std::size_t depth = depth_of(above.substr(above.rfind('\n') + 1));
+    if (!is_given_wrapper(above, name) || depth_of(line_giving(above, name)) > depth) return true;
+  }
+  return false;
+}
+
+// vgg16.pth of torch.load("weights/vgg16.pth"): written out; empty where a name stands there.
+std::string_view file_loaded(std::string_view text, std::size_t open) {
+  const std::string_view given = text.substr(open, text.find('\n', open) - open);
+  if (given.empty() || (given.front() != '"' && given.front() != '\'')) return {};
+  const std::string_view path = given.substr(1, given.find(given.front(), 1) - 1);
+  return path.substr(path.rfind('/') + 1);
+}
+
+// torch.load(path) in a line of code, of a file whose name the program mentions, or of any.
+bool may_load_file_of(const Program& program, std::string_view text) {
+  constexpr std::string_view kLoad = "torch.load(";
+  for (std::size_t load = text.find(kLoad); load != std::string_view::npos;
+       load = text.find(kLoad, load + 1)) {
+    if (is_in_comment(text, load)) continue;
+    const std::string_view file = file_loaded(text, load + kLoad.size());
+    const auto& modules = program.modules();
+    if (file.empty() ||
+        std::any_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
+          return facts::contains(module->tree().source(), file);
+        }))
       return true;
   }
   return false;
@@ -81,10 +137,12 @@ bool is_loaded_into_wrapper_elsewhere(const Program& program) {
 }
 
 bool is_loaded_elsewhere(const Program& program) {
-  return program.any_in_project("loads a state and trains nothing", [](std::string_view text) {
-    return has_code(text, {".load_state_dict("}) && has_code(text, {"torch.load("}) &&
-           !facts::contains(text, ".backward(");
-  });
+  return program.any_in_project("loads a state of " + program.root().path() + " and trains nothing",
+                                [&](std::string_view text) {
+                                  return loads_into_bare_model(text) &&
+                                         may_load_file_of(program, text) &&
+                                         !has_code(text, {".backward(", "torch.save(", "optim."});
+                                });
 }
 
 bool is_loaded_beside(const Program& program) {

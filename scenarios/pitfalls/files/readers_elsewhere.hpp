@@ -13,8 +13,8 @@ bool is_loaded_beside(const Program& program);
 // not, and saves none of it.
 bool is_loaded_into_wrapper_elsewhere(const Program& program);
 
-// test.py of train.py: a file that trains nothing loads a state from a file into a model that it
-// has not wrapped, at least in some runs.
+// test.py of train.py: a file that neither trains nor saves loads a state into a model that it has
+// not wrapped, from a path that is not written out, or whose name this program has, too.
 bool is_loaded_elsewhere(const Program& program);
 
 // predict.py of train.py, infer/network.py of train/main.py: a file takes 'module.' off the keys,

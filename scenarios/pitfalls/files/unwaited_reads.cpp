@@ -107,9 +107,14 @@ void add_uses(const Program& program, const FileUse& use, bool reads, int depth,
              depth - 1, out);
 }
 
+Ref path_left_by(const Program& program, const CallRef& write) {
+  const Ref written = written_path(program, write);
+  return written ? written : copied_path(write);
+}
+
 bool is_one_file(const Program& program, const FileUse& write, const FileUse& read) {
   if (!write.form.empty() && write.form == read.form) return true;
-  const Ref a = written_path(program, write.call);
+  const Ref a = path_left_by(program, write.call);
   const Ref b = read_path(program, read.call);
   return write.place.call == write.call.call && read.place.call == read.call.call &&
          a.kind() != Kind::call && a.text() == b.text();
@@ -146,7 +151,7 @@ std::vector<UnwaitedRead> unwaited_reads(const Program& program) {
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
-      if (const Ref written = written_path(program, call);
+      if (const Ref written = path_left_by(program, call);
           written && program.guarded_by_rank(call.ref()) == RankTest::main_only &&
           !program.comes_from_rank(written))
         add_uses(program, {call, call, path_form(program, written)}, false, kCalls, writes);

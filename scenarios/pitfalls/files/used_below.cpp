@@ -107,8 +107,11 @@ bool is_wrapped_in_use(const Program& program, Ref place, std::string_view path)
   return false;
 }
 
+// os.replace(path + ".tmp", path), too.
 bool is_copy(const CallRef& call) {
-  return call.call->name == "copyfile" || call.call->name == "copy" || call.call->name == "copy2";
+  return call.call->name == "copyfile" || call.call->name == "copy" || call.call->name == "copy2" ||
+         call.call->path == "os.replace" || call.call->path == "os.rename" ||
+         call.call->path == "shutil.move";
 }
 
 // The statement below, where it is the copy alone, or a test of a name and the copy under it.

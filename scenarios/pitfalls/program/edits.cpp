@@ -52,19 +52,6 @@ void attach(Ref where, std::uint32_t begin, std::uint32_t end, std::string text,
   finding.fix->edits.push_back({where.module->path(), begin, end, std::move(text)});
 }
 
-}  // namespace
-
-Ref statement_of(Ref node) {
-  const auto& tree = node.module->tree();
-  NodeId at = node.node;
-  while (tree[at].parent != kNoNode && tree[tree[at].parent].kind != Kind::block &&
-         tree[tree[at].parent].kind != Kind::module)
-    at = tree[at].parent;
-  return node.with(at);
-}
-
-namespace {
-
 // Where the comments begin that stand directly above the first statement of a block, as deep as it:
 // they speak of it.
 std::uint32_t above_comments(Ref statement) {
@@ -80,7 +67,86 @@ std::uint32_t above_comments(Ref statement) {
   return begin;
 }
 
+// What stands before the node on its line; empty where something else than blanks does.
+std::string lead_on_line(const diagnose::SyntaxTree& tree, NodeId node) {
+  const std::uint32_t begin = tree[node].begin;
+  const std::uint32_t start = tree.line_start(tree.line_at(begin));
+  const std::string_view lead = tree.source().substr(start, begin - start);
+  return only_blanks(lead) ? std::string(lead) : std::string();
+}
+
+// Between two arguments of a call: ", ", or a new line where each of them has one of its own.
+std::string between_arguments(const diagnose::SyntaxTree& tree, NodeId list) {
+  NodeId last = kNoNode;
+  NodeId before = kNoNode;
+  for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    before = last;
+    last = at;
+  }
+  if (before == kNoNode) return ", ";
+  const std::string lead = lead_on_line(tree, last);
+  return lead.empty() || lead != lead_on_line(tree, before) ? ", " : ",\n" + lead;
+}
+
+bool is_blank(char each) { return each == ' ' || each == '\t'; }
+
+// The argument with its comma, and with its line where it has one of its own; the lines around it
+// stay as they are.
+std::pair<std::uint32_t, std::uint32_t> span_with_comma(const diagnose::SyntaxTree& tree,
+                                                        NodeId list, NodeId argument) {
+  const std::string_view source = tree.source();
+  std::uint32_t begin = tree[argument].begin;
+  std::uint32_t end = tree[argument].end;
+  std::uint32_t after = end;
+  while (after < tree[list].end && is_blank(source[after])) ++after;
+  if (source[after] != ',') {  // the last one: take the comma before it
+    while (begin > tree[list].begin &&
+           (is_blank(source[begin - 1]) || source[begin - 1] == '\n' || source[begin - 1] == '\r'))
+      --begin;
+    if (source[begin - 1] == ',') --begin;
+    return {begin, end};
+  }
+  end = after + 1;
+  while (end < tree[list].end && is_blank(source[end])) ++end;
+  if (source[end] != '\n' && source[end] != '\r') return {begin, end};
+  std::uint32_t start = begin;
+  while (start > tree[list].begin && is_blank(source[start - 1])) --start;
+  if (source[start - 1] != '\n') return {start, end};  // the last one of its line
+  end += source[end] == '\r' ? 2 : 1;
+  return {start, end};
+}
+
+bool holds_long_string(Ref statement) {
+  const auto& tree = statement.module->tree();
+  for (NodeId at = statement.node; at < tree[statement.node].last; ++at)
+    if (tree[at].kind == Kind::string && tree.text(at).find('\n') != std::string_view::npos)
+      return true;
+  return false;
+}
+
+// Each statement of the block goes, too, and this one is the first of them.
+bool leaves_the_block_empty(Ref at, const std::vector<Ref>& gone) {
+  const auto& tree = at.module->tree();
+  const diagnose::NodeId block = tree[at.node].parent;
+  if (tree[block].kind != Kind::block || tree[block].first_child != at.node) return false;
+  for (auto each = tree[at.node].next_sibling; each != kNoNode; each = tree[each].next_sibling)
+    if (std::none_of(gone.begin(), gone.end(), [&](Ref other) {
+          return other.module == at.module && statement_of(other).node == each;
+        }))
+      return false;
+  return true;
+}
+
 }  // namespace
+
+Ref statement_of(Ref node) {
+  const auto& tree = node.module->tree();
+  NodeId at = node.node;
+  while (tree[at].parent != kNoNode && tree[tree[at].parent].kind != Kind::block &&
+         tree[tree[at].parent].kind != Kind::module)
+    at = tree[at].parent;
+  return node.with(at);
+}
 
 void insert_first(Ref block, std::string statement, std::string title, Finding& finding) {
   if (!block) return;
@@ -136,31 +202,6 @@ void replace_bytes(Ref node, std::uint32_t begin, std::uint32_t end, std::string
   attach(node, begin, end, std::move(text), std::move(title), finding);
 }
 
-namespace {
-
-// What stands before the node on its line; empty where something else than blanks does.
-std::string lead_on_line(const diagnose::SyntaxTree& tree, NodeId node) {
-  const std::uint32_t begin = tree[node].begin;
-  const std::uint32_t start = tree.line_start(tree.line_at(begin));
-  const std::string_view lead = tree.source().substr(start, begin - start);
-  return only_blanks(lead) ? std::string(lead) : std::string();
-}
-
-// Between two arguments of a call: ", ", or a new line where each of them has one of its own.
-std::string between_arguments(const diagnose::SyntaxTree& tree, NodeId list) {
-  NodeId last = kNoNode;
-  NodeId before = kNoNode;
-  for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling) {
-    before = last;
-    last = at;
-  }
-  if (before == kNoNode) return ", ";
-  const std::string lead = lead_on_line(tree, last);
-  return lead.empty() || lead != lead_on_line(tree, before) ? ", " : ",\n" + lead;
-}
-
-}  // namespace
-
 void add_argument(const CallRef& call, std::string argument, std::string title, Finding& finding) {
   const auto& tree = call.module->tree();
   const NodeId list = tree.child(call.call->node, Field::arguments);
@@ -176,38 +217,6 @@ void add_argument(const CallRef& call, std::string argument, std::string title, 
          std::move(title), finding);
 }
 
-namespace {
-
-bool is_blank(char each) { return each == ' ' || each == '\t'; }
-
-// The argument with its comma, and with its line where it has one of its own; the lines around it
-// stay as they are.
-std::pair<std::uint32_t, std::uint32_t> span_with_comma(const diagnose::SyntaxTree& tree,
-                                                        NodeId list, NodeId argument) {
-  const std::string_view source = tree.source();
-  std::uint32_t begin = tree[argument].begin;
-  std::uint32_t end = tree[argument].end;
-  std::uint32_t after = end;
-  while (after < tree[list].end && is_blank(source[after])) ++after;
-  if (source[after] != ',') {  // the last one: take the comma before it
-    while (begin > tree[list].begin &&
-           (is_blank(source[begin - 1]) || source[begin - 1] == '\n' || source[begin - 1] == '\r'))
-      --begin;
-    if (source[begin - 1] == ',') --begin;
-    return {begin, end};
-  }
-  end = after + 1;
-  while (end < tree[list].end && is_blank(source[end])) ++end;
-  if (source[end] != '\n' && source[end] != '\r') return {begin, end};
-  std::uint32_t start = begin;
-  while (start > tree[list].begin && is_blank(source[start - 1])) --start;
-  if (source[start - 1] != '\n') return {start, end};  // the last one of its line
-  end += source[end] == '\r' ? 2 : 1;
-  return {start, end};
-}
-
-}  // namespace
-
 void remove_argument(const CallRef& call, std::string_view keyword, std::string title,
                      Finding& finding) {
   const auto& tree = call.module->tree();
@@ -222,18 +231,6 @@ void remove_argument(const CallRef& call, std::string_view keyword, std::string 
     return;
   }
 }
-
-namespace {
-
-bool holds_long_string(Ref statement) {
-  const auto& tree = statement.module->tree();
-  for (NodeId at = statement.node; at < tree[statement.node].last; ++at)
-    if (tree[at].kind == Kind::string && tree.text(at).find('\n') != std::string_view::npos)
-      return true;
-  return false;
-}
-
-}  // namespace
 
 bool starts_its_line(Ref statement) { return only_blanks(indentation_of(statement)); }
 
@@ -270,23 +267,6 @@ void guard_statement(Ref node, std::string_view condition, std::string title, Fi
   if (at.kind() == Kind::expression_statement)
     guard_statements(at, at, condition, std::move(title), finding);
 }
-
-namespace {
-
-// Each statement of the block goes, too, and this one is the first of them.
-bool leaves_the_block_empty(Ref at, const std::vector<Ref>& gone) {
-  const auto& tree = at.module->tree();
-  const diagnose::NodeId block = tree[at.node].parent;
-  if (tree[block].kind != Kind::block || tree[block].first_child != at.node) return false;
-  for (auto each = tree[at.node].next_sibling; each != kNoNode; each = tree[each].next_sibling)
-    if (std::none_of(gone.begin(), gone.end(), [&](Ref other) {
-          return other.module == at.module && statement_of(other).node == each;
-        }))
-      return false;
-  return true;
-}
-
-}  // namespace
 
 void remove_statement(Ref node, std::string title, Finding& finding) {
   remove_statement(node, {node}, std::move(title), finding);

@@ -13,6 +13,7 @@
 #include "scenarios/pitfalls/reach/commented_calls.hpp"
 #include "scenarios/pitfalls/reach/other_names.hpp"
 #include "scenarios/pitfalls/reach/overridden.hpp"
+#include "scenarios/pitfalls/reach/own_makers.hpp"
 #include "scenarios/pitfalls/reach/question.hpp"
 #include "scenarios/pitfalls/reach/switches.hpp"
 #include "scenarios/pitfalls/reach/unconditional.hpp"
@@ -107,6 +108,8 @@ Certainty certainty_of_object(const Program& program, ClassRef cls, int depth) {
   };
   made_as(cls.cls->name);
   for (const ClassRef& derived : program.derived_of(cls)) made_as(derived.cls->name);
+  for (const CallRef& made : made_by_itself(program, cls))
+    if (best != Certainty::certain) best = std::max(best, reach(program, made.ref(), depth + 1));
   for (const Ref& place : program.handed_on(cls))
     if (best != Certainty::certain && is_left_to_trainer(program, place))
       best = std::max(best, reach(program, place, depth + 1));
@@ -213,7 +216,7 @@ Certainty reach(const Program& program, Ref node, int depth, Switches switches) 
   if (depth > kFollowedCalls || Question::is_exhausted()) return Certainty::perhaps;
   if (program.is_spawned(function)) return certainty_of_start(program, depth);
   const ClassRef owner = program.enclosing_class(node);
-  const bool by_name = owner && is_made_by_name_only(program, owner);
+  const bool by_name = owner && is_made_by_name_only(program, owner) && !needs_no_object(function);
   const bool unseen = owner && (is_called_unseen(function.function->name) ||
                                 is_trainer_hook(program, owner, function.function->name));
   const Certainty object =
@@ -222,7 +225,7 @@ Certainty reach(const Program& program, Ref node, int depth, Switches switches) 
     return Certainty::no;
   Certainty best = is_reachable(program, node) ? Certainty::perhaps : Certainty::no;
   for (const Switch& each : switches_around(program, function, node)) switches.push_back(each);
-  for (const CallRef& site : program.call_sites(function)) {
+  for (const CallRef& site : sites_of(program, function)) {
     Switches outer;
     if (program.enclosing_function(site.ref()) == function ||
         is_switched_off_by(program, function, switches, site, outer) ||

@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/reach/own_makers.hpp"
 #include "scenarios/pitfalls/reach/unconditional.hpp"
 
 #include <algorithm>
@@ -174,7 +175,8 @@ bool is_never_made(const Program& program, Ref node) {
   if (!cls || is_decorated(cls) || only_offers(program)) return false;
   if (is_made_in_vain(program, cls)) return true;
   const auto is_made = [&](ClassRef each) {
-    return !program.calls_named(each.cls->name).empty() || !program.handed_on(each).empty();
+    return !program.calls_named(each.cls->name).empty() || !program.handed_on(each).empty() ||
+           !made_by_itself(program, each).empty();
   };
   const auto& derived = program.derived_of(cls);
   return !is_made(cls) && std::none_of(derived.begin(), derived.end(), is_made) &&

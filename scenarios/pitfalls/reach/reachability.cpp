@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/reach/command_lines.hpp"
 #include "scenarios/pitfalls/reach/commented_calls.hpp"
 #include "scenarios/pitfalls/reach/overridden.hpp"
+#include "scenarios/pitfalls/reach/own_makers.hpp"
 #include "scenarios/pitfalls/reach/switches.hpp"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ bool is_made(const Program& program, ClassRef cls) {
   if (!program.calls_named(cls.cls->name).empty()) return true;
   for (const ClassRef& derived : program.derived_of(cls))
     if (!program.calls_named(derived.cls->name).empty()) return true;
-  return !program.handed_on(cls).empty();
+  return !program.handed_on(cls).empty() || !made_by_itself(program, cls).empty();
 }
 
 bool made_on_one_rank(const Program& program, ClassRef cls) {
@@ -94,7 +95,7 @@ bool is_reached(const Program& program, Ref node, int& left, int depth = 0) {
   if (!runs_in_program(program, node) || is_switched_off(program, node)) return false;
   const FunctionRef function = program.enclosing_function(node);
   if (!function || depth > kCalls || --left < 0 || is_offered(program, function)) return true;
-  const auto& sites = program.call_sites(function);
+  const auto sites = sites_of(program, function);
   const ClassRef owner = program.enclosing_class(node);
   if (function.function->makes_object() && sites.empty())
     return function.module == &program.root() || !owner || is_made(program, owner);

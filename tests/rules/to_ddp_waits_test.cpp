@@ -1,0 +1,77 @@
+// Where bench diagnose --to-ddp makes the ranks wait for a file of rank 0, and where it only says
+// that they do not.
+#include "tests/rules/to_ddp_remaining.hpp"
+
+namespace bench::diagnose {
+namespace {
+
+const char* const kOptions =
+    "import argparse\n"
+    "parser = argparse.ArgumentParser()\n"
+    "parser.add_argument('--epochs', type=int, default=3)\n"
+    "parser.add_argument('--best', type=float, default=0.0)\n"
+    "args = parser.parse_args()\n";
+
+const char* const kSave =
+    "    score = validate(model)\n"
+    "    if score > best:\n"
+    "        best = score\n"
+    "        torch.save(model.state_dict(), 'out/best.pt')\n";
+
+const char* const kLoad = "model.load_state_dict(torch.load('out/best.pt'))\n";
+
+Script best_of_run(const std::string& end) {
+  return {.above = kOptions, .before = "best = 0\n", .behind = kSave, .end = end};
+}
+
+TEST(ToDdpWaits, WaitsWhereEveryRankComesBy) {
+  const std::string load = kLoad;
+  for (const std::string& end :
+       {load, "for fold in range(args.epochs):\n    " + load,
+        "def finish():\n    " + load + "def main():\n    finish()\nmain()\n",
+        "if args.best > 0.5:\n    " + load}) {
+    const Script script = best_of_run(end);
+    EXPECT_TOLD(rewritten_text(script), "dist.barrier()\n");
+    EXPECT_SILENT(told(script), "without a barrier");
+  }
+}
+
+// One rank alone in a barrier hangs: each of these is told instead.
+TEST(ToDdpWaits, OnlyTellsWhereARankMayComeAlone) {
+  const std::string load = kLoad;
+  for (const std::string& end :
+       {"match round(best):\n    case 1:\n        " + load + "    case _:\n        pass\n",
+        "n = random.randint(1, 4)\nfor i in range(n):\n    " + load,
+        "for i in range(len(good)):\n    " + load,
+        "for attempt in range(3):\n    " + load + "    if validate(model) > 0.5:\n        break\n",
+        "for n in range(3):\n    if validate(model) > 0.5:\n        break\nelse:\n    " + load,
+        "setattr(args, 'best', validate(model))\nif args.best > 0.5:\n    " + load,
+        "vars(args)['best'] = validate(model)\nif args.best > 0.5:\n    " + load}) {
+    const Script script = best_of_run(end);
+    EXPECT_SILENT(rewritten_text(script), "barrier()");
+    EXPECT_TOLD(told(script), "without a barrier");
+  }
+}
+
+TEST(ToDdpWaits, OnlyTellsInFunctionsThatARankMayLeaveOrRunAlone) {
+  const std::string finish =
+      "def finish():\n"
+      "    torch.save(model.state_dict(), 'out/last.pt')\n"
+      "    print('saved')\n"
+      "    model.load_state_dict(torch.load('out/last.pt'))\n";
+  const auto script = [&](const std::string& end) {
+    return Script{.above = "def when(score, then):\n    if score > 0.5:\n        then()\n",
+                  .end = finish + end};
+  };
+  EXPECT_TOLD(rewritten_text(script("finish()\n")), "dist.barrier()\n");
+  EXPECT_SILENT(rewritten_text(script("when(validate(model), finish)\nfinish()\n")), "barrier()");
+  EXPECT_SILENT(rewritten_text({.end = "def run():\n"
+                                       "    for n in range(3):\n"
+                                       "        if validate(model) > 0.5:\n"
+                                       "            return None\n" +
+                                       finish.substr(finish.find('\n') + 1) + "run()\n"}),
+                "barrier()");
+}
+
+}  // namespace
+}  // namespace bench::diagnose
