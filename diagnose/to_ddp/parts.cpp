@@ -167,9 +167,7 @@ void add_condition(const Program& program, const Guard& guard, Parts& out) {
   }
   if (!asks_for_gpus(condition.text()) || counts_devices(program, condition)) return;
   if (const std::string flag = launch_flag_of(program, condition); !flag.empty()) {
-    auto& flags = out.launch_flags;
-    if (guard.holds && std::find(flags.begin(), flags.end(), flag) == flags.end())
-      flags.push_back(flag);
+    if (guard.holds) add_once(out.launch_flags, flag);
     return;
   }
   const auto same = [&](const GpuCondition& each) { return each.condition == condition; };
@@ -204,10 +202,7 @@ bool is_without_ranks(const Program& program, Ref node, const Parts& parts) {
 }
 
 void find_launch_flags(const Program& program, Parts& out) {
-  auto& flags = out.launch_flags;
-  for (std::string& flag : flags_of_gpu(program))
-    if (std::find(flags.begin(), flags.end(), flag) == flags.end())
-      flags.push_back(std::move(flag));
+  for (const std::string& flag : flags_of_gpu(program)) add_once(out.launch_flags, flag);
 }
 
 bool speaks_of_rank(const Program& program, Ref setting) {
@@ -219,7 +214,7 @@ bool speaks_of_rank(const Program& program, Ref setting) {
 void find_gpu_choices(const Program& program, Parts& out) {
   for (const Ref setting : pitfalls::facts::settings_of(program, "CUDA_VISIBLE_DEVICES"))
     if (is_come_by(program, setting) && !speaks_of_rank(program, setting) &&
-        program.guarded_by_rank(setting) == RankTest::none &&
+        !hides_all_gpus(program, setting) && program.guarded_by_rank(setting) == RankTest::none &&
         !is_without_ranks(program, setting, out))
       out.gpu_choices.push_back(setting);
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 
 namespace bench::diagnose {
 namespace {
@@ -23,9 +24,8 @@ bool is_numbered(std::string_view text) {
 // --gpu of default 0: nobody who starts several ranks can give each its own.
 bool is_option_of_one(const Program& program, Ref device) {
   const auto& sources = program.sources(device);
-  if (sources.size() != 1 || sources.front().how != Source::How::argument) return false;
-  const CallRef option = program.as_call(sources.front().ref);
-  const Ref given = option ? option.keyword("default") : Ref{};
+  if (sources.size() != 1) return false;
+  const Ref given = default_of_option(program, sources.front());
   return given && given.kind() == Kind::integer;
 }
 
@@ -94,18 +94,37 @@ bool is_shown(Ref string) {
   return contains(name, "print") || contains(name, "log");
 }
 
+// What follows "cuda:" in a literal, up to its last quote; nullopt where it says something else.
+std::optional<std::string_view> behind_cuda(Ref string) {
+  constexpr std::string_view kCuda = "cuda:";
+  std::string_view text = content_of(string);
+  text = text.substr(0, text.find_last_not_of("\"'") + 1);
+  if (!text.starts_with(kCuda)) return std::nullopt;
+  return text.substr(kCuda.size());
+}
+
+// {gpu}, {}: one hole, with nothing behind it. "cuda:{gpu}/memory" is a name.
+bool is_one_hole(std::string_view text) {
+  return text.size() > 1 && text.front() == '{' && text.find('}') == text.size() - 1;
+}
+
 // The whole of f"cuda:{gpu}", "cuda:{}".format(gpu), "cuda:%d" % gpu and "cuda:" + str(gpu) for the
 // literal in it; empty where nothing is put in.
 Ref filled_in(Ref string) {
   const auto& tree = string.module->tree();
-  if (!content_of(string).starts_with("cuda:") || is_shown(string)) return {};
+  const auto number = behind_cuda(string);
+  if (!number || is_shown(string)) return {};
   const NodeId up = tree[string.node].parent;
   if (tree[up].kind == Kind::attribute && tree.text(up).ends_with(".format") &&
       tree[tree[up].parent].kind == Kind::call)
-    return string.with(tree[up].parent);
-  if (tree[up].kind == Kind::binary && tree[up].first_child == string.node) return string.with(up);
+    return is_one_hole(*number) ? string.with(tree[up].parent) : Ref{};
+  if (tree[up].kind == Kind::binary && tree[up].first_child == string.node) {
+    const bool is_whole = tree[tree[up].parent].kind != Kind::binary;
+    const bool is_open = number->empty() || (number->size() == 2 && number->front() == '%');
+    return is_whole && is_open ? string.with(up) : Ref{};
+  }
   const bool is_format = string.text().find_first_of("fF") < string.text().find_first_of("\"'");
-  return is_format && contains(string.text(), "{") ? string : Ref{};
+  return is_format && is_one_hole(*number) ? string : Ref{};
 }
 
 // One GPU that the script chooses: no rank, no item of a loop over several, and no parameter that
@@ -136,6 +155,21 @@ bool chooses_gpu(const Program& program, const CallRef& call, Ref device) {
 }
 
 }  // namespace
+
+Ref default_of_option(const Program& program, const Source& source) {
+  const CallRef option =
+      source.how == Source::How::argument ? program.as_call(source.ref) : CallRef{};
+  return option ? option.keyword("default") : Ref{};
+}
+
+bool is_one_gpu(const Program& program, Ref value) {
+  return value.kind() == Kind::integer || is_numbered(program.string(value).value_or(""));
+}
+
+bool hides_all_gpus(const Program& program, Ref setting) {
+  const auto chosen = program.string(setting.child(Field::right));
+  return chosen && (chosen->empty() || *chosen == "-1");
+}
 
 std::string FixedDevice::for_rank(const std::string& local_rank) const {
   switch (form) {

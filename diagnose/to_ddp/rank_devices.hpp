@@ -25,4 +25,14 @@ struct FixedDevice {
 // Those of one file, in source order, none inside another.
 std::vector<FixedDevice> fixed_devices(const Program& program, const Module& module);
 
+// 0 and "cuda:0".
+bool is_one_gpu(const Program& program, Ref value);
+
+// 0 of parser.add_argument("--gpu", type=int, default=0), where the source is such an option: what
+// it is unless a run says otherwise.
+Ref default_of_option(const Program& program, const Source& source);
+
+// os.environ["CUDA_VISIBLE_DEVICES"] = "", of runs on the CPU: it chooses no GPU.
+bool hides_all_gpus(const Program& program, Ref setting);
+
 }  // namespace bench::diagnose

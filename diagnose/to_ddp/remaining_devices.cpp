@@ -1,5 +1,6 @@
 // GPUs that a script names for all of its processes.
 #include "diagnose/to_ddp/gpu_uses.hpp"
+#include "diagnose/to_ddp/rank_devices.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -11,20 +12,12 @@ namespace {
 
 using pitfalls::facts::contains;
 
-// 0 and "cuda:0", which an option has unless a run says otherwise.
-bool is_one_gpu(const Program& program, Ref device) {
-  if (device.kind() == Kind::integer) return true;
-  const auto text = program.string(device);
-  return text && text->starts_with("cuda:") && text->size() > 5 && text->at(5) != '{';
-}
-
 // args.gpu after parser.add_argument("--gpu", type=int, default=0): whatever its name, no launcher
 // fills it.
 bool is_one_by_option(const Program& program, const Source& source) {
-  const CallRef option = program.as_call(source.ref);
-  const Ref value = option ? option.keyword("default") : Ref{};
-  return source.how == Source::How::argument && value && is_one_gpu(program, value) &&
-         !contains(option.positional(0).text(), "rank");
+  const Ref value = default_of_option(program, source);
+  return value && is_one_gpu(program, value) &&
+         !contains(program.as_call(source.ref).positional(0).text(), "rank");
 }
 
 // 0, self.device after self.device = 0, and args.gpu if use_gpu else "cpu".
@@ -56,13 +49,38 @@ bool only_without_group(const Program& program, Ref node) {
   });
 }
 
-// SSIM().to(device) of a class that only pools has nothing to put there.
-bool holds_tensors(const Program& program, const CallRef& use) {
-  const ClassRef cls = use.receiver() ? program.class_of(use.receiver()) : ClassRef{};
-  if (!cls) return true;
+// SSIM().to(device) of a class that only pools, or nn.CrossEntropyLoss().to(device): there is
+// nothing to put there.
+bool moves_nothing(const Program& program, const CallRef& use) {
+  const Ref object = use.receiver();
+  if (!object) return false;
+  const CallRef made = program.made_by(object);
+  if (made && made.call->path.starts_with("torch.nn.") && made.call->name.ends_with("Loss"))
+    return !made.keyword("weight") && !made.keyword("pos_weight") && !made.positional(0);
+  const ClassRef cls = program.class_of(object);
+  if (!cls) return false;
   const std::string_view text = cls.module->tree().text(cls.cls->node);
-  return pitfalls::says_any(text, {"parameter", "linear", "conv", "buffer", "embedding", "norm",
-                                   "torch.tensor", "torch.ones", "torch.zeros", "vgg"});
+  return !pitfalls::says_any(text, {"parameter", "linear", "conv", "buffer", "embedding", "norm",
+                                    "torch.tensor", "torch.ones", "torch.zeros", "vgg"});
+}
+
+// Engine(device="cuda") of a class that keeps the device for later: nothing is handed on, and no
+// tensor made.
+bool only_keeps_device(const Program& program, const CallRef& use) {
+  const ClassRef cls = program.class_of_call(use);
+  const FunctionRef init = cls ? program.method(cls, "__init__") : FunctionRef{};
+  if (!init) return false;
+  const auto calls = pitfalls::facts::calls_in({init.module, init.function->body});
+  return std::none_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    return contains(call.ref().text(), "device") || contains(call.ref().text(), "cuda");
+  });
+}
+
+// torch.zeros(1).cuda(), which only wakes the GPU up: nothing is left to meet the model.
+bool is_thrown_away(const CallRef& use) {
+  const auto& tree = use.module->tree();
+  const NodeId up = tree[use.call->node].parent;
+  return use.receiver() && tree[up].kind == Kind::expression_statement;
 }
 
 }  // namespace
@@ -89,7 +107,8 @@ void tell_early_gpu_uses(Left& left) {
   for (const CallRef& use : gpu_uses(left.program))
     if (use.module != &left.program.root() && !left.program.enclosing_function(use.ref()) &&
         !use.module->under_main_guard(use.call->node) && left.runs_on_every_rank(use.ref()) &&
-        !left.program.mentions_rank(use.ref()) && holds_tensors(left.program, use))
+        !left.program.mentions_rank(use.ref()) && !moves_nothing(left.program, use) &&
+        !only_keeps_device(left.program, use) && !is_thrown_away(use))
       places.push_back(use.ref());
   left.tell(Harm::stops, places,
             "this runs where the file is imported, above torch.cuda.set_device: every rank puts it "
@@ -100,7 +119,8 @@ void tell_early_gpu_uses(Left& left) {
 void tell_visible_devices(Left& left) {
   std::vector<Ref> places;
   for (const Ref& setting : pitfalls::facts::settings_of(left.program, "CUDA_VISIBLE_DEVICES"))
-    if (left.runs_on_every_rank(setting) && !only_without_group(left.program, setting))
+    if (left.runs_on_every_rank(setting) && !only_without_group(left.program, setting) &&
+        !hides_all_gpus(left.program, setting))
       places.push_back(setting);
   left.tell(Harm::stops, places,
             "the program chooses its GPUs itself: a rank whose number is not below how many these "

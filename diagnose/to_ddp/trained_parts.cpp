@@ -60,17 +60,30 @@ class Collector {
     }
     const FunctionRef sorts = program_.callee(call);
     if (!sorts) return false;
-    // separate_bn(net) of a function that goes over the parameters of what it is given.
     const std::string_view body = sorts.module->tree().text(sorts.function->body);
-    if (sorts.function->owner_class == kNoNode &&
-        (contains(body, "parameters()") || contains(body, ".modules()")) &&
-        !contains(body, "def forward")) {
+    const bool takes = contains(body, "parameters()") || contains(body, ".modules()");
+    if (sorts.function->owner_class != kNoNode) {
+      take_own(call, sorts, takes);
+      return true;
+    }
+    // separate_bn(net) of a function that goes over the parameters of what it is given.
+    if (takes && !contains(body, "def forward")) {
       for (std::size_t index = 0; const Ref given = call.positional(index); ++index)
         if (given.kind() == Kind::identifier || given.kind() == Kind::attribute)
           add(parts_.modules, given);
       return true;
     }
-    return true;
+    // flatten([net.parameters(), head.parameters()])
+    return !contains(call.ref().text(), "parameters()");
+  }
+
+  // net.trainable() of a method that goes over the parameters of the net.
+  void take_own(const CallRef& call, const FunctionRef& method, bool takes) {
+    const Ref object = call.receiver();
+    const ClassRef home = program_.enclosing_class({method.module, method.function->body});
+    if (takes && object && object.text() != "self" && !method.function->makes_object() && home &&
+        program_.derives_from(home, Api::module_class))
+      add(parts_.modules, object);
   }
 
   // norms, weights = separate_bn(net): the lists that it fills lead to the function alone.
