@@ -4,6 +4,7 @@
 #include "diagnose/to_ddp/launch_flags.hpp"
 #include "diagnose/to_ddp/loader_choice.hpp"
 #include "diagnose/to_ddp/parameterless.hpp"
+#include "diagnose/to_ddp/reached_code.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
@@ -131,8 +132,17 @@ void find_type_tests(const Program& program, Parts& out) {
   }
 }
 
+// len(args.device) > 1, type(args.device) is list
+bool asks_for_several_devices(std::string_view condition) {
+  return pitfalls::says_any(condition, {"device"}) &&
+         (condition.starts_with("len(") ||
+          (pitfalls::says_any(condition, {"list"}) &&
+           (condition.starts_with("type(") || condition.starts_with("isinstance("))));
+}
+
 // A test of the model's type asks for no GPUs.
 bool asks_for_gpus(std::string_view condition) {
+  if (asks_for_several_devices(condition)) return true;
   return condition.find("isinstance") == std::string_view::npos &&
          condition.find(":=") == std::string_view::npos &&
          pitfalls::says_any(condition, {"gpu", "parallel", "device_ids", "distributed"});
@@ -212,9 +222,13 @@ bool speaks_of_rank(const Program& program, Ref setting) {
 
 // Also where an option decides whether it is made: a rank must not come by in any case.
 void find_gpu_choices(const Program& program, Parts& out) {
-  for (const Ref setting : pitfalls::facts::settings_of(program, "CUDA_VISIBLE_DEVICES"))
-    if (is_come_by(program, setting) && !speaks_of_rank(program, setting) &&
-        !hides_all_gpus(program, setting) && program.guarded_by_rank(setting) == RankTest::none &&
+  const auto settings = pitfalls::facts::settings_of(program, "CUDA_VISIBLE_DEVICES");
+  if (settings.empty()) return;
+  const ReachedCode reached(program);  // also by Config.from_args(...) of a class
+  for (const Ref setting : settings)
+    if ((is_come_by(program, setting) || reached.has(setting)) &&
+        !speaks_of_rank(program, setting) && !hides_all_gpus(program, setting) &&
+        program.guarded_by_rank(setting) == RankTest::none &&
         !is_without_ranks(program, setting, out))
       out.gpu_choices.push_back(setting);
 }

@@ -29,18 +29,36 @@ bool is_option_of_one(const Program& program, Ref device) {
   return given && given.kind() == Kind::integer;
 }
 
+// device_ids[0], args.gpu_ids[0]
+bool is_first_of_gpus(Ref device) {
+  const std::string text = lowered(device.text());
+  return device.kind() == Kind::subscript && text.ends_with("[0]") &&
+         (contains(text, "gpu") || contains(text, "device"));
+}
+
+// self.output_device after device[0] if isinstance(device, list) else device: in each case one that
+// the script chooses.
+bool is_chosen_once(const Program& program, Ref device) {
+  const auto& sources = program.sources(device);
+  return std::any_of(sources.begin(), sources.end(),
+                     [](const Source& source) { return is_first_of_gpus(source.ref); }) &&
+         std::all_of(sources.begin(), sources.end(), [](const Source& source) {
+           return is_first_of_gpus(source.ref) || source.how == Source::How::argument;
+         });
+}
+
 // 0, also by a name, device_ids[0], args.gpu_ids[0]: the first of several GPUs.
 bool is_first_gpu(const Program& program, Ref device) {
   if (device.kind() == Kind::integer) return true;
   if (device.kind() == Kind::identifier) {
     const auto& sources = program.sources(device);
-    return sources.size() == 1 && sources.front().how == Source::How::value &&
-           sources.front().ref.kind() == Kind::integer;
+    return (sources.size() == 1 && sources.front().how == Source::How::value &&
+            sources.front().ref.kind() == Kind::integer) ||
+           is_chosen_once(program, device);
   }
-  if (device.kind() == Kind::attribute) return is_option_of_one(program, device);
-  const std::string text = lowered(device.text());
-  return device.kind() == Kind::subscript && text.ends_with("[0]") &&
-         (contains(text, "gpu") || contains(text, "device"));
+  if (device.kind() == Kind::attribute)
+    return is_option_of_one(program, device) || is_chosen_once(program, device);
+  return is_first_of_gpus(device);
 }
 
 // torch.device("cuda:0"), torch.device("cuda", 0), torch.device(f"cuda:{device_ids[0]}"), also with
@@ -203,7 +221,7 @@ std::vector<FixedDevice> fixed_devices(const Program& program, const Module& mod
   for (const Call& made : module.calls()) {
     const CallRef call{&module, &made};
     const bool places = ((made.name == "to" || made.name == "cuda") && call.receiver()) ||
-                        made.api == Api::set_device;
+                        made.api == Api::set_device || made.path == "torch.cuda.device";
     const Ref device = call.argument(0, "device");
     if (places && device && (is_first_gpu(program, device) || chooses_gpu(program, call, device)))
       out.push_back({device, FixedDevice::Form::index, true});

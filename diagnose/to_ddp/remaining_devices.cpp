@@ -41,11 +41,13 @@ bool takes_device(const CallRef& call) {
          ((call.call->name == "cuda" || call.call->name == "to") && call.receiver());
 }
 
-// The other branch of `if dist.is_initialized()`.
+// The other branch of `if dist.is_initialized()`, and `if "LOCAL_RANK" not in os.environ`.
 bool only_without_group(const Program& program, Ref node) {
   const auto guards = program.guards(node);
   return std::any_of(guards.begin(), guards.end(), [](const Guard& guard) {
-    return !guard.holds && contains(guard.condition.text(), "is_initialized()");
+    const std::string_view condition = guard.condition.text();
+    return (!guard.holds && contains(condition, "is_initialized()")) ||
+           (guard.holds && condition.starts_with("\"LOCAL_RANK\" not in"));
   });
 }
 

@@ -161,7 +161,14 @@ class Rewriter {
   // the index of the rank is none.
   void leave_gpus_to_the_launcher() {
     Finding made;
-    for (const Ref& choice : parts_.gpu_choices) remove(choice, made);
+    for (const Ref& choice : parts_.gpu_choices) {
+      const Ref variables = choice.child(Field::left).child(Field::value);
+      if (choice.module == &root() || !variables)
+        remove(choice, made);
+      else  // other scripts import the file, and have no launcher
+        edit::guard_statement(choice, "\"LOCAL_RANK\" not in " + std::string(variables.text()), "",
+                              made);
+    }
     add("Leave the choice of GPUs to the launcher",
         "A rank that hides GPUs from itself has none of its number.", made, parts_.gpu_choices);
   }
