@@ -152,14 +152,21 @@ bool wraps_nothing_trained(const Program& program, const Wrap& wrap) {
 bool is_used_as_wrapper(const Program& program, const Wrap& wrap) {
   const std::string_view name = program.assigned_name(wrap.call.ref());
   if (name.empty()) return true;
+  const bool is_attribute = name.find('.') != std::string_view::npos;  // of objects of other files
+  const std::string_view last = name.substr(name.rfind('.') + 1);
+  const auto is_it = [&](Ref object) {
+    if (const Wrap* known = program.wrap_of(object)) return known == &wrap;
+    const std::string_view text = object.text();
+    if (object.module != wrap.call.module && !is_attribute) return false;
+    return text == name || text.ends_with("." + std::string(last));
+  };
   for (const Module* module : program.modules())
     for (NodeId node = 0; node < module->tree().size(); ++node) {
       const Ref part{module, node};
       if (part.kind() != Kind::attribute) continue;
       const std::string_view text = part.text();
-      const std::string_view object = part.child(Field::object).text();
-      if ((object == name || object.ends_with("." + std::string(name))) &&
-          (text.ends_with(".module") || text.ends_with("state_dict")))
+      if ((text.ends_with(".module") || text.ends_with("state_dict")) &&
+          is_it(part.child(Field::object)))
         return true;
     }
   return false;

@@ -213,6 +213,12 @@ std::string FixedDevice::for_current() const {
   return "torch.cuda.current_device()";
 }
 
+bool FixedDevice::is_first() const {
+  const std::string_view text = where.text();
+  return text == "0" || contains(text, "cuda:0") || contains(text, "\"cuda\", 0") ||
+         contains(text, "'cuda', 0");
+}
+
 std::vector<FixedDevice> fixed_devices(const Program& program, const Module& module) {
   std::vector<FixedDevice> out;
   for (const CallRef& call : program.calls(Api::torch_device))

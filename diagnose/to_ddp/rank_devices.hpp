@@ -20,6 +20,8 @@ struct FixedDevice {
   std::string for_rank(const std::string& local_rank) const;
   // The same where only the GPU that was set is known: torch.device("cuda").
   std::string for_current() const;
+  // It says 0 in so many words, which is the GPU of a process without ranks in any case.
+  bool is_first() const;
 };
 
 // Those of one file, in source order, none inside another.

@@ -53,6 +53,7 @@ constexpr Topic kTopics[] = {
     tell_noise_of_one_seed,
     tell_orders_of_ranks,
     tell_fixed_devices,
+    tell_devices_out_of_sight,
     tell_early_gpu_uses,
     tell_visible_devices,
     tell_losses_of_batch,

@@ -16,6 +16,30 @@ using pitfalls::facts::contains;
 
 constexpr int kCalls = 3;  // train(model) -> save(model)
 
+// The wrapper that the name is wherever there are ranks; null where it may be something else.
+const Wrap* wrapper_with_ranks(const Program& program, Ref name) {
+  const Wrap* const wrap = program.wrap_of(name);
+  if (wrap == nullptr || wrap->kind != Wrapper::ddp ||
+      pitfalls::facts::is_given_to_one_of_several(program, name, *wrap))
+    return nullptr;
+  const auto guards = program.guards(wrap->call.ref());
+  if (!std::all_of(guards.begin(), guards.end(), [](const Guard& guard) {
+        return guard.holds && contains(guard.condition.text(), "is_initialized()");
+      }))
+    return nullptr;
+  const Ref made = wrap->call.ref();
+  if (program.enclosing_function(made) == program.enclosing_function(name) && name.node < made.node)
+    return nullptr;
+  const auto& inner = program.module_sources(wrap->module);
+  const auto& sources = program.module_sources(name);
+  const bool is_it = std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    return program.wrap_made_by(source.ref) != nullptr ||
+           std::any_of(inner.begin(), inner.end(),
+                       [&](const Source& below) { return below.ref == source.ref; });
+  });
+  return is_it ? wrap : nullptr;
+}
+
 // The wrapper that a call hands to the function under the parameter's name; null where none does.
 const Wrap* handed_wrapper(const Left& left, Ref name, int calls) {
   const Program& program = left.program;
@@ -26,10 +50,7 @@ const Wrap* handed_wrapper(const Left& left, Ref name, int calls) {
     if (!given || (given.kind() != Kind::identifier && given.kind() != Kind::attribute) ||
         !left.is_run(site.ref()))
       continue;
-    if (pitfalls::facts::is_surely_wrapped(program, given)) {
-      const Wrap* const wrap = program.wrap_of(given);
-      if (wrap != nullptr && wrap->kind == Wrapper::ddp) return wrap;
-    }
+    if (const Wrap* const wrap = wrapper_with_ranks(program, given)) return wrap;
     if (const Wrap* const wrap = handed_wrapper(left, given, calls - 1)) return wrap;
   }
   return nullptr;

@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace bench::diagnose {
 namespace {
@@ -22,7 +23,7 @@ bool is_one_by_option(const Program& program, const Source& source) {
 
 // 0, self.device after self.device = 0, and args.gpu if use_gpu else "cpu".
 bool is_fixed(const Program& program, Ref device) {
-  if (contains(device.text(), "rank")) return false;
+  if (contains(device.text(), "rank") || contains(device.text(), "LOCAL_RANK")) return false;
   if (device.kind() == Kind::conditional) {
     const auto& tree = device.module->tree();
     for (NodeId part = tree[device.node].first_child; part != kNoNode;
@@ -85,6 +86,19 @@ bool is_thrown_away(const CallRef& use) {
   return use.receiver() && tree[up].kind == Kind::expression_statement;
 }
 
+// config.device of a configuration that other code makes.
+bool is_of_config_out_of_sight(const Program& program, Ref device) {
+  if (device.kind() != Kind::attribute || device.child(Field::attribute).text() != "device")
+    return false;
+  const std::string_view object = device.child(Field::object).text();
+  const std::string_view name = object.substr(object.rfind('.') + 1);
+  if (name != "config" && name != "cfg" && name != "conf" && name != "hparams") return false;
+  const auto& sources = program.sources(device);
+  return program.attribute_defs("device").empty() && !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(),
+                     [](const Source& source) { return source.how == Source::How::unknown; });
+}
+
 }  // namespace
 
 void tell_fixed_devices(Left& left) {
@@ -102,6 +116,24 @@ void tell_fixed_devices(Left& left) {
   left.tell(Harm::stops, places,
             "this names one GPU for all ranks: the others put tensors on a GPU that is not theirs, "
             "and fail where these meet the model's. Use the GPU of the rank (cuda, local_rank).");
+}
+
+void tell_devices_out_of_sight(Left& left) {
+  const Program& program = left.program;
+  std::map<std::string, std::vector<Ref>> places;
+  for (const std::string_view method : {"to", "cuda"})
+    for (const CallRef& call : program.calls_named(method)) {
+      const Ref device = call.argument(0, "device");
+      if (call.receiver() && device && is_of_config_out_of_sight(program, device) &&
+          left.runs_on_every_rank(call.ref()))
+        places[std::string(device.text())].push_back(call.ref());
+    }
+  for (auto& [device, calls] : places)
+    left.tell(Harm::may_stop, calls,
+              "`" + device +
+                  "` is set where no code of the script is seen to do so: if it names one GPU "
+                  "(\"cuda:0\"), the tensors of all ranks go there, and fail where they meet the "
+                  "model's. Set it to \"cuda\", which is the GPU of the rank.");
 }
 
 void tell_early_gpu_uses(Left& left) {

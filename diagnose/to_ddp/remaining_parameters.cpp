@@ -86,21 +86,29 @@ Ref set_in_first_pass(const Program& program, const ClassRef& cls) {
 
 void tell_parameters_of_first_batch(Left& left) {
   if (!left.trains()) return;
-  std::set<std::pair<const Class*, Ref>> seen;
-  for (const Wrap& wrap : left.program.wraps()) {
-    if (wrap.kind != Wrapper::ddp || !left.runs_on_every_rank(wrap.call.ref())) continue;
-    for (const ClassRef& cls : pitfalls::facts::wrapped_classes(left.program, wrap)) {
-      if (!seen.insert({cls.cls, wrap.call.ref()}).second) continue;
-      const Ref parameter = set_in_first_pass(left.program, cls);
-      if (!parameter) continue;
+  const Program& program = left.program;
+  const auto& wraps = program.wraps();
+  const auto wrap = std::find_if(wraps.begin(), wraps.end(), [&](const Wrap& each) {
+    return each.kind == Wrapper::ddp && left.runs_on_every_rank(each.call.ref());
+  });
+  if (wrap == wraps.end()) return;
+  std::set<Ref> seen;  // derived classes have the same forward
+  // Such layers stand deep in models that are built by functions.
+  for (const Module* module : program.modules())
+    for (const Class& each : module->classes()) {
+      const ClassRef cls{module, &each};
+      if (!program.derives_from(cls, Api::module_class)) continue;
+      const Ref parameter = set_in_first_pass(program, cls);
+      if (!parameter || pitfalls::facts::is_never_made(program, parameter) ||
+          !seen.insert(parameter).second)
+        continue;
       left.tell(Harm::stops, {parameter},
-                std::string(cls.cls->name) + " sets `" + std::string(parameter.text()) +
+                std::string(each.name) + " sets `" + std::string(parameter.text()) +
                     "` from the first batch that it sees: each rank does so from its own share, "
                     "after DDP has sent rank 0's parameters, and the copies stay different. Run "
                     "one batch through the bare model above the wrapper (" +
-                    place_of(wrap.call.ref()) + "), which then sends those of rank 0.");
+                    place_of(wrap->call.ref()) + "), which then sends those of rank 0.");
     }
-  }
 }
 
 }  // namespace bench::diagnose

@@ -93,11 +93,12 @@ void tell_needs_of_data_parallel(Left& left);       // patch_replication_callbac
 void tell_repeated_wrappers(Left& left);            // a wrapper around a wrapper, in each round
 void tell_passes_beside_forward(Left& left);        // net.encode(x) of a wrapped net, in training
 std::vector<Ref> passes_beside_forward(const Left& left);
-void tell_lists_of_gpus(Left& left);    // Head(device_id=[0, 1, 2])
-void tell_moves_to_cpu(Left& left);     // model.cpu() behind the wrapper
-void tell_fixed_devices(Left& left);    // cuda:0, for all ranks
-void tell_early_gpu_uses(Left& left);   // .cuda() where a file is imported
-void tell_visible_devices(Left& left);  // CUDA_VISIBLE_DEVICES, set by the script
+void tell_lists_of_gpus(Left& left);         // Head(device_id=[0, 1, 2])
+void tell_moves_to_cpu(Left& left);          // model.cpu() behind the wrapper
+void tell_fixed_devices(Left& left);         // cuda:0, for all ranks
+void tell_devices_out_of_sight(Left& left);  // config.device, which nothing in sight sets
+void tell_early_gpu_uses(Left& left);        // .cuda() where a file is imported
+void tell_visible_devices(Left& left);       // CUDA_VISIBLE_DEVICES, set by the script
 
 // --- figures (remaining_losses.cpp, remaining_decisions.cpp)
 void tell_losses_of_batch(Left& left);  // contrastive losses and their kin

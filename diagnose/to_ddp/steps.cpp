@@ -176,7 +176,12 @@ class Rewriter {
   std::string on_rank(const FixedDevice& device) {
     if (device.where.module == &root()) return device.for_rank(names_.local_rank());
     names_.need_torch(*device.where.module);
-    return device.for_current();
+    if (device.is_first()) return device.for_current();
+    // What the author chose stays for scripts that import the file and have no launcher.
+    names_.need_os(*device.where.module);
+    return in_brackets(device.where, device.for_current() +
+                                         " if \"LOCAL_RANK\" in os.environ else " +
+                                         std::string(device.where.text()));
   }
 
   void place_on_local_device() {
@@ -266,6 +271,7 @@ class Rewriter {
       case Kind::if_statement:
       case Kind::elif_clause:
       case Kind::argument_list:
+      case Kind::keyword_argument:
         return text;
       default:
         return "(" + text + ")";

@@ -281,5 +281,161 @@ TEST(ToDdpWrappers, KeepsBuffersOnlyForPassesBehindTheLoss) {
                 "broadcast_buffers");
 }
 
+TEST(ToDdpWrappers, TellsWhatTheWrapperHasNotInFunctionsThatAreHandedIt) {
+  const std::string missing = "`net` is the wrapper here";
+  const auto left = [](const std::string& use) {
+    return told({.above = "class Own(Net):\n"
+                          "    def __init__(self):\n"
+                          "        super().__init__()\n"
+                          "        self.kind = 'own'\n"
+                          "def save(net):\n" +
+                          use,
+                 .net = "Own().cuda()",
+                 .wrap = "if args.multi_gpu:\n    model = nn.DataParallel(model)\n",
+                 .behind = "    save(model)\n"});
+  };
+  EXPECT_TOLD(left("    state = net.module.state_dict() if args.multi_gpu else net.state_dict()\n"
+                   "    print(net.kind, state)\n"),
+              missing);
+  EXPECT_SILENT(left("    print(net.training)\n"), missing);
+  EXPECT_SILENT(left("    net = net.module\n    print(net.kind)\n"), missing);
+  EXPECT_SILENT(left("    if hasattr(net, 'kind'):\n        print(net.kind)\n"), missing);
+}
+
+TEST(ToDdpWrappers, TellsParametersThatTheFirstBatchSets) {
+  const std::string first = "from the first batch that it sees";
+  const auto norm = [](const std::string& made, const std::string& condition) {
+    return "class ActNorm(nn.Module):\n"
+           "    def __init__(self):\n"
+           "        super().__init__()\n"
+           "        self.bias = " +
+           made +
+           "\n"
+           "        self.register_buffer('initialized', torch.tensor(0))\n"
+           "        self.scale = nn.Parameter(torch.ones(2))\n"
+           "    def forward(self, x):\n"
+           "        if " +
+           condition +
+           ":\n"
+           "            self.bias.data.copy_(-x.mean(0))\n"
+           "        return self.scale * x + self.bias\n";
+  };
+  const auto left = [&](const std::string& made, const std::string& condition) {
+    return told({.above = norm(made, condition), .net = "nn.Sequential(Net(), ActNorm())"});
+  };
+  EXPECT_TOLD(left("nn.Parameter(torch.zeros(2))", "not self.initialized"), first);
+  EXPECT_SILENT(left("nn.Parameter(torch.zeros(2))", "self.reset"), first);
+  // DDP sends buffers before each pass.
+  EXPECT_SILENT(left("torch.zeros(2)", "not self.initialized"), first);
+}
+
+TEST(ToDdpWrappers, TellsBranchesWithoutAWrapper) {
+  const std::string bare = "`model` stays without a wrapper where this is chosen";
+  const auto left = [](const std::string& condition, const std::string& below) {
+    return told({.wrap = "if " + condition +
+                         ":\n    model = Net().cuda()\n"
+                         "else:\n    model = Net()\n    model = nn.DataParallel(model)\n" +
+                         below});
+  };
+  EXPECT_TOLD(left("args.network == 'small'", ""), bare);
+  EXPECT_SILENT(left("args.evaluate", ""), bare);
+  EXPECT_SILENT(left("args.network == 'small'", "model = nn.DataParallel(model)\n"), bare);
+}
+
+TEST(ToDdpWrappers, ChoosesGpusElsewhereOnlyWithoutALauncher) {
+  const Script script{.above = "import conf\nconf.Conf.of(args)\n"};
+  const Rewrite made = rewritten({{"train.py", script.text()},
+                                  {"conf.py",
+                                   "import os\n"
+                                   "class Conf:\n"
+                                   "    @classmethod\n"
+                                   "    def of(cls, args):\n"
+                                   "        os.environ['CUDA_VISIBLE_DEVICES'] = args.device\n"
+                                   "        return cls()\n"}});
+  EXPECT_TOLD(made.texts.at("conf.py"),
+              "        if \"LOCAL_RANK\" not in os.environ:\n"
+              "            os.environ['CUDA_VISIBLE_DEVICES'] = args.device\n");
+  EXPECT_SILENT(listed(made.left), "chooses its GPUs itself");
+}
+
+TEST(ToDdpWrappers, TakesTheGpuOfTheRankForOneOfAList) {
+  const std::string text =
+      script_of({.above = "gpu = args.device[0] if type(args.device) is list else args.device\n"
+                          "import argparse\nparser = argparse.ArgumentParser()\n"
+                          "parser.add_argument('--device', type=int, default=0, nargs='+')\n"
+                          "args = parser.parse_args()\n"
+                          "with torch.cuda.device(gpus[0]):\n    print('made')\n",
+                 .net = "Net().cuda(gpu)",
+                 .wrap = "if type(args.device) is list:\n    if len(args.device) > 1:\n"
+                         "        model = nn.DataParallel(model)\n"});
+  EXPECT_TOLD(text, "model = Net().cuda(local_rank)\n");
+  EXPECT_TOLD(text, "with torch.cuda.device(local_rank):\n");
+  EXPECT_TOLD(text, "if dist.is_initialized():\n    if dist.is_initialized():\n");
+}
+
+TEST(ToDdpWrappers, SaysHowToRewriteAWrapperThatOnlyPassesOn) {
+  const auto refusal = [](const std::string& methods) {
+    return rewritten({{"train.py", Script{.above = "class Own(nn.DataParallel):\n" + methods,
+                                          .wrap = "model = Own(model)\n"}
+                                       .text()}})
+        .refusal;
+  };
+  const std::string passes = "a DataParallel that only passes attributes on";
+  const std::string look_up =
+      "    def __getattr__(self, name):\n        return getattr(self.module, name)\n";
+  EXPECT_TOLD(refusal(look_up), passes);
+  EXPECT_TOLD(refusal(look_up), "(line 11) from torch.nn.parallel.DistributedDataParallel");
+  EXPECT_SILENT(refusal(look_up + "    def scatter(self, inputs, kwargs, ids):\n"
+                                  "        return inputs, kwargs\n"),
+                passes);
+}
+
+TEST(ToDdpWrappers, TellsDevicesThatConfigurationsSet) {
+  const std::string unseen = "is set where no code of the script is seen to do so";
+  EXPECT_TOLD(
+      told({.before = "config = load('c.py')\n", .loss = "model(x.to(config.device)).mean()"}),
+      "`config.device` " + unseen);
+  EXPECT_SILENT(told({.loss = "model(x.to(y.device)).mean()"}), unseen);
+}
+
+TEST(ToDdpWrappers, FindsModelsBehindMethodsOfOneOfSeveral) {
+  EXPECT_TOLD(told({.above = "class Critic:\n"
+                             "    def __init__(self, net):\n"
+                             "        self.net = net\n"
+                             "    def weights(self):\n"
+                             "        return list(self.net.parameters())\n"
+                             "class Nothing:\n"
+                             "    def weights(self):\n"
+                             "        return []\n",
+                    .before = "base = Critic(Net()) if args.critic else Nothing()\n"
+                              "both = torch.optim.Adam([{'params': model.parameters()},\n"
+                              "                         {'params': base.weights()}])\n"}),
+              "`self.net` is trained without a wrapper");
+}
+
+TEST(ToDdpWrappers, KeepsTheChoiceOfOtherFilesWithoutALauncher) {
+  const Script script{.above = "import parts\n", .net = "parts.placed(Net(), gpus)"};
+  const Rewrite made = rewritten({{"train.py", script.text()},
+                                  {"parts.py",
+                                   "import torch\n"
+                                   "def placed(net, gpus):\n"
+                                   "    device = torch.device('cuda:%d' % gpus[0])\n"
+                                   "    return net.to(device)\n"}});
+  EXPECT_TOLD(made.texts.at("parts.py"),
+              "torch.device(\"cuda\") if \"LOCAL_RANK\" in os.environ else "
+              "torch.device('cuda:%d' % gpus[0])\n");
+}
+
+TEST(ToDdpWrappers, AsksForTheWrapperByItsOwnName) {
+  const std::string frozen =
+      "teacher = Net()\nfor p in teacher.parameters():\n    p.requires_grad = False\n"
+      "teacher = nn.DataParallel(teacher)\n";
+  const Script script{.above = "import parts\n", .before = frozen};
+  EXPECT_SILENT(script_of(script, {{"parts.py",
+                                    "def weights(teacher):\n"
+                                    "    return teacher.state_dict()\n"}}),
+                "DataParallel(teacher");
+}
+
 }  // namespace
 }  // namespace bench::diagnose
