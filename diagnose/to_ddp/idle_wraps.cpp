@@ -84,6 +84,13 @@ bool runs_without_gradients(const Program& program, const Wrap& wrap) {
   return any;
 }
 
+// net in net = net.module
+bool is_target(const SyntaxTree& tree, NodeId name) {
+  const NodeId setting = tree[name].parent;
+  return tree[setting].kind == Kind::assignment && tree.child(setting, Field::left) == name &&
+         tree.text(tree.child(setting, Field::right)) == std::string(tree.text(name)) + ".module";
+}
+
 // net = DataParallel(net); net.load_state_dict(weights); self.body = net.module.body
 bool only_hands_on_weights(const Program& program, const Wrap& wrap) {
   const std::string_view name = program.assigned_name(wrap.call.ref());
@@ -93,7 +100,7 @@ bool only_hands_on_weights(const Program& program, const Wrap& wrap) {
   bool loads = false;
   for (NodeId node = wrap.call.call->node; node < tree[function.function->body].last; ++node) {
     if (tree[node].kind != Kind::identifier || tree.text(node) != name ||
-        tree.contains(wrap.call.call->node, node))
+        tree.contains(wrap.call.call->node, node) || is_target(tree, node))
       continue;
     const NodeId use = tree[node].parent;
     if (tree[use].kind != Kind::attribute || tree[use].first_child != node) return false;
@@ -101,6 +108,11 @@ bool only_hands_on_weights(const Program& program, const Wrap& wrap) {
     const bool is_load = text.ends_with(".load_state_dict");
     loads = loads || is_load;
     if (!is_load && !text.ends_with(".module")) return false;
+    // net = net.module: from here on the name means what it holds.
+    const NodeId setting = tree[use].parent;
+    if (tree[setting].kind == Kind::assignment && tree.child(setting, Field::right) == use &&
+        tree.text(tree.child(setting, Field::left)) == name)
+      break;
   }
   return loads;
 }
@@ -140,14 +152,21 @@ bool wraps_nothing_trained(const Program& program, const Wrap& wrap) {
 bool is_used_as_wrapper(const Program& program, const Wrap& wrap) {
   const std::string_view name = program.assigned_name(wrap.call.ref());
   if (name.empty()) return true;
+  const bool is_attribute = name.find('.') != std::string_view::npos;  // of objects of other files
+  const std::string_view last = name.substr(name.rfind('.') + 1);
+  const auto is_it = [&](Ref object) {
+    if (const Wrap* known = program.wrap_of(object)) return known == &wrap;
+    const std::string_view text = object.text();
+    if (object.module != wrap.call.module && !is_attribute) return false;
+    return text == name || text.ends_with("." + std::string(last));
+  };
   for (const Module* module : program.modules())
     for (NodeId node = 0; node < module->tree().size(); ++node) {
       const Ref part{module, node};
       if (part.kind() != Kind::attribute) continue;
       const std::string_view text = part.text();
-      const std::string_view object = part.child(Field::object).text();
-      if ((object == name || object.ends_with("." + std::string(name))) &&
-          (text.ends_with(".module") || text.ends_with("state_dict")))
+      if ((text.ends_with(".module") || text.ends_with("state_dict")) &&
+          is_it(part.child(Field::object)))
         return true;
     }
   return false;

@@ -16,4 +16,6 @@ std::string launch_flag_of(const Program& program, Ref condition);
 // if args.cuda: net.cuda(), "cuda" if args.use_gpu else "cpu".
 std::vector<std::string> flags_of_gpu(const Program& program);
 
+void add_once(std::vector<std::string>& flags, const std::string& flag);
+
 }  // namespace bench::diagnose

@@ -49,7 +49,26 @@ bool is_loss_without_layers(const Program& program, const ClassRef& cls, int dep
   });
 }
 
+// Of torch.nn by parts of their names.
+bool is_empty_kind(std::string_view layer) {
+  static constexpr std::string_view kEmpty[] = {
+      "Drop", "ReLU", "ELU",      "GLU",     "SiLU",    "Mish", "Sigmoid", "Softmax", "Softplus",
+      "Tanh", "Pool", "Identity", "Upsampl", "Flatten", "Loss", "Pad",     "Shuffle", "Unfold",
+  };
+  return layer != "PReLU" && !layer.starts_with("AdaptiveLog") &&
+         std::any_of(std::begin(kEmpty), std::end(kEmpty),
+                     [&](std::string_view word) { return pitfalls::facts::contains(layer, word); });
+}
+
 }  // namespace
+
+bool may_hold_parameters(const Program& program, Ref layer) {
+  const CallRef made = program.made_by(layer);
+  if (!made) return true;
+  if (const ClassRef cls = program.class_of_call(made))
+    return !is_loss_without_layers(program, cls, kParts);
+  return !is_empty_kind(made.call->name);
+}
 
 bool wraps_no_parameters(const Program& program, const Wrap& wrap) {
   if (pitfalls::has_no_state(program, wrap)) return true;

@@ -6,6 +6,7 @@
 #include "diagnose/to_ddp/loader_loops.hpp"
 #include "diagnose/to_ddp/output_paths.hpp"
 #include "diagnose/to_ddp/parameterless.hpp"
+#include "diagnose/to_ddp/reached_code.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
@@ -134,8 +135,17 @@ void find_type_tests(const Program& program, Parts& out) {
   }
 }
 
+// len(args.device) > 1, type(args.device) is list
+bool asks_for_several_devices(std::string_view condition) {
+  return pitfalls::says_any(condition, {"device"}) &&
+         (condition.starts_with("len(") ||
+          (pitfalls::says_any(condition, {"list"}) &&
+           (condition.starts_with("type(") || condition.starts_with("isinstance("))));
+}
+
 // A test of the model's type asks for no GPUs.
 bool asks_for_gpus(std::string_view condition) {
+  if (asks_for_several_devices(condition)) return true;
   return condition.find("isinstance") == std::string_view::npos &&
          condition.find(":=") == std::string_view::npos &&
          pitfalls::says_any(condition, {"gpu", "parallel", "device_ids", "distributed"});
@@ -170,9 +180,7 @@ void add_condition(const Program& program, const Guard& guard, Parts& out) {
   }
   if (!asks_for_gpus(condition.text()) || counts_devices(program, condition)) return;
   if (const std::string flag = launch_flag_of(program, condition); !flag.empty()) {
-    auto& flags = out.launch_flags;
-    if (guard.holds && std::find(flags.begin(), flags.end(), flag) == flags.end())
-      flags.push_back(flag);
+    if (guard.holds) add_once(out.launch_flags, flag);
     return;
   }
   const auto same = [&](const GpuCondition& each) { return each.condition == condition; };
@@ -207,10 +215,7 @@ bool is_without_ranks(const Program& program, Ref node, const Parts& parts) {
 }
 
 void find_launch_flags(const Program& program, Parts& out) {
-  auto& flags = out.launch_flags;
-  for (std::string& flag : flags_of_gpu(program))
-    if (std::find(flags.begin(), flags.end(), flag) == flags.end())
-      flags.push_back(std::move(flag));
+  for (const std::string& flag : flags_of_gpu(program)) add_once(out.launch_flags, flag);
 }
 
 bool speaks_of_rank(const Program& program, Ref setting) {
@@ -220,8 +225,12 @@ bool speaks_of_rank(const Program& program, Ref setting) {
 
 // Also where an option decides whether it is made: a rank must not come by in any case.
 void find_gpu_choices(const Program& program, Parts& out) {
-  for (const Ref setting : pitfalls::facts::settings_of(program, "CUDA_VISIBLE_DEVICES"))
-    if (is_come_by(program, setting) && !speaks_of_rank(program, setting) &&
+  const auto settings = pitfalls::facts::settings_of(program, "CUDA_VISIBLE_DEVICES");
+  if (settings.empty()) return;
+  const ReachedCode reached(program);  // also by Config.from_args(...) of a class
+  for (const Ref setting : settings)
+    if ((is_come_by(program, setting) || reached.has(setting)) &&
+        !speaks_of_rank(program, setting) && !hides_all_gpus(program, setting) &&
         program.guarded_by_rank(setting) == RankTest::none &&
         !is_without_ranks(program, setting, out))
       out.gpu_choices.push_back(setting);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 
 namespace bench::diagnose {
 namespace {
@@ -23,10 +24,27 @@ bool is_numbered(std::string_view text) {
 // --gpu of default 0: nobody who starts several ranks can give each its own.
 bool is_option_of_one(const Program& program, Ref device) {
   const auto& sources = program.sources(device);
-  if (sources.size() != 1 || sources.front().how != Source::How::argument) return false;
-  const CallRef option = program.as_call(sources.front().ref);
-  const Ref given = option ? option.keyword("default") : Ref{};
+  if (sources.size() != 1) return false;
+  const Ref given = default_of_option(program, sources.front());
   return given && given.kind() == Kind::integer;
+}
+
+// device_ids[0], args.gpu_ids[0]
+bool is_first_of_gpus(Ref device) {
+  const std::string text = lowered(device.text());
+  return device.kind() == Kind::subscript && text.ends_with("[0]") &&
+         (contains(text, "gpu") || contains(text, "device"));
+}
+
+// self.output_device after device[0] if isinstance(device, list) else device: in each case one that
+// the script chooses.
+bool is_chosen_once(const Program& program, Ref device) {
+  const auto& sources = program.sources(device);
+  return std::any_of(sources.begin(), sources.end(),
+                     [](const Source& source) { return is_first_of_gpus(source.ref); }) &&
+         std::all_of(sources.begin(), sources.end(), [](const Source& source) {
+           return is_first_of_gpus(source.ref) || source.how == Source::How::argument;
+         });
 }
 
 // 0, also by a name, device_ids[0], args.gpu_ids[0]: the first of several GPUs.
@@ -34,13 +52,13 @@ bool is_first_gpu(const Program& program, Ref device) {
   if (device.kind() == Kind::integer) return true;
   if (device.kind() == Kind::identifier) {
     const auto& sources = program.sources(device);
-    return sources.size() == 1 && sources.front().how == Source::How::value &&
-           sources.front().ref.kind() == Kind::integer;
+    return (sources.size() == 1 && sources.front().how == Source::How::value &&
+            sources.front().ref.kind() == Kind::integer) ||
+           is_chosen_once(program, device);
   }
-  if (device.kind() == Kind::attribute) return is_option_of_one(program, device);
-  const std::string text = lowered(device.text());
-  return device.kind() == Kind::subscript && text.ends_with("[0]") &&
-         (contains(text, "gpu") || contains(text, "device"));
+  if (device.kind() == Kind::attribute)
+    return is_option_of_one(program, device) || is_chosen_once(program, device);
+  return is_first_of_gpus(device);
 }
 
 // torch.device("cuda:0"), torch.device("cuda", 0), torch.device(f"cuda:{device_ids[0]}"), also with
@@ -94,18 +112,37 @@ bool is_shown(Ref string) {
   return contains(name, "print") || contains(name, "log");
 }
 
+// What follows "cuda:" in a literal, up to its last quote; nullopt where it says something else.
+std::optional<std::string_view> behind_cuda(Ref string) {
+  constexpr std::string_view kCuda = "cuda:";
+  std::string_view text = content_of(string);
+  text = text.substr(0, text.find_last_not_of("\"'") + 1);
+  if (!text.starts_with(kCuda)) return std::nullopt;
+  return text.substr(kCuda.size());
+}
+
+// {gpu}, {}: one hole, with nothing behind it. "cuda:{gpu}/memory" is a name.
+bool is_one_hole(std::string_view text) {
+  return text.size() > 1 && text.front() == '{' && text.find('}') == text.size() - 1;
+}
+
 // The whole of f"cuda:{gpu}", "cuda:{}".format(gpu), "cuda:%d" % gpu and "cuda:" + str(gpu) for the
 // literal in it; empty where nothing is put in.
 Ref filled_in(Ref string) {
   const auto& tree = string.module->tree();
-  if (!content_of(string).starts_with("cuda:") || is_shown(string)) return {};
+  const auto number = behind_cuda(string);
+  if (!number || is_shown(string)) return {};
   const NodeId up = tree[string.node].parent;
   if (tree[up].kind == Kind::attribute && tree.text(up).ends_with(".format") &&
       tree[tree[up].parent].kind == Kind::call)
-    return string.with(tree[up].parent);
-  if (tree[up].kind == Kind::binary && tree[up].first_child == string.node) return string.with(up);
+    return is_one_hole(*number) ? string.with(tree[up].parent) : Ref{};
+  if (tree[up].kind == Kind::binary && tree[up].first_child == string.node) {
+    const bool is_whole = tree[tree[up].parent].kind != Kind::binary;
+    const bool is_open = number->empty() || (number->size() == 2 && number->front() == '%');
+    return is_whole && is_open ? string.with(up) : Ref{};
+  }
   const bool is_format = string.text().find_first_of("fF") < string.text().find_first_of("\"'");
-  return is_format && contains(string.text(), "{") ? string : Ref{};
+  return is_format && is_one_hole(*number) ? string : Ref{};
 }
 
 // One GPU that the script chooses: no rank, no item of a loop over several, and no parameter that
@@ -137,6 +174,21 @@ bool chooses_gpu(const Program& program, const CallRef& call, Ref device) {
 
 }  // namespace
 
+Ref default_of_option(const Program& program, const Source& source) {
+  const CallRef option =
+      source.how == Source::How::argument ? program.as_call(source.ref) : CallRef{};
+  return option ? option.keyword("default") : Ref{};
+}
+
+bool is_one_gpu(const Program& program, Ref value) {
+  return value.kind() == Kind::integer || is_numbered(program.string(value).value_or(""));
+}
+
+bool hides_all_gpus(const Program& program, Ref setting) {
+  const auto chosen = program.string(setting.child(Field::right));
+  return chosen && (chosen->empty() || *chosen == "-1");
+}
+
 std::string FixedDevice::for_rank(const std::string& local_rank) const {
   switch (form) {
     case Form::device:
@@ -161,6 +213,12 @@ std::string FixedDevice::for_current() const {
   return "torch.cuda.current_device()";
 }
 
+bool FixedDevice::is_first() const {
+  const std::string_view text = where.text();
+  return text == "0" || contains(text, "cuda:0") || contains(text, "\"cuda\", 0") ||
+         contains(text, "'cuda', 0");
+}
+
 std::vector<FixedDevice> fixed_devices(const Program& program, const Module& module) {
   std::vector<FixedDevice> out;
   for (const CallRef& call : program.calls(Api::torch_device))
@@ -169,7 +227,7 @@ std::vector<FixedDevice> fixed_devices(const Program& program, const Module& mod
   for (const Call& made : module.calls()) {
     const CallRef call{&module, &made};
     const bool places = ((made.name == "to" || made.name == "cuda") && call.receiver()) ||
-                        made.api == Api::set_device;
+                        made.api == Api::set_device || made.path == "torch.cuda.device";
     const Ref device = call.argument(0, "device");
     if (places && device && (is_first_gpu(program, device) || chooses_gpu(program, call, device)))
       out.push_back({device, FixedDevice::Form::index, true});

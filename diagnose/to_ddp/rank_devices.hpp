@@ -20,9 +20,21 @@ struct FixedDevice {
   std::string for_rank(const std::string& local_rank) const;
   // The same where only the GPU that was set is known: torch.device("cuda").
   std::string for_current() const;
+  // It says 0 in so many words, which is the GPU of a process without ranks in any case.
+  bool is_first() const;
 };
 
 // Those of one file, in source order, none inside another.
 std::vector<FixedDevice> fixed_devices(const Program& program, const Module& module);
+
+// 0 and "cuda:0".
+bool is_one_gpu(const Program& program, Ref value);
+
+// 0 of parser.add_argument("--gpu", type=int, default=0), where the source is such an option: what
+// it is unless a run says otherwise.
+Ref default_of_option(const Program& program, const Source& source);
+
+// os.environ["CUDA_VISIBLE_DEVICES"] = "", of runs on the CPU: it chooses no GPU.
+bool hides_all_gpus(const Program& program, Ref setting);
 
 }  // namespace bench::diagnose

@@ -62,14 +62,38 @@ std::string what_is_there_already(const Program& program, const ReachedCode& rea
   return distributing_framework(program, reached);
 }
 
+// class Parallel(nn.DataParallel) that only looks attributes up in what it wraps.
+bool only_passes_on(const ClassRef& own) {
+  const auto& functions = own.module->functions();
+  return std::all_of(functions.begin(), functions.end(), [&](const Function& each) {
+    return each.owner_class != own.cls->node || each.name == "__init__" ||
+           each.name == "__getattr__";
+  });
+}
+
+std::string advice_for_passing_on(const Program& program, const ClassRef& own) {
+  const bool looks_up = own.module->method(*own.cls, "__getattr__") != nullptr;
+  return ", a DataParallel that only passes attributes on: derive the class " +
+         place_in_brackets(program, {own.module, own.cls->node}) +
+         " from torch.nn.parallel.DistributedDataParallel" +
+         (looks_up ? ", let __getattr__ read self.__dict__['_modules']['module'] (self.module asks "
+                     "__getattr__ again before DDP has set it)"
+                   : "") +
+         ", pass device_ids=[local_rank] where it is made, and what has to be averaged must run in "
+         "its forward, not in a method that is passed on";
+}
+
 // class Parallel(nn.DataParallel), which scatters its inputs in a way of its own.
 std::string own_wrapper(const Program& program) {
-  for (const Wrap& wrap : program.wraps())
-    if (wrap.kind == Wrapper::data_parallel && wrap.own)
-      return "wraps in " + std::string(wrap.own.cls->name) + " " +
-             place_in_brackets(program, wrap.call.ref()) +
-             ", a DataParallel of its own: derive it from DistributedDataParallel, and let each "
-             "rank load the part that it scatters";
+  for (const Wrap& wrap : program.wraps()) {
+    if (wrap.kind != Wrapper::data_parallel || !wrap.own) continue;
+    const std::string found = "wraps in " + std::string(wrap.own.cls->name) + " " +
+                              place_in_brackets(program, wrap.call.ref());
+    if (only_passes_on(wrap.own)) return found + advice_for_passing_on(program, wrap.own);
+    return found +
+           ", a DataParallel of its own: derive it from DistributedDataParallel, and let each rank "
+           "load the part that it scatters";
+  }
   return {};
 }
 

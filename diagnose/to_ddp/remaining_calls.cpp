@@ -1,4 +1,6 @@
-// Calls that DataParallel and DDP take in different ways.
+// Wrappers around wrappers, passes that go by the wrapper's forward, and modules that spread their
+// work over several GPUs.
+#include "diagnose/to_ddp/parameterless.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -9,6 +11,42 @@ namespace bench::diagnose {
 namespace {
 
 using pitfalls::facts::contains;
+
+// The loop gives the name something else as well: net = getattr(self, name) above the wrapper,
+// net = net.module at the end of the round.
+bool is_given_otherwise(const Program& program, Ref loop, Ref name, Ref wrapper) {
+  const std::string_view text = name.text();
+  const bool is_attribute = name.kind() == Kind::attribute;
+  const auto& tree = loop.module->tree();
+  for (const std::uint32_t index :
+       loop.module->defs_of(text.substr(text.rfind('.') + 1), is_attribute)) {
+    const Def& def = loop.module->defs()[index];
+    if (!tree.contains(loop.node, def.target) || tree.text(def.target) != text) continue;
+    if (def.value == kNoNode) return true;
+    const CallRef moved = program.as_call({loop.module, def.value});  // net = net.cuda()
+    if (!tree.contains(def.value, wrapper.node) &&
+        !(moved && moved.receiver() && moved.receiver().text() == text))
+      return true;
+  }
+  return false;
+}
+
+// if not wrapped: net = DDP(net); wrapped = True
+bool is_under_flag_of_loop(const Program& program, Ref loop, Ref wrapper) {
+  const auto& tree = loop.module->tree();
+  const auto is_set_there = [&](std::string_view name) {
+    const auto defs = loop.module->defs_of(name, false);
+    return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+      return tree.contains(loop.node, loop.module->defs()[index].target);
+    });
+  };
+  return program.under(wrapper, [&](Ref condition, bool) {
+    if (condition.module != loop.module || !tree.contains(loop.node, condition.node)) return false;
+    for (NodeId node = condition.node; node < tree[condition.node].last; ++node)
+      if (tree[node].kind == Kind::identifier && is_set_there(tree.text(node))) return true;
+    return false;
+  });
+}
 
 // net = DDP(net) in a loop or a function that runs in each of its rounds, and no test around it
 // that asks for the wrapper.
@@ -27,20 +65,24 @@ bool wraps_again(const Left& left, const Wrap& wrap) {
            source.ref != wrap.call.ref() && program.wrap_made_by(source.ref) == nullptr;
   };
   const auto& sources = program.module_sources(inner);
-  if (std::any_of(sources.begin(), sources.end(), is_made_anew)) return false;
+  if (std::any_of(sources.begin(), sources.end(), is_made_anew) ||
+      is_given_otherwise(program, loop, inner, wrap.call.ref()) ||
+      is_under_flag_of_loop(program, loop, wrap.call.ref()))
+    return false;
   return !program.under(wrap.call.ref(), [&](Ref condition, bool) {
     return contains(condition.text(), "isinstance") || contains(condition.text(), "hasattr") ||
            contains(condition.text(), "==");
   });
 }
 
-// A method of the class that runs some of its layers.
+// A method of the class that runs some of its layers; a loss that it holds is none.
 bool runs_layers(const Program& program, const ClassRef& cls, const FunctionRef& method) {
   for (const CallRef& call : pitfalls::facts::calls_in({method.module, method.function->body})) {
     const Ref function{call.module, call.call->function};
     if (function.kind() == Kind::attribute && function.child(Field::object).text() == "self" &&
         !cls.module->defs_of(call.call->name, true).empty() &&
-        !program.method(cls, call.call->name))
+        !program.method(cls, call.call->name) && may_hold_parameters(program, function) &&
+        !pitfalls::says_any(call.call->name, {"loss", "criterion"}))
       return true;
   }
   return false;
@@ -114,7 +156,8 @@ void tell_lists_of_gpus(Left& left) {
       if (!cls || !program.derives_from(cls, Api::module_class)) continue;
       for (const std::string_view name : {"device_id", "device_ids", "gpu_ids", "gpus"}) {
         const Ref list = call.keyword(name);
-        if (list && program.evaluate(list).type == Value::Type::list &&
+        const Value given = list ? program.evaluate(list) : Value{};
+        if (given.type == Value::Type::list && !given.items.empty() &&
             left.runs_on_every_rank(call.ref()))
           places.push_back(call.ref());
       }

@@ -1,6 +1,7 @@
 // Passes of one model that a single backward pass goes through: DDP copies buffers into place
 // before each of them, and the backward pass finds what an earlier one has saved changed.
 #include "diagnose/to_ddp/remaining_topics.hpp"
+#include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
@@ -42,6 +43,12 @@ bool copies_buffers(const Program& program, const ForwardCall& forward) {
          may_have_buffers(program, *forward.wrap);
 }
 
+// for x, y in held: a pass over other data, each batch of which is done with in its round.
+bool draws_from_loader(const Program& program, Ref loop) {
+  const Ref items = loop.child(Field::right);
+  return items && !pitfalls::loaders_of(program, program.strip_iterable(items)).empty();
+}
+
 // In a loop of its own below the one over batches: for image in images: net(image), perhaps in a
 // function that the batch is handed to. A pass that has its backward in the same loop is none.
 bool is_repeated(const Left& left, const ForwardCall& forward, const TrainingLoop& loop,
@@ -50,7 +57,7 @@ bool is_repeated(const Left& left, const ForwardCall& forward, const TrainingLoo
   const Ref call = forward.call.ref();
   const Ref inner = program.innermost_loop(call);
   if (!inner || inner == loop.batches || inner == loop.epochs || program.is_evaluation(call) ||
-      !copies_buffers(program, forward))
+      draws_from_loader(program, inner) || !copies_buffers(program, forward))
     return false;
   const auto& tree = inner.module->tree();
   const bool is_below =

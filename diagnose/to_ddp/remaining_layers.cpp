@@ -1,4 +1,5 @@
 // Parameters that DDP waits for in vain, and buffers that it copies too often.
+#include "diagnose/to_ddp/parameterless.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
@@ -15,17 +16,6 @@ bool searches(const Wrap& wrap) {
          wrap.call.has_splat();
 }
 
-// Layers that hold no parameters may well be left out.
-bool may_have_parameters(const Program& program, Ref layer) {
-  const CallRef made = program.made_by(layer);
-  if (!made || program.class_of_call(made)) return true;
-  static constexpr std::string_view kEmpty[] = {"Drop",    "ReLU",   "GELU",     "Sigmoid",
-                                                "Softmax", "Pool",   "Identity", "Upsample",
-                                                "Tanh",    "Flatten"};
-  return std::none_of(std::begin(kEmpty), std::end(kEmpty),
-                      [&](std::string_view word) { return contains(made.call->name, word); });
-}
-
 // self.layer(x), after self.layer = ... in the same class.
 bool runs_own_layer(const Program& program, const CallRef& call, const ClassRef& cls) {
   const Ref function{call.module, call.call->function};
@@ -33,7 +23,7 @@ bool runs_own_layer(const Program& program, const CallRef& call, const ClassRef&
     return false;
   const auto& defs = cls.module->defs_of(call.call->name, true);
   return !defs.empty() && !program.method(cls, call.call->name) &&
-         may_have_parameters(program, function);
+         may_hold_parameters(program, function);
 }
 
 // What a name in one expression means to another: use_norm for self.use_norm, and no object that
@@ -89,11 +79,30 @@ std::vector<Ref> conditions_of(const Program& program, const CallRef& call, Node
   return out;
 }
 
+// if features: return y, self.head(y) and return self.head(y) below it, or in the other branch.
+bool runs_otherwise(const Program& program, const CallRef& call, const FunctionRef& method) {
+  const auto here = program.guards(call.ref());
+  const auto calls = pitfalls::facts::calls_in({method.module, method.function->body});
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& other) {
+    if (other.ref() == call.ref() || Ref{other.module, other.call->function}.text() !=
+                                         Ref{call.module, call.call->function}.text())
+      return false;
+    const auto there = conditions_of(program, other, method.function->node);
+    if (there.empty()) return true;
+    const auto guards = program.guards(other.ref());
+    return there.size() == 1 && guards.size() == 1 &&
+           std::any_of(here.begin(), here.end(), [&](const Guard& guard) {
+             return guard.condition == guards.front().condition &&
+                    guard.holds != guards.front().holds;
+           });
+  });
+}
+
 // A layer of a forward pass that runs under a condition; empty where all of them always run.
 Ref layer_under_condition(const Program& program, const ClassRef& cls) {
   for (const FunctionRef& method : pitfalls::facts::forward_methods(program, cls))
     for (const CallRef& call : pitfalls::facts::calls_in({method.module, method.function->body})) {
-      if (!runs_own_layer(program, call, cls)) continue;
+      if (!runs_own_layer(program, call, cls) || runs_otherwise(program, call, method)) continue;
       const auto conditions = conditions_of(program, call, method.function->node);
       if (std::any_of(conditions.begin(), conditions.end(), [&](Ref condition) {
             return !is_made_as_run(program, call, cls, condition);

@@ -1,10 +1,12 @@
 // Models and parameters that are trained beside the wrapped one.
+#include "diagnose/to_ddp/parameterless.hpp"
 #include "diagnose/to_ddp/remaining_topics.hpp"
 #include "diagnose/to_ddp/trained_parts.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/wrappers/frozen.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace bench::diagnose {
 namespace {
@@ -82,35 +84,84 @@ bool is_in_wrapper(const Program& program, Ref object) {
   return whole && whole.text() != "self" && is_in_wrapper(program, whole);
 }
 
-// model.encoder = DDP(model.encoder): what is left of the model is a container.
-bool has_wrapped_parts(const Program& program, Ref object) {
-  const auto& wraps = program.wraps();
-  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
-    if (wrap.kind != Wrapper::ddp || !wrap.module) return false;
-    Ref part = placed(program, wrap.module);
-    while (part && part.kind() == Kind::attribute) {
-      part = part.child(Field::object);
-      if (is_of_same_name(program, part, object)) return true;
+// What a class gives its attributes, each a layer that may hold parameters.
+std::set<std::string_view> layers_of(const Program& program, ClassRef cls) {
+  std::set<std::string_view> out;
+  for (const ClassRef& each : program.lineage(cls)) {
+    const auto& tree = each.module->tree();
+    for (const Def& def : each.module->defs()) {
+      const Ref value{each.module, def.value};
+      if (!def.is_attribute || def.value == kNoNode || !tree.contains(each.cls->node, def.target) ||
+          !tree.text(def.target).starts_with("self."))
+        continue;
+      const CallRef made = program.as_call(value);
+      if (!made) continue;
+      const ClassRef part = program.class_of_call(made);
+      const bool is_layer = part ? program.derives_from(part, Api::module_class)
+                                 : made.call->path.starts_with("torch.nn.") ||
+                                       made.call->path.starts_with("torchvision.models.");
+      if (is_layer && may_hold_parameters(program, value)) out.insert(def.name);
     }
-    return false;
-  });
+  }
+  return out;
 }
 
-// A wrapper that stands in a class of the object: the object is trained as a whole, and DDP knows
-// of that part of it only.
-const Wrap* wrapper_within(const Program& program, Ref object) {
-  Wrap whole;
-  const ClassRef cls = program.class_of(object);
-  if (!cls) return nullptr;
-  whole.classes.push_back(cls);
-  const auto classes = pitfalls::facts::wrapped_classes(program, whole);
-  for (const Wrap& wrap : program.wraps()) {
-    const ClassRef home = program.enclosing_class(wrap.call.ref());
-    if (wrap.kind == Wrapper::ddp && wrap.module && wrap.module.text().starts_with("self.") &&
-        home && std::find(classes.begin(), classes.end(), home) != classes.end())
-      return &wrap;
+// The attribute of the object that the wrapper goes into: encoder of model.encoder = DDP(...).
+std::string_view part_in(const Program& program, const Wrap& wrap, Ref object) {
+  if (wrap.kind != Wrapper::ddp || !wrap.module) return {};
+  Ref part = placed(program, wrap.module);
+  while (part && part.kind() == Kind::attribute) {
+    const Ref whole = part.child(Field::object);
+    if (is_of_same_name(program, whole, object)) return part.child(Field::attribute).text();
+    part = whole;
   }
-  return nullptr;
+  return {};
+}
+
+std::string_view last_word(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+// self.encoder = DDP(...)
+bool goes_into_self(const Wrap& wrap) {
+  const auto& tree = wrap.call.module->tree();
+  const NodeId setting = tree.ancestor(wrap.call.call->node, Kind::assignment);
+  return setting != kNoNode && tree.text(tree.child(setting, Field::left)).starts_with("self.");
+}
+
+struct WrappedParts {
+  const Wrap* first = nullptr;  // null where no part has a wrapper of its own
+  bool are_all = false;         // the object is but a container
+};
+
+// model.encoder = DDP(model.encoder), or self.encoder = DDP(Encoder()) in the class of the model.
+WrappedParts wrapped_parts(const Program& program, Ref object) {
+  WrappedParts out;
+  std::set<std::string_view> wrapped;
+  const Wrap* const around = program.wrap_of(object);
+  const ClassRef cls = around != nullptr && around->classes.size() == 1 ? around->classes.front()
+                                                                        : program.class_of(object);
+  Wrap whole;
+  if (cls) whole.classes.push_back(cls);
+  const auto inner = pitfalls::facts::wrapped_classes(program, whole);
+  for (const Wrap& wrap : program.wraps()) {
+    std::string_view part = part_in(program, wrap, object);
+    if (part.empty() && wrap.kind == Wrapper::ddp && goes_into_self(wrap)) {
+      const ClassRef home = program.enclosing_class(wrap.call.ref());
+      if (home && std::find(inner.begin(), inner.end(), home) != inner.end())
+        part = last_word(program.assigned_name(wrap.call.ref()));
+    }
+    if (part.empty()) continue;
+    wrapped.insert(part);
+    if (out.first == nullptr) out.first = &wrap;
+  }
+  if (out.first == nullptr) return out;
+  if (!cls) {
+    const CallRef made = program.made_by(object);  // nn.Module(), which is filled from outside
+    out.are_all = wrapped.size() > 1 || (made && made.call->path == "torch.nn.Module");
+    return out;
+  }
+  const auto layers = layers_of(program, cls);
+  out.are_all = std::includes(wrapped.begin(), wrapped.end(), layers.begin(), layers.end());
+  return out;
 }
 
 bool makes_module(const Program& program, Ref value) {
@@ -160,8 +211,7 @@ bool is_loss_out_of_sight(const Program& program, Ref object) {
 bool is_bare(const Program& program, Ref object) {
   return program.wrap_of(object) == nullptr && !contains(object.text(), ".module") &&
          (is_module(program, object) || is_loss_out_of_sight(program, object)) &&
-         !is_in_wrapper(program, object) && !has_wrapped_parts(program, object) &&
-         !pitfalls::is_frozen(program, object);
+         !is_in_wrapper(program, object) && !pitfalls::is_frozen(program, object);
 }
 
 // A wrapped model runs in the same function or class: what is optimised is not a tensor of its own,
@@ -177,20 +227,59 @@ bool has_forward_beside(const Program& program, Ref optimizer) {
   });
 }
 
-void tell_bare(Left& left, Ref model) {
+// True where parts of the model have wrappers of their own.
+bool tell_wrapped_parts(Left& left, Ref model) {
+  const WrappedParts parts = wrapped_parts(left.program, model);
+  if (parts.first == nullptr || contains(model.text(), ".module")) return false;
+  const Ref part = parts.first->call.ref();
   const std::string name = "`" + std::string(model.text()) + "`";
-  if (const Wrap* within = wrapper_within(left.program, model))
+  const Wrap* const whole = left.program.wrap_of(model);
+  if (whole != nullptr && whole != parts.first &&
+      !pitfalls::facts::exclusive(whole->call.ref(), part))
+    left.tell(Harm::stops, {part},
+              "this wraps a part of " + name + ", which is wrapped as a whole, too (" +
+                  place_of(whole->call.ref()) +
+                  "): DDP within DDP reduces the gradients of the part twice, and may raise. "
+                  "Leave the part bare.");
+  else if (!parts.are_all && !pitfalls::is_frozen(left.program, model))
     left.tell(
         Harm::stops, {model},
-        name + " is trained as a whole, and only a part of it is in a wrapper (" +
-            place_of(within->call.ref()) +
-            "): the gradients of the rest are not averaged, and the copies drift apart. Wrap " +
+        name + " is trained as a whole, and only a part of it is in a wrapper (" + place_of(part) +
+            ")" + (whole != nullptr ? " in runs that come there" : "") +
+            ": the gradients of the rest are not averaged, and the copies drift apart. Wrap " +
             name + " in DistributedDataParallel, and leave that part bare.");
+  return true;
+}
+
+void tell_bare(Left& left, Ref model) {
+  const std::string name = "`" + std::string(model.text()) + "`";
+  if (!is_module(left.program, model))  // a loss by its name
+    left.tell(Harm::stops, {model},
+              name +
+                  " is trained without a wrapper, where it has parameters: its code is not in "
+                  "sight. Then every rank steps them with the gradients of its own data, and the "
+                  "copies drift apart: wrap it in DistributedDataParallel, which refuses it where "
+                  "it has none.");
   else
     left.tell(Harm::stops, {model},
               name +
                   " is trained without a wrapper: every rank steps it with the gradients of its "
                   "own data, and the copies drift apart. Wrap it in DistributedDataParallel, too.");
+}
+
+// delta = nn.Parameter(torch.zeros_like(x)) of an attack on each batch: it lives for that batch.
+bool is_made_for_batch(const Program& program, Ref parameter) {
+  const auto is_batches = [&](Ref loop) {
+    const auto& loops = program.training_loops();
+    return std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& each) {
+      return each.batches == loop && !contains(each.iterable.text(), "range(");
+    });
+  };
+  for (const Source& source : program.sources(parameter)) {
+    const auto around = program.loops_around(source.ref);
+    if (std::any_of(around.begin(), around.end(), is_batches)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -204,9 +293,11 @@ void tell_bare_models(Left& left) {
     if (!left.runs_on_every_rank(given)) continue;
     const TrainedParts parts = trained_parts(left.program, given);
     for (const Ref& model : parts.modules)
-      if (is_bare(left.program, model)) tell_bare(left, model);
+      if (!tell_wrapped_parts(left, model) && is_bare(left.program, model)) tell_bare(left, model);
     for (const Ref& parameter : parts.parameters) {
-      if (parts.modules.empty() && !has_forward_beside(left.program, given)) continue;
+      if ((parts.modules.empty() && !has_forward_beside(left.program, given)) ||
+          is_made_for_batch(left.program, parameter))
+        continue;
       const std::string name(parameter.text());
       left.tell(Harm::stops, {parameter},
                 "`" + name +

@@ -80,22 +80,27 @@ void tell_commands(Left& left);              // os.system("rm -r out")
 void tell_refusals_of_existing(Left& left);  // if os.path.exists(out): raise
 
 // --- models (remaining_layers.cpp, remaining_forwards.cpp, remaining_models.cpp,
-// remaining_wrappers.cpp, remaining_devices.cpp)
+// remaining_wrappers.cpp, remaining_attributes.cpp, remaining_parameters.cpp,
+// remaining_devices.cpp)
 void tell_unused_parameters(Left& left);  // find_unused_parameters, where nothing is known
 void tell_repeated_forwards(Left& left);  // two passes before one backward
 std::vector<Ref> repeated_forwards(const Left& left);  // those passes
 void tell_bare_models(Left& left);                     // trained beside the wrapped one
-void tell_optional_wrapper(Left& left);                // a wrapper under an option
-void tell_type_tests(Left& left);                      // isinstance(model, DataParallel), now false
-void tell_needs_of_data_parallel(Left& left);          // patch_replication_callback(model)
-void tell_repeated_wrappers(Left& left);               // a wrapper around a wrapper, in each round
-void tell_passes_beside_forward(Left& left);  // net.encode(x) of a wrapped net, in training
+void tell_parameters_of_first_batch(Left& left);       // ActNorm, which starts by its first input
+void tell_attributes_of_handed_models(Left& left);  // model.encode where the wrapper is handed on
+void tell_optional_wrapper(Left& left);             // a wrapper under an option
+void tell_bare_branches(Left& left);                // one that other branches leave out
+void tell_type_tests(Left& left);                   // isinstance(model, DataParallel), now false
+void tell_needs_of_data_parallel(Left& left);       // patch_replication_callback(model)
+void tell_repeated_wrappers(Left& left);            // a wrapper around a wrapper, in each round
+void tell_passes_beside_forward(Left& left);        // net.encode(x) of a wrapped net, in training
 std::vector<Ref> passes_beside_forward(const Left& left);
-void tell_lists_of_gpus(Left& left);    // Head(device_id=[0, 1, 2])
-void tell_moves_to_cpu(Left& left);     // model.cpu() behind the wrapper
-void tell_fixed_devices(Left& left);    // cuda:0, for all ranks
-void tell_early_gpu_uses(Left& left);   // .cuda() where a file is imported
-void tell_visible_devices(Left& left);  // CUDA_VISIBLE_DEVICES, set by the script
+void tell_lists_of_gpus(Left& left);         // Head(device_id=[0, 1, 2])
+void tell_moves_to_cpu(Left& left);          // model.cpu() behind the wrapper
+void tell_fixed_devices(Left& left);         // cuda:0, for all ranks
+void tell_devices_out_of_sight(Left& left);  // config.device, which nothing in sight sets
+void tell_early_gpu_uses(Left& left);        // .cuda() where a file is imported
+void tell_visible_devices(Left& left);       // CUDA_VISIBLE_DEVICES, set by the script
 
 // --- figures (remaining_losses.cpp, remaining_decisions.cpp)
 void tell_losses_of_batch(Left& left);  // contrastive losses and their kin

@@ -106,7 +106,56 @@ bool moves_to_cpu(const Program& program, const CallRef& call) {
   return call.call->name == "to" && program.string(call.argument(0, "device")) == "cpu";
 }
 
+// Tests of the model or the data, which choose no run without ranks and no evaluation.
+bool chooses_model(const Program& program, Ref node) {
+  const auto guards = program.guards(node);
+  return !guards.empty() && std::none_of(guards.begin(), guards.end(), [](const Guard& guard) {
+    return pitfalls::says_any(
+        guard.condition.text(),
+        {"gpu", "cuda", "cpu", "parallel", "distributed", "rank", "train", "test", "eval", "phase",
+         "mode", "is_initialized", "none", "isinstance", "resume", "multi", "device"});
+  });
+}
+
+// net = Small() in another branch than net = DDP(net), and no wrapper for it below both.
+std::vector<Ref> bare_branches(const Program& program, const Wrap& wrap) {
+  std::vector<Ref> out;
+  const Ref made = wrap.call.ref();
+  const std::string_view name = program.assigned_name(made);
+  if (name.empty() || !chooses_model(program, made)) return out;
+  const auto& tree = made.module->tree();
+  for (const Def& def : made.module->defs()) {
+    const Ref value{made.module, def.value};
+    if (def.value == kNoNode || tree.text(def.target) != name || value.kind() != Kind::call ||
+        program.enclosing_function(value) != program.enclosing_function(made) ||
+        !pitfalls::facts::exclusive(value, made) || contains(value.text(), name))
+      continue;
+    const auto& wraps = program.wraps();
+    if (std::none_of(wraps.begin(), wraps.end(), [&](const Wrap& other) {
+          return other.call.module == made.module &&
+                 program.assigned_name(other.call.ref()) == name &&
+                 !pitfalls::facts::exclusive(value, other.call.ref());
+        }))
+      out.push_back(value);
+  }
+  return out;
+}
+
 }  // namespace
+
+void tell_bare_branches(Left& left) {
+  for (const Wrap& wrap : left.program.wraps()) {
+    if (wrap.kind != Wrapper::ddp || !left.runs_on_every_rank(wrap.call.ref())) continue;
+    const std::string name(left.program.assigned_name(wrap.call.ref()));
+    left.tell(Harm::stops, bare_branches(left.program, wrap),
+              "`" + name +
+                  "` stays without a wrapper where this is chosen, and only another branch "
+                  "wraps it (" +
+                  place_of(wrap.call.ref()) +
+                  "): in such a run every rank trains a model of its own. Wrap `" + name +
+                  "` below the branches, in any case.");
+  }
+}
 
 void tell_optional_wrapper(Left& left) {
   for (const Wrap& wrap : left.program.wraps()) {

@@ -96,32 +96,62 @@ class Rewriter {
     return true;
   }
 
-  // What asks for the group, or for the GPU of the rank.
-  std::vector<Ref> needs() const {
+  std::vector<Ref> needs_of_group() const {
     std::vector<Ref> out;
-    for (const Wrap* wrap : parts_.wraps) {
-      out.push_back(wrap->call.ref());
-      for (const CallRef& place : pitfalls::facts::placements(program_, *wrap))
-        out.push_back(place.ref());
-    }
+    for (const Wrap* wrap : parts_.wraps) out.push_back(wrap->call.ref());
     for (const CallRef& loader : parts_.loaders) out.push_back(loader.ref());
     for (const CallRef& save : parts_.saves) out.push_back(save.ref());
     for (const GpuCondition& each : parts_.conditions) out.push_back(each.condition);
+    return out;
+  }
+
+  // What asks for the group, or for the GPU of the rank.
+  std::vector<Ref> needs() const {
+    std::vector<Ref> out = needs_of_group();
+    for (const Wrap* wrap : parts_.wraps)
+      for (const CallRef& place : pitfalls::facts::placements(program_, *wrap))
+        out.push_back(place.ref());
     for (const FixedDevice& device : parts_.devices)
       if (device.needs_gpu) out.push_back(device.where);
     for (const CallRef& use : gpu_uses(program_)) out.push_back(use.ref());
     return out;
   }
 
+  // Also where another script imports the file.
+  bool runs_at_import(Ref statement) const {
+    return root().has_main_guard() && !program_.enclosing_function(statement) &&
+           !root().under_main_guard(statement.node);
+  }
+
+  // MEAN = torch.ones(3).to(device), above main(): whoever imports it has no ranks, and must not
+  // join. False where the group itself is needed there.
+  bool take_gpu_at_import() {
+    const Ref early = entry_.first;
+    if (!runs_at_import(early)) return false;
+    const DdpEntry later = ddp_entry(program_, needs_of_group());
+    if (!later.first || runs_at_import(later.first)) return false;
+    entry_ = later;
+    Finding made;
+    edit::insert_before(
+        early,
+        "if \"LOCAL_RANK\" in os.environ:\n    torch.cuda.set_device(" + names_.local_rank() + ")",
+        "", made);
+    return add("Take the GPU of the rank",
+               "This puts tensors on a GPU where the file is read, also by scripts that have no "
+               "ranks.",
+               made, {early});
+  }
+
   bool join_process_group() {
     entry_ = ddp_entry(program_, needs());
     if (!entry_.first) return false;
     names_.need_torch(root());
+    const std::string join = names_.dist(root()) + ".init_process_group(\"nccl\")";
+    const bool has_gpu = take_gpu_at_import();
     Finding made;
-    edit::insert_before(entry_.first,
-                        "torch.cuda.set_device(" + names_.local_rank() + ")\n" +
-                            names_.dist(root()) + ".init_process_group(\"nccl\")",
-                        "", made);
+    edit::insert_before(
+        entry_.first,
+        has_gpu ? join : "torch.cuda.set_device(" + names_.local_rank() + ")\n" + join, "", made);
     return add("Join the process group",
                "Every process takes its own GPU, and the ranks meet before anything else is made.",
                made, {entry_.first});
@@ -131,7 +161,14 @@ class Rewriter {
   // the index of the rank is none.
   void leave_gpus_to_the_launcher() {
     Finding made;
-    for (const Ref& choice : parts_.gpu_choices) remove(choice, made);
+    for (const Ref& choice : parts_.gpu_choices) {
+      const Ref variables = choice.child(Field::left).child(Field::value);
+      if (choice.module == &root() || !variables)
+        remove(choice, made);
+      else  // other scripts import the file, and have no launcher
+        edit::guard_statement(choice, "\"LOCAL_RANK\" not in " + std::string(variables.text()), "",
+                              made);
+    }
     add("Leave the choice of GPUs to the launcher",
         "A rank that hides GPUs from itself has none of its number.", made, parts_.gpu_choices);
   }
@@ -139,7 +176,12 @@ class Rewriter {
   std::string on_rank(const FixedDevice& device) {
     if (device.where.module == &root()) return device.for_rank(names_.local_rank());
     names_.need_torch(*device.where.module);
-    return device.for_current();
+    if (device.is_first()) return device.for_current();
+    // What the author chose stays for scripts that import the file and have no launcher.
+    names_.need_os(*device.where.module);
+    return in_brackets(device.where, device.for_current() +
+                                         " if \"LOCAL_RANK\" in os.environ else " +
+                                         std::string(device.where.text()));
   }
 
   void place_on_local_device() {
@@ -229,6 +271,7 @@ class Rewriter {
       case Kind::if_statement:
       case Kind::elif_clause:
       case Kind::argument_list:
+      case Kind::keyword_argument:
         return text;
       default:
         return "(" + text + ")";

@@ -59,18 +59,53 @@ class Collector {
       return true;
     }
     const FunctionRef sorts = program_.callee(call);
-    if (!sorts) return false;
-    // separate_bn(net) of a function that goes over the parameters of what it is given.
+    if (!sorts) return take_methods(call);
     const std::string_view body = sorts.module->tree().text(sorts.function->body);
-    if (sorts.function->owner_class == kNoNode &&
-        (contains(body, "parameters()") || contains(body, ".modules()")) &&
-        !contains(body, "def forward")) {
+    const bool takes = contains(body, "parameters()") || contains(body, ".modules()");
+    if (sorts.function->owner_class != kNoNode) {
+      take_own(call, sorts, takes);
+      return true;
+    }
+    // separate_bn(net) of a function that goes over the parameters of what it is given.
+    if (takes && !contains(body, "def forward")) {
       for (std::size_t index = 0; const Ref given = call.positional(index); ++index)
         if (given.kind() == Kind::identifier || given.kind() == Kind::attribute)
           add(parts_.modules, given);
       return true;
     }
-    return true;
+    // flatten([net.parameters(), head.parameters()])
+    return !contains(call.ref().text(), "parameters()");
+  }
+
+  // baseline.weights() of an object that is one of several: list(self.critic.parameters()), of
+  // which the classes are no modules themselves.
+  bool take_methods(const CallRef& call) {
+    bool any = false;
+    if (!call.receiver()) return any;
+    for (const Source& source : program_.sources(call.receiver())) {
+      const CallRef made = program_.as_call(source.ref);
+      const ClassRef cls = made ? program_.class_of_call(made) : ClassRef{};
+      const FunctionRef method = cls ? program_.method(cls, call.call->name) : FunctionRef{};
+      if (!method) continue;
+      any = true;
+      take_own(call, method,
+               contains(method.module->tree().text(method.function->body), "parameters()"));
+    }
+    return any;
+  }
+
+  // net.trainable() of a method that goes over the parameters of the net; of what is no module, the
+  // parameters that it returns.
+  void take_own(const CallRef& call, const FunctionRef& method, bool takes) {
+    const Ref object = call.receiver();
+    const ClassRef home = program_.enclosing_class({method.module, method.function->body});
+    if (!takes || !object || object.text() == "self" || method.function->makes_object() || !home)
+      return;
+    if (program_.derives_from(home, Api::module_class))
+      add(parts_.modules, object);
+    else
+      for (const NodeId returned : method.function->returns)
+        collect({method.module, returned}, kNames - 1);
   }
 
   // norms, weights = separate_bn(net): the lists that it fills lead to the function alone.

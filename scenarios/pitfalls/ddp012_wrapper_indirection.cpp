@@ -33,8 +33,6 @@ using diagnose::Source;
 using diagnose::Wrap;
 using diagnose::Wrapper;
 
-namespace {
-
 bool is_wrapper_api(std::string_view name) {
   static constexpr auto kNames =
       std::to_array<std::string_view>({"add_module",
@@ -108,6 +106,8 @@ bool is_wrapper_api(std::string_view name) {
                                        "broadcast_buffers"});
   return name.starts_with("_") || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
+
+namespace {
 
 // for name in ("width", "depth"): one of those, or of what is not written out.
 bool may_be_name(const Program& program, Ref name, std::string_view attribute) {

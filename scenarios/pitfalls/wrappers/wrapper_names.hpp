@@ -9,6 +9,9 @@
 
 namespace bench::pitfalls {
 
+// The name is one that the wrappers themselves have: state_dict, module, no_sync.
+bool is_wrapper_api(std::string_view name);
+
 using IsWrapperName = std::function<bool(std::string_view name)>;
 
 // Whether the object stands for the wrapper at the use.
