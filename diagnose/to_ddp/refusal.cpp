@@ -83,8 +83,28 @@ std::string advice_for_passing_on(const Program& program, const ClassRef& own) {
          "its forward, not in a method that is passed on";
 }
 
+// class DataParallel(Module) of a file of the project, as a copy of the library's.
+std::string copied_wrapper(const Program& program, const ReachedCode& reached) {
+  for (const Module* module : program.modules())
+    for (const Call& call : module->calls()) {
+      const CallRef made{module, &call};
+      if (call.api != Api::none || !reached.has(made)) continue;
+      const ClassRef cls = program.class_of_call(made);
+      if (!cls || !cls.cls->name.ends_with("DataParallel") ||
+          cls.cls->name.find("Distributed") != std::string_view::npos ||
+          !program.derives_from(cls, Api::module_class) ||
+          program.derives_from(cls, Api::data_parallel))
+        continue;
+      return "wraps in " + std::string(cls.cls->name) + " " +
+             place_in_brackets(program, made.ref()) + ", a class of the project (" +
+             cls.module->path() + ") that is not PyTorch's: wrap in DistributedDataParallel in " +
+             "its place by hand, and let each rank load the part that it scatters";
+    }
+  return {};
+}
+
 // class Parallel(nn.DataParallel), which scatters its inputs in a way of its own.
-std::string own_wrapper(const Program& program) {
+std::string own_wrapper(const Program& program, const ReachedCode& reached) {
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::data_parallel || !wrap.own) continue;
     const std::string found = "wraps in " + std::string(wrap.own.cls->name) + " " +
@@ -94,7 +114,7 @@ std::string own_wrapper(const Program& program) {
            ", a DataParallel of its own: derive it from DistributedDataParallel, and let each rank "
            "load the part that it scatters";
   }
-  return {};
+  return copied_wrapper(program, reached);
 }
 
 }  // namespace
@@ -107,7 +127,7 @@ std::string reason_to_refuse(const Program& program) {
   std::erase_if(wraps, [&](const Wrap* wrap) {
     return wrap->call.module != &program.root() && !reached.has(wrap->call);
   });
-  if (std::string own = own_wrapper(program); !own.empty()) return own;
+  if (std::string own = own_wrapper(program, reached); !own.empty()) return own;
   if (wraps.empty()) {
     const std::string there = what_is_there_already(program, reached);
     return there.empty() ? unfollowed_wrapper(program, reached) : there;

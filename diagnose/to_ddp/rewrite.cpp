@@ -8,6 +8,7 @@
 #include "diagnose/to_ddp/unfollowed.hpp"
 #include "diagnose/to_ddp/waits.hpp"
 #include "scenarios/pitfalls/files/readers_elsewhere.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -170,11 +171,46 @@ std::string chosen_gpus(const Program& program, const Parts& parts) {
   return several ? "CUDA_VISIBLE_DEVICES=" + chosen + " " : std::string();
 }
 
+// bert for "bert = bert_pytorch.__main__:train" of a setup.py; empty where nothing names it.
+std::string command_for(const Program& program, std::string_view function) {
+  const std::string target = "__main__:" + std::string(function);
+  std::string out;
+  program.where_in_project([&](std::string_view text) -> std::optional<std::uint32_t> {
+    const std::size_t at = text.find(target);
+    if (at == std::string_view::npos || !out.empty()) return std::nullopt;
+    const std::size_t equals = text.rfind('=', at);
+    const std::size_t quote = text.find_last_of("'\"", at);
+    if (equals == std::string_view::npos || quote > equals) return std::nullopt;
+    const std::string_view name = text.substr(quote + 1, equals - quote - 1);
+    out = name.substr(0, name.find_last_not_of(' ') + 1);
+    return std::nullopt;
+  });
+  return out;
+}
+
+// What torchrun starts: a file, the module of a file that imports relatively, a package's command.
+std::string target_of(const Program& program) {
+  const Module& root = program.root();
+  for (const Function& function : root.functions())
+    if (pitfalls::facts::is_command(program, {&root, &function}))
+      if (std::string command = command_for(program, function.name); !command.empty())
+        return "--no-python " + command;
+  std::string path = root.path();
+  if (path.ends_with(".ipynb")) return path.replace(path.size() - 6, 6, ".py");
+  const bool is_relative = std::any_of(root.imports().begin(), root.imports().end(),
+                                       [](const auto& import) { return import.starts_with('.'); });
+  const bool is_below = path.find('/') != std::string::npos && !path.starts_with('/') &&
+                        !path.starts_with("../") && path.ends_with(".py");
+  if (!is_relative || !is_below) return path;
+  path.resize(path.size() - 3);
+  if (path.ends_with("/__main__")) path.resize(path.size() - 9);
+  std::replace(path.begin(), path.end(), '/', '.');
+  return "-m " + path;
+}
+
 std::string launch_of(const Program& program, const Parts& parts) {
-  std::string script = program.root().path();
-  if (script.ends_with(".ipynb")) script.replace(script.size() - 6, 6, ".py");
-  std::string out =
-      chosen_gpus(program, parts) + "torchrun --standalone --nproc-per-node=gpu " + script;
+  std::string out = chosen_gpus(program, parts) + "torchrun --standalone --nproc-per-node=gpu " +
+                    target_of(program);
   for (const std::string& flag : parts.launch_flags) out += " " + flag;
   return out;
 }

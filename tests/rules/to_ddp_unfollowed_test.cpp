@@ -86,10 +86,43 @@ TEST(ToDdpUnfollowed, EntersTheFunctionOfACommand) {
        "    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
        "    for x, y in DataLoader(Images(), batch_size=64, shuffle=True):\n"
        "        model(x).sum().backward()\n"
-       "        optimizer.step()\n"}};
+       "        optimizer.step()\n"},
+      {"setup.py", "setup(entry_points={'console_scripts': ['learn = pkg.__main__:train']})\n"}};
   EXPECT_EQ(refusal(files, "pkg/__main__.py"), "");
   EXPECT_TRUE(says(rewritten(files, "pkg/__main__.py").texts.at("pkg/__main__.py"),
                    "def train():\n    torch.cuda.set_device(local_rank)\n"));
+  EXPECT_TRUE(says(rewritten(files, "pkg/__main__.py").launch, " --no-python learn"));
+}
+
+TEST(ToDdpUnfollowed, StartsFilesOfPackagesAsModules) {
+  const std::string text =
+      "import torch\n"
+      "from torch.utils.data import DataLoader\n"
+      "from .net import Net\n"
+      "model = torch.nn.DataParallel(Net().cuda())\n"
+      "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+      "for x, y in DataLoader(Images(), batch_size=64, shuffle=True):\n"
+      "    model(x).sum().backward()\n"
+      "    optimizer.step()\n";
+  const std::string net =
+      "import torch\nclass Net(torch.nn.Module):\n    def __init__(self):\n"
+      "        self.fc = torch.nn.Linear(3, 3)\n";
+  EXPECT_TRUE(rewritten({{"pkg/train.py", text}, {"pkg/net.py", net}}, "pkg/train.py")
+                  .launch.ends_with(" -m pkg.train"));
+}
+
+TEST(ToDdpUnfollowed, LeavesCopiesOfTheWrapperAlone) {
+  const std::string said =
+      refusal({{"train.py",
+                "import torch\n"
+                "from parallel import DataParallel\n"
+                "model = DataParallel(net)\n"
+                "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+                "for x in loader:\n    model(x).sum().backward()\n    optimizer.step()\n"
+                "best = torch.nn.DataParallel(net)\n"},
+               {"parallel.py", "import torch\nclass DataParallel(torch.nn.Module):\n    pass\n"}});
+  EXPECT_TRUE(says(said, "wraps in DataParallel (line 3), a class of the project (parallel.py)"))
+      << said;
 }
 
 }  // namespace
