@@ -4,6 +4,17 @@
 #include <cctype>
 
 namespace bench::diagnose {
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> out;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    const std::string_view part = text.substr(0, end);
+    if (!part.empty()) out.emplace_back(part);
+    if (end == std::string_view::npos) return out;
+    text.remove_prefix(end + 1);
+  }
+}
+
 namespace {
 
 std::string_view trimmed(std::string_view text) {
@@ -14,17 +25,6 @@ std::string_view trimmed(std::string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
   return text;
-}
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> out;
-  while (true) {
-    const std::size_t end = text.find(separator);
-    const std::string_view part = text.substr(0, end);
-    if (!part.empty()) out.emplace_back(part);
-    if (end == std::string_view::npos) return out;
-    text.remove_prefix(end + 1);
-  }
 }
 
 // loop, train for "loop as l, train".

@@ -12,4 +12,7 @@ namespace bench::diagnose {
 // for the rest.
 std::vector<std::string> imports_in(std::string_view text);
 
+// The parts between the separators that are not empty.
+std::vector<std::string> split(std::string_view text, char separator);
+
 }  // namespace bench::diagnose

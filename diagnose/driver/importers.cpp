@@ -11,17 +11,6 @@ namespace {
 constexpr std::size_t kMaxBytes = 16U << 20;  // of all files together
 constexpr std::size_t kMaxImporters = 64;
 
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> out;
-  while (true) {
-    const std::size_t end = text.find(separator);
-    const std::string_view part = text.substr(0, end);
-    if (!part.empty()) out.emplace_back(part);
-    if (end == std::string_view::npos) return out;
-    text.remove_prefix(end + 1);
-  }
-}
-
 // The names of an import are those of a file's path, at its end.
 bool is_end_of(const std::vector<std::string>& named, const std::vector<std::string>& path) {
   return named.size() <= path.size() && named.back() != "*" &&

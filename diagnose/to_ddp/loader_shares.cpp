@@ -350,6 +350,15 @@ bool names_any(Ref subtree, std::string_view name) {
   return false;
 }
 
+// def run(loader): while step < limit: ...; called in a loop: a count within it begins anew.
+bool is_called_in_rounds(const Program& program, Ref loop) {
+  const FunctionRef function = program.enclosing_function(loop);
+  if (!function) return false;
+  const auto& sites = program.call_sites(function);
+  return std::any_of(sites.begin(), sites.end(),
+                     [&](const CallRef& site) { return program.innermost_loop(site.ref()); });
+}
+
 }  // namespace
 
 void count_epochs(const Program& program, const TrainingLoop& loop, Finding& made) {
@@ -365,7 +374,7 @@ void count_epochs(const Program& program, const TrainingLoop& loop, Finding& mad
     return;
   }
   const Ref loader = program.strip_iterable(loop.iterable);
-  if (epochs.kind() != Kind::while_statement || !loader ||
+  if (epochs.kind() != Kind::while_statement || !loader || is_called_in_rounds(program, epochs) ||
       program.enclosing_function(epochs) != program.enclosing_function(loop.batches) ||
       (loader.kind() != Kind::identifier && loader.kind() != Kind::attribute))
     return;

@@ -243,4 +243,32 @@ std::vector<Ref> draws_behind(const Program& program, Ref path) {
   return is_private(program, path) ? std::vector<Ref>{} : Draws(program).behind(path);
 }
 
+bool is_clock(const CallRef& call) {
+  static constexpr std::string_view kNames[] = {"strftime", "now",       "asctime",  "ctime",
+                                                "today",    "localtime", "isoformat"};
+  return call &&
+         (call.call->api == Api::time_now ||
+          (std::find(std::begin(kNames), std::end(kNames), call.call->name) != std::end(kNames) &&
+           (pitfalls::facts::contains(call.call->path, "time") ||
+            pitfalls::facts::contains(call.call->path, "date"))));
+}
+
+namespace {
+
+// The clock of another script, of which this one imports a function, names nothing here.
+bool is_of_this_run(const Program& program, Ref clock) {
+  return clock.module == &program.root() || !clock.module->has_main_guard();
+}
+
+}  // namespace
+
+std::vector<Ref> clocks_behind(const Program& program, Ref path) {
+  std::vector<Ref> out;
+  auto behind = pitfalls::facts::calls_behind(program, path);
+  behind.push_back(path);
+  for (const Ref& each : behind)
+    if (is_clock(program.as_call(each)) && is_of_this_run(program, each)) out.push_back(each);
+  return out;
+}
+
 }  // namespace bench::diagnose

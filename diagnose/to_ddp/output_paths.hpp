@@ -42,4 +42,10 @@ bool is_same_path(const Program& program, Ref a, Ref b);
 // nobody seeds. Not what has a place of its own for good reason: tempfile, the process id.
 std::vector<Ref> draws_behind(const Program& program, Ref path);
 
+// strftime, datetime.now() and their kin.
+bool is_clock(const CallRef& call);
+
+// The readings of the clock that a path is named by, of this run.
+std::vector<Ref> clocks_behind(const Program& program, Ref path);
+
 }  // namespace bench::diagnose

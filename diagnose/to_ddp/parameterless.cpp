@@ -5,7 +5,6 @@
 #include "scenarios/pitfalls/wrappers/empty_modules.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 namespace bench::diagnose {
@@ -15,10 +14,15 @@ constexpr int kParts = 3;  // losses made of losses
 
 // Of torch.nn: nothing to learn.
 bool is_bare(std::string_view layer) {
-  static constexpr std::array<std::string_view, 10> kBare = {
-      "Module",   "ReLU",    "Sigmoid",          "Softmax",          "LogSoftmax",
-      "Softplus", "Dropout", "CosineSimilarity", "PairwiseDistance", "Identity"};
-  return layer.ends_with("Loss") || std::find(kBare.begin(), kBare.end(), layer) != kBare.end();
+  static constexpr std::string_view kNames[] = {"Module", "CosineSimilarity", "PairwiseDistance"};
+  static constexpr std::string_view kKinds[] = {
+      "Drop", "ReLU", "ELU",      "GLU",     "SiLU",    "Mish", "Sigmoid", "Softmax", "Softplus",
+      "Tanh", "Pool", "Identity", "Upsampl", "Flatten", "Loss", "Pad",     "Shuffle", "Unfold",
+  };
+  if (layer == "PReLU" || layer.starts_with("AdaptiveLog")) return false;
+  return std::find(std::begin(kNames), std::end(kNames), layer) != std::end(kNames) ||
+         std::any_of(std::begin(kKinds), std::end(kKinds),
+                     [&](std::string_view word) { return pitfalls::facts::contains(layer, word); });
 }
 
 bool is_loss_without_layers(const Program& program, const ClassRef& cls, int depth);
@@ -49,17 +53,6 @@ bool is_loss_without_layers(const Program& program, const ClassRef& cls, int dep
   });
 }
 
-// Of torch.nn by parts of their names.
-bool is_empty_kind(std::string_view layer) {
-  static constexpr std::string_view kEmpty[] = {
-      "Drop", "ReLU", "ELU",      "GLU",     "SiLU",    "Mish", "Sigmoid", "Softmax", "Softplus",
-      "Tanh", "Pool", "Identity", "Upsampl", "Flatten", "Loss", "Pad",     "Shuffle", "Unfold",
-  };
-  return layer != "PReLU" && !layer.starts_with("AdaptiveLog") &&
-         std::any_of(std::begin(kEmpty), std::end(kEmpty),
-                     [&](std::string_view word) { return pitfalls::facts::contains(layer, word); });
-}
-
 }  // namespace
 
 bool may_hold_parameters(const Program& program, Ref layer) {
@@ -67,7 +60,7 @@ bool may_hold_parameters(const Program& program, Ref layer) {
   if (!made) return true;
   if (const ClassRef cls = program.class_of_call(made))
     return !is_loss_without_layers(program, cls, kParts);
-  return !is_empty_kind(made.call->name);
+  return !is_bare(made.call->name);
 }
 
 bool wraps_no_parameters(const Program& program, const Wrap& wrap) {

@@ -1,6 +1,6 @@
 #include "diagnose/to_ddp/remaining.hpp"
 
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
 

@@ -3,7 +3,7 @@
 #include "diagnose/driver/fix.hpp"
 #include "diagnose/to_ddp/reached_code.hpp"
 #include "diagnose/to_ddp/refusal.hpp"
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "diagnose/to_ddp/run_directories.hpp"
 #include "diagnose/to_ddp/unfollowed.hpp"
 #include "diagnose/to_ddp/waits.hpp"

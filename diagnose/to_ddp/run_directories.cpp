@@ -14,20 +14,21 @@ namespace {
 // What is computed in the script, and is none of its options: those who pass one know what it does.
 bool is_test_of_the_run(const Program& program, Ref allowed) {
   const auto& sources = program.sources(allowed);
-  return !sources.empty() &&
-         std::all_of(sources.begin(), sources.end(), [](const Source& source) {
-           const Kind kind = source.ref.kind();
-           return source.how == Source::How::value &&
-                  (kind == Kind::comparison || kind == Kind::not_expression ||
-                   kind == Kind::boolean || kind == Kind::false_literal);
-         });
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [](const Source& source) {
+    const Kind kind = source.ref.kind();
+    return source.how == Source::How::value &&
+           (kind == Kind::comparison || kind == Kind::false_literal);
+  });
 }
 
+// A directory of this second's name refuses nobody but the other ranks; one of another name guards
+// what an earlier run has left, and who catches the error looks for a free name.
 bool may_refuse_others(const Program& program, const CallRef& make) {
   const Ref allowed = make.keyword("exist_ok");
   const Ref directory = pitfalls::directory_made(program, make);
   return allowed && directory && !program.is_literal_true(allowed) &&
          is_test_of_the_run(program, allowed) && !is_of_one_rank(program, directory) &&
+         !clocks_behind(program, directory).empty() && !program.mentions("FileExistsError") &&
          program.guarded_by_rank(make.ref()) == RankTest::none &&
          make.module->tree().ancestor(make.call->node, Kind::try_statement) == kNoNode &&
          pitfalls::facts::is_reachable(program, make.ref());

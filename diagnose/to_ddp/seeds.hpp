@@ -1,7 +1,7 @@
 // Whether ranks draw the same numbers at random.
 #pragma once
 
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 
 #include <vector>
 

@@ -1,7 +1,7 @@
 // Where the batches of training come from in the rewritten program, and whether ranks share them.
 #pragma once
 
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 
 #include <vector>
 

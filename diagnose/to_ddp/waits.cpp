@@ -97,23 +97,64 @@ bool leaves_alone(const Program& program, Ref leave) {
   return program.innermost_loop(leave) || !are_same_for_all(program, leave);
 }
 
+// The call ends the process, or a function of the program that it runs may do so.
+bool may_exit(const Program& program, const CallRef& call, int depth = 0) {
+  const Ref exit = pitfalls::statement_of(call.ref());
+  if (pitfalls::facts::ends_process(exit)) return depth > 0 || leaves_alone(program, exit);
+  const FunctionRef callee = depth < kCallers ? program.callee(call) : FunctionRef{};
+  if (!callee) return false;
+  const auto calls = pitfalls::facts::calls_in({callee.module, callee.function->body});
+  return std::any_of(calls.begin(), calls.end(),
+                     [&](const CallRef& each) { return may_exit(program, each, depth + 1); });
+}
+
+// The end of the outermost loop of the function around the node: what stands there below the node
+// runs above it in the next round.
+NodeId end_of_rounds(Ref node) {
+  const SyntaxTree& tree = node.module->tree();
+  NodeId end = node.node;
+  for (NodeId at = tree[node.node].parent; at != kNoNode; at = tree[at].parent) {
+    if (tree[at].kind == Kind::function) break;
+    if (tree[at].kind == Kind::for_statement) end = tree[at].last;
+  }
+  return end;
+}
+
 // A rank may have left the function, or the script, before it comes to the node.
 bool may_be_left_above(const Program& program, Ref node, const FunctionRef& function) {
   const Module& file = *node.module;
-  for (const NodeId leave : file.nodes_of(Kind::return_statement))
-    if (function && leave < node.node && program.enclosing_function(node.with(leave)) == function &&
+  const NodeId end = end_of_rounds(node);
+  for (NodeId leave = function ? function.function->body : 0; leave < end; ++leave) {
+    const Kind kind = file[leave].kind;
+    const bool ends = (kind == Kind::return_statement && function) ||
+                      (kind == Kind::raise_statement &&
+                       file.text(leave).find("SystemExit") != std::string_view::npos);
+    if (ends && program.enclosing_function(node.with(leave)) == function &&
         leaves_alone(program, node.with(leave)))
       return true;
+  }
   return std::any_of(file.calls().begin(), file.calls().end(), [&](const Call& call) {
-    const Ref exit = pitfalls::statement_of(node.with(call.node));
-    return call.node < node.node && pitfalls::facts::ends_process(exit) &&
-           program.enclosing_function(exit) == function && leaves_alone(program, exit);
+    const CallRef each{&file, &call};
+    return call.node < end && call.node != node.node &&
+           program.enclosing_function(each.ref()) == function && may_exit(program, each);
   });
+}
+
+// @retry runs the function as often as it likes.
+bool is_run_by_decorator(const FunctionRef& function) {
+  const auto& tree = function.module->tree();
+  const NodeId around = tree[function.function->node].parent;
+  if (around == kNoNode || tree[around].kind != Kind::decorated) return false;
+  for (NodeId at = tree[around].first_child; at != kNoNode; at = tree[at].next_sibling)
+    if (tree[at].kind == Kind::decorator && !tree.text(at).ends_with("method") &&
+        tree.text(at).find("no_grad") == std::string_view::npos)
+      return true;
+  return false;
 }
 
 // It is only called, and a call of it runs it to the end.
 bool is_only_called(const Program& program, const FunctionRef& function) {
-  if (!program.handed_on(function).empty()) return false;
+  if (!program.handed_on(function).empty() || is_run_by_decorator(function)) return false;
   const auto& tree = function.module->tree();
   for (NodeId at = function.function->body; at < tree[function.function->body].last; ++at)
     if (tree[at].kind == Kind::yield_expression) return false;

@@ -364,6 +364,29 @@ TEST(ToDdpLoaders, SetsTheEpochBelowTheLoader) {
   EXPECT_TOLD(text, "    data_epoch += 1\n    for x in loader:");
 }
 
+TEST(ToDdpLoaders, BeginsNoCountOfEpochsAnewInEach) {
+  const auto with = [](const std::string& end) {
+    return rewritten({{"train.py",
+                       "import torch\n"
+                       "from torch import nn\n"
+                       "from torch.utils.data import DataLoader\n"
+                       "def run(loader, model, optimizer):\n"
+                       "    step = 0\n"
+                       "    while step < 99:\n"
+                       "        for x in loader:\n"
+                       "            model(x).sum().backward()\n"
+                       "            optimizer.step()\n"
+                       "            step += 1\n"
+                       "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                       "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+                       "loader = DataLoader(data, batch_size=64, shuffle=True)\n" +
+                           end}})
+        .texts["train.py"];
+  };
+  EXPECT_TOLD(with("run(loader, model, optimizer)\n"), "    data_epoch = 0\n    while step < 99:");
+  EXPECT_SILENT(with("for round in range(3):\n    run(loader, model, optimizer)\n"), "data_epoch");
+}
+
 TEST(ToDdpLoaders, TellsPassesOverLoadersThatAreMadeAlike) {
   const std::string helper =
       "def make(items, train):\n"

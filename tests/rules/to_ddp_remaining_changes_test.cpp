@@ -190,6 +190,16 @@ TEST(ToDdpChanges, AllowsTheRunDirectoryThatAnotherRankHasMade) {
               "exist_ok=chosen)");
 }
 
+// What guards an earlier run, or looks for a free name, is told and stays.
+TEST(ToDdpChanges, KeepsTheGuardOfOtherRunDirectories) {
+  for (const char* make :
+       {"os.makedirs('runs/exp', exist_ok=False)\n",
+        "fresh = args == 1\nos.makedirs('runs/exp', exist_ok=fresh)\n",
+        "def make(k):\n    os.makedirs(time.strftime('%m%d') + k, exist_ok=False)\n"
+        "try:\n    make('a')\nexcept FileExistsError:\n    make('b')\n"})
+    EXPECT_SILENT(rewritten_text({.before = std::string("import time\n") + make}), "exist_ok=True");
+}
+
 TEST(ToDdpChanges, TellsLogsThatAreMadeByTheNameOfAModule) {
   EXPECT_TOLD(told({.before = "import importlib\n"
                               "log = importlib.import_module(name).SummaryWriter('out')\n"}),

@@ -43,6 +43,10 @@ TEST(ToDdpWaits, OnlyTellsWhereARankMayComeAlone) {
        {"match round(best):\n    case 1:\n        " + load + "    case _:\n        pass\n",
         "n = random.randint(1, 4)\nfor i in range(n):\n    " + load,
         "for i in range(len(good)):\n    " + load,
+        "for i in range(5):\n    " + load + "    if validate(model) > 0.5:\n        sys.exit(0)\n",
+        "for i in range(5):\n    " + load + "    if i > best:\n        raise SystemExit\n",
+        "def check(score):\n    if score < 0.5:\n        sys.exit(0)\ncheck(validate(model))\n" +
+            load,
         "for attempt in range(3):\n    " + load + "    if validate(model) > 0.5:\n        break\n",
         "for n in range(3):\n    if validate(model) > 0.5:\n        break\nelse:\n    " + load,
         "setattr(args, 'best', validate(model))\nif args.best > 0.5:\n    " + load,

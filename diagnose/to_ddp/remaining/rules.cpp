@@ -1,5 +1,5 @@
 // Which findings of rules are told.
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "diagnose/to_ddp/waits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 

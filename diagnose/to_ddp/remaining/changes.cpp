@@ -1,7 +1,7 @@
 // What every rank does to files that are there: it removes, copies and moves them, or refuses to go
 // on because of them.
 #include "diagnose/to_ddp/output_paths.hpp"
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "diagnose/to_ddp/waits.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"

@@ -1,7 +1,7 @@
 // Training data that ranks do not share out between them.
 #include "diagnose/to_ddp/loader_choice.hpp"
 #include "diagnose/to_ddp/loader_loops.hpp"
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "diagnose/to_ddp/seeds.hpp"
 #include "diagnose/to_ddp/supplies.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"

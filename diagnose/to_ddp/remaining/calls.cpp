@@ -1,7 +1,7 @@
 // Wrappers around wrappers, passes that go by the wrapper's forward, and modules that spread their
 // work over several GPUs.
 #include "diagnose/to_ddp/parameterless.hpp"
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 

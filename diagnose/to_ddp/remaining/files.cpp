@@ -1,6 +1,6 @@
 // Files, logs and trackers that every rank writes.
 #include "diagnose/to_ddp/output_paths.hpp"
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>

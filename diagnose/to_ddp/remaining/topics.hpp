@@ -47,8 +47,8 @@ class Left {
 // "utils.py:12", for places named within a text.
 std::string place_of(Ref node);
 
-// --- data (remaining_data.cpp, remaining_batches.cpp, remaining_splits.cpp,
-// remaining_draws.cpp, remaining_counts.cpp)
+// --- data (data.cpp, batches.cpp, splits.cpp,
+// draws.cpp, counts.cpp)
 void tell_unshared_data(Left& left);          // training that goes over all the data on every rank
 void tell_passes_over_shares(Left& left);     // a statistic of the training data, on each rank
 void tell_recut_batches(Left& left);          // a collate_fn that cuts a batch into several
@@ -63,7 +63,7 @@ void tell_noise_of_one_seed(Left& left);      // torch.randn, alike on all ranks
 void tell_orders_of_ranks(Left& left);        // a data set that each rank shuffles for itself
 bool has_sharded_training(const Left& left);  // some loop has nothing but shared-out data
 
-// --- files (remaining_files.cpp, remaining_saves.cpp, remaining_names.cpp, remaining_changes.cpp)
+// --- files (files.cpp, saves.cpp, names.cpp, changes.cpp)
 void tell_trackers(Left& left);              // SummaryWriter, wandb.init on every rank
 void tell_written_files(Left& left);         // open(path, "w"), savefig on every rank
 void tell_downloads(Left& left);             // download=True on every rank
@@ -79,9 +79,9 @@ void tell_copies(Left& left);                // copies, moves
 void tell_commands(Left& left);              // os.system("rm -r out")
 void tell_refusals_of_existing(Left& left);  // if os.path.exists(out): raise
 
-// --- models (remaining_layers.cpp, remaining_forwards.cpp, remaining_models.cpp,
-// remaining_wrappers.cpp, remaining_attributes.cpp, remaining_parameters.cpp,
-// remaining_devices.cpp)
+// --- models (layers.cpp, forwards.cpp, models.cpp,
+// wrappers.cpp, attributes.cpp, parameters.cpp,
+// devices.cpp)
 void tell_unused_parameters(Left& left);  // find_unused_parameters, where nothing is known
 void tell_repeated_forwards(Left& left);  // two passes before one backward
 std::vector<Ref> repeated_forwards(const Left& left);  // those passes
@@ -102,7 +102,7 @@ void tell_devices_out_of_sight(Left& left);  // config.device, which nothing in 
 void tell_early_gpu_uses(Left& left);        // .cuda() where a file is imported
 void tell_visible_devices(Left& left);       // CUDA_VISIBLE_DEVICES, set by the script
 
-// --- figures (remaining_losses.cpp, remaining_decisions.cpp)
+// --- figures (losses.cpp, decisions.cpp)
 void tell_losses_of_batch(Left& left);  // contrastive losses and their kin
 void tell_summed_losses(Left& left);    // reduction="sum"
 void tell_early_stops(Left& left);      // break on a rank's own figure
@@ -111,7 +111,7 @@ void tell_swallowed_steps(Left& left);  // except RuntimeError: continue
 void tell_questions(Left& left);        // input("Overwrite? ")
 void tell_evaluation(Left& left);       // every rank evaluates all the data
 
-// --- findings of rules (remaining_rules.cpp)
+// --- findings of rules (rules.cpp)
 // Those that are the author's to mend, and true of the ranks.
 std::vector<const Finding*> findings_left(const Left& left);
 Harm harm_of(const Finding& finding);

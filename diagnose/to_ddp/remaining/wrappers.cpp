@@ -1,6 +1,6 @@
 // Code that still expects DataParallel, or that takes the wrapper's effect away.
 #include "diagnose/to_ddp/launch_flags.hpp"
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/wrappers/bypass.hpp"

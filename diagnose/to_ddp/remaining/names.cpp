@@ -1,6 +1,6 @@
 // How the places of a run are named: by the clock, by chance, or by what is there already.
 #include "diagnose/to_ddp/output_paths.hpp"
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/path_form.hpp"
@@ -13,21 +13,6 @@ namespace {
 
 using pitfalls::holds_any;
 using pitfalls::facts::contains;
-
-// strftime, datetime.now() and their kin.
-bool is_clock(const CallRef& call) {
-  static constexpr std::string_view kNames[] = {"strftime", "now",       "asctime",  "ctime",
-                                                "today",    "localtime", "isoformat"};
-  return call &&
-         (call.call->api == Api::time_now ||
-          (std::find(std::begin(kNames), std::end(kNames), call.call->name) != std::end(kNames) &&
-           (contains(call.call->path, "time") || contains(call.call->path, "date"))));
-}
-
-// The clock of another script, of which this one imports a function, names nothing here.
-bool is_of_this_run(const Program& program, Ref clock) {
-  return clock.module == &program.root() || !clock.module->has_main_guard();
-}
 
 // parser.add_argument("--output_dir", default=datetime.now().strftime(...))
 std::vector<Ref> clocks_of_options(const Left& left) {
@@ -196,11 +181,7 @@ void tell_names_by_clock(Left& left) {
       const CallRef call{module, &made};
       const Ref path = place_made(left.program, call);
       if (!path || !left.runs_on_every_rank(call.ref())) continue;
-      auto behind = pitfalls::facts::calls_behind(left.program, path);
-      behind.push_back(path);
-      for (const Ref& each : behind)
-        if (is_clock(left.program.as_call(each)) && is_of_this_run(left.program, each))
-          places.push_back(each);
+      for (const Ref& clock : clocks_behind(left.program, path)) places.push_back(clock);
     }
   }
   left.tell(

@@ -1,5 +1,5 @@
 // What each rank decides or measures for itself.
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/metrics/evaluation_loops.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"

@@ -1,5 +1,5 @@
 // Parameters that a model sets by itself once DDP has sent those of rank 0 to all.
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // The keys that checkpoints have now.
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/files/readers_elsewhere.hpp"
 #include "scenarios/pitfalls/files/saved_states.hpp"
 #include "scenarios/pitfalls/files/state_keys.hpp"

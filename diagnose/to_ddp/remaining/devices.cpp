@@ -1,7 +1,7 @@
 // GPUs that a script names for all of its processes.
 #include "diagnose/to_ddp/gpu_uses.hpp"
 #include "diagnose/to_ddp/rank_devices.hpp"
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 

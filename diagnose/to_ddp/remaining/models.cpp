@@ -1,6 +1,6 @@
 // Models and parameters that are trained beside the wrapped one.
 #include "diagnose/to_ddp/parameterless.hpp"
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "diagnose/to_ddp/trained_parts.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/wrappers/frozen.hpp"

@@ -1,5 +1,5 @@
 // Counts of samples that decide how training goes on, and are those of one rank now.
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "diagnose/to_ddp/supplies.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"

@@ -1,5 +1,5 @@
 // Splits of the data that each rank draws for itself.
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "diagnose/to_ddp/seeds.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 

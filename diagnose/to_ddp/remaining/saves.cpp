@@ -1,7 +1,7 @@
 // Checkpoints: who writes them, who uses them right behind, and how their places are named.
 #include "diagnose/model/made_at.hpp"
 #include "diagnose/to_ddp/output_paths.hpp"
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/files/file_calls.hpp"
 #include "scenarios/pitfalls/files/model_saves.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"

@@ -1,6 +1,6 @@
 // The batch size under DDP: what it was is now that of all ranks.
 #include "diagnose/to_ddp/batch_sizes.hpp"
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 

@@ -1,5 +1,5 @@
 // Losses whose meaning hangs on how many samples one process sees.
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // What ranks draw at random, and should draw alike or should not.
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "diagnose/to_ddp/seeds.hpp"
 #include "diagnose/to_ddp/supplies.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"

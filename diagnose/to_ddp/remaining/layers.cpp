@@ -1,6 +1,6 @@
 // Parameters that DDP waits for in vain, and buffers that it copies too often.
 #include "diagnose/to_ddp/parameterless.hpp"
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>

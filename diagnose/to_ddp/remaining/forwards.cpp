@@ -1,6 +1,6 @@
 // Passes of one model that a single backward pass goes through: DDP copies buffers into place
 // before each of them, and the backward pass finds what an earlier one has saved changed.
-#include "diagnose/to_ddp/remaining_topics.hpp"
+#include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
