@@ -23,6 +23,10 @@ struct Adder {
 
 using Files = std::vector<std::shared_ptr<const Module>>;
 
+bool changes_search_path(const Module& module) {
+  return module.tree().holds("sys.path") || module.tree().holds("addsitedir");
+}
+
 bool adds(const Call& call) {
   if (call.path == "site.addsitedir") return true;
   return call.path == "sys.path.insert" || call.path == "sys.path.append" ||
@@ -67,7 +71,7 @@ class Collector {
 
   void add_from(const Module& module, const std::vector<Adder>& adders) {
     const PathReader reader(module, script_);
-    if (module.tree().holds("sys.path") || module.tree().holds("addsitedir"))
+    if (changes_search_path(module))
       for_each_addition(module, [&](NodeId added) { add_all(reader.read(added)); });
     for (const Adder& adder : adders)
       for (const std::uint32_t index : module.calls_of(adder.name))
@@ -126,7 +130,7 @@ std::vector<std::string> added_directories(const Files& files, const std::string
   std::vector<Adder> adders;
   bool any = false;
   for (const auto& module : files) {
-    if (!module->tree().holds("sys.path") && !module->tree().holds("addsitedir")) continue;
+    if (!changes_search_path(*module)) continue;
     any = true;
     for (const Adder& each : adders_in(*module)) adders.push_back(each);
   }

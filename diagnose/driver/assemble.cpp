@@ -192,12 +192,11 @@ class Gatherer {
 
   // All files that import_module("models." + name) may mean: which one it is the run says.
   void follow_looked_up(const Module& module) {
-    if (!context_.list ||
-        !(module.tree().holds("import_module") || module.tree().holds("__import__")))
-      return;
+    const auto patterns = looked_up_imports(module);
+    if (patterns.empty() || !context_.list) return;
     std::vector<std::string> starts = directories_above(script_, context_.top);
     starts.insert(starts.begin(), directory_of(module.path()));
-    for (const std::string& pattern : looked_up_imports(module))
+    for (const std::string& pattern : patterns)
       for (const std::string& start : starts) {
         const auto names = modules_like(pattern, start, context_.list);
         for (const std::string& name : names) module_at(cache_.file_in(start, name, context_.top));

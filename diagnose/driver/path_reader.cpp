@@ -40,12 +40,12 @@ Paths all_joined(const Paths& left, const Paths& right) {
 }
 
 // "{}/.." and "%s/..": the text that follows on what is filled in.
-Paths with_text(Paths paths, std::string_view before, std::string_view after) {
-  for (ReadPath& each : paths) each.text = std::string(before) + each.text + std::string(after);
+Paths followed_by(Paths paths, std::string_view text) {
+  for (ReadPath& each : paths) each.text += text;
   return paths;
 }
 
-Paths up(Paths paths) { return with_text(std::move(paths), "", "/.."); }
+Paths up(Paths paths) { return followed_by(std::move(paths), "/.."); }
 
 }  // namespace
 
@@ -173,7 +173,7 @@ Paths PathReader::read_binary(NodeId binary, int depth) const {
     case Op::modulo: {
       const auto text = tree.string_value(left);
       if (!text || !text->starts_with("%s")) return {};
-      return with_text(read(right, depth + 1), "", std::string_view(*text).substr(2));
+      return followed_by(read(right, depth + 1), std::string_view(*text).substr(2));
     }
     default:
       return {};
@@ -192,14 +192,14 @@ Paths PathReader::read_holes(NodeId string, int depth) const {
   if (source.find_first_of("\"'", tree[string].begin) + 1 != open) return {};
   std::string_view rest = source.substr(close + 1, tree[string].end - close - 1);
   rest = rest.substr(0, rest.find_first_of("\"'{"));
-  return with_text(read(hole, depth + 1), "", rest);
+  return followed_by(read(hole, depth + 1), rest);
 }
 
 Paths PathReader::read_format(NodeId text, const Call& call, int depth) const {
   const auto pattern = module_.tree().string_value(text);
   if (!pattern || !pattern->starts_with("{}")) return {};
-  return with_text(read(module_.positional(call.node, 0), depth + 1), "",
-                   std::string_view(*pattern).substr(2));
+  return followed_by(read(module_.positional(call.node, 0), depth + 1),
+                     std::string_view(*pattern).substr(2));
 }
 
 // The nearest above the use, in its function or in the file.

@@ -71,6 +71,8 @@ class Session {
   std::vector<ShippedValue> configured(const SourceFile& file, const std::string& key);
   std::string root_of(const SourceFile& file);
   std::vector<std::string> above_given(const SourceFile& file);
+  // Above a file that was given alone too, where it lies below its project's root.
+  std::string project_root_of(const SourceFile& file);
   NewestVersions versions_of(const SourceFile& file, const std::vector<LaunchLine>& launches);
   NewestVersions requirements_of(const SourceFile& file);
 

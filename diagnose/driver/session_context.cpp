@@ -28,9 +28,7 @@ ProgramContext Session::context_of(const SourceFile& file) {
 // a root, or the tree that its imports may lead to.
 std::function<bool(const std::string&, const TextTest&)> Session::asker_of(const SourceFile& file) {
   return [this, file](const std::string& question, const TextTest& accepts) {
-    std::string root = root_of(file);
-    if (const auto above = above_given(file); !above.empty()) root = above.back();
-    return scripts_.any(root, question, accepts);
+    return scripts_.any(project_root_of(file), question, accepts);
   };
 }
 
@@ -54,12 +52,11 @@ std::vector<std::string> Session::scripts_above(const SourceFile& file) {
   namespace fs = std::filesystem;
   std::error_code error;
   const auto above = above_given(file);
-  const std::string root = above.empty() ? root_of(file) : above.back();
   const std::string path =
       above.empty() ? file.path : fs::absolute(file.path, error).lexically_normal().string();
   std::vector<std::string> out;
   std::vector<std::string> unguarded;
-  for (const std::string& each : scripts_.importers(root, path)) {
+  for (const std::string& each : scripts_.importers(project_root_of(file), path)) {
     const auto module = cache_.load(each);
     if (!module || is_test(*module)) continue;
     if (!module->has_main_guard() && !works_at_its_own_level(*module)) continue;
@@ -74,7 +71,7 @@ std::vector<std::pair<std::string, std::uint32_t>> Session::where(
     const SourceFile& file, const ProjectScripts::LineOf& line_of) {
   std::error_code error;
   const auto above = above_given(file);
-  auto out = scripts_.where(above.empty() ? root_of(file) : above.back(), line_of);
+  auto out = scripts_.where(project_root_of(file), line_of);
   if (!above.empty())
     for (auto& [path, line] : out) path = std::filesystem::proximate(path, error).string();
   return out;
@@ -91,6 +88,11 @@ std::vector<ShippedValue> Session::configured(const SourceFile& file, const std:
 
 std::string Session::root_of(const SourceFile& file) {
   return configs_.root_among(directories_above(file.path, file.top), file.top);
+}
+
+std::string Session::project_root_of(const SourceFile& file) {
+  const auto above = above_given(file);
+  return above.empty() ? root_of(file) : above.back();
 }
 
 std::vector<std::string> Session::above_given(const SourceFile& file) {

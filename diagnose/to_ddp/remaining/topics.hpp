@@ -47,8 +47,7 @@ class Left {
 // "utils.py:12", for places named within a text.
 std::string place_of(Ref node);
 
-// --- data (data.cpp, batches.cpp, splits.cpp,
-// draws.cpp, counts.cpp)
+// --- data (data.cpp, batches.cpp, splits.cpp, draws.cpp, counts.cpp)
 void tell_unshared_data(Left& left);          // training that goes over all the data on every rank
 void tell_passes_over_shares(Left& left);     // a statistic of the training data, on each rank
 void tell_recut_batches(Left& left);          // a collate_fn that cuts a batch into several
@@ -79,9 +78,8 @@ void tell_copies(Left& left);                // copies, moves
 void tell_commands(Left& left);              // os.system("rm -r out")
 void tell_refusals_of_existing(Left& left);  // if os.path.exists(out): raise
 
-// --- models (layers.cpp, forwards.cpp, models.cpp,
-// wrappers.cpp, attributes.cpp, parameters.cpp,
-// devices.cpp)
+// --- models (layers.cpp, forwards.cpp, models.cpp, wrappers.cpp, attributes.cpp,
+// parameters.cpp, devices.cpp)
 void tell_unused_parameters(Left& left);  // find_unused_parameters, where nothing is known
 void tell_repeated_forwards(Left& left);  // two passes before one backward
 std::vector<Ref> repeated_forwards(const Left& left);  // those passes
