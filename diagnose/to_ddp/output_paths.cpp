@@ -2,6 +2,7 @@
 
 #include "scenarios/pitfalls/files/file_calls.hpp"
 #include "scenarios/pitfalls/files/own_disks.hpp"
+#include "scenarios/pitfalls/files/path_of_call.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/path_form.hpp"
 #include "scenarios/pitfalls/program/paths.hpp"
@@ -15,17 +16,12 @@ namespace bench::diagnose {
 namespace {
 
 using pitfalls::holds_any;
+using pitfalls::PathOfCall;
 using pitfalls::facts::contains;
 using pitfalls::facts::lowered;
 
-struct Writer {
-  std::string_view name;
-  std::size_t index;  // of the path among the arguments
-  std::string_view keyword;
-};
-
 // Functions that nothing but the writing of a file is called by.
-constexpr Writer kWriters[] = {
+constexpr PathOfCall kWriters[] = {
     {"savefig", 0, "fname"},
     {"imwrite", 0, "filename"},
     {"imsave", 0, "fname"},
@@ -45,7 +41,7 @@ constexpr Writer kWriters[] = {
 };
 
 // By the whole path: the names alone say less.
-constexpr Writer kWritersByPath[] = {
+constexpr PathOfCall kWritersByPath[] = {
     {"scipy.io.wavfile.write", 0, "filename"},
     {"soundfile.write", 0, "file"},
     {"torchaudio.save", 0, "uri"},
@@ -138,9 +134,9 @@ class Draws {
 Ref path_written(const Program& program, const CallRef& call) {
   if (call.call->api == Api::torch_save) return {};
   const std::string_view name = call.call->name;
-  for (const Writer& each : kWriters)
+  for (const PathOfCall& each : kWriters)
     if (name == each.name) return call.argument(each.index, each.keyword);
-  for (const Writer& each : kWritersByPath)
+  for (const PathOfCall& each : kWritersByPath)
     if (call.call->path == each.name) return call.argument(each.index, each.keyword);
   if (call.call->path == "logging.basicConfig") return call.keyword("filename");
   if (name == "save_pretrained") return {};

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/files/fetches.hpp"
 
+#include "scenarios/pitfalls/files/path_of_call.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
@@ -8,13 +9,7 @@ namespace bench::pitfalls {
 
 namespace {
 
-struct Fetcher {
-  std::string_view name;
-  std::size_t index;  // of the path among the arguments
-  std::string_view keyword;
-};
-
-constexpr Fetcher kFetchers[] = {
+constexpr PathOfCall kFetchers[] = {
     {"urllib.request.urlretrieve", 1, "filename"},
     {"urllib.urlretrieve", 1, "filename"},
     {"wget.download", 1, "out"},
@@ -118,8 +113,9 @@ std::vector<Fetch> fetches_of(const Program& program) {
   for (const diagnose::Module* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
       const CallRef call{module, &made};
-      const auto known = std::find_if(std::begin(kFetchers), std::end(kFetchers),
-                                      [&](const Fetcher& each) { return each.name == made.path; });
+      const auto known =
+          std::find_if(std::begin(kFetchers), std::end(kFetchers),
+                       [&](const PathOfCall& each) { return each.name == made.path; });
       if (known != std::end(kFetchers))
         out.push_back({call, call.argument(known->index, known->keyword),
                        known->name == "torch.hub.download_url_to_file"});

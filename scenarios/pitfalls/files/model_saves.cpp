@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/files/model_saves.hpp"
 
+#include "scenarios/pitfalls/files/path_of_call.hpp"
 #include "scenarios/pitfalls/metrics/metric_sums.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -36,24 +37,18 @@ bool saves_pretrained_model(const Program& program, const CallRef& call) {
   return true;
 }
 
-struct Exporter {
-  std::string_view name;
-  std::size_t index;  // of the path among the arguments
-  std::string_view keyword;
-};
-
 // What writes a model to a file that it is given, beside torch.save.
-constexpr Exporter kExporters[] = {
+constexpr PathOfCall kExporters[] = {
     {"torch.jit.save", 1, "f"},
     {"torch.onnx.export", 2, "f"},
     {"safetensors.torch.save_file", 1, "filename"},
     {"safetensors.torch.save_model", 1, "filename"},
 };
 
-const Exporter* exporter(const CallRef& call) {
+const PathOfCall* exporter(const CallRef& call) {
   const std::string_view name = call.call->path;
   const auto* const found = std::find_if(std::begin(kExporters), std::end(kExporters),
-                                         [&](const Exporter& each) { return each.name == name; });
+                                         [&](const PathOfCall& each) { return each.name == name; });
   return found == std::end(kExporters) ? nullptr : found;
 }
 
@@ -72,7 +67,7 @@ std::vector<CallRef> torch_saves_of(const Program& program) {
 Ref path_of(const CallRef& save) {
   if (save.call->api == Api::torch_save) return save.argument(1, "f");
   if (save.call->name == "dump") return save.positional(1);
-  const Exporter* const known = exporter(save);
+  const PathOfCall* const known = exporter(save);
   return known != nullptr ? save.argument(known->index, known->keyword) : save.argument(0, "f");
 }
 
