@@ -1,13 +1,10 @@
-// Options of command lines, by the attribute that they fill.
-#include "diagnose/model/program.hpp"
+#include "diagnose/model/options.hpp"
 
 #include <algorithm>
 
 namespace bench::diagnose {
-namespace {
 
-// The attribute an add_argument call fills: dest, else the first long option.
-std::string argument_name(const CallRef& call) {
+std::string attribute_of_option(const CallRef& call) {
   const SyntaxTree& tree = call.module->tree();
   if (const Ref dest = call.keyword("dest"))
     if (auto name = tree.string_value(dest.node)) return *name;
@@ -26,14 +23,12 @@ std::string argument_name(const CallRef& call) {
   return best;
 }
 
-}  // namespace
-
 const std::vector<CallRef>& Program::options_named(std::string_view name) const {
   static const std::vector<CallRef> kNone;
   if (!options_) {
     options_.emplace();
     for (const CallRef& call : calls_named("add_argument"))
-      (*options_)[argument_name(call)].push_back(call);
+      (*options_)[attribute_of_option(call)].push_back(call);
   }
   const auto found = options_->find(name);
   return found == options_->end() ? kNone : found->second;

@@ -1,5 +1,8 @@
 #include "scenarios/pitfalls/ranks/launched_with.hpp"
 
+#include "diagnose/model/options.hpp"
+#include "scenarios/pitfalls/program/set_options.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -46,12 +49,6 @@ bool is_given(const LaunchLine& launch, const std::vector<std::string>& names) {
                      [&](const LaunchWord& word) { return is_among(names, word); });
 }
 
-// "$@" and its kin, which are not the value of an option in sight.
-bool may_hold_options(const std::vector<LaunchWord>& words, std::size_t i) {
-  const bool follows_option = i > 0 && words[i - 1].text.starts_with("--");
-  return !words[i].literal && !follows_option && !words[i].text.starts_with("--");
-}
-
 // Empty where the line does not decide it.
 std::optional<Value> in_line(const LaunchLine& launch, const std::vector<std::string>& names,
                              const Value& unless_given) {
@@ -74,6 +71,11 @@ std::optional<Value> in_line(const LaunchLine& launch, const std::vector<std::st
 }
 
 }  // namespace
+
+bool may_hold_options(const std::vector<LaunchWord>& words, std::size_t i) {
+  const bool follows_option = i > 0 && words[i - 1].text.starts_with("--");
+  return !words[i].literal && !follows_option && !words[i].text.starts_with("--");
+}
 
 Value value_in_launch(const Program& program, const LaunchLine& launch, Ref expression) {
   const Value otherwise = program.evaluate(expression);
@@ -98,13 +100,6 @@ std::vector<Value> values_as_launched(const Program& program, Ref expression) {
 }
 
 namespace {
-
-// What fills options behind argparse's back.
-bool sets_options_elsewhere(const Program& program) {
-  for (const char* word : {"set_defaults", "vars(", "__dict__", "setattr"})
-    if (program.mentions(word)) return true;
-  return false;
-}
 
 // --dist for --distributed, -ve for -v -e: argparse takes both.
 bool may_stand_for(std::string_view word, std::string_view name) {
@@ -156,7 +151,8 @@ Value as_truth(Value value, std::string_view type, bool is_given) {
 std::optional<Value> option_in_line(const Program& program, const CallRef& option,
                                     const LaunchLine& launch) {
   const auto names = spellings(program, option);
-  if (names.empty() || sets_options_elsewhere(program) || may_be_shortened(launch, names))
+  if (names.empty() || may_be_shortened(launch, names) ||
+      may_be_set_in_bulk(program, diagnose::attribute_of_option(option)))
     return std::nullopt;
   if (option.keyword("action") && !program.string(option.keyword("action"))) return std::nullopt;
   const std::string action = program.string(option.keyword("action")).value_or("store");

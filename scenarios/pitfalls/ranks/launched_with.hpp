@@ -25,4 +25,8 @@ diagnose::Value value_in_launch(const Program& program, const diagnose::LaunchLi
 std::optional<diagnose::Value> option_in_line(const Program& program, const CallRef& option,
                                               const diagnose::LaunchLine& launch);
 
+// "$@" and its kin among the words behind the script, which are not the value of an option in
+// sight: which options they hold is not known.
+bool may_hold_options(const std::vector<diagnose::LaunchWord>& words, std::size_t i);
+
 }  // namespace bench::pitfalls::facts

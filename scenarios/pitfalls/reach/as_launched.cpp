@@ -97,9 +97,8 @@ bool starts_ranks_itself(const Program& program, const Line& line) {
   const auto comes_by = [&](const CallRef& call) { return !line.passes_by(call.ref()); };
   for (const CallRef& spawn : program.calls(Api::spawn))
     if (comes_by(spawn) && !is_written_as_one(program, spawn.argument(2, "nprocs"))) return true;
-  for (const char* start : {"Process", "Popen", "launch", "start_processes"})
-    for (const CallRef& call : program.calls_named(start))
-      if (comes_by(call)) return true;
+  for (const CallRef& start : starts_of_processes(program))
+    if (comes_by(start) && may_start_a_rank(program, start)) return true;
   const auto joins = program.calls(Api::init_process_group);
   return std::any_of(joins.begin(), joins.end(), [&](const CallRef& join) {
     return comes_by(join) && !is_written_for_one(program, join);
@@ -164,6 +163,26 @@ bool is_one_process(const Program& program, const LaunchLine& launch, const Line
 }
 
 }  // namespace
+
+std::vector<CallRef> starts_of_processes(const Program& program) {
+  std::vector<CallRef> out;
+  for (const char* name : {"Process", "Popen", "launch", "start_processes"}) {
+    const auto calls = program.calls_named(name);
+    out.insert(out.end(), calls.begin(), calls.end());
+  }
+  return out;
+}
+
+bool may_start_a_rank(const Program& program, const CallRef& start) {
+  const Ref target = start.keyword("target");
+  if (start.call->name != "Process" || !target) return true;
+  const auto& sources = program.sources(target);
+  return sources.empty() || std::any_of(sources.begin(), sources.end(), [](const Source& source) {
+           const std::string text = lowered(source.ref.text());
+           return source.ref.kind() != Kind::function || contains(text, "rank") ||
+                  contains(text, "dist") || contains(text, "world");
+         });
+}
 
 bool is_passed_by(const Program& program, const LaunchLine& launch, Ref node) {
   return Line(program, launch).passes_by(node);

@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/rule.hpp"
 
 #include <string>
+#include <vector>
 
 namespace bench::pitfalls::facts {
 
@@ -17,5 +18,12 @@ std::string one_process_as_launched(const Program& program, Ref node, bool in_gr
 // The options of the line leave the node out: if args.launcher != "none": join(), where the line
 // does not ask for one.
 bool is_passed_by(const Program& program, const diagnose::LaunchLine& launch, Ref node);
+
+// Process(...), Popen(...) and their kin, anywhere in the program.
+std::vector<CallRef> starts_of_processes(const Program& program);
+
+// What one of them runs may be a rank: all but a Process whose target is at hand and does not speak
+// of ranks, as a writer of files does.
+bool may_start_a_rank(const Program& program, const CallRef& start);
 
 }  // namespace bench::pitfalls::facts

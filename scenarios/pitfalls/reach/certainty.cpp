@@ -6,9 +6,11 @@
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/frameworks/trainer_hooks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/launched_with.hpp"
 #include "scenarios/pitfalls/ranks/notebook_ranks.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
 #include "scenarios/pitfalls/ranks/wrapped_ranks.hpp"
+#include "scenarios/pitfalls/reach/as_launched.hpp"
 #include "scenarios/pitfalls/reach/command_lines.hpp"
 #include "scenarios/pitfalls/reach/commented_calls.hpp"
 #include "scenarios/pitfalls/reach/other_names.hpp"
@@ -424,18 +426,19 @@ bool is_started_alone(const Program& program) {
   const auto is_plain = [](const diagnose::LaunchLine& launch) {
     if (launch.launcher != diagnose::Launcher::python) return false;
     const auto& words = launch.script_arguments;
-    return std::none_of(words.begin(), words.end(), [](const diagnose::LaunchWord& word) {
-      const std::string text = lowered(word.text);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const std::string text = lowered(words[i].text);
       for (const char* part : {"dist", "ddp", "world", "proc", "gpus", "rank", "node", "launch"})
-        if (contains(text, part)) return true;
-      return !word.literal;
-    });
+        if (contains(text, part)) return false;
+      if (may_hold_options(words, i)) return false;
+    }
+    return true;
   };
   if (launches.empty() || !std::all_of(launches.begin(), launches.end(), is_plain) ||
       program.uses(Api::spawn) || program.framework_distributes())
     return false;
-  for (const char* start : {"Process", "Popen", "launch", "start_processes"})
-    if (!program.calls_named(start).empty()) return false;
+  for (const CallRef& start : starts_of_processes(program))
+    if (may_start_a_rank(program, start)) return false;
   for (const char* launcher : {"torchrun", "distributed.launch", "distributed.run", "srun"})
     if (speaks_of(program, launcher)) return false;
   for (const char* set : {"'LOCAL_RANK'", "\"LOCAL_RANK\"", "'RANK'", "\"RANK\"", "SLURM_"})

@@ -1,6 +1,6 @@
 #include "scenarios/pitfalls/reach/offered_choices.hpp"
 
-#include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/program/set_options.hpp"
 #include "scenarios/pitfalls/reach/decided.hpp"
 
 #include <algorithm>
@@ -18,31 +18,6 @@ using diagnose::Source;
 using diagnose::Value;
 
 namespace {
-
-// setattr(args, key, value), vars(args).update(config), parser.set_defaults(data="c"),
-// Namespace(**config).
-bool may_set(const CallRef& call, std::string_view option) {
-  const std::string_view name = call.call->name;
-  if (name == "Namespace") return true;
-  if (name == "set_defaults") return call.has_splat() || call.keyword(option);
-  if (name == "setattr") return says_any(call.positional(0).text(), {"arg", "opt", "conf", "cfg"});
-  return name == "update" && call.receiver() &&
-         holds_any(call.receiver().text(), {"vars(", "__dict__"});
-}
-
-// The parser is not alone in saying what the option is; args.data = "c" is another way.
-bool may_be_set_otherwise(const Program& program, std::string_view option) {
-  for (const std::string_view name : {"setattr", "set_defaults", "Namespace", "update"}) {
-    const auto calls = program.calls_named(name);
-    if (std::any_of(calls.begin(), calls.end(),
-                    [&](const CallRef& call) { return may_set(call, option); }))
-      return true;
-  }
-  const auto& modules = program.modules();
-  return std::any_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
-    return !module->defs_of(option, true).empty();
-  });
-}
 
 // The values that the declaration allows; empty where it does not write all of them out.
 std::vector<Value> allowed_by(const Program& program, const CallRef& declaration) {
