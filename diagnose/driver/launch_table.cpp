@@ -1,5 +1,6 @@
 #include "diagnose/driver/launch_table.hpp"
 
+#include "diagnose/driver/accelerate_config.hpp"
 #include "diagnose/driver/notebook.hpp"
 #include "diagnose/launch/launch_documents.hpp"
 #include "diagnose/launch/python_commands.hpp"
@@ -124,9 +125,14 @@ std::vector<LaunchLine> LaunchTable::lines_of(const SourceFile& script) {
     std::copy_if(launched->second.begin(), launched->second.end(), std::back_inserter(out),
                  [&](const LaunchLine& launch) { return may_start(launch, script); });
   start_by_srun(out);
+  for (LaunchLine& launch : out) read_accelerate_config(launch, prefix_of(script.top), cache_);
   if (!script.is_named) return out;
-  for (LaunchLine& launch : surroundings_.launches_of(script.path))
+  const ProjectAround project = surroundings_.project_of(script.path);
+  for (LaunchLine& launch : surroundings_.launches_of(script.path)) {
+    if (!project.directories.empty())
+      read_accelerate_config(launch, project.directories.back(), cache_);
     out.push_back(std::move(launch));
+  }
   return out;
 }
 
