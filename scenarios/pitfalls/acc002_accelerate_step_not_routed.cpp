@@ -381,13 +381,15 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
         const std::string_view name = program.assigned_name(loader.ref());
         bool prepared = false;
         for (const char* method : {"prepare", "prepare_data_loader"})
-          for (const CallRef& prepare : program.calls_named(method))
+          for (const CallRef& prepare : program.calls_named(method)) {
+            prepared = prepared || prepare.has_splat();  // prepare(*everything)
             for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i) {
               prepared = prepared || argument.text() == name || may_be_loader(argument, loop);
               for (const Source& source : program.sources(argument))
                 prepared = prepared || source.ref == loader.ref() ||
                            (name.empty() && source.how != Source::How::value);
             }
+          }
         if (prepared || is_split_by_hand(program, loader) || is_filled_here(program, loader))
           continue;
         report

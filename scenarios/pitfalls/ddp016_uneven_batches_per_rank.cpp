@@ -276,6 +276,14 @@ bool is_padded(std::string_view owner) {
          facts::contains(owner, "total_samples");
 }
 
+// batches = batches + batches[:missing], as DistributedSampler does.
+bool is_filled_up(Ref list, std::string_view owner) {
+  const std::string name(list.text());
+  for (const std::string_view how : {" + ", " += ", "+", "+=", ".extend("})
+    if (facts::contains(owner, name + std::string(how) + name + "[:")) return true;
+  return false;
+}
+
 // Its name or a base says so: class DistributedBatchSampler(Sampler).
 bool is_sampler(const diagnose::ClassRef& cls) {
   const auto& tree = cls.module->tree();
@@ -399,6 +407,7 @@ void check_uneven_batches_per_rank(const Program& program, Report& report) {
       if (is_padded(tree.text(owner)) || program.is_evaluation(subscript)) continue;
       if (is_worked_off(program, subscript) || is_for_validation(subscript) ||
           shares_out_model(program, subscript) ||
+          is_filled_up(subscript.child(Field::value), tree.text(owner)) ||
           comes_in_whole_turns(program, subscript.child(Field::value)) ||
           ends_with_a_turn(program, subscript.child(Field::subscript)))
         continue;
