@@ -74,9 +74,14 @@ bool is_below_all(const Program& program, Ref most) {
          });
 }
 
-// i >= most, i == 19
+// i >= most, i == 19; most is not None and i >= most
 bool is_number_reached(const Program& program, Ref condition, Ref loop) {
   const auto& tree = condition.module->tree();
+  if (condition.kind() == Kind::boolean && tree[condition.node].op == diagnose::Op::logical_and) {
+    const Ref first = condition.with(tree.child_at(condition.node, 0));
+    return first.kind() == Kind::comparison && tree[first.node].op == diagnose::Op::is_not &&
+           is_number_reached(program, condition.with(tree.child_at(condition.node, 1)), loop);
+  }
   if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
   const auto op = tree[condition.node].op;
   const Ref most = condition.with(tree.child_at(condition.node, 1));

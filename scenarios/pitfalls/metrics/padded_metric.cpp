@@ -29,10 +29,26 @@ bool tells_size(std::string_view text) {
          facts::contains(text, "dataset_size") || facts::contains(text, "total_size");
 }
 
+// gather(predictions)[:dataset_len], where every caller hands over the length of a data set.
+bool is_length_handed_over(const Program& program, Ref bound) {
+  if (bound.kind() != Kind::identifier || !says_any(bound.text(), {"len", "size", "num", "total"}))
+    return false;
+  const auto& sources = program.sources(bound);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const auto& source) {
+    const CallRef length = program.as_call(source.ref);
+    return length && length.call->name == "len" &&
+           says_any(length.positional(0).text(), {"data", "_ds", "ds_", "set"});
+  });
+}
+
 // predictions[:len(dataset)]; key[len("module."):] cuts off what stands in front.
-bool cuts_at_size(std::string_view slice) {
-  const std::size_t colon = slice.find(':');
-  return colon != std::string_view::npos && tells_size(slice.substr(colon + 1));
+bool cuts_at_size(const Program& program, Ref slice) {
+  const std::string_view text = slice.text();
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return false;
+  if (tells_size(text.substr(colon + 1))) return true;
+  return colon == 0 &&
+         is_length_handed_over(program, slice.with(slice.module->tree()[slice.node].first_child));
 }
 
 // predictions[:len(dataset)] cuts off what the sampler has repeated; `seen != len(dataset)` is a
@@ -48,9 +64,9 @@ bool knows_of_padding(const Program& program) {
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
     for (const NodeId node : module->nodes_of(Kind::subscript))
-      if (const NodeId part = tree.child(node, Field::subscript); part != diagnose::kNoNode &&
-                                                                  tree[part].kind == Kind::slice &&
-                                                                  cuts_at_size(tree.text(part)))
+      if (const NodeId part = tree.child(node, Field::subscript);
+          part != diagnose::kNoNode && tree[part].kind == Kind::slice &&
+          cuts_at_size(program, {module, part}))
         return true;
     for (const NodeId node : module->nodes_of(Kind::comparison)) {
       const std::string_view text = tree.text(node);
