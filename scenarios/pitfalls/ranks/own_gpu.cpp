@@ -21,7 +21,25 @@ bool joins_several(const Program& program, Ref devices) {
   });
 }
 
+namespace {
+
+// srun --gpus-per-task=1, --gpu-bind=single:1: Slurm shows each task a GPU of its own, which is
+// GPU 0 to it.
+bool is_given_one_by_slurm(const diagnose::LaunchLine& launch) {
+  if (!launch.is_job_step) return false;
+  const auto per_task = launch.job.find("gpus-per-task");
+  const auto binding = launch.job.find("gpu-bind");
+  return (per_task != launch.job.end() &&
+          (per_task->second.text == "1" || per_task->second.text.ends_with(":1"))) ||
+         (binding != launch.job.end() && binding->second.text == "single:1");
+}
+
+}  // namespace
+
 bool sees_own_gpu(const Program& program) {
+  const auto& launches = program.launches();
+  if (!launches.empty() && std::all_of(launches.begin(), launches.end(), is_given_one_by_slurm))
+    return true;
   for (const Ref devices : visible_devices(program))
     if (!program.string(devices) && !joins_several(program, devices)) return true;
   return false;
