@@ -25,22 +25,29 @@ using diagnose::Wrapper;
 
 namespace {
 
-// The wrapper of which load_state_dict() is called, or of the model inside; null where it is none.
-const Wrap* wrapper_loaded(const Program& program, const CallRef& load) {
-  Ref model = load.receiver();
-  if (!model) return nullptr;
-  if (model.kind() == Kind::attribute && model.child(Field::attribute).text() == "module")
-    model = model.child(Field::object);
-  return program.wrap_of(model, Wrapper::ddp);
+// net for net.load_state_dict() and net.module.load_state_dict().
+Ref model_loaded(const CallRef& load) {
+  const Ref model = load.receiver();
+  const bool is_inner =
+      model.kind() == Kind::attribute && model.child(Field::attribute).text() == "module";
+  return is_inner ? model.child(Field::object) : model;
 }
 
-// The other ranks load as well: if rank == 0: load, and if rank != 0: load in the same function.
+// The wrapper of which load_state_dict() is called, or of the model inside; null where it is none.
+const Wrap* wrapper_loaded(const Program& program, const CallRef& load) {
+  return load.receiver() ? program.wrap_of(model_loaded(load), Wrapper::ddp) : nullptr;
+}
+
+// The other ranks load as well: if rank == 0: load, and if rank != 0: load in the same function,
+// into the same wrapper or into what has its name on these ranks.
 bool others_load(const Program& program, const CallRef& load, const Wrap* wrap) {
   const RankTest here = program.guarded_by_rank(load.ref());
   const auto loads = program.calls_named("load_state_dict");
   return std::any_of(loads.begin(), loads.end(), [&](const CallRef& other) {
     const RankTest there = program.guarded_by_rank(other.ref());
-    return there != RankTest::none && there != here && wrapper_loaded(program, other) == wrap &&
+    return there != RankTest::none && there != here && other.receiver() &&
+           (wrapper_loaded(program, other) == wrap ||
+            program.same_variable(model_loaded(other), model_loaded(load))) &&
            program.enclosing_function(other.ref()) == program.enclosing_function(load.ref());
   });
 }
