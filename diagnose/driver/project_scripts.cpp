@@ -1,6 +1,7 @@
 #include "diagnose/driver/project_scripts.hpp"
 
 #include "diagnose/driver/importers.hpp"
+#include "diagnose/driver/notebook.hpp"
 #include "diagnose/driver/source_files.hpp"
 
 #include <algorithm>
@@ -10,6 +11,8 @@ namespace bench::diagnose {
 namespace {
 
 constexpr std::size_t kMaxFiles = 1024;
+constexpr std::size_t kMaxNotebooks = 32;
+constexpr std::size_t kMaxNotebookBytes = 2U << 20;  // most of a large one is pictures
 constexpr std::size_t kMaxDirectories = 512;
 constexpr std::size_t kMaxBytes = 16U << 20;  // read for one question
 constexpr int kMaxDepth = 8;
@@ -17,7 +20,7 @@ constexpr int kMaxDepth = 8;
 }  // namespace
 
 // Nearest to the root first, so that a bound leaves out what lies deep.
-void ProjectScripts::walk(const std::string& root, std::vector<std::string>& out) const {
+void ProjectScripts::walk(const std::string& root, Files& out) const {
   std::deque<std::pair<std::string, int>> pending{{root, 0}};
   std::size_t directories = 0;
   while (!pending.empty() && ++directories <= kMaxDirectories) {
@@ -31,17 +34,20 @@ void ProjectScripts::walk(const std::string& root, std::vector<std::string>& out
           pending.emplace_back(path + "/", depth + 1);
         continue;
       }
-      if (type_of(path) != FileType::python) continue;
-      if (out.size() >= kMaxFiles) return;
-      out.push_back(path);
+      const FileType type = type_of(path);
+      if (type == FileType::notebook && out.notebooks.size() < kMaxNotebooks)
+        out.notebooks.push_back(path);
+      if (type != FileType::python) continue;
+      if (out.scripts.size() >= kMaxFiles) return;
+      out.scripts.push_back(path);
     }
   }
 }
 
-const std::vector<std::string>& ProjectScripts::files_of(const std::string& root) {
+const ProjectScripts::Files& ProjectScripts::files_of(const std::string& root) {
   auto& known = files_[root];
   if (!known) {
-    known = std::make_unique<std::vector<std::string>>();
+    known = std::make_unique<Files>();
     walk(root, *known);
   }
   return *known;
@@ -54,13 +60,21 @@ bool ProjectScripts::any(const std::string& root, const std::string& question,
   if (known != answers_.end()) return known->second;
   std::size_t bytes = 0;
   bool found = false;
-  for (const std::string& file : files_of(root)) {
+  const Files& files = files_of(root);
+  for (const std::string& file : files.scripts) {
     const auto text = cache_.read(file);
     if (!text) continue;
     bytes += text->size();
     if (bytes > kMaxBytes) break;
     found = accepts(*text);
     if (found) break;
+  }
+  for (const std::string& file : files.notebooks) {
+    if (found || bytes > kMaxBytes) break;
+    const auto json = cache_.read(file);
+    if (!json || json->size() > kMaxNotebookBytes) continue;
+    bytes += json->size();
+    found = accepts(notebook_source(*json).text);
   }
   return answers_[{root, question}] = found;
 }
@@ -71,7 +85,7 @@ std::vector<std::pair<std::string, std::uint32_t>> ProjectScripts::where(const s
   const std::lock_guard lock(mutex_);
   std::vector<std::pair<std::string, std::uint32_t>> out;
   std::size_t bytes = 0;
-  for (const std::string& file : files_of(root)) {
+  for (const std::string& file : files_of(root).scripts) {
     const auto text = cache_.read(file);
     if (!text) continue;
     bytes += text->size();
@@ -84,7 +98,7 @@ std::vector<std::pair<std::string, std::uint32_t>> ProjectScripts::where(const s
 std::vector<std::string> ProjectScripts::importers(const std::string& root,
                                                    const std::string& file) {
   const std::lock_guard lock(mutex_);
-  return importers_of(file, files_of(root),
+  return importers_of(file, files_of(root).scripts,
                       [this](const std::string& path) { return cache_.read(path); });
 }
 

@@ -25,8 +25,8 @@ class ProjectScripts {
  public:
   ProjectScripts(const ModuleCache& cache, Lister list) : cache_(cache), list_(std::move(list)) {}
 
-  // Some Python file of the project in the directory `root` has a text that is accepted. What
-  // accepts texts depends on nothing but `question`.
+  // Some Python file of the project in the directory `root` has a text that is accepted, or the
+  // cells of a notebook together have. What accepts texts depends on nothing but `question`.
   bool any(const std::string& root, const std::string& question,
            const std::function<bool(std::string_view text)>& accepts);
 
@@ -40,14 +40,18 @@ class ProjectScripts {
   std::vector<std::string> importers(const std::string& root, const std::string& file);
 
  private:
-  const std::vector<std::string>& files_of(const std::string& root);
-  void walk(const std::string& root, std::vector<std::string>& out) const;
+  struct Files {
+    std::vector<std::string> scripts;
+    std::vector<std::string> notebooks;
+  };
+  const Files& files_of(const std::string& root);
+  void walk(const std::string& root, Files& out) const;
 
   const ModuleCache& cache_;
   Lister list_;
   std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<std::vector<std::string>>> files_;  // by root
-  std::map<std::pair<std::string, std::string>, bool> answers_;             // by root and question
+  std::map<std::string, std::unique_ptr<Files>> files_;          // by root
+  std::map<std::pair<std::string, std::string>, bool> answers_;  // by root and question
 };
 
 }  // namespace bench::diagnose
