@@ -357,9 +357,27 @@ bool is_on_purpose(const LaunchLine& launch, std::string_view name) {
           (interface != launch.environment.end() && interface->second.text != "lo"));
 }
 
+// python infer_speed.py: a script that is named for what trains nothing.
+bool is_named_for_inference(const LaunchLine& launch) {
+  const std::string name = launch.script_name();
+  return says_any(name,
+                  {"infer", "predict", "demo", "eval", "test", "speed", "generate", "sample"}) &&
+         !says_any(name, {"train", "tune", "learn"});
+}
+
+// What Accelerate and Hugging Face's Trainer refuse to start without on RTX 40 cards, which its
+// launcher sets by itself (accelerate.state, "Using RTX 4000 series doesn't support ...").
+bool is_pair_for_consumer_cards(const LaunchLine& launch, std::string_view name) {
+  return launch.launcher == diagnose::Launcher::accelerate &&
+         (name == "NCCL_P2P_DISABLE" || name == "NCCL_IB_DISABLE") &&
+         launch.environment.contains("NCCL_P2P_DISABLE") &&
+         launch.environment.contains("NCCL_IB_DISABLE");
+}
+
 bool matters_in_line(const Program& program, const LaunchLine& launch, std::string_view name,
                      bool no_nccl) {
   return !is_on_purpose(launch, name) && !only_evaluates(program, launch) &&
+         !is_named_for_inference(launch) && !is_pair_for_consumer_cards(launch, name) &&
          !(no_nccl && is_of_nccl(name)) && !(is_of_one_process(launch) && is_of_ranks(name)) &&
          !(launch.nodes() == 1 && is_of_network(name));
 }
