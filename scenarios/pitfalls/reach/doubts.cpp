@@ -44,8 +44,8 @@ constexpr std::string_view kOfBrokenLines[] = {"DDP012", "LIT001", "LIT003", "LI
 
 // Rules whose finding matters with several processes only, in code that one process runs as well.
 constexpr std::string_view kOfSeveral[] = {"DDP010", "DDP021", "DDP022", "DDP026",
-                                           "DDP039", "DDP040", "DDP041", "DDP043",
-                                           "LAU006", "ACC003", "ACC004"};
+                                           "DDP033", "DDP039", "DDP040", "DDP041",
+                                           "DDP043", "LAU006", "ACC003", "ACC004"};
 
 bool needs_ranks(const Rule& rule) {
   if (is_listed(kOfAnyProgram, rule.id)) return false;
