@@ -64,6 +64,12 @@ bool is_sum(const Program& program, Ref value) {
   });
 }
 
+// for name, loss in losses.items(): what one step gave, and no batches.
+bool goes_over_names(Ref loop) {
+  const std::string_view over = loop.child(diagnose::Field::right).text();
+  return over.ends_with(".items()") || over.ends_with(".keys()") || over.ends_with(".values()");
+}
+
 // scores.append(...) in a loop of the same function that stands above the call and is over.
 bool is_collected_above(const Program& program, Ref list, Ref use) {
   if (list.kind() != Kind::identifier) return false;
@@ -71,8 +77,9 @@ bool is_collected_above(const Program& program, Ref list, Ref use) {
   return std::any_of(appends.begin(), appends.end(), [&](const CallRef& append) {
     const Ref loop = program.innermost_loop(append.ref());
     return append.receiver() && program.same_variable(append.receiver(), list) && loop &&
-           loop.kind() == Kind::for_statement && loop.module == use.module &&
-           loop.module->tree()[loop.node].last <= use.node && !facts::calls_in(loop).empty();
+           loop.kind() == Kind::for_statement && !goes_over_names(loop) &&
+           loop.module == use.module && loop.module->tree()[loop.node].last <= use.node &&
+           !facts::calls_in(loop).empty();
   });
 }
 
