@@ -9,6 +9,7 @@
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/setting_path.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
@@ -123,16 +124,31 @@ bool is_of_a_wrapper(const Program& program, const CallRef& load) {
                     ".split(\"module.", "== 'module.", "== \"module."});
 }
 
+bool says_pretrained(std::string_view text) {
+  return says_any(text, {"pretrain", "pre_train", "backbone"});
+}
+
+// cfg.model.pretrained, which every config file of the project gives the name of published weights.
+bool is_configured_as_published(const Program& program, Ref setting) {
+  const facts::SettingPath path = facts::setting_path(program, setting);
+  const auto shipped = path ? program.shipped(path.key()) : std::vector<diagnose::ShippedValue>{};
+  return !shipped.empty() && std::all_of(shipped.begin(), shipped.end(), [](const auto& each) {
+    return each.value.is_string() && says_pretrained(each.value.string);
+  });
+}
+
 // The names of networks: weights that someone published, or the checkpoints of a run, which have
 // them as well. What an option calls pretrained comes from anywhere.
 bool is_named_published(const Program& program, Ref path, const std::string& text) {
   if (holds_any(text, {"imagenet", "resnet", "vgg", "clip", "bert", "hub"}))
     return !holds_any(text, {"ckpt", "checkpoint", "resume", "best", "last", "epoch"});
   const auto& sources = program.sources(path);
-  return std::any_of(sources.begin(), sources.end(), [](const Source& source) {
-    return source.ref.kind() == diagnose::Kind::string &&
-           holds_any(facts::lowered(source.ref.text()), {"pretrain", "pre_train", "backbone"});
-  });
+  return std::any_of(sources.begin(), sources.end(),
+                     [](const Source& source) {
+                       return source.ref.kind() == diagnose::Kind::string &&
+                              says_pretrained(source.ref.text());
+                     }) ||
+         (sources.size() == 1 && is_configured_as_published(program, sources.front().ref));
 }
 
 bool is_of_past(std::string_view words) {
