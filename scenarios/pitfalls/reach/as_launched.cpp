@@ -173,14 +173,29 @@ std::vector<CallRef> starts_of_processes(const Program& program) {
   return out;
 }
 
+namespace {
+
+bool speaks_of_ranks(std::string_view text) { return says_any(text, {"rank", "dist", "world"}); }
+
+// self.write_part, of the class that starts it.
+diagnose::FunctionRef own_method(const Program& program, Ref target) {
+  if (target.kind() != Kind::attribute || target.child(diagnose::Field::object).text() != "self")
+    return {};
+  const diagnose::ClassRef owner = program.enclosing_class(target);
+  return owner ? program.method(owner, target.child(diagnose::Field::attribute).text())
+               : diagnose::FunctionRef{};
+}
+
+}  // namespace
+
 bool may_start_a_rank(const Program& program, const CallRef& start) {
   const Ref target = start.keyword("target");
   if (start.call->name != "Process" || !target) return true;
+  if (const auto method = own_method(program, target))
+    return speaks_of_ranks(method.module->text(method.function->node));
   const auto& sources = program.sources(target);
   return sources.empty() || std::any_of(sources.begin(), sources.end(), [](const Source& source) {
-           const std::string text = lowered(source.ref.text());
-           return source.ref.kind() != Kind::function || contains(text, "rank") ||
-                  contains(text, "dist") || contains(text, "world");
+           return source.ref.kind() != Kind::function || speaks_of_ranks(source.ref.text());
          });
 }
 
