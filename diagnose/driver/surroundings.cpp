@@ -15,12 +15,17 @@ constexpr int kMaxLevels = 4;  // the script's own directory and three above it
 constexpr int kMaxFiles = 64;  // of one directory with its folders of launch scripts
 
 // Folders that hold what starts scripts.
-constexpr std::string_view kLaunchFolders[] = {".vscode", "jobs",  "launch", "run",
-                                               "scripts", "shell", "slurm"};
+constexpr std::string_view kLaunchFolders[] = {".vscode", "bash", "jobs",  "launch", "run",
+                                               "sbatch",  "sh",   "shell", "slurm",  "tools"};
 
 template <std::size_t kCount>
 bool is_listed(const std::string_view (&list)[kCount], std::string_view name) {
   return std::find(std::begin(list), std::end(list), name) != std::end(list);
+}
+
+// scripts, script, train_scripts, launch_scripts, and those of the list.
+bool is_launch_folder(std::string_view name) {
+  return is_listed(kLaunchFolders, name) || name.ends_with("script") || name.ends_with("scripts");
 }
 
 std::string absolute(const std::string& path) {
@@ -92,7 +97,7 @@ void Surroundings::read_folder(const std::string& folder, const std::string& roo
   std::vector<std::string> folders;
   for (const DirectoryEntry& entry : list_(folder)) {
     const std::string path = folder + entry.name;
-    if (entry.is_directory && !is_nested && is_listed(kLaunchFolders, entry.name))
+    if (entry.is_directory && !is_nested && is_launch_folder(entry.name))
       folders.push_back(path + '/');
     if (entry.is_directory || launch_document(path) == LaunchDocument::none || left <= 0) continue;
     if (given_.contains(path) || (left_out_ && left_out_(path))) continue;

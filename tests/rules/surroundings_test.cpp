@@ -154,6 +154,9 @@ TEST_F(Project, LinesThatNameTheScriptCount) {
            {"repo/scripts/go.sh", "torchrun --nproc-per-node 4 tools/train.py\n"},
            {"repo/scripts/here.sh", "cd ../tools\ntorchrun --nproc-per-node 4 train.py\n"},
            {"repo/scripts/var.sh", "torchrun --nproc-per-node 4 $ROOT/tools/train.py\n"},
+           {"repo/script/go.sh", "torchrun --nproc-per-node 4 tools/train.py\n"},
+           {"repo/train_scripts/go.sh", "torchrun --nproc-per-node 4 tools/train.py\n"},
+           {"repo/bash/go.sh", "torchrun --nproc-per-node 4 tools/train.py\n"},
            {"repo/tools/README.md",
             "    git clone https://host/me/it.git\n    cd it\n    torchrun --nproc-per-node 4 "
             "tools/train.py\n"},
