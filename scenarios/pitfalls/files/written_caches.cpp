@@ -21,18 +21,27 @@ struct CachePlace {
 };
 
 constexpr CachePlace kCacheWriters[] = {
-    {"pickle.dump", 1}, {"json.dump", 1},     {"joblib.dump", 1},
-    {"dill.dump", 1},   {"numpy.save", 0},    {"numpy.savez", 0},
-    {"yaml.dump", 1},   {"numpy.savetxt", 0}, {"numpy.savez_compressed", 0},
+    {"pickle.dump", 1},
+    {"json.dump", 1},
+    {"joblib.dump", 1},
+    {"dill.dump", 1},
+    {"numpy.save", 0},
+    {"numpy.savez", 0},
+    {"yaml.dump", 1},
+    {"numpy.savetxt", 0},
+    {"numpy.savez_compressed", 0},
     {"torch.save", 1},
+    {"scipy.sparse.save_npz", 0},
 };
 
 constexpr CachePlace kCacheReaders[] = {
-    {"pickle.load", 0},      {"json.load", 0},           {"joblib.load", 0},
-    {"dill.load", 0},        {"numpy.load", 0},          {"yaml.load", 0},
-    {"yaml.safe_load", 0},   {"numpy.loadtxt", 0},       {"torch.load", 0},
-    {"pandas.read_csv", 0},  {"pandas.read_parquet", 0}, {"pandas.read_pickle", 0},
-    {"pandas.read_json", 0},
+    {"pickle.load", 0},         {"json.load", 0},
+    {"joblib.load", 0},         {"dill.load", 0},
+    {"numpy.load", 0},          {"yaml.load", 0},
+    {"yaml.safe_load", 0},      {"numpy.loadtxt", 0},
+    {"torch.load", 0},          {"pandas.read_csv", 0},
+    {"pandas.read_parquet", 0}, {"pandas.read_pickle", 0},
+    {"pandas.read_json", 0},    {"scipy.sparse.load_npz", 0},
 };
 
 // The path of a call of the table, also of the file that open(path, mode) gives, whose mode holds
@@ -102,12 +111,45 @@ bool is_path_of(const Program& program, Ref a, Ref b) {
   return !form.empty() && (is_here || !facts::contains(form, "<")) && form == path_form(program, b);
 }
 
-// try: pickle.load(...), and the file is made anew where that fails: half a file is no harm.
-bool bears_half_a_file(const CallRef& read) {
+// The `try` in whose body the read stands; empty where it stands in none.
+Ref attempt_of(const CallRef& read) {
   const auto& tree = read.module->tree();
   const auto attempt = tree.ancestor(read.call->node, Kind::try_statement);
-  return attempt != diagnose::kNoNode &&
-         tree.contains(tree.child(attempt, diagnose::Field::body), read.call->node);
+  const bool is_tried = attempt != diagnose::kNoNode &&
+                        tree.contains(tree.child(attempt, diagnose::Field::body), read.call->node);
+  return is_tried ? read.ref().with(attempt) : Ref{};
+}
+
+// except FileNotFoundError: says that the file is not there. Half a file raises something else.
+bool catches_missing_file_alone(Ref attempt) {
+  const auto& tree = attempt.module->tree();
+  bool is_caught = false;
+  for (auto at = tree[attempt.node].first_child; at != diagnose::kNoNode;
+       at = tree[at].next_sibling) {
+    if (tree[at].kind != Kind::except_clause) continue;
+    const std::string_view head = tree.text(at).substr(0, tree.text(at).find(':'));
+    if (!holds_any(head, {"FileNotFoundError", "OSError", "IOError"}) ||
+        holds_any(head, {",", "|"}))
+      return false;
+    is_caught = true;
+  }
+  return is_caught;
+}
+
+// try: pickle.load(...), and the file is made anew where that fails: half a file is no harm.
+bool bears_half_a_file(const CallRef& read) {
+  const Ref attempt = attempt_of(read);
+  return attempt && !catches_missing_file_alone(attempt);
+}
+
+// try: pickle.load(...) except FileNotFoundError: ...; pickle.dump(...)
+bool is_written_where_missing(Ref write, const CallRef& read) {
+  const Ref attempt = attempt_of(read);
+  const auto& tree = write.module->tree();
+  if (!attempt || attempt.module != write.module || !catches_missing_file_alone(attempt))
+    return false;
+  const auto clause = tree.ancestor(write.node, Kind::except_clause);
+  return clause != diagnose::kNoNode && tree[clause].parent == attempt.node;
 }
 
 }  // namespace
@@ -129,6 +171,7 @@ std::vector<WrittenCache> written_caches(const Program& program) {
       const Ref other = read.write.ref();
       return are_beside(program, node, other) && is_path_of(program, each.path, read.path) &&
              (is_under_question(program, node, false) ||
+              is_written_where_missing(node, read.write) ||
               (is_under_question(program, other, true) && leaves_with(program, other, node)));
     });
   });
