@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/files/written_caches.hpp"
 
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/path_form.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -10,7 +11,7 @@
 
 namespace bench::pitfalls {
 
-using diagnose::Api;
+using diagnose::FunctionRef;
 using diagnose::Kind;
 
 namespace {
@@ -152,6 +153,31 @@ bool is_written_where_missing(Ref write, const CallRef& read) {
   return clause != diagnose::kNoNode && tree[clause].parent == attempt.node;
 }
 
+// Nothing but its callers decides whether the function writes: it asks neither for the rank nor
+// for a lock.
+bool always_does(const Program& program, const CallRef& call, FunctionRef function) {
+  const std::string text = facts::lowered(function.module->text(function.function->body));
+  return program.guards(call.ref()).empty() &&
+         !holds_any(text,
+                    {"rank", "barrier", "main_process", "is_master", "lock", "rename", "replace("});
+}
+
+// save_pickle(index, path) for the pickle.dump() in it, whose path the function is given. States of
+// a training are saved by helpers, too: that is another rule's.
+void add_calls_of_helpers(const Program& program, std::vector<WrittenCache>& places) {
+  const std::size_t count = places.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto [call, path] = places[i];
+    const FunctionRef helper = program.enclosing_function(call.ref());
+    if (!helper || call.call->path.starts_with("torch.") || !facts::is_parameter(program, path) ||
+        !always_does(program, call, helper))
+      continue;
+    for (const CallRef& site : program.call_sites(helper))
+      if (const Ref given = facts::argument_for(site, helper, path.text()))
+        places.push_back({site, given});
+  }
+}
+
 }  // namespace
 
 std::vector<WrittenCache> written_caches(const Program& program) {
@@ -165,6 +191,9 @@ std::vector<WrittenCache> written_caches(const Program& program) {
           path && !bears_half_a_file(call))
         reads.push_back({call, path});
     }
+  add_calls_of_helpers(program, writes);
+  add_calls_of_helpers(program, reads);
+  std::erase_if(reads, [](const WrittenCache& each) { return bears_half_a_file(each.write); });
   std::erase_if(writes, [&](const WrittenCache& each) {
     const Ref node = each.write.ref();
     return std::none_of(reads.begin(), reads.end(), [&](const WrittenCache& read) {
@@ -172,7 +201,8 @@ std::vector<WrittenCache> written_caches(const Program& program) {
       return are_beside(program, node, other) && is_path_of(program, each.path, read.path) &&
              (is_under_question(program, node, false) ||
               is_written_where_missing(node, read.write) ||
-              (is_under_question(program, other, true) && leaves_with(program, other, node)));
+              (is_under_question(program, other, true) && leaves_with(program, other, node) &&
+               cache_written(program, each.write)));  // results go through helpers as well
     });
   });
   return writes;
