@@ -7,23 +7,57 @@ namespace {
 
 constexpr std::size_t kMostFunctions = 4;  // that hand a value back in turn
 
-// return DDP(net), and net = DDP(net); return net, where the function returns nothing else.
+bool is_call_of(const Module& module, NodeId node, Api api) {
+  const Call* call = node == kNoNode ? nullptr : module.call_at(node);
+  return call != nullptr && call->api == api;
+}
+
+// What the name is given in the function above that line.
+std::vector<const Def*> values_above(const Module& module, const Function& function, NodeId name) {
+  std::vector<const Def*> out;
+  for (const std::uint32_t index : module.defs_of(module.text(name), false)) {
+    const Def& def = module.defs()[index];
+    if (def.scope == function.node && def.target < name) out.push_back(&def);
+  }
+  return out;
+}
+
+// return SGD(weights), and the name that each branch gives such a call.
+bool gives_such_a_call(const Module& module, const Function& function, NodeId returned, Api api) {
+  if (is_call_of(module, returned, api)) return true;
+  if (module[returned].kind != Kind::identifier) return false;
+  const auto values = values_above(module, function, returned);
+  return !values.empty() && std::all_of(values.begin(), values.end(), [&](const Def* def) {
+    return def->kind == DefKind::assign && is_call_of(module, def->value, api);
+  });
+}
+
+bool is_returned(const Module& module, NodeId call, NodeId returned) {
+  if (returned == call) return true;
+  const NodeId parent = module[call].parent;
+  return parent != kNoNode && module[parent].kind == Kind::assignment &&
+         module[call].field == Field::right && module[returned].kind == Kind::identifier &&
+         module.text(module.tree().child(parent, Field::left)) == module.text(returned);
+}
+
+// return DDP(net), and net = DDP(net); return net, where the function returns nothing else. Of
+// several that it may return all are made in the same way: AdamW(...) in one branch, SGD(...) in
+// the other.
 bool is_handed_back(const Function& function, const CallRef& call) {
   const Module& module = *call.module;
   const NodeId node = call.call->node;
-  if (function.returns.size() != 1) return false;
-  const NodeId returned = function.returns.front();
-  if (returned == node) return true;
-  const NodeId parent = module[node].parent;
-  if (parent == kNoNode || module[parent].kind != Kind::assignment ||
-      module[node].field != Field::right || module[returned].kind != Kind::identifier ||
-      module.text(module.tree().child(parent, Field::left)) != module.text(returned))
-    return false;
-  const auto& defs = module.defs_of(module.text(returned), false);
-  return std::none_of(defs.begin(), defs.end(), [&](const std::uint32_t index) {
-    const Def& def = module.defs()[index];
-    return def.scope == function.node && def.target > node && def.target < returned;
-  });
+  const auto& returns = function.returns;
+  if (call.call->api != Api::none &&
+      std::all_of(returns.begin(), returns.end(), [&](NodeId returned) {
+        return gives_such_a_call(module, function, returned, call.call->api);
+      }))
+    return std::any_of(returns.begin(), returns.end(),
+                       [&](NodeId returned) { return is_returned(module, node, returned); });
+  if (returns.size() != 1 || !is_returned(module, node, returns.front())) return false;
+  if (returns.front() == node) return true;
+  const auto values = values_above(module, function, returns.front());
+  return std::none_of(values.begin(), values.end(),
+                      [&](const Def* def) { return def->target > node; });
 }
 
 // The only call of the function that holds the node.

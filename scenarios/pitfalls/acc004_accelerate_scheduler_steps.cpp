@@ -300,6 +300,41 @@ bool counts_prepared_batches(const Program& program, const CallRef& prepare,
          !reckons_with_processes(program, scheduler);
 }
 
+// The loader of the length was given to prepare() further up in that function.
+bool is_of_prepared_loader(const Program& program, Ref length) {
+  const auto prepares = program.calls_named("prepare");
+  return std::any_of(prepares.begin(), prepares.end(), [&](const CallRef& prepare) {
+    if (prepare.module != length.module || prepare.call->node > length.node ||
+        program.enclosing_function(prepare.ref()) != program.enclosing_function(length) ||
+        facts::exclusive(prepare.ref(), length))
+      return false;
+    const auto given = given_to(program, prepare);
+    return std::any_of(given.begin(), given.end(), [&](Ref loader) {
+      return length.text() == "len(" + std::string(loader.text()) + ")";
+    });
+  });
+}
+
+// self.steps = len(self.loader) * epochs below prepare(), in another method than the one that makes
+// the schedule: of its class, or of one that derives from it and counts nothing else.
+bool counts_prepared_batches_elsewhere(const Program& program, const CallRef& scheduler) {
+  const auto owner = program.enclosing_class(scheduler.ref());
+  if (!owner || reckons_with_processes(program, scheduler)) return false;
+  const auto here = program.enclosing_function(scheduler.ref());
+  const auto lengths = lengths_behind(program, scheduler);
+  auto classes = program.derived_of(owner);
+  classes.push_back(owner);
+  return std::any_of(classes.begin(), classes.end(), [&](const diagnose::ClassRef& cls) {
+    std::vector<Ref> own = lengths;
+    std::erase_if(own, [&](Ref each) {
+      return !each.text().starts_with("len(") || program.enclosing_class(each) != cls;
+    });
+    return !own.empty() && std::all_of(own.begin(), own.end(), [&](Ref each) {
+      return program.enclosing_function(each) != here && is_of_prepared_loader(program, each);
+    });
+  });
+}
+
 // scheduler is an argument of something that may prepare it, or step it otherwise, out of sight.
 bool is_handed_on(const CallRef& scheduler, std::string_view name) {
   const diagnose::Module& module = *scheduler.module;
@@ -399,7 +434,7 @@ void check_accelerate_scheduler_steps(const Program& program, Report& report) {
       after = after || counts_prepared_batches(program, prepare, scheduler,
                                                program.assigned_name(prepare.ref()));
     }
-    if (!prepared || !after) continue;
+    if (!prepared || !(after || counts_prepared_batches_elsewhere(program, scheduler))) continue;
     report
         .at(scheduler.ref(), Confidence::likely,
             "the schedule counts the batches of one process and is then prepared: its step() "

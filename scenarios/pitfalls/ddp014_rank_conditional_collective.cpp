@@ -125,12 +125,19 @@ void check_early_returns(const Program& program, Report& report) {
         flag(call, "prepare(), which builds DistributedDataParallel");
 }
 
+// barrier, or save_best, which comes to it.
+std::string what_runs(const OwnDecision& decision) {
+  const std::string name(decision.call.call->name);
+  const std::string collective(decision.collective);
+  return name == collective ? name : name + ", which comes to " + collective + ",";
+}
+
 // if val_loss < best: ...; dist.barrier(), by the loss on each rank's own part of the data.
 void check_own_decisions(const Program& program, Report& report) {
   for (const OwnDecision& each : collectives_on_own_figures(program))
     report
-        .at(each.collective.ref(), Confidence::likely,
-            std::string(each.collective.call->name) + " runs where '" + each.figure +
+        .at(each.call.ref(), Confidence::likely,
+            what_runs(each) + " runs where '" + each.figure +
                 "' says so, which each rank has from its own part of the data: ranks decide apart, "
                 "and those that call it wait for the others until the time-out")
         .help = "All-reduce '" + each.figure + "' first, or call it on every rank.";

@@ -366,7 +366,8 @@ void find_caches(const Program& program, Report& report) {
 }
 
 // By a function that works on one sample or batch, or a call in a loop: each rank may have files of
-// its own. By a call that one rank makes, or the parent of the ranks: the others may wait for it.
+// its own. By a call that one rank makes, or the parent of the ranks: the others may wait for it,
+// unless a call that all of them make comes first.
 bool may_be_written_by_one(const Program& program, Ref place, int depth = 0) {
   constexpr int kCallers = 4;
   constexpr std::string_view kOfSamples[] = {"__getitem__", "__iter__", "__call__", "forward"};
@@ -379,8 +380,13 @@ bool may_be_written_by_one(const Program& program, Ref place, int depth = 0) {
     return true;
   if (!function || depth == kCallers) return false;
   const auto& sites = program.call_sites(function);
-  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-    return may_be_written_by_one(program, site.ref(), depth + 1);
+  std::vector<Ref> by_one;
+  std::vector<Ref> by_all;
+  for (const CallRef& site : sites)
+    (may_be_written_by_one(program, site.ref(), depth + 1) ? by_one : by_all).push_back(site.ref());
+  return std::any_of(by_one.begin(), by_one.end(), [&](Ref one) {
+    return std::none_of(by_all.begin(), by_all.end(),
+                        [&](Ref all) { return only_runs_before(program, all, one); });
   });
 }
 

@@ -19,6 +19,7 @@ constexpr PathOfCall kFetchers[] = {
     {"torchvision.datasets.utils.download_and_extract_archive", 1, "download_root"},
     {"torchvision.datasets.utils.extract_archive", 1, "to_path"},
     {"shutil.unpack_archive", 1, "extract_dir"},
+    {"beir.util.download_and_unzip", 1, "out_dir"},
 };
 
 // Programs that fetch a file, or unpack one.
@@ -59,8 +60,8 @@ bool unpacks(const Program& program, const CallRef& call) {
   });
 }
 
-// What a part of an answer is a part of: answer.content, answer.read(), answer.raw, and chunk of
-// `for chunk in answer.iter_content(8192)`.
+// What a part of an answer is a part of: answer.content, answer.read(), answer.raw, chunk of
+// `for chunk in answer.iter_content(8192)`, and of chunk = answer.read(8192).
 Ref whole_of(const Program& program, Ref part) {
   if (part.kind() == diagnose::Kind::attribute) {
     const std::string_view name = part.child(diagnose::Field::attribute).text();
@@ -71,6 +72,8 @@ Ref whole_of(const Program& program, Ref part) {
     return read.receiver();
   if (part.kind() != diagnose::Kind::identifier) return part;
   for (const diagnose::Source& source : program.sources(part)) {
+    const CallRef read = program.as_call(source.ref);
+    if (read && read.call->name == "read" && read.receiver()) return read.receiver();
     if (source.how != diagnose::Source::How::loop_item) continue;
     const CallRef chunks = program.as_call(program.strip_iterable(source.ref));
     if (chunks && (chunks.call->name == "iter_content" || chunks.call->name == "iter_lines"))

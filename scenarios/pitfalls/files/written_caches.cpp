@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/files/written_caches.hpp"
 
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/path_form.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -10,7 +11,7 @@
 
 namespace bench::pitfalls {
 
-using diagnose::Api;
+using diagnose::FunctionRef;
 using diagnose::Kind;
 
 namespace {
@@ -21,18 +22,27 @@ struct CachePlace {
 };
 
 constexpr CachePlace kCacheWriters[] = {
-    {"pickle.dump", 1}, {"json.dump", 1},     {"joblib.dump", 1},
-    {"dill.dump", 1},   {"numpy.save", 0},    {"numpy.savez", 0},
-    {"yaml.dump", 1},   {"numpy.savetxt", 0}, {"numpy.savez_compressed", 0},
+    {"pickle.dump", 1},
+    {"json.dump", 1},
+    {"joblib.dump", 1},
+    {"dill.dump", 1},
+    {"numpy.save", 0},
+    {"numpy.savez", 0},
+    {"yaml.dump", 1},
+    {"numpy.savetxt", 0},
+    {"numpy.savez_compressed", 0},
     {"torch.save", 1},
+    {"scipy.sparse.save_npz", 0},
 };
 
 constexpr CachePlace kCacheReaders[] = {
-    {"pickle.load", 0},      {"json.load", 0},           {"joblib.load", 0},
-    {"dill.load", 0},        {"numpy.load", 0},          {"yaml.load", 0},
-    {"yaml.safe_load", 0},   {"numpy.loadtxt", 0},       {"torch.load", 0},
-    {"pandas.read_csv", 0},  {"pandas.read_parquet", 0}, {"pandas.read_pickle", 0},
-    {"pandas.read_json", 0},
+    {"pickle.load", 0},         {"json.load", 0},
+    {"joblib.load", 0},         {"dill.load", 0},
+    {"numpy.load", 0},          {"yaml.load", 0},
+    {"yaml.safe_load", 0},      {"numpy.loadtxt", 0},
+    {"torch.load", 0},          {"pandas.read_csv", 0},
+    {"pandas.read_parquet", 0}, {"pandas.read_pickle", 0},
+    {"pandas.read_json", 0},    {"scipy.sparse.load_npz", 0},
 };
 
 // The path of a call of the table, also of the file that open(path, mode) gives, whose mode holds
@@ -102,12 +112,70 @@ bool is_path_of(const Program& program, Ref a, Ref b) {
   return !form.empty() && (is_here || !facts::contains(form, "<")) && form == path_form(program, b);
 }
 
-// try: pickle.load(...), and the file is made anew where that fails: half a file is no harm.
-bool bears_half_a_file(const CallRef& read) {
+// The `try` in whose body the read stands; empty where it stands in none.
+Ref attempt_of(const CallRef& read) {
   const auto& tree = read.module->tree();
   const auto attempt = tree.ancestor(read.call->node, Kind::try_statement);
-  return attempt != diagnose::kNoNode &&
-         tree.contains(tree.child(attempt, diagnose::Field::body), read.call->node);
+  const bool is_tried = attempt != diagnose::kNoNode &&
+                        tree.contains(tree.child(attempt, diagnose::Field::body), read.call->node);
+  return is_tried ? read.ref().with(attempt) : Ref{};
+}
+
+// except FileNotFoundError: says that the file is not there. Half a file raises something else.
+bool catches_missing_file_alone(Ref attempt) {
+  const auto& tree = attempt.module->tree();
+  bool is_caught = false;
+  for (auto at = tree[attempt.node].first_child; at != diagnose::kNoNode;
+       at = tree[at].next_sibling) {
+    if (tree[at].kind != Kind::except_clause) continue;
+    const std::string_view head = tree.text(at).substr(0, tree.text(at).find(':'));
+    if (!holds_any(head, {"FileNotFoundError", "OSError", "IOError"}) ||
+        holds_any(head, {",", "|"}))
+      return false;
+    is_caught = true;
+  }
+  return is_caught;
+}
+
+// try: pickle.load(...), and the file is made anew where that fails: half a file is no harm.
+bool bears_half_a_file(const CallRef& read) {
+  const Ref attempt = attempt_of(read);
+  return attempt && !catches_missing_file_alone(attempt);
+}
+
+// try: pickle.load(...) except FileNotFoundError: ...; pickle.dump(...)
+bool is_written_where_missing(Ref write, const CallRef& read) {
+  const Ref attempt = attempt_of(read);
+  const auto& tree = write.module->tree();
+  if (!attempt || attempt.module != write.module || !catches_missing_file_alone(attempt))
+    return false;
+  const auto clause = tree.ancestor(write.node, Kind::except_clause);
+  return clause != diagnose::kNoNode && tree[clause].parent == attempt.node;
+}
+
+// Nothing but its callers decides whether the function writes: it asks neither for the rank nor
+// for a lock.
+bool always_does(const Program& program, const CallRef& call, FunctionRef function) {
+  const std::string text = facts::lowered(function.module->text(function.function->body));
+  return program.guards(call.ref()).empty() &&
+         !holds_any(text,
+                    {"rank", "barrier", "main_process", "is_master", "lock", "rename", "replace("});
+}
+
+// save_pickle(index, path) for the pickle.dump() in it, whose path the function is given. States of
+// a training are saved by helpers, too: that is another rule's.
+void add_calls_of_helpers(const Program& program, std::vector<WrittenCache>& places) {
+  const std::size_t count = places.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto [call, path] = places[i];
+    const FunctionRef helper = program.enclosing_function(call.ref());
+    if (!helper || call.call->path.starts_with("torch.") || !facts::is_parameter(program, path) ||
+        !always_does(program, call, helper))
+      continue;
+    for (const CallRef& site : program.call_sites(helper))
+      if (const Ref given = facts::argument_for(site, helper, path.text()))
+        places.push_back({site, given});
+  }
 }
 
 }  // namespace
@@ -123,13 +191,18 @@ std::vector<WrittenCache> written_caches(const Program& program) {
           path && !bears_half_a_file(call))
         reads.push_back({call, path});
     }
+  add_calls_of_helpers(program, writes);
+  add_calls_of_helpers(program, reads);
+  std::erase_if(reads, [](const WrittenCache& each) { return bears_half_a_file(each.write); });
   std::erase_if(writes, [&](const WrittenCache& each) {
     const Ref node = each.write.ref();
     return std::none_of(reads.begin(), reads.end(), [&](const WrittenCache& read) {
       const Ref other = read.write.ref();
       return are_beside(program, node, other) && is_path_of(program, each.path, read.path) &&
              (is_under_question(program, node, false) ||
-              (is_under_question(program, other, true) && leaves_with(program, other, node)));
+              is_written_where_missing(node, read.write) ||
+              (is_under_question(program, other, true) && leaves_with(program, other, node) &&
+               cache_written(program, each.write)));  // results go through helpers as well
     });
   });
   return writes;

@@ -36,6 +36,36 @@ bool is_same_place(const Program& program, Ref argument, Ref moved) {
   });
 }
 
+// model.to(device), or model = Net().to(device).
+Ref moved_variable(const CallRef& placement) {
+  const Ref object = placement.receiver();
+  if (!object || object.kind() == Kind::identifier) return object;
+  const auto& tree = placement.module->tree();
+  const diagnose::NodeId parent = tree[placement.call->node].parent;
+  if (object.kind() != Kind::call || tree[parent].kind != Kind::assignment) return {};
+  const Ref target = placement.ref().with(tree.child(parent, diagnose::Field::left));
+  return target.kind() == Kind::identifier ? target : Ref{};
+}
+
+// net of net.to("cuda"); return net, for the model that build() gives.
+bool is_made_of(const Program& program, Ref model, const CallRef& placement) {
+  const Ref moved = moved_variable(placement);
+  if (!moved || !model) return false;
+  const auto names = program.names_behind(model);
+  return std::any_of(names.begin(), names.end(),
+                     [&](Ref name) { return program.same_variable(name, moved); });
+}
+
+// The line, or the only call that leads to it, stands in the function that makes what sets the
+// device, above it.
+bool is_above(const Program& program, Ref placement, const CallRef& made) {
+  const auto places = diagnose::places_of(program, placement);
+  return std::any_of(places.begin(), places.end(), [&](Ref place) {
+    return program.enclosing_function(place) == program.enclosing_function(made.ref()) &&
+           only_runs_before(program, place, made.ref());
+  });
+}
+
 // accelerator.prepare(model, optimizer) of the same variable, or of what self.model = Net().to(gpu)
 // names.
 bool is_prepared_later(const Program& program, const CallRef& placement) {
@@ -45,9 +75,10 @@ bool is_prepared_later(const Program& program, const CallRef& placement) {
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& prepare) {
     if (!is_of_accelerator(program, prepare)) return false;
     for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i)
-      if (argument.module == object.module &&
-          (program.same_variable(argument, object) ||
-           (!name.empty() && argument.text() == name && is_same_place(program, argument, object))))
+      if (is_made_of(program, argument, placement) ||
+          (argument.module == object.module &&
+           (program.same_variable(argument, object) || (!name.empty() && argument.text() == name &&
+                                                        is_same_place(program, argument, object)))))
         return true;
     return false;
   });
@@ -97,9 +128,7 @@ void check_above_accelerator(const Program& program, Report& report) {
           !is_prepared_later(program, placement) || !is_unconditional(program, placement.ref()))
         continue;
       if (!std::all_of(made.begin(), made.end(), [&](const CallRef& accelerator) {
-            return program.enclosing_function(accelerator.ref()) ==
-                       program.enclosing_function(placement.ref()) &&
-                   only_runs_before(program, placement.ref(), accelerator.ref());
+            return is_above(program, placement.ref(), accelerator);
           }))
         continue;
       tell_early_move(report, placement,
@@ -108,17 +137,6 @@ void check_above_accelerator(const Program& program, Report& report) {
                       "Leave the device to accelerator.prepare(), or make the Accelerator first.");
       return;
     }
-}
-
-// model.to(device), or model = Net().to(device).
-Ref moved_variable(const CallRef& placement) {
-  const Ref object = placement.receiver();
-  if (!object || object.kind() == Kind::identifier) return object;
-  const auto& tree = placement.module->tree();
-  const diagnose::NodeId parent = tree[placement.call->node].parent;
-  if (object.kind() != Kind::call || tree[parent].kind != Kind::assignment) return {};
-  const Ref target = placement.ref().with(tree.child(parent, diagnose::Field::left));
-  return target.kind() == Kind::identifier ? target : Ref{};
 }
 
 // Of the script's own guard, or of nothing else.
@@ -182,16 +200,6 @@ bool is_handed_to_trainer(const Program& program, Ref model) {
   });
 }
 
-// The line, or the only call that leads to it, stands in the function that makes the arguments,
-// above them.
-bool is_above_arguments(const Program& program, Ref placement, const CallRef& made) {
-  const auto places = diagnose::places_of(program, placement);
-  return std::any_of(places.begin(), places.end(), [&](Ref place) {
-    return program.enclosing_function(place) == program.enclosing_function(made.ref()) &&
-           only_runs_before(program, place, made.ref());
-  });
-}
-
 // model.cuda() above TrainingArguments(), which sets the device of its process.
 void check_above_arguments(const Program& program, Report& report) {
   if (!has_trainer_ranks(program) || binds_device(program) || program.uses(Api::accelerator) ||
@@ -206,7 +214,7 @@ void check_above_arguments(const Program& program, Report& report) {
           (placed_on(program, placement) != 0 && !is_on_current_gpu(program, placement)) ||
           stands_under_a_test(program, placement) || !is_handed_to_trainer(program, model) ||
           !std::all_of(arguments.begin(), arguments.end(), [&](const CallRef& made) {
-            return is_above_arguments(program, placement.ref(), made);
+            return is_above(program, placement.ref(), made);
           }))
         continue;
       tell_early_move(report, placement,

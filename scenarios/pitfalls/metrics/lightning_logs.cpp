@@ -188,8 +188,14 @@ bool may_be_reduced(const Program& program, Ref value) {
   });
 }
 
-// The values of {"loss": loss, "acc": acc}, or the one that is given.
-std::vector<Ref> values_logged(Ref value) {
+// The values of {"loss": loss, "acc": acc}, also by a name of it, or the one that is given.
+std::vector<Ref> values_logged(const Program& program, Ref value) {
+  if (value.kind() == Kind::identifier)
+    if (const auto& sources = program.sources(value);
+        sources.size() == 1 && sources.front().how == diagnose::Source::How::value &&
+        sources.front().ref.kind() == Kind::dictionary &&
+        program.enclosing_function(sources.front().ref) == program.enclosing_function(value))
+      value = sources.front().ref;
   if (value.kind() != Kind::dictionary) return {value};
   std::vector<Ref> out;
   const auto& tree = value.module->tree();
@@ -247,7 +253,7 @@ Ref value_of(const CallRef& log) {
 bool is_of_one_rank(const Program& program, const CallRef& log) {
   const Ref value = value_of(log);
   if (!value || reduces_by_hand(program.enclosing_function(log.ref()))) return false;
-  const auto parts = values_logged(value);
+  const auto parts = values_logged(program, value);
   return std::any_of(parts.begin(), parts.end(), [&](Ref part) {
     return !is_alike(program, part) && !is_reduced_by_metric(program, part) &&
            !lists_what_metrics_give(program, part);
@@ -256,7 +262,7 @@ bool is_of_one_rank(const Program& program, const CallRef& log) {
 
 // The same, and nothing is in the way of knowing.
 bool is_surely_of_one_rank(const Program& program, const CallRef& log) {
-  const auto parts = values_logged(value_of(log));
+  const auto parts = values_logged(program, value_of(log));
   return std::any_of(parts.begin(), parts.end(),
                      [&](Ref part) {
                        return !is_alike(program, part) && !may_be_reduced(program, part);

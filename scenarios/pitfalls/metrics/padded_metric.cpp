@@ -129,12 +129,11 @@ bool is_stored_by_key(const MetricSum& sum) {
 // Forward passes whose results are added up, on every rank, with a reduction that serves them.
 MetricSum reduced_sum(const Program& program, Ref loop, const CallRef& loader,
                       const std::vector<Reduction>& reductions) {
-  const diagnose::FunctionRef function = program.enclosing_function(loop);
-  if (!function || program.guarded_by_rank(loop) == diagnose::RankTest::main_only ||
-      keeps_each_once(loop) ||
+  if (program.guarded_by_rank(loop) == diagnose::RankTest::main_only || keeps_each_once(loop) ||
       !(program.is_evaluation(loop) || is_run_over_shard(program, loop, loader)))
     return {};
   if (program.mentions("torchmetrics")) return torchmetric_in(program, loop);
+  if (!program.enclosing_function(loop)) return {};  // what is reduced cannot be told apart there
   std::vector<Reduction> others = reductions;
   std::erase_if(others, [&](const Reduction& each) { return is_of_training(program, each, loop); });
   if (others.empty()) return {};

@@ -90,9 +90,44 @@ bool takes_ddp_by_itself(const Program& program, const trainer::Use& use) {
              : written.kind() == Kind::identifier || written.kind() == Kind::attribute;
 }
 
+// The value of --name value or --name=value in the line; empty where the line has no such option.
+std::string word_given(const diagnose::LaunchLine& launch, std::string_view name) {
+  const auto& words = launch.script_arguments;
+  const std::string option = "--" + std::string(name);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].text == option && i + 1 < words.size()) return words[i + 1].text;
+    if (words[i].text.starts_with(option + "=")) return words[i].text.substr(option.size() + 1);
+  }
+  return {};
+}
+
+bool is_several(std::string_view count) {
+  return count == "-1" || count == "auto" || facts::contains(count, ",") ||
+         diagnose::to_integer(count).value_or(0) > 1;
+}
+
+// Trainer.from_argparse_args(args), and a command line of the script with --gpus 2 --accelerator
+// ddp: the options of the Trainer come from there.
+bool is_told_to_start_several(const Program& program, const trainer::Use& use) {
+  if (!use.call || use.call.call->name != "from_argparse_args") return false;
+  for (const char* name : {"strategy", "accelerator", "distributed_backend", "gpus", "devices"})
+    if (use.find(name)) return false;
+  const auto& launches = program.launches();
+  return std::any_of(launches.begin(), launches.end(), [](const diagnose::LaunchLine& launch) {
+    const auto asks_for_ddp = [&](std::string_view name) {
+      const std::string words = facts::lowered(word_given(launch, name));
+      return facts::contains(words, "ddp") && !is_another(words);
+    };
+    return (asks_for_ddp("strategy") || asks_for_ddp("accelerator") ||
+            asks_for_ddp("distributed_backend")) &&
+           (is_several(word_given(launch, "gpus")) || is_several(word_given(launch, "devices")));
+  });
+}
+
 // Whether the Trainer starts several processes that all run the script to its end: "ddp", or "auto"
 // on the devices that there are.
 bool starts_several(const Program& program, const trainer::Use& use) {
+  if (is_told_to_start_several(program, use)) return true;
   const auto* strategy = strategy_of(program, use);
   const auto* devices = use.find("devices");
   const auto* accelerator = use.find("accelerator");
@@ -293,7 +328,7 @@ bool fits_in_lightning_ranks(const Program& program, const CallRef& fit) {
   };
   return std::any_of(uses.begin(), uses.end(), is_meant) &&
          std::all_of(uses.begin(), uses.end(), [&](const trainer::Use& use) {
-           return !is_meant(use) ||
+           return !is_meant(use) || is_told_to_start_several(program, use) ||
                   ((starts_several(program, use) || takes_ddp_by_itself(program, use)) &&
                    !may_be_of_one_device(program, use));
          });

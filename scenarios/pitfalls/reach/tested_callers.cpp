@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/reach/tested_callers.hpp"
 
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -38,18 +39,44 @@ bool is_called_by_the_others(const Program& program, const std::vector<CallRef>&
          });
 }
 
+// data = Data(), and if rank == 0: validate(), which makes one too: every rank that comes by the
+// test has run the other call.
+bool is_run_by_all_beside(const Program& program, const std::vector<CallRef>& untested,
+                          CallRef tested) {
+  for (int depth = 0; depth < kTestedCallDepth && !program.rank_guard(tested.ref()); ++depth) {
+    const FunctionRef function = program.enclosing_function(tested.ref());
+    if (!function || program.call_sites(function).size() != 1) return false;
+    tested = program.call_sites(function).front();
+  }
+  const FunctionRef around = program.enclosing_function(tested.ref());
+  return around && std::any_of(untested.begin(), untested.end(), [&](const CallRef& each) {
+           return program.enclosing_function(each.ref()) == around &&
+                  runs_wherever(program, each.ref(), tested.ref());
+         });
+}
+
+struct Seen {
+  std::vector<FunctionRef> functions;
+  std::vector<CallRef> untested;  // calls on the way
+};
+
 // What is known of a function does not depend on the way to it: each is looked at once.
-bool is_tested_above(const Program& program, Ref node, std::vector<FunctionRef>& seen, int depth) {
+bool is_tested_above(const Program& program, Ref node, Seen& seen, int depth) {
   const FunctionRef function = program.enclosing_function(node);
   if (!function || depth > kTestedCallDepth ||
-      std::find(seen.begin(), seen.end(), function) != seen.end())
+      std::find(seen.functions.begin(), seen.functions.end(), function) != seen.functions.end())
     return false;
-  seen.push_back(function);
+  seen.functions.push_back(function);
   const auto& sites = program.call_sites(function);
   if (is_called_untested_beside(program, sites)) return false;
+  for (const CallRef& site : sites)
+    if (program.guarded_by_rank(site.ref()) == RankTest::none &&
+        !only_without_distribution(program, site.ref()))
+      seen.untested.push_back(site);
   return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
     const bool tests = program.guarded_by_rank(site.ref()) != RankTest::none;
-    return (tests && !is_called_by_the_others(program, sites, site)) ||
+    return (tests && !is_called_by_the_others(program, sites, site) &&
+            !is_run_by_all_beside(program, seen.untested, site)) ||
            is_tested_above(program, site.ref(), seen, depth + 1);
   });
 }
@@ -57,7 +84,7 @@ bool is_tested_above(const Program& program, Ref node, std::vector<FunctionRef>&
 }  // namespace
 
 bool some_caller_tests_rank(const Program& program, Ref node) {
-  std::vector<FunctionRef> seen;
+  Seen seen;
   return is_tested_above(program, node, seen, 0);
 }
 

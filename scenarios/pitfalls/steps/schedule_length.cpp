@@ -145,16 +145,19 @@ bool mentions_processes_elsewhere(const Program& program) {
 
 }  // namespace
 
+std::vector<Ref> lengths_behind(const Program& program, const CallRef& scheduler) {
+  LengthTrail trail(program, scheduler.ref());
+  for (const Ref given : lengths_given_to(scheduler)) trail.counts_processes_in(given);
+  return trail.lengths();
+}
+
 namespace {
 
 // len(loader) in what the scheduler is given, on the way to it, too.
 std::vector<Ref> counts_of(const Program& program, const CallRef& scheduler,
                            std::string_view length) {
-  LengthTrail trail(program, scheduler.ref());
-  for (const Ref given : lengths_given_to(scheduler)) trail.counts_processes_in(given);
-  std::vector<Ref> out;
-  for (const Ref each : trail.lengths())
-    if (each.text() == length) out.push_back(each);
+  std::vector<Ref> out = lengths_behind(program, scheduler);
+  std::erase_if(out, [&](Ref each) { return each.text() != length; });
   return out;
 }
 
