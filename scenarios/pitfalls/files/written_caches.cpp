@@ -76,6 +76,12 @@ Ref cache_written(const Program& program, const CallRef& call) {
   return path ? path : cache_path(program, call, kCacheWriters, "w");
 }
 
+// load_samples(path), h5py's and others by their names: what they are given where the file is
+// there.
+Ref read_by_name(const CallRef& call) {
+  return says_any(call.call->name, {"load", "read"}) ? call.positional(0) : Ref{};
+}
+
 bool asks_for_file(Ref condition) {
   return holds_any(condition.text(), {"exists(", "isfile(", "is_file("});
 }
@@ -178,6 +184,18 @@ void add_calls_of_helpers(const Program& program, std::vector<WrittenCache>& pla
   }
 }
 
+// The write stands where the file is missing, or the read where it is there, and is all that is
+// done then. Helpers, and what is known by its name alone, keep states and results as well: there
+// the write has to ask.
+bool is_written_for(const Program& program, const WrittenCache& write, const WrittenCache& read) {
+  const Ref node = write.write.ref();
+  const Ref other = read.write.ref();
+  if (is_under_question(program, node, false) || is_written_where_missing(node, read.write))
+    return true;
+  return is_under_question(program, other, true) && leaves_with(program, other, node) &&
+         cache_written(program, write.write) && cache_path(program, read.write, kCacheReaders, "r");
+}
+
 }  // namespace
 
 std::vector<WrittenCache> written_caches(const Program& program) {
@@ -190,19 +208,16 @@ std::vector<WrittenCache> written_caches(const Program& program) {
       if (const Ref path = cache_path(program, call, kCacheReaders, "r");
           path && !bears_half_a_file(call))
         reads.push_back({call, path});
+      else if (const Ref given = read_by_name(call); given && !bears_half_a_file(call))
+        reads.push_back({call, given});
     }
   add_calls_of_helpers(program, writes);
   add_calls_of_helpers(program, reads);
   std::erase_if(reads, [](const WrittenCache& each) { return bears_half_a_file(each.write); });
   std::erase_if(writes, [&](const WrittenCache& each) {
-    const Ref node = each.write.ref();
     return std::none_of(reads.begin(), reads.end(), [&](const WrittenCache& read) {
-      const Ref other = read.write.ref();
-      return are_beside(program, node, other) && is_path_of(program, each.path, read.path) &&
-             (is_under_question(program, node, false) ||
-              is_written_where_missing(node, read.write) ||
-              (is_under_question(program, other, true) && leaves_with(program, other, node) &&
-               cache_written(program, each.write)));  // results go through helpers as well
+      return are_beside(program, each.write.ref(), read.write.ref()) &&
+             is_path_of(program, each.path, read.path) && is_written_for(program, each, read);
     });
   });
   return writes;
