@@ -115,6 +115,7 @@ Program::Program(ProgramInput input) : input_(std::move(input)) {
   index_prepares();
   index_trainers();
   another_engine_ = uses(Api::accelerator) && uses_another_engine(*this);
+  index_picks();
   find_wraps();
   framework_distributes_ = is_taken_over(*this);
   find_training_loops();

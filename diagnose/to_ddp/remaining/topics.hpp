@@ -3,7 +3,7 @@
 #pragma once
 
 #include "diagnose/finding.hpp"
-#include "diagnose/model/program.hpp"
+#include "diagnose/to_ddp/reached_code.hpp"
 
 #include <string>
 #include <string_view>
@@ -22,8 +22,8 @@ struct Told {
 
 class Left {
  public:
-  Left(const Program& rewritten, const std::vector<Finding>& found)
-      : program(rewritten), found(found) {}
+  Left(const ReachedCode& reached, const std::vector<Finding>& found)
+      : reached(reached), program(reached.program()), found(found) {}
 
   // Nothing is told without a place.
   void tell(Harm harm, std::vector<Ref> places, std::string text);
@@ -39,6 +39,7 @@ class Left {
   // Something is trained in sight.
   bool trains() const { return !program.calls_named("backward").empty(); }
 
+  const ReachedCode& reached;
   const Program& program;
   const std::vector<Finding>& found;
   std::vector<Told> told;

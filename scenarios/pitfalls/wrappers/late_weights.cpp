@@ -22,7 +22,10 @@ bool draws_alike(const Program& program) {
     for (const diagnose::Call& made : module->calls()) {
       const bool seeds = made.api == Api::manual_seed ||
                          says_any(made.name, {"seed", "determinis", "reproduc", "fix_random"});
-      if (seeds && made.name != "initial_seed" && !facts::contains(module->text(made.node), "rank"))
+      const bool is_of_generator =  // torch.Generator().manual_seed(0) leaves the others alone
+          made.name == "manual_seed" && !made.path.starts_with("torch.");
+      if (seeds && made.name != "initial_seed" && !is_of_generator &&
+          !facts::contains(module->text(made.node), "rank"))
         return true;
     }
   return false;
@@ -91,8 +94,11 @@ bool is_restored_below(const Program& program, const CallRef& draw, Ref drawn) {
     return is_unconditional(program, call.ref()) && program.runs_before(draw.ref(), call.ref());
   };
   const auto& broadcasts = program.calls(Api::broadcast);
-  if (std::any_of(broadcasts.begin(), broadcasts.end(),
-                  [&](const CallRef& call) { return program.runs_before(draw.ref(), call.ref()); }))
+  const FunctionRef helper = program.callee(draw);  // which may send what it draws itself
+  if (std::any_of(broadcasts.begin(), broadcasts.end(), [&](const CallRef& call) {
+        return program.runs_before(draw.ref(), call.ref()) ||
+               (helper && program.enclosing_function(call.ref()) == helper);
+      }))
     return true;
   const std::string_view model = drawn.text().substr(0, drawn.text().find('.'));
   const diagnose::Module& file = *draw.module;
