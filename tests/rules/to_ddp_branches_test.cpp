@@ -142,6 +142,37 @@ TEST(ToDdpBranches, TellsOfPlateausThatAreMeasured) {
               says(plateau("metric = loss.item()"), "DDP027"));
 }
 
+// define_G and define_D of the family, which draw one after the other.
+TEST(ToDdpBranches, SendsTheDrawsOfEachNetwork) {
+  std::string networks = std::string(kHead) + "def init(m):\n    nn.init.normal_(m.weight)\n";
+  for (const char* name : {"define_G", "define_D"})
+    networks += "def " + std::string(name) +
+                "():\n"
+                "    net = nn.Linear(8, 8).cuda()\n"
+                "    net = nn.DataParallel(net)\n"
+                "    net.apply(init)\n"
+                "    return net\n";
+  const Rewrite made =
+      rewritten({{"train.py", std::string(kHead) + "from networks import define_D, define_G\n"
+                                                   "from torch.utils.data import DataLoader\n"
+                                                   "G = define_G()\n"
+                                                   "D = define_D()\n"
+                                                   "g = torch.optim.SGD(G.parameters(), lr=0.1)\n"
+                                                   "d = torch.optim.SGD(D.parameters(), lr=0.1)\n"
+                                                   "for x in DataLoader(data, batch_size=64):\n"
+                                                   "    loss_D = D(x).mean()\n"
+                                                   "    loss_D.backward()\n"
+                                                   "    d.step()\n"
+                                                   "    loss_G = D(G(x)).mean()\n"
+                                                   "    loss_G.backward()\n"
+                                                   "    g.step()\n"},
+                 {"networks.py", networks}});
+  const std::string& text = made.texts.at("networks.py");
+  const std::size_t first = text.find("broadcast(weight, 0)");
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_NE(text.find("broadcast(weight, 0)", first + 1), std::string::npos) << text;
+}
+
 // The seed of one generator is none for the weights.
 TEST(ToDdpBranches, SendsDrawsOfRanksThatShareNoSeed) {
   const auto text = [](const std::string& seed) {
@@ -155,7 +186,9 @@ TEST(ToDdpBranches, SendsDrawsOfRanksThatShareNoSeed) {
               "if isinstance(model, torch.nn.parallel.DistributedDataParallel):\n"
               "    for weight in model.state_dict().values():\n"
               "        torch.distributed.broadcast(weight, 0)\n");
+  EXPECT_TOLD(text("import numpy as np\nnp.random.seed(0)\n"), "broadcast(weight, 0)");
   EXPECT_SILENT(text("torch.manual_seed(0)\n"), "broadcast(weight");
+  EXPECT_SILENT(text("from tools import set_seed\nset_seed(0)\n"), "broadcast(weight");
 }
 
 }  // namespace

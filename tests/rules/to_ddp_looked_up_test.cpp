@@ -142,49 +142,33 @@ TEST(ToDdpLookedUp, LeavesLookAlikesAlone) {
                        {"writers/plain.py", "class Writer:\n    pass\n"}});
 }
 
-// The family of pix2pix: what has to be a BaseModel is looked for in a file's names.
-Files family() {
-  return {{"train.py",
-           "from models import create_model\n"
-           "from data import create_dataset\n"
-           "model = create_model(opt)\n"
-           "dataset = create_dataset(opt)\n"
-           "for epoch in range(9):\n"
-           "    for item in dataset:\n"
-           "        model.set_input(item)\n"
-           "        model.optimize_parameters()\n"
-           "    model.save_networks('latest')\n"},
-          {"models/__init__.py",
-           "import importlib\n"
-           "from models.base_model import BaseModel\n"
-           "def find_model_using_name(name):\n"
-           "    lib = importlib.import_module('models.' + name + '_model')\n"
-           "    model = None\n"
-           "    for key, cls in lib.__dict__.items():\n"
-           "        if key.lower() == name + 'model' and issubclass(cls, BaseModel):\n"
-           "            model = cls\n"
-           "    return model\n"
-           "def create_model(opt):\n"
-           "    model = find_model_using_name(opt.model)\n"
-           "    instance = model(opt)\n"
-           "    return instance\n"},
-          {"models/base_model.py",
-           "import os\n"
-           "import torch\n"
-           "class BaseModel:\n"
+Files data_of_family() {
+  return {{"data/__init__.py",
+           "from torch.utils.data import DataLoader\n"
+           "from data.images import Images\n"
+           "def create_dataset(opt):\n"
+           "    return CustomDatasetDataLoader(opt)\n"
+           "class CustomDatasetDataLoader:\n"
            "    def __init__(self, opt):\n"
-           "        self.gpu_ids = opt.gpu_ids\n"
-           "        self.device = torch.device('cuda:{}'.format(self.gpu_ids[0]))\n"
-           "    def optimize_parameters(self):\n"
-           "        pass\n"
-           "    def save_networks(self, epoch):\n"
-           "        for name in self.model_names:\n"
-           "            net = getattr(self, 'net' + name)\n"
-           "            if len(self.gpu_ids) > 0:\n"
-           "                torch.save(net.module.cpu().state_dict(), '%s_net_%s.pth' % (epoch, "
-           "name))\n"
-           "                net.cuda(self.gpu_ids[0])\n"},
-          {"models/networks.py",
+           "        self.dataset = Images(opt)\n"
+           "        self.dataloader = DataLoader(self.dataset, batch_size=opt.batch_size,\n"
+           "                                     shuffle=not opt.serial_batches)\n"
+           "    def __iter__(self):\n"
+           "        for item in self.dataloader:\n"
+           "            yield item\n"},
+          {"data/images.py",
+           "from torch.utils.data import Dataset\n"
+           "class Images(Dataset):\n"
+           "    def __init__(self, opt):\n"
+           "        self.items = opt.items\n"
+           "    def __getitem__(self, index):\n"
+           "        return self.items[index]\n"
+           "    def __len__(self):\n"
+           "        return len(self.items)\n"}};
+}
+
+Files networks_of_family() {
+  return {{"models/networks.py",
            "import torch\n"
            "import torch.nn as nn\n"
            "def init_weights(net, gain=0.02):\n"
@@ -216,29 +200,55 @@ Files family() {
            "        self.optimizer.zero_grad()\n"
            "        self.loss = self.netG(self.real).mean()\n"
            "        self.loss.backward()\n"
-           "        self.optimizer.step()\n"},
-          {"data/__init__.py",
-           "from torch.utils.data import DataLoader\n"
-           "from data.images import Images\n"
-           "def create_dataset(opt):\n"
-           "    return CustomDatasetDataLoader(opt)\n"
-           "class CustomDatasetDataLoader:\n"
-           "    def __init__(self, opt):\n"
-           "        self.dataset = Images(opt)\n"
-           "        self.dataloader = DataLoader(self.dataset, batch_size=opt.batch_size,\n"
-           "                                     shuffle=not opt.serial_batches)\n"
-           "    def __iter__(self):\n"
-           "        for item in self.dataloader:\n"
-           "            yield item\n"},
-          {"data/images.py",
-           "from torch.utils.data import Dataset\n"
-           "class Images(Dataset):\n"
-           "    def __init__(self, opt):\n"
-           "        self.items = opt.items\n"
-           "    def __getitem__(self, index):\n"
-           "        return self.items[index]\n"
-           "    def __len__(self):\n"
-           "        return len(self.items)\n"}};
+           "        self.optimizer.step()\n"}};
+}
+
+// The family of pix2pix: what has to be a BaseModel is looked for in a file's names.
+Files family() {
+  Files out = {
+      {"train.py",
+       "from models import create_model\n"
+       "from data import create_dataset\n"
+       "model = create_model(opt)\n"
+       "dataset = create_dataset(opt)\n"
+       "for epoch in range(9):\n"
+       "    for item in dataset:\n"
+       "        model.set_input(item)\n"
+       "        model.optimize_parameters()\n"
+       "    model.save_networks('latest')\n"},
+      {"models/__init__.py",
+       "import importlib\n"
+       "from models.base_model import BaseModel\n"
+       "def find_model_using_name(name):\n"
+       "    lib = importlib.import_module('models.' + name + '_model')\n"
+       "    model = None\n"
+       "    for key, cls in lib.__dict__.items():\n"
+       "        if key.lower() == name + 'model' and issubclass(cls, BaseModel):\n"
+       "            model = cls\n"
+       "    return model\n"
+       "def create_model(opt):\n"
+       "    model = find_model_using_name(opt.model)\n"
+       "    instance = model(opt)\n"
+       "    return instance\n"},
+      {"models/base_model.py",
+       "import os\n"
+       "import torch\n"
+       "class BaseModel:\n"
+       "    def __init__(self, opt):\n"
+       "        self.gpu_ids = opt.gpu_ids\n"
+       "        self.device = torch.device('cuda:{}'.format(self.gpu_ids[0]))\n"
+       "    def optimize_parameters(self):\n"
+       "        pass\n"
+       "    def save_networks(self, epoch):\n"
+       "        for name in self.model_names:\n"
+       "            net = getattr(self, 'net' + name)\n"
+       "            if len(self.gpu_ids) > 0:\n"
+       "                torch.save(net.module.cpu().state_dict(), '%s_net_%s.pth' % (epoch, "
+       "name))\n"
+       "                net.cuda(self.gpu_ids[0])\n"}};
+  out.merge(networks_of_family());
+  out.merge(data_of_family());
+  return out;
 }
 
 TEST(ToDdpLookedUp, RewritesModelsThatAreFoundByTheirFile) {

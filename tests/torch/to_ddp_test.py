@@ -39,6 +39,7 @@ def run_rank(script, directory):
     torch.cuda.set_device = lambda index: taken.append(index)
     torch.cuda.current_device = lambda: taken[-1]
     torch.cuda.is_available = lambda: True
+    torch.cuda.is_current_stream_capturing = lambda: False  # an optimizer asks where there is a GPU
     join = dist.init_process_group
     dist.init_process_group = lambda backend: join(
         "gloo", init_method=f"file://{directory}/rendezvous", rank=int(os.environ["RANK"]),

@@ -22,9 +22,10 @@ bool draws_alike(const Program& program) {
     for (const diagnose::Call& made : module->calls()) {
       const bool seeds = made.api == Api::manual_seed ||
                          says_any(made.name, {"seed", "determinis", "reproduc", "fix_random"});
-      const bool is_of_generator =  // torch.Generator().manual_seed(0) leaves the others alone
-          made.name == "manual_seed" && !made.path.starts_with("torch.");
-      if (seeds && made.name != "initial_seed" && !is_of_generator &&
+      // torch.Generator().manual_seed(0) and np.random.seed(0) leave PyTorch's numbers alone.
+      const bool is_of_others = (made.name == "manual_seed" && !made.path.starts_with("torch.")) ||
+                                made.path.starts_with("numpy.") || made.path.starts_with("random.");
+      if (seeds && made.name != "initial_seed" && !is_of_others &&
           !facts::contains(module->text(made.node), "rank"))
         return true;
     }
@@ -87,6 +88,15 @@ Ref drawn_by(const Program& program, const CallRef& call) {
   return {};
 }
 
+// if isinstance(net, DistributedDataParallel): ... dist.broadcast(weight, 0) sends that net alone.
+bool is_for_a_wrapper(const Program& program, const CallRef& broadcast) {
+  const auto guards = program.guards(broadcast.ref());
+  return std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+    return guard.holds && guard.condition.text().starts_with("isinstance(") &&
+           facts::contains(guard.condition.text(), "DistributedDataParallel");
+  });
+}
+
 // model.load_state_dict(...) below, whatever the options are, makes up for it; so does what makes
 // the ranks alike, and load_checkpoint(model, path) of a file out of sight.
 bool is_restored_below(const Program& program, const CallRef& draw, Ref drawn) {
@@ -95,9 +105,12 @@ bool is_restored_below(const Program& program, const CallRef& draw, Ref drawn) {
   };
   const auto& broadcasts = program.calls(Api::broadcast);
   const FunctionRef helper = program.callee(draw);  // which may send what it draws itself
+  const FunctionRef here = program.enclosing_function(draw.ref());
   if (std::any_of(broadcasts.begin(), broadcasts.end(), [&](const CallRef& call) {
-        return program.runs_before(draw.ref(), call.ref()) ||
-               (helper && program.enclosing_function(call.ref()) == helper);
+        const FunctionRef sends = program.enclosing_function(call.ref());
+        if (helper && sends == helper) return true;
+        return program.runs_before(draw.ref(), call.ref()) &&
+               (sends == here || !is_for_a_wrapper(program, call));
       }))
     return true;
   const std::string_view model = drawn.text().substr(0, drawn.text().find('.'));
