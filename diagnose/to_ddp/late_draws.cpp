@@ -1,6 +1,7 @@
 #include "diagnose/to_ddp/late_draws.hpp"
 
 #include "scenarios/pitfalls/program/edits.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/wrappers/changed_wrap.hpp"
 #include "scenarios/pitfalls/wrappers/late_weights.hpp"
 
@@ -9,10 +10,11 @@
 namespace bench::diagnose {
 namespace {
 
-bool is_told_of(const Finding& finding, const CallRef& draw) {
-  return finding.rule == "DDP006" && finding.message.starts_with("weights are drawn") &&
-         finding.file == draw.module->path() &&
-         finding.line == draw.module->tree().line_of(draw.call->node);
+// Above the batches, of what a wrapper made before holds: whether a loss comes from that one, as
+// the rule asks, cannot be seen where its forward() is called by name.
+bool is_of_wrapper(const Program& program, const pitfalls::LateDraw& draw) {
+  return pitfalls::changed_wrap(program, draw.model, draw.call.ref()) != nullptr &&
+         pitfalls::facts::training_loop_of(program, draw.call.ref()) == nullptr;
 }
 
 // A helper may be given bare networks as well: what is sent is that of a wrapper alone.
@@ -34,22 +36,23 @@ bool runs_another(const Program& program, const pitfalls::LateDraw& draw,
 
 }  // namespace
 
-std::vector<Finding> draws_to_send(const Program& rewritten, const std::vector<Finding>& found) {
+std::vector<Finding> draws_to_send(const Program& rewritten) {
   std::vector<Finding> out;
   const auto draws = pitfalls::draws_on_every_rank(rewritten);
   for (const pitfalls::LateDraw& draw : draws) {
-    if (runs_another(rewritten, draw, draws)) continue;
-    const auto told = std::find_if(found.begin(), found.end(), [&](const Finding& each) {
-      return is_told_of(each, draw.call);
-    });
     const Ref model = pitfalls::base_of(draw.model);
     const Ref statement = pitfalls::statement_of(draw.call.ref());
-    if (told == found.end() || !stands_for_object(model) ||
-        statement.kind() != Kind::expression_statement ||
+    if (runs_another(rewritten, draw, draws) || !is_of_wrapper(rewritten, draw) ||
+        !stands_for_object(model) || statement.kind() != Kind::expression_statement ||
         draw.call.module->import_path("torch") != "torch")
       continue;
-    Finding made = *told;
-    made.fix.reset();
+    Finding made;
+    made.rule = "DDP006";
+    made.file = draw.call.module->path();
+    made.line = draw.call.module->tree().line_of(draw.call.call->node);
+    made.message =
+        "weights are drawn at random after the model was wrapped: DDP copies parameters between "
+        "ranks only when it is built, so each rank trains from weights of its own";
     pitfalls::insert_after(draw.call.ref(), sending(model.text()),
                            "Send what rank 0 has drawn to all ranks", made);
     if (made.fix) out.push_back(std::move(made));

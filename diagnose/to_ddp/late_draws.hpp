@@ -9,8 +9,8 @@
 
 namespace bench::diagnose {
 
-// init_weights(net) behind net = DDP(net), where a rule says so (DDP006): findings whose fix sends
-// what rank 0 has drawn to all. `rewritten` is the program after the steps.
-std::vector<Finding> draws_to_send(const Program& rewritten, const std::vector<Finding>& found);
+// init_weights(net) behind net = DDP(net): findings whose fix sends what rank 0 has drawn to all.
+// `rewritten` is the program after the steps.
+std::vector<Finding> draws_to_send(const Program& rewritten);
 
 }  // namespace bench::diagnose

@@ -307,7 +307,7 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
       }
       std::vector<Finding> mendable = waits_for_saved(now);
       for (Finding& each : directories_to_allow(now)) mendable.push_back(std::move(each));
-      for (Finding& each : draws_to_send(rewritten, found)) mendable.push_back(std::move(each));
+      for (Finding& each : draws_to_send(rewritten)) mendable.push_back(std::move(each));
       for (const Finding& each : found)
         if (belongs_to_ddp(each) || keeps_keys(each, rewritten, parts)) mendable.push_back(each);
       again = --rounds > 0 && mend(rewritten, mendable, files, out.steps);

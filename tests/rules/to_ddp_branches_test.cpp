@@ -173,6 +173,17 @@ TEST(ToDdpBranches, SendsTheDrawsOfEachNetwork) {
   EXPECT_NE(text.find("broadcast(weight, 0)", first + 1), std::string::npos) << text;
 }
 
+// A pretrained encoder beside the network is read from a file, and the network is not.
+TEST(ToDdpBranches, SendsDrawsBesideWhatIsRead) {
+  const auto text = [](const std::string& read) {
+    return rewritten_text({.above = "def init(m):\n    nn.init.normal_(m.weight)\n"
+                                    "encoder = nn.DataParallel(Net().cuda())\n",
+                           .wrap = "model = nn.DataParallel(model)\nmodel.apply(init)\n" + read});
+  };
+  EXPECT_TOLD(text("encoder.load_state_dict(torch.load('encoder.pth'))\n"), "broadcast(weight, 0)");
+  EXPECT_SILENT(text("model.load_state_dict(torch.load('model.pth'))\n"), "broadcast(weight, 0)");
+}
+
 // The seed of one generator is none for the weights.
 TEST(ToDdpBranches, SendsDrawsOfRanksThatShareNoSeed) {
   const auto text = [](const std::string& seed) {

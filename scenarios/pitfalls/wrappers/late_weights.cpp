@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/wrappers/late_weights.hpp"
 
+#include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/unconditional.hpp"
@@ -97,6 +98,16 @@ bool is_for_a_wrapper(const Program& program, const CallRef& broadcast) {
   });
 }
 
+// The one is in another wrapper than the other: a pretrained encoder beside a network that is
+// drawn.
+bool is_wrapped_elsewhere(const Program& program, Ref loaded, Ref drawn) {
+  const diagnose::Wrap* first = program.wrap_of(loaded);
+  const diagnose::Wrap* second = program.wrap_of(drawn);
+  return first != nullptr && second != nullptr &&
+         statement_of(first->call.ref()) != statement_of(second->call.ref()) &&
+         program.assigned_name(first->call.ref()) != program.assigned_name(second->call.ref());
+}
+
 // model.load_state_dict(...) below, whatever the options are, makes up for it; so does what makes
 // the ranks alike, and load_checkpoint(model, path) of a file out of sight.
 bool is_restored_below(const Program& program, const CallRef& draw, Ref drawn) {
@@ -117,7 +128,8 @@ bool is_restored_below(const Program& program, const CallRef& draw, Ref drawn) {
   const diagnose::Module& file = *draw.module;
   return std::any_of(file.calls().begin(), file.calls().end(), [&](const diagnose::Call& made) {
     const CallRef call{&file, &made};
-    if (made.name == "load_state_dict") return is_below(call);
+    if (made.name == "load_state_dict")
+      return !is_wrapped_elsewhere(program, call.receiver(), drawn) && is_below(call);
     const std::string_view first = call.positional(0).text();
     return says_any(made.name, {"load", "restore", "resume", "broadcast", "sync_"}) &&
            first.substr(0, first.find('.')) == model && is_below(call);
