@@ -129,6 +129,30 @@ TEST(ToDdpLookedUp, RewritesAllOrNone) {
   EXPECT_TRUE(says(made.refusal, "wraps in Parallel (trainers/two.py")) << made.refusal;
 }
 
+// One of the networks that a run may pick has buffers, which a second pass would copy anew.
+TEST(ToDdpLookedUp, LooksAtEachNetworkThatARunPicks) {
+  const auto text = [](const std::string& norm) {
+    std::string nets = kHead;
+    for (const auto& [name, layer] : {std::pair<std::string, std::string>{"Plain", "nn.ReLU()"},
+                                      std::pair<std::string, std::string>{"Other", norm}})
+      nets += "class " + name +
+              "(nn.Module):\n"
+              "    def __init__(self):\n"
+              "        super().__init__()\n"
+              "        self.net = nn.Sequential(nn.Linear(8, 2), " +
+              layer +
+              ")\n"
+              "    def forward(self, x):\n"
+              "        return self.net(x)\n";
+    return rewritten_text({.above = "import nets\n",
+                           .net = "getattr(nets, opt.arch)().cuda()",
+                           .loss = "(model(x) - model(y)).mean()"},
+                          {{"nets.py", nets}});
+  };
+  EXPECT_TOLD(text("nn.BatchNorm1d(2)"), "broadcast_buffers=False");
+  EXPECT_SILENT(text("nn.LayerNorm(2)"), "broadcast_buffers=False");
+}
+
 // What a lookup of data gives is no class, and a registry that nobody asks makes none.
 TEST(ToDdpLookedUp, LeavesLookAlikesAlone) {
   const std::string gan = kHead + trainer("GanTrainer");
