@@ -130,6 +130,40 @@ TEST(ToDdpBranches, KeepsTheWrapperOfEachBranchWhoseKeysAreRead) {
   EXPECT_SILENT(text, "    pass\n");
 }
 
+// What DataParallel does to the object is nothing that ranks meet, unless they run it as a
+// function.
+TEST(ToDdpBranches, TellsNoFaultsOfTheWrapperThatIsGone) {
+  const auto told_of = [](const std::string& pass) {
+    return listed(
+        left_of({{"train.py",
+                  "from torch import nn\n"
+                  "from torch.utils.data import DataLoader\n"
+                  "from nets import make\n"
+                  "net = make()\n"
+                  "for epoch in range(9):\n"
+                  "    for x in DataLoader(data, batch_size=64, shuffle=True):\n"
+                  "        " +
+                      pass +
+                      ".sum().backward()\n"
+                      "    print(net.seen)\n"},
+                 {"nets.py", std::string(kHead) + "class Net(nn.Module):\n"
+                                                  "    def __init__(self):\n"
+                                                  "        super().__init__()\n"
+                                                  "        self.fc = nn.Linear(8, 2)\n"
+                                                  "        self.seen = 0\n"
+                                                  "    def forward(self, x):\n"
+                                                  "        self.seen = self.seen + 1\n"
+                                                  "        return self.fc(x)\n"
+                                                  "    def show(self):\n"
+                                                  "        print(self.seen)\n"
+                                                  "def make():\n"
+                                                  "    net = nn.DataParallel(Net().cuda())\n"
+                                                  "    return net\n"}}));
+  };
+  EXPECT_SILENT(told_of("net(x)"), "DP009");
+  EXPECT_TOLD(told_of("nn.parallel.data_parallel(net, x)"), "DP009");
+}
+
 // A figure that nothing measures lowers all rates alike.
 TEST(ToDdpBranches, TellsOfPlateausThatAreMeasured) {
   const auto plateau = [](const std::string& figure) {

@@ -84,6 +84,7 @@ void tell_refusals_of_existing(Left& left);  // if os.path.exists(out): raise
 void tell_unused_parameters(Left& left);  // find_unused_parameters, where nothing is known
 void tell_repeated_forwards(Left& left);  // two passes before one backward
 std::vector<Ref> repeated_forwards(const Left& left);  // those passes
+bool wraps_in_data_parallel(const Left& left);         // where ranks come by, over several GPUs
 void tell_bare_models(Left& left);                     // trained beside the wrapped one
 void tell_parameters_of_first_batch(Left& left);       // ActNorm, which starts by its first input
 void tell_attributes_of_handed_models(Left& left);  // model.encode where the wrapper is handed on
