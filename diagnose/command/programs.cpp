@@ -68,11 +68,13 @@ void note_texts(const std::string& script, const Rewrite& rewrite, ChangedTexts&
 int run_to_ddp(const Flags& flags, ResultOutput& output) {
   bool any = false;
   ChangedTexts texts(read_source);
-  const auto notices = for_each_program(flags.options, [&](const Program& program) {
+  DiagnoseOptions options = flags.options;
+  options.follows_look_ups = true;
+  const auto notices = for_each_program(options, [&](const Program& program) {
     const std::string& file = program.root().path();
     const Rewrite rewrite = rewrite_to_ddp(
         program, [&](const std::map<std::string, std::string>& made, const RewrittenVisit& visit) {
-          diagnose_again(flags.options, file, made, visit);
+          diagnose_again(options, file, made, visit);
         });
     if (rewrite.steps.empty() && rewrite.refusal.empty()) return;
     any = true;

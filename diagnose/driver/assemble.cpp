@@ -192,14 +192,16 @@ class Gatherer {
 
   // All files that import_module("models." + name) may mean: which one it is the run says.
   void follow_looked_up(const Module& module) {
-    const auto patterns = looked_up_imports(module);
-    if (patterns.empty() || !context_.list) return;
+    const auto looked_up = looked_up_imports(module);
+    if (looked_up.empty() || !context_.list) return;
     std::vector<std::string> starts = directories_above(script_, context_.top);
     starts.insert(starts.begin(), directory_of(module.path()));
-    for (const std::string& pattern : patterns)
+    for (const auto& [call, pattern] : looked_up)
       for (const std::string& start : starts) {
         const auto names = modules_like(pattern, start, context_.list);
-        for (const std::string& name : names) module_at(cache_.file_in(start, name, context_.top));
+        for (const std::string& name : names)
+          if (const Module* const target = module_at(cache_.file_in(start, name, context_.top)))
+            input_.looked_up[{&module, call}].push_back(target);
         if (!names.empty()) break;
       }
   }
@@ -273,6 +275,7 @@ AssembledProgram assemble(const std::string& script, const ProgramContext& conte
   input.any_in_project = context.any_in_project;
   input.where_in_project = context.where_in_project;
   input.scripts_above = context.scripts_above;
+  input.follows_look_ups = context.follows_look_ups;
   input.is_notebook = script.ends_with(".ipynb");
   if (context.list)
     input.any_beside = [script, top = context.top, list = context.list,

@@ -43,6 +43,7 @@ struct ProgramContext {
       const std::function<std::optional<std::uint32_t>(std::string_view text)>& line_of)>
       where_in_project;
   std::function<std::vector<std::string>()> scripts_above;
+  bool follows_look_ups = false;  // see ProgramInput
 };
 
 // Directories from the file's own up to `top`, nearest first.

@@ -135,13 +135,13 @@ void add_matches(const std::string& pattern, const std::string& directory,
 
 }  // namespace
 
-std::vector<std::string> looked_up_imports(const Module& module) {
-  std::vector<std::string> out;
+std::vector<LookedUpImport> looked_up_imports(const Module& module) {
+  std::vector<LookedUpImport> out;
   for (const char* name : {"import_module", "__import__"})
     for (const std::uint32_t index : module.calls_of(std::string_view(name))) {
       const NodeId call = module.calls()[index].node;
       std::string pattern = PatternReader(module).read(module.positional(call, 0));
-      if (says_where(pattern)) out.push_back(std::move(pattern));
+      if (says_where(pattern)) out.push_back({call, std::move(pattern)});
     }
   return out;
 }

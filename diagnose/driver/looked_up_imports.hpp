@@ -9,9 +9,15 @@
 
 namespace bench::diagnose {
 
-// Dotted names with * for what only a run knows, models.*_model; those of which no folder is
-// written out are left out, and so are whole names, which are imports as any (Module::imports()).
-std::vector<std::string> looked_up_imports(const Module& module);
+// One call of that kind.
+struct LookedUpImport {
+  NodeId call = kNoNode;
+  std::string pattern;  // a dotted name with * for what only a run knows: models.*_model
+};
+
+// Those of which no folder is written out are left out, and so are whole names, which are imports
+// as any (Module::imports()).
+std::vector<LookedUpImport> looked_up_imports(const Module& module);
 
 // Dotted names of the files below a directory (with a slash at its end, or empty) that the pattern
 // may mean, sorted. None where there are too many to tell: a zoo of models.

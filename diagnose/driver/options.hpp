@@ -37,6 +37,8 @@ struct DiagnoseOptions {
   std::vector<FileIgnores> per_file_ignores;
   std::optional<GivenText> given_text;  // instead of all paths
   unsigned threads = 0;                 // 0: as many as there are cores
+  // What a run picks by a name is followed to all that it may be (ProgramInput).
+  bool follows_look_ups = false;
   // A file that takes longer to parse is not a training script but an attack or a data dump.
   std::chrono::microseconds parse_limit = SyntaxTree::kParseLimit;
 

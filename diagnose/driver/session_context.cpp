@@ -20,6 +20,7 @@ ProgramContext Session::context_of(const SourceFile& file) {
   context.shipped = [this, file](const std::string& key) { return configured(file, key); };
   context.any_in_project = asker_of(file);
   context.where_in_project = [this, file](const auto& line_of) { return where(file, line_of); };
+  context.follows_look_ups = options_.follows_look_ups;
   context.scripts_above = [this, file] { return scripts_above(file); };
   return context;
 }

@@ -112,9 +112,14 @@ FunctionRef Program::enclosing_function(Ref node) const {
 ClassRef Program::class_of_call(CallRef call) const {
   if (!call || call.call->function == kNoNode) return {};
   const Ref function{call.module, call.call->function};
-  if (function.kind() != Kind::identifier && function.kind() != Kind::attribute) return {};
+  const bool is_named = function.kind() == Kind::identifier || function.kind() == Kind::attribute;
+  const bool may_be_picked =
+      input_.follows_look_ups &&
+      (is_named || function.kind() == Kind::call || function.kind() == Kind::subscript);
+  if (!is_named && !may_be_picked) return {};
   // Methods of objects are resolved elsewhere; only imported or local class names matter here.
-  if (function.kind() == Kind::attribute && call.module->qualified(function.node).empty())
+  if (function.kind() == Kind::attribute && !may_be_picked &&
+      call.module->qualified(function.node).empty())
     return {};
   for (const Source& source : sources(function))
     if (source.ref.kind() == Kind::class_definition)
@@ -169,8 +174,13 @@ FunctionRef Program::find_callee(CallRef call) const {
         return unless_property(found);
     if (call.module->qualified(function.node).empty()) {
       if (!named) return {};
-      if (const ClassRef owner = class_of(object))
-        return unless_property(method(owner, call.call->name));
+      if (const ClassRef owner = class_of(object)) {
+        FunctionRef found = method(owner, call.call->name);
+        if (!found && input_.follows_look_ups)  // of another one that a run may pick
+          for (const ClassRef& other : classes_of(object))
+            if (found = method(other, call.call->name); found) break;
+        return unless_property(found);
+      }
       // model.module.loss(x) goes round the wrapper, which rules want to see as it is.
       if (object.text().ends_with(".module")) return {};
       const auto& candidates = functions_by_name_.at(call.call->name);
@@ -205,8 +215,14 @@ const std::vector<CallRef>& Program::call_sites(FunctionRef function) const {
     name = function.module->class_at(function.function->owner_class)->name;
   const bool is_method = function.function->owner_class != kNoNode;
   // Where the name stands for one function only, a call that does not fit it calls nothing.
+  const auto may_call_it = [&](const CallRef& call) {
+    if (callee(call) == function) return true;
+    if (!input_.follows_look_ups) return false;
+    const auto all = callees(call);
+    return std::find(all.begin(), all.end(), function) != all.end();
+  };
   const auto calls_it = [&](const CallRef& call) {
-    if (callee(call) != function) return false;
+    if (!may_call_it(call)) return false;
     // What the fields of a data class are given is no argument of its method.
     if (function.function->name == "__post_init__") return true;
     return can_bind(call, function) || sources({call.module, call.call->function}).size() > 1;
@@ -219,7 +235,22 @@ const std::vector<CallRef>& Program::call_sites(FunctionRef function) const {
   if (name != function.function->name)  // super().__init__(...)
     for (const CallRef& call : calls_named(function.function->name))
       if (callee(call) == function) found.push_back(call);
+  if (name != function.function->name) add_picks(function, found);
   return call_sites_[function.function] = std::move(found);
+}
+
+// Where a run may pick a class that has the constructor.
+void Program::add_picks(FunctionRef constructor, std::vector<CallRef>& sites) const {
+  const ClassRef owner{constructor.module,
+                       constructor.module->class_at(constructor.function->owner_class)};
+  std::vector<ClassRef> classes = picks_.empty() ? std::vector<ClassRef>{} : derived_of(owner);
+  classes.push_back(owner);
+  for (const ClassRef& cls : classes)
+    if (method(cls, constructor.function->name) == constructor)
+      for (const CallRef& pick : picks_of(cls))
+        if (std::none_of(sites.begin(), sites.end(),
+                         [&](const CallRef& each) { return each.call == pick.call; }))
+          sites.push_back(pick);
 }
 
 std::string Program::qualified(Ref expression) const {

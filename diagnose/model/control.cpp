@@ -400,7 +400,7 @@ std::vector<FunctionRef> Program::reached(Ref subtree) const {
                                  [](const Call& c, NodeId id) { return c.node < id; });
     for (; call != calls.end() && call->node < last; ++call) {
       const CallRef made{at.module, &*call};
-      add(callee(made), depth);
+      for (const FunctionRef& each : callees(made)) add(each, depth);
       if (made.receiver().text() != "self") continue;
       const ClassRef owner = enclosing_class(made.ref());
       if (!owner || derived_of(owner).empty()) continue;

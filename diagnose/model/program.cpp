@@ -115,6 +115,7 @@ Program::Program(ProgramInput input) : input_(std::move(input)) {
   index_prepares();
   index_trainers();
   another_engine_ = uses(Api::accelerator) && uses_another_engine(*this);
+  index_picks();
   find_wraps();
   framework_distributes_ = is_taken_over(*this);
   find_training_loops();
@@ -183,11 +184,10 @@ void Program::find_wraps() {
     const bool is_second = call.call->name == "BalancedDataParallel" && !call.call->handed;
     wrap.module = is_second ? call.positional(1) : call.argument(0, "module");
     wrap.own = class_of_call(call);
-    for (const Source& source : module_sources(wrap.module)) {
-      const ClassRef cls = class_of_call(as_call(source.ref));
-      if (cls && std::find(wrap.classes.begin(), wrap.classes.end(), cls) == wrap.classes.end())
-        wrap.classes.push_back(cls);
-    }
+    for (const Source& source : module_sources(wrap.module))
+      for (const ClassRef& cls : classes_of_call(as_call(source.ref)))
+        if (std::find(wrap.classes.begin(), wrap.classes.end(), cls) == wrap.classes.end())
+          wrap.classes.push_back(cls);
     wraps_by_call_.emplace(wrap.call.ref(), wraps_.size());
     wraps_.push_back(std::move(wrap));
   };

@@ -142,6 +142,11 @@ struct ProgramInput {
       where_in_project;
   std::function<std::vector<std::string>()> scripts_above;  // paths, see Program
   ShippedValues shipped;
+  // Files that an import by a name which a run makes may mean, by its call.
+  std::map<std::pair<const Module*, NodeId>, std::vector<const Module*>> looked_up;
+  // Whether what a run picks by a name (a class of such a file, of a registry) is followed to all
+  // that it may be: a rewrite has to see each of them, and a finding wants to be sure of one.
+  bool follows_look_ups = false;
 };
 
 class Program {
@@ -230,6 +235,13 @@ class Program {
   // The expression is that variable, or has its name on the way.
   bool leads_to(Ref expression, Ref variable) const;
   FunctionRef callee(CallRef call) const;
+  // That and all others where a run picks the class or function by a name (picked.cpp).
+  std::vector<FunctionRef> callees(CallRef call) const;
+  // The classes that a run may pick for the call, or for the object; one where nothing is picked.
+  std::vector<ClassRef> classes_of_call(CallRef call) const;
+  std::vector<ClassRef> classes_of(Ref expression) const;
+  // The calls by which a run may make an object of the class, where they name another thing.
+  const std::vector<CallRef>& picks_of(ClassRef cls) const;
   ClassRef class_of_call(CallRef call) const;  // C for C(...)
   ClassRef class_of(Ref expression) const;     // class of the object the expression gives
   ClassRef enclosing_class(Ref node) const;
@@ -336,6 +348,7 @@ class Program {
   void index_prepares();
   void index_trainers();
   void index_derived() const;
+  void index_picks();
   void find_wraps();
   void find_training_loops();
   Ref items_behind(Ref name) const;
@@ -345,6 +358,7 @@ class Program {
   std::vector<CallRef>& calls_by_name(std::string_view name) const;
   ClassRef class_inside(Ref expression) const;
   FunctionRef find_callee(CallRef call) const;
+  void add_picks(FunctionRef constructor, std::vector<CallRef>& sites) const;
   FunctionRef unless_property(FunctionRef function) const;
   const Module* import_target(const Module& from, std::string_view path) const;
   RankTest rank_test(Ref condition, int depth) const;
@@ -400,6 +414,7 @@ class Program {
   mutable std::optional<std::vector<ForwardCall>> forward_calls_;
   mutable std::unordered_map<std::string_view, std::vector<Ref>> values_;  // by the name they are
   mutable bool values_known_ = false;
+  std::unordered_map<const Class*, std::vector<CallRef>> picks_;  // calls, by classes they may make
   std::set<std::string_view> accelerator_names_;  // acc for self.acc = Accelerator()
   bool another_engine_ = false;
   bool framework_distributes_ = false;

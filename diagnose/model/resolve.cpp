@@ -405,7 +405,7 @@ void Resolver::follow_call(Ref at, int element, int depth) {
       return follow(call.positional(0), element, depth + 1);
     if (const Ref same = given_to_amp(call, element)) return follow(same, -1, depth + 1);
   }
-  if (follow_read_by_name(call, element, depth)) return;
+  if (follow_read_by_name(call, element, depth) || follow_looked_up_call(call, depth)) return;
   const bool takes_item = call.call->name == "get" || call.call->name == "pop";
   if (takes_item && call.positional(0) && call.receiver() &&
       call.call->path.empty()) {  // parts.get("model")

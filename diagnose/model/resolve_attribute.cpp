@@ -88,6 +88,7 @@ void Resolver::follow_attribute(Ref at, int element, int depth) {
   const Ref attribute = at.child(Field::attribute);
   if (!object || !attribute) return emit(at, element, Source::How::unknown);
   const std::string_view name = attribute.text();
+  if (follow_looked_up_attribute(object, name, depth)) return;
   const std::size_t before = progress();
   const ClassRef owner = object.text() == "self" ? program_.enclosing_class(at) : ClassRef{};
   if (owner) {
@@ -158,6 +159,7 @@ void Resolver::follow_class_attribute(ClassRef owner, std::string_view name, Ref
   for (const ClassRef& cls : program_.lineage(owner)) {
     if (found) {
       follow_updates(cls, name, use, element, depth);
+      follow_set_by_name(cls, name, element, depth);  // setattr(self, "net" + name, DDP(net))
       continue;
     }
     follow_own_attribute(cls, name, use, element, depth);

@@ -11,7 +11,7 @@
 namespace bench::diagnose {
 namespace {
 
-constexpr std::size_t kMostNames = 8;
+constexpr std::size_t kMostNames = 16;
 
 bool holds(std::string_view text, std::string_view word) {
   for (std::size_t at = text.find(word); at != std::string_view::npos;
@@ -31,7 +31,24 @@ void add_strings(Ref list, std::string_view before, std::vector<std::string>& ou
   if (list.kind() != Kind::list && list.kind() != Kind::tuple) return;
   for (NodeId at = tree[list.node].first_child; at != kNoNode; at = tree[at].next_sibling)
     if (const auto text = tree.string_value(at); text && out.size() < kMostNames)
-      out.push_back(std::string(before) + *text);
+      if (const std::string name = std::string(before) + *text;
+          std::find(out.begin(), out.end(), name) == out.end())
+        out.push_back(name);
+}
+
+// self.names = ["G", "D"] of the classes derived from that of the place, which has no names itself.
+void add_strings_of_derived(const Program& program, Ref list, std::string_view before,
+                            std::vector<std::string>& out) {
+  const ClassRef base = program.enclosing_class(list);
+  if (!base || list.kind() != Kind::attribute || list.child(Field::object).text() != "self") return;
+  const auto& derived = program.derived_of(base);
+  for (const auto& [module, def, object_text] :
+       program.attribute_defs(list.child(Field::attribute).text())) {
+    const Ref target{module, def->target};
+    if (object_text == "self" && def->value != kNoNode &&
+        std::find(derived.begin(), derived.end(), program.enclosing_class(target)) != derived.end())
+      add_strings(target.with(def->value), before, out);
+  }
 }
 
 // What `name` and "net" + name may be: a string, or those of the list that a loop goes over.
@@ -54,7 +71,9 @@ std::vector<std::string> written_names(const Program& program, Ref name) {
           text && out.size() < kMostNames)
         out.push_back(before + *text);
     } else if (source.how == Source::How::loop_item && stands_for_object(source.ref)) {
+      const std::size_t known = out.size();
       for (const Source& list : program.sources(source.ref)) add_strings(list.ref, before, out);
+      if (out.size() == known) add_strings_of_derived(program, source.ref, before, out);
     }
   }
   std::sort(out.begin(), out.end());

@@ -43,6 +43,7 @@ void Resolver::follow_subscript(Ref at, int element, int depth) {
   if (is_broadcast_above(at.child(Field::value))) return emit(at, element, Source::How::unknown);
   const auto key = at.module->tree().string_value(at.child(Field::subscript).node);
   follow_item(at.child(Field::value), key, depth);
+  if (progress() == before && !key && follow_looked_up_item(at.child(Field::value), depth)) return;
   if (progress() == before) follow_numbered(at, element, depth);
   if (progress() == before) emit(at, element);
 }

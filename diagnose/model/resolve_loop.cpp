@@ -41,7 +41,9 @@ bool has_keys(Ref container) {
 void Resolver::follow_loop(const Module& module, const Def& def, int depth) {
   const Ref iterable{&module, def.value};
   emit(iterable, -1, Source::How::loop_item);
-  follow_round(iterable, place_of(module, def.target), depth + 1);
+  const Path place = place_of(module, def.target);
+  if (place == Path{1}) follow_looked_up_round(iterable, {&module, def.target}, depth + 1);
+  follow_round(iterable, place, depth + 1);
 }
 
 // What each round of a loop over the iterable gives at this place of its targets.

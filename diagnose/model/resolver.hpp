@@ -79,6 +79,18 @@ class Resolver {
   void follow_picked(Ref item, const Path& path, int depth);
   void follow_appended(Ref list, const Path& path, int depth);
 
+  // What a run picks by a name (resolve_look_up.cpp).
+  bool follow_looked_up_call(const CallRef& call, int depth);
+  bool follow_looked_up_attribute(Ref object, std::string_view name, int depth);
+  bool follow_looked_up_item(Ref container, int depth);
+  void follow_looked_up_round(Ref iterable, Ref target, int depth);
+  std::vector<const Module*> modules_of(Ref object) const;
+  bool follow_class_of(const std::vector<const Module*>& files, std::string_view name, int depth);
+  // The functions of a script are its own steps, and nothing that it looks up.
+  enum class Functions : bool { left_out, too };
+  bool follow_offered(const std::vector<const Module*>& files, ClassRef base, int depth,
+                      Functions which = Functions::too);
+
   bool is_of_another_arity(Ref tuple) const;
   bool is_of_another_choice(Ref node) const;
 

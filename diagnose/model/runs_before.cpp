@@ -50,6 +50,7 @@ bool Program::runs_before(Ref first, Ref second, int level) const {
     }
     if (!lifted) break;
     first = lifted;
+    if (makes_object_of(*this, first, second)) return true;  // in a helper of the constructor
   }
   const FunctionRef function = enclosing_function(second);
   if (!function || call_sites(function).empty()) return false;

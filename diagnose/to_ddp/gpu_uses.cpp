@@ -69,14 +69,15 @@ bool is_given_device(const Program& program, const CallRef& call) {
 
 }  // namespace
 
-std::vector<CallRef> gpu_uses(const Program& program) {
+std::vector<CallRef> gpu_uses(const ReachedCode& reached) {
+  const Program& program = reached.program();
   std::vector<CallRef> out;
   for (const Module* module : program.modules())
     for (const Call& made : module->calls()) {
       const CallRef call{module, &made};
       if ((moves(program, call) || makes_tensors(program, call) ||
            is_given_device(program, call)) &&
-          pitfalls::facts::is_reachable(program, call.ref()))
+          reached.comes_by(call.ref()))
         out.push_back(call);
     }
   return out;

@@ -1,7 +1,7 @@
 // Calls that put something on a GPU: the rank has to take its own above them.
 #pragma once
 
-#include "diagnose/model/program.hpp"
+#include "diagnose/to_ddp/reached_code.hpp"
 
 #include <vector>
 
@@ -9,6 +9,6 @@ namespace bench::diagnose {
 
 // net.to(device), torch.zeros(3, device=device), Diffusion("cuda"), torch.cuda.FloatTensor(3),
 // torch.set_default_tensor_type("torch.cuda.FloatTensor"), of code that the script comes by.
-std::vector<CallRef> gpu_uses(const Program& program);
+std::vector<CallRef> gpu_uses(const ReachedCode& reached);
 
 }  // namespace bench::diagnose

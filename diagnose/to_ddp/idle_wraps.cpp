@@ -155,7 +155,9 @@ bool is_used_as_wrapper(const Program& program, const Wrap& wrap) {
   const bool is_attribute = name.find('.') != std::string_view::npos;  // of objects of other files
   const std::string_view last = name.substr(name.rfind('.') + 1);
   const auto is_it = [&](Ref object) {
-    if (const Wrap* known = program.wrap_of(object)) return known == &wrap;
+    if (const Wrap* known = program.wrap_of(object))  // of two branches only one is known
+      return known == &wrap || (program.assigned_name(known->call.ref()) == name &&
+                                pitfalls::facts::exclusive(known->call.ref(), wrap.call.ref()));
     const std::string_view text = object.text();
     if (object.module != wrap.call.module && !is_attribute) return false;
     return text == name || text.ends_with("." + std::string(last));

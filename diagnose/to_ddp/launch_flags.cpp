@@ -125,22 +125,22 @@ std::string launch_flag_of(const Program& program, Ref condition) {
   return option && is_switch(program, option) ? long_name_of(program, option) : std::string();
 }
 
-std::vector<std::string> flags_of_gpu(const Program& program) {
+std::vector<std::string> flags_of_gpu(const ReachedCode& reached) {
+  const Program& program = reached.program();
   Flags flags(program);
   for (const Wrap& wrap : program.wraps()) {
-    if (!pitfalls::facts::is_reachable(program, wrap.call.ref())) continue;
+    if (!reached.comes_by(wrap.call.ref())) continue;
     flags.need_around(wrap.call.ref(), true);
     for (const CallRef& place : pitfalls::facts::placements(program, wrap))
       flags.need_around(place.ref(), true);
   }
-  for (const CallRef& use : gpu_uses(program)) flags.need_around(use.ref(), false);
+  for (const CallRef& use : gpu_uses(reached)) flags.need_around(use.ref(), false);
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
     if (!tree.holds("cuda")) continue;
     for (NodeId node = 0; node < tree.size(); ++node) {
       const Ref choice{module, node};
-      if (choice.kind() != Kind::conditional || !is_gpu(choice.text()) ||
-          !pitfalls::facts::is_reachable(program, choice))
+      if (choice.kind() != Kind::conditional || !is_gpu(choice.text()) || !reached.comes_by(choice))
         continue;
       const Ref first = choice.with(tree[node].first_child);
       // value, condition and the other value: they have no names

@@ -393,6 +393,46 @@ void count_epochs(const Program& program, const TrainingLoop& loop, Finding& mad
     edit::insert_first(epochs.child(Field::body), lines, "", made);
 }
 
+namespace {
+
+// sampler.set_epoch(epoch), and dataset.set_epoch(epoch) of an object that tells its sampler.
+bool tells_some_sampler(const Program& program) {
+  const auto sets = program.calls_named("set_epoch");
+  return std::any_of(sets.begin(), sets.end(), [&](const CallRef& set) {
+    const FunctionRef callee = program.callee(set);
+    return facts::contains(set.receiver().text(), "sampler") ||
+           (callee && facts::contains(callee.module->text(callee.function->body), "sampler"));
+  });
+}
+
+}  // namespace
+
+void set_epochs_of_holder(const Program& program, const TrainingLoop& loop, const CallRef& loader,
+                          Finding& made) {
+  const Ref epochs = loop.epochs;
+  const Ref holder = program.strip_iterable(loop.iterable);
+  const std::string_view name = program.assigned_name(loader.ref());
+  if (epochs.kind() != Kind::for_statement ||
+      epochs.child(Field::left).kind() != Kind::identifier ||
+      epochs.child(Field::left).text() == "_" || !name.starts_with("self.") ||
+      !stands_for_object(holder) || epochs.module != holder.module ||
+      program.enclosing_function(epochs) != program.enclosing_function(holder) ||
+      is_assigned_in(holder, epochs.child(Field::body)) || tells_some_sampler(program))
+    return;
+  const auto& line = program.lineage(program.class_of(holder));
+  if (std::find(line.begin(), line.end(), program.enclosing_class(loader.ref())) == line.end())
+    return;
+  const std::string sampler =
+      std::string(holder.text()) + "." + std::string(name.substr(5)) + ".sampler";
+  const std::string call =
+      sampler + ".set_epoch(" + std::string(epochs.child(Field::left).text()) + ")";
+  const bool is_sure = epochs.module == &program.root() && !facts::is_parameter(program, holder) &&
+                       !serves_several(program, loader);
+  edit::insert_first(epochs.child(Field::body),
+                     is_sure ? call : "if hasattr(" + sampler + ", \"set_epoch\"):\n\t" + call, "",
+                     made);
+}
+
 bool share_out(const Program& program, const CallRef& loader, FileNames& names, Finding& made) {
   Sharer sharer(program, loader, names, made);
   if (!sharer.add_sampler()) return false;

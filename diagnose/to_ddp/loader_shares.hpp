@@ -18,4 +18,9 @@ bool share_out(const Program& program, const CallRef& loader, FileNames& names, 
 // the fix of DDP018 takes it.
 void count_epochs(const Program& program, const TrainingLoop& loop, Finding& made);
 
+// The same of a loop with a number over an object that holds the loader: for batch in dataset,
+// whose __iter__ goes over its self.dataloader.
+void set_epochs_of_holder(const Program& program, const TrainingLoop& loop, const CallRef& loader,
+                          Finding& made);
+
 }  // namespace bench::diagnose

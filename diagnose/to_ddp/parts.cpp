@@ -20,17 +20,11 @@
 namespace bench::diagnose {
 namespace {
 
-using pitfalls::facts::is_reachable;
-
-// Of the script itself, whatever calls it: a file may be given that only offers what is used.
-bool is_come_by(const Program& program, Ref node) {
-  return node.module == &program.root() || is_reachable(program, node);
-}
-
-void find_wraps(const Program& program, Parts& out) {
+void find_wraps(const ReachedCode& reached, Parts& out) {
+  const Program& program = reached.program();
   for (const Wrap& wrap : program.wraps()) {
     if (wrap.kind != Wrapper::data_parallel || !wrap.module || wrap.own ||
-        !is_come_by(program, wrap.call.ref()))
+        !reached.comes_by(wrap.call.ref()))
       continue;
     const bool is_empty =
         wraps_no_parameters(program, wrap) || pitfalls::is_frozen(program, wrap.module);
@@ -75,7 +69,8 @@ bool serves_training_alone(const Program& program, const CallRef& loader) {
          is_asked_for_training(program, loader);
 }
 
-void find_loaders(const Program& program, Parts& out) {
+void find_loaders(const ReachedCode& reached, Parts& out) {
+  const Program& program = reached.program();
   const auto add = [&](const CallRef& loader) {
     const auto same = [&](const CallRef& each) { return each.ref() == loader.ref(); };
     if (is_to_be_shared_out(program, loader) && serves_training_alone(program, loader) &&
@@ -87,7 +82,7 @@ void find_loaders(const Program& program, Parts& out) {
   for (const CallRef& loader : program.calls(Api::data_loader))
     if (loader.module == &program.root() && !drawn.contains(loader.ref())) add(loader);
   for (const TrainingLoop& loop : program.training_loops()) {
-    if (!is_come_by(program, loop.batches) || !loop.iterable) continue;
+    if (!reached.comes_by(loop.batches) || !loop.iterable) continue;
     auto loaders = pitfalls::loaders_of(program, loop.iterable);
     if (loaders.empty()) loaders = loaders_within(program, program.strip_iterable(loop.iterable));
     for (const CallRef& loader : loaders) {
@@ -98,16 +93,17 @@ void find_loaders(const Program& program, Parts& out) {
   if (is_followed) return;
   const std::set<Ref> evaluated = drawn_without_gradients(program);
   for (const CallRef& loader : program.calls(Api::data_loader))
-    if (is_come_by(program, loader.ref()) &&
+    if (reached.comes_by(loader.ref()) &&
         (is_asked_for_training(program, loader) ||
          (is_named_for_training(program, loader) && !evaluated.contains(loader.ref()))))
       add(loader);
 }
 
-void find_devices(const Program& program, Parts& out) {
+void find_devices(const ReachedCode& reached, Parts& out) {
+  const Program& program = reached.program();
   for (const Module* module : program.modules())
     for (const FixedDevice& device : fixed_devices(program, *module))
-      if (is_come_by(program, device.where)) out.devices.push_back(device);
+      if (reached.comes_by(device.where)) out.devices.push_back(device);
 }
 
 void find_saves(const Program& program, Parts& out) {
@@ -124,13 +120,14 @@ bool is_data_parallel(const Program& program, Ref type) {
   return path.starts_with("torch.nn.") && path.ends_with(".DataParallel");
 }
 
-void find_type_tests(const Program& program, Parts& out) {
+void find_type_tests(const ReachedCode& reached, Parts& out) {
+  const Program& program = reached.program();
   for (const CallRef& test : program.calls_named("isinstance")) {
     const Ref type = test.positional(1);
     // An assertion asks for what DataParallel alone can do.
     if (type && type.kind() != Kind::tuple && is_data_parallel(program, type) &&
         pitfalls::statement_of(type).kind() != Kind::assert_statement &&
-        is_come_by(program, test.ref()))
+        reached.comes_by(test.ref()))
       out.type_tests.push_back(type);
   }
 }
@@ -189,18 +186,19 @@ void add_condition(const Program& program, const Guard& guard, Parts& out) {
 }
 
 // Around the node, and around the calls that lead to it: if args.multi_gpu: net.wrap().
-void add_conditions(const Program& program, Ref node, int calls, Parts& out) {
+void add_conditions(const ReachedCode& reached, Ref node, int calls, Parts& out) {
+  const Program& program = reached.program();
   for (const Guard& guard : program.guards(node)) add_condition(program, guard, out);
   const FunctionRef function = program.enclosing_function(node);
   if (!function || calls == 0) return;
   for (const CallRef& site : program.call_sites(function))
-    if (is_come_by(program, site.ref())) add_conditions(program, site.ref(), calls - 1, out);
+    if (reached.comes_by(site.ref())) add_conditions(reached, site.ref(), calls - 1, out);
 }
 
-void find_conditions(const Program& program, Parts& out) {
+void find_conditions(const ReachedCode& reached, Parts& out) {
   constexpr int kCalls = 2;                                // main() -> prepare() -> the wrapper
   for (const auto* wraps : {&out.wraps, &out.idle_wraps})  // what one saves the other loads
-    for (const Wrap* wrap : *wraps) add_conditions(program, wrap->call.ref(), kCalls, out);
+    for (const Wrap* wrap : *wraps) add_conditions(reached, wrap->call.ref(), kCalls, out);
 }
 
 // In the branch that no rank takes, once the condition asks for the group.
@@ -214,8 +212,8 @@ bool is_without_ranks(const Program& program, Ref node, const Parts& parts) {
   });
 }
 
-void find_launch_flags(const Program& program, Parts& out) {
-  for (const std::string& flag : flags_of_gpu(program)) add_once(out.launch_flags, flag);
+void find_launch_flags(const ReachedCode& reached, Parts& out) {
+  for (const std::string& flag : flags_of_gpu(reached)) add_once(out.launch_flags, flag);
 }
 
 bool speaks_of_rank(const Program& program, Ref setting) {
@@ -224,12 +222,12 @@ bool speaks_of_rank(const Program& program, Ref setting) {
 }
 
 // Also where an option decides whether it is made: a rank must not come by in any case.
-void find_gpu_choices(const Program& program, Parts& out) {
+void find_gpu_choices(const ReachedCode& reached, Parts& out) {
+  const Program& program = reached.program();
   const auto settings = pitfalls::facts::settings_of(program, "CUDA_VISIBLE_DEVICES");
   if (settings.empty()) return;
-  const ReachedCode reached(program);  // also by Config.from_args(...) of a class
   for (const Ref setting : settings)
-    if ((is_come_by(program, setting) || reached.has(setting)) &&
+    if ((reached.comes_by(setting) || reached.has(setting)) &&  // Config.from_args(...) of a class
         !speaks_of_rank(program, setting) && !hides_all_gpus(program, setting) &&
         program.guarded_by_rank(setting) == RankTest::none &&
         !is_without_ranks(program, setting, out))
@@ -238,17 +236,18 @@ void find_gpu_choices(const Program& program, Parts& out) {
 
 }  // namespace
 
-Parts parts_of(const Program& program) {
+Parts parts_of(const ReachedCode& reached) {
+  const Program& program = reached.program();
   Parts out;
-  find_wraps(program, out);
+  find_wraps(reached, out);
   if (out.wraps.empty()) return out;
-  find_loaders(program, out);
-  find_devices(program, out);
+  find_loaders(reached, out);
+  find_devices(reached, out);
   find_saves(program, out);
-  find_type_tests(program, out);
-  find_conditions(program, out);
-  find_gpu_choices(program, out);
-  find_launch_flags(program, out);
+  find_type_tests(reached, out);
+  find_conditions(reached, out);
+  find_gpu_choices(reached, out);
+  find_launch_flags(reached, out);
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include "diagnose/model/program.hpp"
 #include "diagnose/to_ddp/rank_devices.hpp"
+#include "diagnose/to_ddp/reached_code.hpp"
 
 #include <string>
 #include <vector>
@@ -31,6 +32,6 @@ struct Parts {
   std::vector<std::string> launch_flags;  // without which it wraps nothing, or uses no GPU
 };
 
-Parts parts_of(const Program& program);
+Parts parts_of(const ReachedCode& reached);
 
 }  // namespace bench::diagnose

@@ -51,6 +51,20 @@ bool has_decorator(const Module& module, NodeId definition,
   return false;
 }
 
+// Trainer(opt) and nets.Net() after if opt.large: from large import Trainer, else: from small
+// import Trainer.
+bool is_imported_twice(const CallRef& call) {
+  const SyntaxTree& tree = call.module->tree();
+  NodeId first = call.call->function;
+  while (first != kNoNode && tree[first].kind == Kind::attribute)
+    first = tree.child(first, Field::object);
+  const auto& defs = call.module->defs();
+  const auto indices = call.module->defs_of(tree.text(first), false);
+  return std::count_if(indices.begin(), indices.end(), [&](const std::uint32_t index) {
+           return defs[index].kind == DefKind::import;
+         }) > 1;
+}
+
 // What a table of names or a command line finds: @REGISTRY.register(), @app.command().
 bool is_listed(const Module& module, NodeId definition) {
   return has_decorator(module, definition, {"regist", "command", "catalog"});
@@ -102,6 +116,10 @@ void ReachedCode::list_names(const Module& module) {
     names_[{&module, module.function_around(id)}].push_back(
         {id, tree[id].field == Field::attribute});
   }
+  for (const Call& call : module.calls())  // eval(name)(options), MODELS[name](options)
+    if (call.function != kNoNode &&
+        (tree[call.function].kind == Kind::call || tree[call.function].kind == Kind::subscript))
+      unnamed_calls_[{&module, module.function_around(call.node)}].push_back({&module, &call});
 }
 
 // A file that is run or imported runs at its own level, but not under the guard of another script.
@@ -127,11 +145,16 @@ bool ReachedCode::is_entry(const Module& module, const Function& function) const
 }
 
 void ReachedCode::run(const Module& module, const Function* function) {
-  const auto found = names_.find({&module, function});
-  if (found == names_.end()) return;
-  for (const Place& place : found->second)
-    if (function != nullptr || &module == &program_.root() || !module.under_main_guard(place.id))
-      follow({&module, place.id}, place.is_member);
+  const auto is_run = [&](NodeId node) {
+    return function != nullptr || &module == &program_.root() || !module.under_main_guard(node);
+  };
+  if (const auto found = names_.find({&module, function}); found != names_.end())
+    for (const Place& place : found->second)
+      if (is_run(place.id)) follow({&module, place.id}, place.is_member);
+  if (const auto found = unnamed_calls_.find({&module, function}); found != unnamed_calls_.end())
+    for (const CallRef& call : found->second)
+      if (is_run(call.call->node))
+        for (const ClassRef& cls : program_.classes_of_call(call)) make(cls, call.ref());
 }
 
 void ReachedCode::follow(Ref name, bool is_member) {
@@ -181,21 +204,23 @@ bool ReachedCode::may_mean(Ref name, bool is_member, FunctionRef function) const
 // False where the call may run anything of its name.
 bool ReachedCode::follow_call(Ref name, const CallRef& call) {
   follow_lookup(call);
-  if (const ClassRef cls = program_.class_of_call(call)) {
-    make(cls, name);
-    return true;
+  if (const auto made = program_.classes_of_call(call); !made.empty()) {
+    for (const ClassRef& cls : made) make(cls, name);
+    return !is_imported_twice(call);
   }
-  const FunctionRef callee = program_.callee(call);
-  if (!callee) {
+  const auto callees = program_.callees(call);
+  if (callees.empty()) {
     const std::string path = name.module->qualified(call.call->function);
     return path.find('.') != std::string::npos && is_external_import(path);
   }
-  reach(callee, name);
-  const ClassRef owner = program_.enclosing_class({callee.module, callee.function->body});
-  if (owner)
+  for (const FunctionRef& callee : callees) {
+    reach(callee, name);
+    const ClassRef owner = program_.enclosing_class({callee.module, callee.function->body});
+    if (!owner) continue;
     for (const ClassRef& derived : program_.derived_of(owner))
       if (const Function* own = derived.module->method(*derived.cls, callee.function->name))
         reach({derived.module, own}, name);
+  }
   return true;
 }
 
@@ -288,6 +313,15 @@ bool ReachedCode::has(Ref node) const {
   const Function* function = node.module->function_around(node.node);
   if (function != nullptr) return reached_.contains(function);
   return node.module == &program_.root() || !node.module->under_main_guard(node.node);
+}
+
+bool ReachedCode::comes_by(Ref node) const {
+  return node.module == &program_.root() || is_run(node);
+}
+
+bool ReachedCode::is_run(Ref node) const {
+  return (node.module == &program_.root() || has(node)) &&
+         pitfalls::facts::is_reachable(program_, node);
 }
 
 std::vector<Ref> ReachedCode::way_to(Ref node) const {

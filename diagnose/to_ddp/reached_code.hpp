@@ -1,6 +1,8 @@
-// The code of a program that a run of its script may come by, by the names that stand in it. Calls
-// that can be followed are; any other mention of a name reaches all functions of that name, so that
-// what is not reached is not run: a helper's function that nobody calls, a mode of another script.
+// The code of a program that a run of its script may come by. Calls that can be followed are, those
+// of what a run picks by a name too: each class that it may pick is made, and the methods that are
+// called on the object are those of all of them. Any other mention of a name reaches all functions
+// of that name, so that what is not reached is not run: a helper's function that nobody calls, a
+// mode of another script. Made once for a program, and asked by all that rewrites it.
 #pragma once
 
 #include "diagnose/model/program.hpp"
@@ -20,8 +22,13 @@ class ReachedCode {
   // As if the script called the outermost function that leads to the node.
   void enter_above(Ref node);
 
+  const Program& program() const { return program_; }
   bool has(Ref node) const;
   bool has(const CallRef& call) const { return has(call.ref()); }
+  // The same, by calls and not by names alone: what an edit may change. In the script itself it is
+  // all code, whatever calls it: a file may be given that only offers what is used.
+  bool comes_by(Ref node) const;
+  bool is_run(Ref node) const;  // in the script too, something calls it
   // What led there first, function by function: the place in the caller, up to the script's own
   // level. Empty where the node stands at a file's own level.
   std::vector<Ref> way_to(Ref node) const;
@@ -51,6 +58,7 @@ class ReachedCode {
 
   const Program& program_;
   std::map<std::pair<const Module*, const Function*>, std::vector<Place>> names_;
+  std::map<std::pair<const Module*, const Function*>, std::vector<CallRef>> unnamed_calls_;
   std::unordered_map<std::string_view, std::vector<FunctionRef>> functions_;
   std::unordered_map<std::string_view, std::vector<ClassRef>> classes_;
   std::map<const Function*, Ref> reached_;  // with what led there first

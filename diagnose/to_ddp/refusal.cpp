@@ -119,11 +119,11 @@ std::string own_wrapper(const Program& program, const ReachedCode& reached) {
 
 }  // namespace
 
-std::string reason_to_refuse(const Program& program) {
+std::string reason_to_refuse(ReachedCode& reached) {
+  const Program& program = reached.program();
   std::vector<const Wrap*> wraps;
   for (const Wrap& wrap : program.wraps())
     if (wrap.kind == Wrapper::data_parallel) wraps.push_back(&wrap);
-  ReachedCode reached(program);
   std::erase_if(wraps, [&](const Wrap* wrap) {
     return wrap->call.module != &program.root() && !reached.has(wrap->call);
   });
@@ -140,7 +140,7 @@ std::string reason_to_refuse(const Program& program) {
   if (std::string mode = existing_ddp_mode(program, reached); !mode.empty()) return mode;
   if (std::string framework = distributing_framework(program, reached); !framework.empty())
     return framework;
-  if (!surely_trains_nothing(program, reached)) return {};
+  if (!surely_trains_nothing(program, reached) && !is_test_by_name(program, reached)) return {};
   if (evaluates(program, reached))
     return "evaluates only: DataParallel " + place_in_brackets(program, wraps.front()->call.ref()) +
            " may stay, or give each process its share of the data";

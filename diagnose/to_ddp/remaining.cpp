@@ -123,7 +123,7 @@ bool Left::is_found(Ref place, std::string_view rule) const {
 }
 
 bool Left::is_run(Ref place) const {
-  const bool is_reached = facts::is_reachable(program, place) &&
+  const bool is_reached = reached.is_run(place) &&
                           (place.module == &program.root() ||
                            facts::certainty_of_reach(program, place) == facts::Certainty::certain);
   return is_reached && !facts::is_switched_off(program, place) &&
@@ -146,11 +146,11 @@ std::string place_of(Ref node) {
   return node.module->path() + ":" + std::to_string(node.module->tree().line_of(node.node));
 }
 
-std::vector<Remaining> what_remains(const Program& rewritten, const std::vector<Finding>& found) {
-  Left left(rewritten, found);
+std::vector<Remaining> what_remains(const ReachedCode& reached, const std::vector<Finding>& found) {
+  Left left(reached, found);
   for (const Topic topic : kTopics) topic(left);
   std::vector<Entry> entries = entries_of(left);
-  const std::string& script = rewritten.root().path();
+  const std::string& script = reached.program().root().path();
   for (Entry& each : entries) {
     auto& places = each.places;
     std::sort(places.begin(), places.end(), [&](const RemainingPlace& a, const RemainingPlace& b) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "diagnose/finding.hpp"
-#include "diagnose/model/program.hpp"
+#include "diagnose/to_ddp/reached_code.hpp"
 
 #include <cstdint>
 #include <string>
@@ -24,9 +24,9 @@ struct Remaining {
   std::vector<RemainingPlace> also;  // other lines of which the same is true
 };
 
-// `rewritten` is the program after all steps, `found` what the rules say of it. What stops or
+// `reached` is of the program after all steps, `found` what the rules say of it. What stops or
 // corrupts training comes first, then what makes wrong figures, then waste; within each the script
 // first, by lines.
-std::vector<Remaining> what_remains(const Program& rewritten, const std::vector<Finding>& found);
+std::vector<Remaining> what_remains(const ReachedCode& reached, const std::vector<Finding>& found);
 
 }  // namespace bench::diagnose

@@ -1,6 +1,7 @@
 #include "diagnose/to_ddp/rewrite.hpp"
 
 #include "diagnose/driver/fix.hpp"
+#include "diagnose/to_ddp/late_draws.hpp"
 #include "diagnose/to_ddp/reached_code.hpp"
 #include "diagnose/to_ddp/refusal.hpp"
 #include "diagnose/to_ddp/remaining/topics.hpp"
@@ -224,7 +225,7 @@ bool says(const std::vector<Finding>& found, std::string_view rule) {
 // Where rules say that DDP as it is would raise: for parameters without a gradient in the second
 // step (DDP001), for buffers that a second pass copies into place before the backward pass
 // (DDP011). DataParallel kept those of the first replica; rank 0 saves its own.
-StepOptions options_for(const Program& rewritten, const std::vector<Finding>& found) {
+StepOptions options_for(const ReachedCode& rewritten, const std::vector<Finding>& found) {
   return {.find_unused_parameters = says(found, "DDP001"),
           .keep_buffers = says(found, "DDP011") || !repeated_forwards({rewritten, found}).empty()};
 }
@@ -271,16 +272,16 @@ std::string broken_file(const Program& program, const std::map<std::string, std:
 
 Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
   Rewrite out;
-  out.refusal = reason_to_refuse(program);
+  ReachedCode reached(program);
+  out.refusal = reason_to_refuse(reached);
   if (!out.refusal.empty()) return out;
-  const Parts parts = parts_of(program);
+  const Parts parts = parts_of(reached);
   if (parts.wraps.empty()) {
-    out.refusal = unfollowed_wrapper(program, ReachedCode(program));
+    out.refusal = unfollowed_wrapper(program, reached);
     return out;
   }
-  out.steps = steps_to_ddp(program, parts);
+  out.steps = steps_to_ddp(reached, parts);
   if (out.steps.empty()) {
-    const ReachedCode reached(program);
     if (looks_code_up(program, reached)) {
       out.refusal = unfollowed_wrapper(program, reached);
       return out;
@@ -295,20 +296,22 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
   for (int rounds = kRounds; rounds > 0;) {
     bool again = false;
     rediagnose(texts_of(files), [&](const Program& rewritten, const std::vector<Finding>& found) {
-      const StepOptions options = is_first ? options_for(rewritten, found) : StepOptions{};
+      const ReachedCode now(rewritten);
+      const StepOptions options = is_first ? options_for(now, found) : StepOptions{};
       is_first = false;
       if (options.find_unused_parameters || options.keep_buffers) {
-        out.steps = steps_to_ddp(program, parts, options);
+        out.steps = steps_to_ddp(reached, parts, options);
         files = after_steps(program, out.steps);
         again = true;
         return;
       }
-      std::vector<Finding> mendable = waits_for_saved(rewritten);
-      for (Finding& each : directories_to_allow(rewritten)) mendable.push_back(std::move(each));
+      std::vector<Finding> mendable = waits_for_saved(now);
+      for (Finding& each : directories_to_allow(now)) mendable.push_back(std::move(each));
+      for (Finding& each : draws_to_send(rewritten)) mendable.push_back(std::move(each));
       for (const Finding& each : found)
         if (belongs_to_ddp(each) || keeps_keys(each, rewritten, parts)) mendable.push_back(each);
       again = --rounds > 0 && mend(rewritten, mendable, files, out.steps);
-      if (!again) out.left = what_remains(rewritten, found);
+      if (!again) out.left = what_remains(now, found);
     });
     if (!again) break;
   }

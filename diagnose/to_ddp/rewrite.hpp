@@ -49,7 +49,7 @@ struct StepOptions {
 
 // The steps without the fixes of rules; empty where the ranks could not meet. `parts` are those of
 // the program, with at least one wrapper.
-std::vector<RewriteStep> steps_to_ddp(const Program& program, const Parts& parts,
+std::vector<RewriteStep> steps_to_ddp(const ReachedCode& reached, const Parts& parts,
                                       const StepOptions& options = {});
 
 // The steps, then the safe fixes of the rules that speak of ranks, which only now have something to

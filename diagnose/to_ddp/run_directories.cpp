@@ -23,7 +23,8 @@ bool is_test_of_the_run(const Program& program, Ref allowed) {
 
 // A directory of this second's name refuses nobody but the other ranks; one of another name guards
 // what an earlier run has left, and who catches the error looks for a free name.
-bool may_refuse_others(const Program& program, const CallRef& make) {
+bool may_refuse_others(const ReachedCode& reached, const CallRef& make) {
+  const Program& program = reached.program();
   const Ref allowed = make.keyword("exist_ok");
   const Ref directory = pitfalls::directory_made(program, make);
   return allowed && directory && !program.is_literal_true(allowed) &&
@@ -31,16 +32,17 @@ bool may_refuse_others(const Program& program, const CallRef& make) {
          !clocks_behind(program, directory).empty() && !program.mentions("FileExistsError") &&
          program.guarded_by_rank(make.ref()) == RankTest::none &&
          make.module->tree().ancestor(make.call->node, Kind::try_statement) == kNoNode &&
-         pitfalls::facts::is_reachable(program, make.ref());
+         reached.comes_by(make.ref());
 }
 
 }  // namespace
 
-std::vector<Finding> directories_to_allow(const Program& rewritten) {
+std::vector<Finding> directories_to_allow(const ReachedCode& reached) {
+  const Program& rewritten = reached.program();
   std::vector<Finding> out;
   for (const std::string_view name : {"mkdir", "makedirs"})
     for (const CallRef& make : rewritten.calls_named(name)) {
-      if (!may_refuse_others(rewritten, make)) continue;
+      if (!may_refuse_others(reached, make)) continue;
       Finding made;
       made.rule = "DDP026";
       made.file = make.module->path();

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "diagnose/finding.hpp"
-#include "diagnose/model/program.hpp"
+#include "diagnose/to_ddp/reached_code.hpp"
 
 #include <vector>
 
@@ -10,6 +10,6 @@ namespace bench::diagnose {
 
 // exist_ok = run_id == ""; out.mkdir(exist_ok=exist_ok): the second rank raises FileExistsError
 // where the test fails. Findings whose fix allows what another rank has made.
-std::vector<Finding> directories_to_allow(const Program& rewritten);
+std::vector<Finding> directories_to_allow(const ReachedCode& reached);
 
 }  // namespace bench::diagnose

@@ -3,6 +3,7 @@
 #include "diagnose/to_ddp/file_names.hpp"
 #include "diagnose/to_ddp/gpu_uses.hpp"
 #include "diagnose/to_ddp/idle_wraps.hpp"
+#include "diagnose/to_ddp/loader_loops.hpp"
 #include "diagnose/to_ddp/loader_shares.hpp"
 #include "diagnose/to_ddp/parts.hpp"
 #include "diagnose/to_ddp/rank_guard.hpp"
@@ -22,8 +23,12 @@ namespace edit = pitfalls;
 
 class Rewriter {
  public:
-  Rewriter(const Program& program, const Parts& parts, const StepOptions& options)
-      : program_(program), options_(options), parts_(parts), names_(program) {}
+  Rewriter(const ReachedCode& reached, const Parts& parts, const StepOptions& options)
+      : reached_(reached),
+        program_(reached.program()),
+        options_(options),
+        parts_(parts),
+        names_(program_) {}
 
   std::vector<RewriteStep> rewrite() {
     if (!join_process_group()) return {};  // ranks that never meet train models of their own
@@ -113,7 +118,7 @@ class Rewriter {
         out.push_back(place.ref());
     for (const FixedDevice& device : parts_.devices)
       if (device.needs_gpu) out.push_back(device.where);
-    for (const CallRef& use : gpu_uses(program_)) out.push_back(use.ref());
+    for (const CallRef& use : gpu_uses(reached_)) out.push_back(use.ref());
     return out;
   }
 
@@ -407,14 +412,21 @@ class Rewriter {
     Finding made;
     std::vector<Ref> where;
     for (const TrainingLoop& loop : program_.training_loops()) {
-      const auto loaders = pitfalls::loaders_of(program_, loop.iterable);
-      const bool is_shared = std::any_of(loaders.begin(), loaders.end(), [&](const CallRef& each) {
+      const auto is_shared = [&](const CallRef& each) {
         return std::any_of(parts_.loaders.begin(), parts_.loaders.end(),
                            [&](const CallRef& shared) { return shared.ref() == each.ref(); });
-      });
+      };
+      const auto loaders = pitfalls::loaders_of(program_, loop.iterable);
+      const auto held = loaders.empty() && loop.epochs
+                            ? loaders_within(program_, program_.strip_iterable(loop.iterable))
+                            : std::vector<CallRef>{};
       const std::size_t before = made.fix ? made.fix->edits.size() : 0;
-      if (is_shared && std::find(where.begin(), where.end(), loop.epochs) == where.end())
-        count_epochs(program_, loop, made);
+      if (std::find(where.begin(), where.end(), loop.epochs) == where.end()) {
+        if (std::any_of(loaders.begin(), loaders.end(), is_shared))
+          count_epochs(program_, loop, made);
+        if (held.size() == 1 && is_shared(held.front()))
+          set_epochs_of_holder(program_, loop, held.front(), made);
+      }
       if (made.fix && made.fix->edits.size() > before) where.push_back(loop.epochs);
     }
     add("Count the epochs of the data", "The sampler shuffles by the number of the epoch.", made,
@@ -458,6 +470,7 @@ class Rewriter {
     add("Leave the process group", "Communicators are torn down in order.", made, {entry_.last});
   }
 
+  const ReachedCode& reached_;
   const Program& program_;
   const StepOptions options_;
   const Parts& parts_;
@@ -468,9 +481,9 @@ class Rewriter {
 
 }  // namespace
 
-std::vector<RewriteStep> steps_to_ddp(const Program& program, const Parts& parts,
+std::vector<RewriteStep> steps_to_ddp(const ReachedCode& reached, const Parts& parts,
                                       const StepOptions& options) {
-  return Rewriter(program, parts, options).rewrite();
+  return Rewriter(reached, parts, options).rewrite();
 }
 
 }  // namespace bench::diagnose

@@ -166,6 +166,9 @@ std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop) {
       cls && (contains(lowered(cls.module->text(cls.cls->node)), "world_size") ||
               contains(lowered(cls.module->text(cls.cls->node)), "get_rank"));
   if (knows_ranks) return out;
+  // One that a run picks by a name, of what it is given.
+  if (program.derives_from(cls, Api::data_loader))
+    return {{Share::elsewhere, giver_of(program, loop)}};
   const bool is_episodic =
       cls && pitfalls::says_any(cls.module->text(cls.cls->node), {"episode", "n_way", "n_shot"});
   const Share own = is_episodic ? Share::episodes : Share::own_class;

@@ -307,6 +307,16 @@ bool surely_trains_nothing(const Program& program, const ReachedCode& reached) {
   return !Seen(program, reached).may_train();
 }
 
+bool is_test_by_name(const Program& program, const ReachedCode& reached) {
+  const std::string_view path = program.root().path();
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  if (!is_of_evaluation(name) || has_word(name, {"train", "fit", "finetune", "learn"}))
+    return false;
+  const auto backwards = program.calls_named("backward");
+  return std::none_of(backwards.begin(), backwards.end(),
+                      [&](const CallRef& call) { return reached.is_run(call.ref()); });
+}
+
 bool evaluates(const Program& program, const ReachedCode& reached) {
   return Seen(program, reached).evaluates();
 }

@@ -217,7 +217,8 @@ bool is_come_by_by_all(const Program& program, Ref node) {
   return is_come_by_by_all(program, node, 0);
 }
 
-std::vector<Finding> waits_for_saved(const Program& rewritten) {
+std::vector<Finding> waits_for_saved(const ReachedCode& reached) {
+  const Program& rewritten = reached.program();
   std::vector<Finding> out;
   for (const auto& [place, read] : pitfalls::unwaited_reads(rewritten)) {
     const Module& file = *place.module;

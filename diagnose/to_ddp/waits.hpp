@@ -2,7 +2,7 @@
 #pragma once
 
 #include "diagnose/finding.hpp"
-#include "diagnose/model/program.hpp"
+#include "diagnose/to_ddp/reached_code.hpp"
 
 #include <vector>
 
@@ -16,6 +16,6 @@ bool is_come_by_by_all(const Program& program, Ref node);
 
 // torch.load(best) of every rank below a save that rank 0 alone makes now: findings whose fix puts
 // a barrier above the load. Only where all ranks surely come by it.
-std::vector<Finding> waits_for_saved(const Program& rewritten);
+std::vector<Finding> waits_for_saved(const ReachedCode& reached);
 
 }  // namespace bench::diagnose

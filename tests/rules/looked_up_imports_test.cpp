@@ -17,7 +17,11 @@ namespace {
 using Names = std::vector<std::string>;
 
 Names patterns_in(const std::string& text) {
-  return looked_up_imports(Module("train.py", "train", "import importlib\n" + text));
+  Names out;
+  for (const LookedUpImport& each :
+       looked_up_imports(Module("train.py", "train", "import importlib\n" + text)))
+    out.push_back(each.pattern);
+  return out;
 }
 
 TEST(LookedUpImports, ReadWhatIsWrittenOut) {

@@ -13,7 +13,8 @@ using RewrittenFiles = std::map<std::string, std::string>;
 
 inline Rewrite rewritten(const RewrittenFiles& files, const std::string& script = "train.py") {
   Rewrite out;
-  const DiagnoseOptions options;
+  DiagnoseOptions options;
+  options.follows_look_ups = true;
   for_each_program_of_texts(files, script, options, [&](const Program& program) {
     out = rewrite_to_ddp(program, [&](const RewrittenFiles& texts, const RewrittenVisit& visit) {
       RewrittenFiles changed = files;

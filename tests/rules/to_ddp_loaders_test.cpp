@@ -86,7 +86,29 @@ TEST(ToDdpLoaders, SharesOutLoadersWithinClasses) {
   EXPECT_TOLD(made.texts.at(kDatasets), "sampler=DistributedSampler(train_data)");
   EXPECT_SILENT(listed(made.left), "a class of the project");
   EXPECT_SILENT(listed(made.left), "this loop goes over the loader");
-  EXPECT_TOLD(listed(made.left), "set_epoch");
+  EXPECT_TOLD(made.texts.at("train.py"), "    loader.loader.sampler.set_epoch(epoch)\n");
+  EXPECT_SILENT(listed(made.left), "set_epoch");
+}
+
+// What holds the loader is made anew in each epoch, or the rounds have no number.
+TEST(ToDdpLoaders, SetsNoEpochWhereTheHolderIsAnother) {
+  const std::string holder = kHead +
+                             "class Batches:\n"
+                             "    def __init__(self, opt):\n"
+                             "        self.loader = data.DataLoader(\n"
+                             "            read(), batch_size=64, shuffle=True)\n"
+                             "    def __iter__(self):\n"
+                             "        for each in self.loader:\n"
+                             "            yield each\n";
+  Script script{.above = "from datasets import Batches\n", .loader = "loader = Batches(args)\n"};
+  std::string text = script.text();
+  text.replace(text.find("for epoch in"), 12, "for _ in");
+  const Rewrite made = rewritten({{"train.py", text}, {kDatasets, holder}});
+  EXPECT_SILENT(made.texts.at("train.py"), "set_epoch");
+  script.loader = "";
+  script.batches = "Batches(args)";
+  const Rewrite fresh = rewritten({{"train.py", script.text()}, {kDatasets, holder}});
+  EXPECT_SILENT(fresh.texts.at("train.py"), "set_epoch");
 }
 
 TEST(ToDdpLoaders, SharesOutWhatIsNamedForTraining) {

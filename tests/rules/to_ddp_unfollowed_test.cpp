@@ -31,9 +31,9 @@ bool says(const std::string& text, const std::string& part) {
 
 TEST(ToDdpUnfollowed, NamesThePlaceAndTheLookup) {
   for (const char* lookup :
-       {"from runner.gan import *\nrunner = eval(config.runner)(config)\n",
-        "import importlib\nrunner = importlib.import_module('runner.' + name).Runner(config)\n",
-        "import runner.gan as all\nrunner = getattr(all, config.runner)(config)\n"}) {
+       {"from runner.gan import *\nrunner = eval('Run' + config.runner)(config)\n",
+        "import importlib\nrunner = importlib.import_module(name).Runner(config)\n",
+        "import runner.gan as all\nrunner = getattr(some(all), config.runner)(config)\n"}) {
     const std::string said = refusal(
         {{"train.py", std::string(lookup) + "runner.train()\n"}, {"runner/gan.py", kRunner}});
     EXPECT_TRUE(says(said, "the project has one in runner/gan.py:5")) << lookup << said;

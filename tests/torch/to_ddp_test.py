@@ -38,19 +38,26 @@ def run_rank(script, directory):
         kind.cuda = lambda self, *args: self
     torch.cuda.set_device = lambda index: taken.append(index)
     torch.cuda.current_device = lambda: taken[-1]
+    torch.cuda.is_available = lambda: True
+    torch.cuda.is_current_stream_capturing = lambda: False  # an optimizer asks where there is a GPU
     join = dist.init_process_group
     dist.init_process_group = lambda backend: join(
         "gloo", init_method=f"file://{directory}/rendezvous", rank=int(os.environ["RANK"]),
         world_size=WORLD_SIZE)
     wrap = nn.parallel.DistributedDataParallel.__init__
 
-    def wrap_on_cpu(self, module, device_ids):
+    def wrap_on_cpu(self, module, device_ids, **options):
         assert device_ids == [int(os.environ["LOCAL_RANK"])], device_ids
-        wrap(self, module)
+        wrap(self, module, **options)
         models.append(module)
         before.append([p.detach().clone() for p in module.parameters()])
 
+    def wrap_alone(self, module, device_ids=None):
+        nn.Module.__init__(self)
+        self.module, self.device_ids = module, []
+
     nn.parallel.DistributedDataParallel.__init__ = wrap_on_cpu
+    nn.DataParallel.__init__ = wrap_alone
     taken, models, before, rows = [], [], [], []
     for kind in (nn.parallel.DistributedDataParallel, nn.DataParallel):
         forward = kind.forward
@@ -67,9 +74,9 @@ def run_rank(script, directory):
     runpy.run_path(script, run_name="__main__")
     out = {"steps": len(rows), "rows": sum(rows)}
     if models:
-        now = [p.detach() for p in models[0].parameters()]
-        out["parameters"] = [p.flatten().tolist() for p in now]
-        out["moved"] = any(not torch.equal(a, b) for a, b in zip(before[0], now))
+        now = [[p.detach() for p in model.parameters()] for model in models]
+        out["parameters"] = [p.flatten().tolist() for model in now for p in model]
+        out["moved"] = all(any(not torch.equal(a, b) for a, b in zip(*pair)) for pair in zip(before, now))
         out["device"] = taken
     print(json.dumps(out))
 
@@ -88,11 +95,12 @@ def answer(process):
     return json.loads(out.strip().splitlines()[-1])
 
 
-def check(script):
+def check(script, passes=1):
+    """`passes` forward passes of wrapped models make a step."""
     with tempfile.TemporaryDirectory() as directory:
         as_it_was = answer(start(script, directory))
-    assert as_it_was["steps"] == STEPS, as_it_was
-    assert as_it_was["rows"] == EXAMPLES * EPOCHS, as_it_was
+    assert as_it_was["steps"] == STEPS * passes, as_it_was
+    assert as_it_was["rows"] == EXAMPLES * EPOCHS * passes, as_it_was
     if script.name == "train.py":  # the files that did not change are those of the project
         rewritten = pathlib.Path(shutil.copytree(script.parent, tempfile.mkdtemp() + "/project"))
         shutil.copytree(f"{script.parent}.ddp", rewritten, dirs_exist_ok=True)
@@ -102,19 +110,20 @@ def check(script):
     with tempfile.TemporaryDirectory() as directory:
         ranks = [answer(each) for each in [start(rewritten, directory, r) for r in range(WORLD_SIZE)]]
     for rank, result in enumerate(ranks):
-        assert result["steps"] == STEPS, (rank, result["steps"])
-        assert result["device"] == [rank], result["device"]
+        assert result["steps"] == STEPS * passes, (rank, result["steps"])
+        assert set(result["device"]) == {rank}, result["device"]
         assert result["moved"], rank
     assert ranks[0]["parameters"] == ranks[1]["parameters"], "the ranks have drifted apart"
-    assert sum(r["rows"] for r in ranks) == EXAMPLES * EPOCHS, [r["rows"] for r in ranks]
+    assert sum(r["rows"] for r in ranks) == EXAMPLES * EPOCHS * passes, [r["rows"] for r in ranks]
 
 
 def main():
     directory = pathlib.Path(sys.argv[1]).resolve()
-    scripts = [directory / name for name in ("one_level.py", "main_function.py", "trainer_class.py", "project/train.py")]
-    for script in scripts:
-        check(script)
-        print(f"{script.relative_to(directory)}: {WORLD_SIZE} ranks, {STEPS} steps each, one model")
+    # The networks of looked_up are found by a name: one pass of the generator, three of the other.
+    for name, passes in (("one_level.py", 1), ("main_function.py", 1), ("trainer_class.py", 1),
+                         ("project/train.py", 1), ("looked_up/train.py", 4)):
+        check(directory / name, passes)
+        print(f"{name}: {WORLD_SIZE} ranks, {STEPS} steps each, one model")
 
 
 if __name__ == "__main__":

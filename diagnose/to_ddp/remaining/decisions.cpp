@@ -150,12 +150,27 @@ void tell_early_stops(Left& left) {
       "the decision, or all-reduce the figure first.");
 }
 
+namespace {
+
+// self.metric = 0, and nothing else.
+bool is_never_measured(const Program& program, Ref figure) {
+  const auto& sources = program.sources(figure);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [](const Source& source) {
+    const Kind kind = source.ref.kind();
+    return source.how == Source::How::value &&
+           (kind == Kind::integer || kind == Kind::floating || kind == Kind::none_literal);
+  });
+}
+
+}  // namespace
+
 void tell_plateau_steps(Left& left) {
   if (ranks_talk(left.program)) return;
   std::vector<Ref> places;
   for (const CallRef& step : left.program.calls_named("step")) {
     const Ref scheduler = step.receiver();
-    if (!scheduler || !step.positional(0)) continue;
+    if (!scheduler || !step.positional(0) || is_never_measured(left.program, step.positional(0)))
+      continue;
     const auto& sources = left.program.sources(scheduler);
     const bool is_plateau = std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
       const CallRef made = left.program.as_call(source.ref);

@@ -138,7 +138,7 @@ void tell_devices_out_of_sight(Left& left) {
 
 void tell_early_gpu_uses(Left& left) {
   std::vector<Ref> places;
-  for (const CallRef& use : gpu_uses(left.program))
+  for (const CallRef& use : gpu_uses(left.reached))
     if (use.module != &left.program.root() && !left.program.enclosing_function(use.ref()) &&
         !use.module->under_main_guard(use.call->node) && left.runs_on_every_rank(use.ref()) &&
         !left.program.mentions_rank(use.ref()) && !moves_nothing(left.program, use) &&

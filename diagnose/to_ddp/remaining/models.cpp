@@ -47,9 +47,17 @@ bool is_kin(const Program& program, ClassRef a, ClassRef b) {
          std::find(second.begin(), second.end(), a) != second.end();
 }
 
+// net of one trainer and net of another, each a network of a class of its own.
+bool are_of_other_files(const Program& program, Ref a, Ref b) {
+  if (a.module == b.module) return false;
+  const ClassRef first = program.class_of(a);
+  const ClassRef second = program.class_of(b);
+  return first && second && !is_kin(program, first, second);
+}
+
 // self.net of one class is not that of another.
 bool is_of_same_name(const Program& program, Ref a, Ref b) {
-  return a.text() == b.text() &&
+  return a.text() == b.text() && !are_of_other_files(program, a, b) &&
          (!a.text().starts_with("self.") ||
           is_kin(program, program.enclosing_class(a), program.enclosing_class(b)));
 }
@@ -57,6 +65,12 @@ bool is_of_same_name(const Program& program, Ref a, Ref b) {
 bool holds(const Program& program, const Wrap& wrap, Ref object) {
   if (!wrap.module || is_of_same_name(program, placed(program, wrap.module), object) ||
       shares_source(program, object, wrap.module))
+    return true;
+  // self.net of what is wrapped as a whole, which may be one of several classes.
+  if (object.text().starts_with("self.") &&
+      std::any_of(wrap.classes.begin(), wrap.classes.end(), [&](const ClassRef& each) {
+        return is_kin(program, each, program.enclosing_class(object));
+      }))
     return true;
   const auto classes = pitfalls::facts::wrapped_classes(program, wrap);
   for (const Source& source : program.module_sources(object)) {

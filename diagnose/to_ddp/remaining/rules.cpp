@@ -124,6 +124,7 @@ std::vector<const Finding*> findings_left(const Left& left) {
   for (const Finding& each : left.found) {
     if (is_of_something_else(each.rule) ||
         (each.severity == Severity::info && !is_told_as_note(each)) ||
+        (each.rule.starts_with("DP0") && !wraps_in_data_parallel(left)) ||
         (each.rule == "DDP008" && passes_wrapper_by(left.program, each)) ||
         (each.rule == "DDP012" && is_pass_beside_forward(left, each)) ||
         is_of_another_mode(left.program, each) ||

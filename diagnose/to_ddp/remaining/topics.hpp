@@ -3,7 +3,7 @@
 #pragma once
 
 #include "diagnose/finding.hpp"
-#include "diagnose/model/program.hpp"
+#include "diagnose/to_ddp/reached_code.hpp"
 
 #include <string>
 #include <string_view>
@@ -22,8 +22,8 @@ struct Told {
 
 class Left {
  public:
-  Left(const Program& rewritten, const std::vector<Finding>& found)
-      : program(rewritten), found(found) {}
+  Left(const ReachedCode& reached, const std::vector<Finding>& found)
+      : reached(reached), program(reached.program()), found(found) {}
 
   // Nothing is told without a place.
   void tell(Harm harm, std::vector<Ref> places, std::string text);
@@ -39,6 +39,7 @@ class Left {
   // Something is trained in sight.
   bool trains() const { return !program.calls_named("backward").empty(); }
 
+  const ReachedCode& reached;
   const Program& program;
   const std::vector<Finding>& found;
   std::vector<Told> told;
@@ -83,6 +84,7 @@ void tell_refusals_of_existing(Left& left);  // if os.path.exists(out): raise
 void tell_unused_parameters(Left& left);  // find_unused_parameters, where nothing is known
 void tell_repeated_forwards(Left& left);  // two passes before one backward
 std::vector<Ref> repeated_forwards(const Left& left);  // those passes
+bool wraps_in_data_parallel(const Left& left);         // where ranks come by, over several GPUs
 void tell_bare_models(Left& left);                     // trained beside the wrapped one
 void tell_parameters_of_first_batch(Left& left);       // ActNorm, which starts by its first input
 void tell_attributes_of_handed_models(Left& left);  // model.encode where the wrapper is handed on

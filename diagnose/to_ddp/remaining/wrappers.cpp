@@ -63,6 +63,12 @@ bool is_on_one_gpu(const Wrap& wrap) {
          list.find(" for ") == std::string_view::npos && list.find('*') == std::string_view::npos;
 }
 
+// Ranks come by, and would use the GPUs of all others.
+bool keeps_data_parallel(const Program& program, const Wrap& wrap) {
+  return wrap.kind == Wrapper::data_parallel && !is_on_one_gpu(wrap) &&
+         !is_for_runs_without_group(program, wrap.call.ref());
+}
+
 bool is_wrapped_otherwise(const Program& program, const Wrap& wrap) {
   const auto& wraps = program.wraps();
   return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& other) {
@@ -143,6 +149,13 @@ std::vector<Ref> bare_branches(const Program& program, const Wrap& wrap) {
 
 }  // namespace
 
+bool wraps_in_data_parallel(const Left& left) {
+  const auto& wraps = left.program.wraps();
+  return !left.program.calls(Api::data_parallel_function).empty() ||
+         std::any_of(wraps.begin(), wraps.end(),
+                     [&](const Wrap& wrap) { return keeps_data_parallel(left.program, wrap); });
+}
+
 void tell_bare_branches(Left& left) {
   for (const Wrap& wrap : left.program.wraps()) {
     if (wrap.kind != Wrapper::ddp || !left.runs_on_every_rank(wrap.call.ref())) continue;
@@ -206,8 +219,7 @@ void tell_needs_of_data_parallel(Left& left) {
             "and use SyncBatchNorm.convert_sync_batchnorm(model) before wrapping.");
   std::vector<Ref> wrappers;
   for (const Wrap& wrap : program.wraps())
-    if (wrap.kind == Wrapper::data_parallel && left.runs_on_every_rank(wrap.call.ref()) &&
-        !is_for_runs_without_group(program, wrap.call.ref()) && !is_on_one_gpu(wrap))
+    if (keeps_data_parallel(program, wrap) && left.runs_on_every_rank(wrap.call.ref()))
       wrappers.push_back(wrap.call.ref());
   for (const CallRef& call : program.calls(Api::data_parallel_function))
     if (left.runs_on_every_rank(call.ref())) wrappers.push_back(call.ref());

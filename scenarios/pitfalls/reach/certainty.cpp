@@ -104,12 +104,16 @@ bool is_left_to_trainer(const Program& program, Ref place) {
 // An object of the class, or of one derived from it, is made where the program comes by.
 Certainty certainty_of_object(const Program& program, ClassRef cls, int depth) {
   Certainty best = Certainty::no;
-  const auto made_as = [&](std::string_view name) {
-    for (const CallRef& made : program.calls_named(name))
+  const auto made_by = [&](std::span<const CallRef> calls) {
+    for (const CallRef& made : calls)
       if (best != Certainty::certain) best = std::max(best, reach(program, made.ref(), depth + 1));
   };
-  made_as(cls.cls->name);
-  for (const ClassRef& derived : program.derived_of(cls)) made_as(derived.cls->name);
+  const auto made_as = [&](ClassRef each) {
+    made_by(program.calls_named(each.cls->name));
+    made_by(program.picks_of(each));
+  };
+  made_as(cls);
+  for (const ClassRef& derived : program.derived_of(cls)) made_as(derived);
   for (const CallRef& made : made_by_itself(program, cls))
     if (best != Certainty::certain) best = std::max(best, reach(program, made.ref(), depth + 1));
   for (const Ref& place : program.handed_on(cls))

@@ -176,7 +176,7 @@ bool is_never_made(const Program& program, Ref node) {
   if (is_made_in_vain(program, cls)) return true;
   const auto is_made = [&](ClassRef each) {
     return !program.calls_named(each.cls->name).empty() || !program.handed_on(each).empty() ||
-           !made_by_itself(program, each).empty();
+           !made_by_itself(program, each).empty() || !program.picks_of(each).empty();
   };
   const auto& derived = program.derived_of(cls);
   return !is_made(cls) && std::none_of(derived.begin(), derived.end(), is_made) &&

@@ -28,12 +28,21 @@ namespace {
 constexpr int kCalls = 5;
 constexpr int kMostWays = 256;  // looked at, of a helper that is called from everywhere
 
+// A run may pick the class, or one derived from it, by a name.
+bool is_picked(const Program& program, ClassRef cls) {
+  const auto& derived = program.derived_of(cls);
+  return !program.picks_of(cls).empty() ||
+         std::any_of(derived.begin(), derived.end(),
+                     [&](const ClassRef& each) { return !program.picks_of(each).empty(); });
+}
+
 // An object of the class, or of one derived from it, is made in the program.
 bool is_made(const Program& program, ClassRef cls) {
   if (!program.calls_named(cls.cls->name).empty()) return true;
   for (const ClassRef& derived : program.derived_of(cls))
     if (!program.calls_named(derived.cls->name).empty()) return true;
-  return !program.handed_on(cls).empty() || !made_by_itself(program, cls).empty();
+  return !program.handed_on(cls).empty() || !made_by_itself(program, cls).empty() ||
+         is_picked(program, cls);
 }
 
 bool made_on_one_rank(const Program& program, ClassRef cls) {

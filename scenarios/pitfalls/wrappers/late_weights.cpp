@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/wrappers/late_weights.hpp"
 
+#include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/unconditional.hpp"
@@ -22,7 +23,11 @@ bool draws_alike(const Program& program) {
     for (const diagnose::Call& made : module->calls()) {
       const bool seeds = made.api == Api::manual_seed ||
                          says_any(made.name, {"seed", "determinis", "reproduc", "fix_random"});
-      if (seeds && made.name != "initial_seed" && !facts::contains(module->text(made.node), "rank"))
+      // torch.Generator().manual_seed(0) and np.random.seed(0) leave PyTorch's numbers alone.
+      const bool is_of_others = (made.name == "manual_seed" && !made.path.starts_with("torch.")) ||
+                                made.path.starts_with("numpy.") || made.path.starts_with("random.");
+      if (seeds && made.name != "initial_seed" && !is_of_others &&
+          !facts::contains(module->text(made.node), "rank"))
         return true;
     }
   return false;
@@ -84,6 +89,25 @@ Ref drawn_by(const Program& program, const CallRef& call) {
   return {};
 }
 
+// if isinstance(net, DistributedDataParallel): ... dist.broadcast(weight, 0) sends that net alone.
+bool is_for_a_wrapper(const Program& program, const CallRef& broadcast) {
+  const auto guards = program.guards(broadcast.ref());
+  return std::any_of(guards.begin(), guards.end(), [](const diagnose::Guard& guard) {
+    return guard.holds && guard.condition.text().starts_with("isinstance(") &&
+           facts::contains(guard.condition.text(), "DistributedDataParallel");
+  });
+}
+
+// The one is in another wrapper than the other: a pretrained encoder beside a network that is
+// drawn.
+bool is_wrapped_elsewhere(const Program& program, Ref loaded, Ref drawn) {
+  const diagnose::Wrap* first = program.wrap_of(loaded);
+  const diagnose::Wrap* second = program.wrap_of(drawn);
+  return first != nullptr && second != nullptr &&
+         statement_of(first->call.ref()) != statement_of(second->call.ref()) &&
+         program.assigned_name(first->call.ref()) != program.assigned_name(second->call.ref());
+}
+
 // model.load_state_dict(...) below, whatever the options are, makes up for it; so does what makes
 // the ranks alike, and load_checkpoint(model, path) of a file out of sight.
 bool is_restored_below(const Program& program, const CallRef& draw, Ref drawn) {
@@ -91,14 +115,21 @@ bool is_restored_below(const Program& program, const CallRef& draw, Ref drawn) {
     return is_unconditional(program, call.ref()) && program.runs_before(draw.ref(), call.ref());
   };
   const auto& broadcasts = program.calls(Api::broadcast);
-  if (std::any_of(broadcasts.begin(), broadcasts.end(),
-                  [&](const CallRef& call) { return program.runs_before(draw.ref(), call.ref()); }))
+  const FunctionRef helper = program.callee(draw);  // which may send what it draws itself
+  const FunctionRef here = program.enclosing_function(draw.ref());
+  if (std::any_of(broadcasts.begin(), broadcasts.end(), [&](const CallRef& call) {
+        const FunctionRef sends = program.enclosing_function(call.ref());
+        if (helper && sends == helper) return true;
+        return program.runs_before(draw.ref(), call.ref()) &&
+               (sends == here || !is_for_a_wrapper(program, call));
+      }))
     return true;
   const std::string_view model = drawn.text().substr(0, drawn.text().find('.'));
   const diagnose::Module& file = *draw.module;
   return std::any_of(file.calls().begin(), file.calls().end(), [&](const diagnose::Call& made) {
     const CallRef call{&file, &made};
-    if (made.name == "load_state_dict") return is_below(call);
+    if (made.name == "load_state_dict")
+      return !is_wrapped_elsewhere(program, call.receiver(), drawn) && is_below(call);
     const std::string_view first = call.positional(0).text();
     return says_any(made.name, {"load", "restore", "resume", "broadcast", "sync_"}) &&
            first.substr(0, first.find('.')) == model && is_below(call);
