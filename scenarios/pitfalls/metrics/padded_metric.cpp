@@ -48,9 +48,10 @@ bool knows_of_padding(const Program& program) {
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
     for (const NodeId node : module->nodes_of(Kind::subscript))
-      if (const NodeId part = tree.child(node, Field::subscript); part != diagnose::kNoNode &&
-                                                                  tree[part].kind == Kind::slice &&
-                                                                  cuts_at_size(tree.text(part)))
+      if (const NodeId part = tree.child(node, Field::subscript);
+          part != diagnose::kNoNode && tree[part].kind == Kind::slice &&
+          tree[node].field != Field::left &&  // padded[: len(own)] = own cuts off nothing
+          cuts_at_size(tree.text(part)))
         return true;
     for (const NodeId node : module->nodes_of(Kind::comparison)) {
       const std::string_view text = tree.text(node);
