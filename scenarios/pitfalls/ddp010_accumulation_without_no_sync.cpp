@@ -8,7 +8,6 @@
 #include "scenarios/pitfalls/reach/as_configured.hpp"
 #include "scenarios/pitfalls/reach/left_at_one.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
-#include "scenarios/pitfalls/steps/repeated_batches.hpp"
 #include "scenarios/pitfalls/steps/step_guards.hpp"
 #include "scenarios/pitfalls/wrappers/bare_training.hpp"
 
@@ -152,7 +151,7 @@ bool goes_over_parts(const Program& program, Ref inner) {
   if (call && call.call->name == "range") return !is_always_one(program, call.positional(0));
   const std::string text = facts::lowered(parts.text());
   return facts::contains(text, ".chunk(") || facts::contains(text, "split(") ||
-         facts::contains(text, "micro") || repeats_batch(program, inner);
+         facts::contains(text, "micro");
 }
 
 // outputs = model(batch), and the loop goes back through one of its outputs each time: what runs in
