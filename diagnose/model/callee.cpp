@@ -158,7 +158,7 @@ FunctionRef Program::callee(CallRef call) const {
   if (resolving_ > 0) return find_callee(call);
   if (const auto known = callees_.find(call.call); known != callees_.end()) return known->second;
   const FunctionRef found = find_callee(call);
-  callees_.emplace(call.call, found);
+  if (!half_known_.is_cut) callees_.emplace(call.call, found);
   return found;
 }
 
@@ -205,10 +205,48 @@ FunctionRef Program::find_callee(CallRef call) const {
   return {};
 }
 
+// main(args) below `from train import main` and `from test import main` of two branches: the
+// function, or the class that it makes an object of, is one of what the name is given.
+bool Program::is_imported_as(CallRef call, FunctionRef function) const {
+  const Ref name{call.module, call.call->function};
+  const bool is_called_so =
+      function.function->owner_class == kNoNode || function.function->makes_object();
+  if (name.kind() != Kind::identifier || !is_called_so || !can_bind(call, function)) return false;
+  const auto& indices = call.module->defs_of(name.text(), false);
+  const auto imports = std::count_if(indices.begin(), indices.end(), [&](std::uint32_t index) {
+    return call.module->defs()[index].kind == DefKind::import;
+  });
+  if (imports < 2) return false;
+  const NodeId owner = function.function->owner_class;
+  const Ref meant{function.module, owner == kNoNode ? function.function->node : owner};
+  const auto& given = sources(name);
+  return std::any_of(given.begin(), given.end(),
+                     [&](const Source& source) { return source.ref == meant; });
+}
+
+void Program::end_search(FunctionRef function) const {
+  half_known_.searches.erase(function.function);
+  if (!half_known_.searches.empty()) {
+    if (half_known_.is_cut) half_known_.sites.push_back(function.function);
+    return;
+  }
+  for (const auto& value : half_known_.values)
+    half_known_.old_values.push_back(resolved_.extract(value));
+  for (const Function* each : half_known_.sites)
+    half_known_.old_sites.push_back(call_sites_.extract(each));
+  half_known_.values.clear();
+  half_known_.sites.clear();
+  half_known_.is_cut = false;
+}
+
 const std::vector<CallRef>& Program::call_sites(FunctionRef function) const {
   const auto known = call_sites_.find(function.function);
-  if (known != call_sites_.end()) return known->second;
-  call_sites_[function.function] = {};  // a cycle sees no sites instead of looping
+  if (known != call_sites_.end()) {
+    if (half_known_.searches.contains(function.function)) half_known_.is_cut = true;
+    return known->second;
+  }
+  std::vector<CallRef>& sites = call_sites_[function.function];  // in a cycle there are none yet
+  half_known_.searches.insert(function.function);
   std::vector<CallRef> found;
   std::string_view name = function.function->name;
   if (function.function->makes_object() && function.function->owner_class != kNoNode)
@@ -222,7 +260,9 @@ const std::vector<CallRef>& Program::call_sites(FunctionRef function) const {
     return std::find(all.begin(), all.end(), function) != all.end();
   };
   const auto calls_it = [&](const CallRef& call) {
-    if (!may_call_it(call)) return false;
+    // The method of some object, whatever object that is.
+    if (!is_method && call.receiver() && call.call->path.empty()) return false;
+    if (!may_call_it(call)) return is_imported_as(call, function);
     // What the fields of a data class are given is no argument of its method.
     if (function.function->name == "__post_init__") return true;
     return can_bind(call, function) || sources({call.module, call.call->function}).size() > 1;
@@ -236,7 +276,9 @@ const std::vector<CallRef>& Program::call_sites(FunctionRef function) const {
     for (const CallRef& call : calls_named(function.function->name))
       if (callee(call) == function) found.push_back(call);
   if (name != function.function->name) add_picks(function, found);
-  return call_sites_[function.function] = std::move(found);
+  sites = std::move(found);
+  end_search(function);
+  return sites;
 }
 
 // Where a run may pick a class that has the constructor.

@@ -120,6 +120,22 @@ std::string_view Module::import_path(std::string_view name) const {
   return found == import_paths_.end() ? std::string_view{} : std::string_view(found->second);
 }
 
+std::string Module::import_path(const Def& import) const {
+  const std::string known(import_path(import.name));
+  // What stands in for a name of torch, where that is not to be had, is not followed.
+  if (known.starts_with("torch.") || tree_[import.target].kind != Kind::import_from) return known;
+  const NodeId from = tree_.child(import.target, Field::module_name);
+  std::string path(tree_.text(from));
+  std::erase(path, ' ');
+  if (!path.ends_with('.')) path += '.';
+  for (NodeId at = tree_[import.target].first_child; at != kNoNode; at = tree_[at].next_sibling) {
+    const bool aliased = tree_[at].kind == Kind::aliased_import;
+    if (at != from && tree_.text(aliased ? tree_.child(at, Field::alias) : at) == import.name)
+      return path.append(tree_.text(aliased ? tree_.child(at, Field::name) : at));
+  }
+  return known;
+}
+
 // Most ask for what a call calls, and do so again and again.
 std::string Module::qualified(NodeId expression) const {
   if (paths_are_known_ && expression != kNoNode)

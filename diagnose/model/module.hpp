@@ -147,6 +147,8 @@ class Module {
   bool imports_partial() const { return imports_partial_; }  // of functools, or functools itself
   // Dotted name behind an identifier at module level: "nn" -> "torch.nn". Empty when not imported.
   std::string_view import_path(std::string_view name) const;
+  // The same of one import, where the file has several that bind its name.
+  std::string import_path(const Def& import) const;
   // Dotted name of an expression made of names and attributes, through imports and simple aliases.
   std::string qualified(NodeId expression) const;
   Api api(NodeId expression) const;

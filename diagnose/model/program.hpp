@@ -360,6 +360,8 @@ class Program {
   FunctionRef find_callee(CallRef call) const;
   void add_picks(FunctionRef constructor, std::vector<CallRef>& sites) const;
   FunctionRef unless_property(FunctionRef function) const;
+  bool is_imported_as(CallRef call, FunctionRef function) const;
+  void end_search(FunctionRef function) const;  // for its call sites
   const Module* import_target(const Module& from, std::string_view path) const;
   RankTest rank_test(Ref condition, int depth) const;
   RankTest comparison_rank_test(Ref comparison) const;
@@ -402,6 +404,18 @@ class Program {
   mutable ByText<bool> imported_;  // packages
   mutable std::unordered_map<std::pair<Ref, bool>, std::vector<Source>, QuestionHash> resolved_;
   mutable int resolving_ = 0;
+  // Answers given while the call sites of a function are looked for may need those themselves: once
+  // one was, what is found until the end of the search is not remembered.
+  struct HalfKnown {
+    std::set<const Function*> searches;  // not ended yet
+    bool is_cut = false;                 // one of them was asked for meanwhile
+    std::vector<std::pair<Ref, bool>> values;
+    std::vector<const Function*> sites;
+    // Forgotten, and perhaps still being read.
+    std::vector<decltype(resolved_)::node_type> old_values;
+    std::vector<decltype(call_sites_)::node_type> old_sites;
+  };
+  mutable HalfKnown half_known_;
   mutable std::unordered_map<const Call*, FunctionRef> callees_;
   mutable std::map<Ref, RankTest> tested_;  // conditions, whatever holds around them
   mutable std::map<Ref, RankTest> presence_;

@@ -214,8 +214,7 @@ bool Resolver::follow_scope(Ref at, NodeId scope, std::span<const std::uint32_t>
     if (own && !above) continue;
     if (above && (*def)->kind != DefKind::function && !reaches(module, **def, place)) continue;
     if ((*def)->kind == DefKind::import) {
-      if (is_taken_over) return true;
-      if (!follow_imported(module, module.import_path((*def)->name), element, depth))
+      if (!is_taken_over && !follow_imports({here.begin(), def.base()}, at, place, element, depth))
         emit(at, element, Source::How::unknown);
       return true;
     }
@@ -232,6 +231,21 @@ bool Resolver::follow_scope(Ref at, NodeId scope, std::span<const std::uint32_t>
   return true;
 }
 
+// The last of the definitions is an import: that, and those above it which stand in other branches.
+// if args.test: from test import main; else: from train import main.
+bool Resolver::follow_imports(std::span<const Def* const> defs, Ref at, NodeId place, int element,
+                              int depth) {
+  const Module& module = *at.module;
+  bool found = false;
+  for (; !defs.empty() && defs.back()->kind == DefKind::import;
+       defs = defs.first(defs.size() - 1)) {
+    const Def& def = *defs.back();
+    found |= follow_imported(module, module.import_path(def), element, depth);
+    if (dominates(module, def, place)) break;
+  }
+  return found;
+}
+
 bool Resolver::follow_imported(const Module& from, std::string_view path, int element, int depth) {
   const std::size_t dot = path.rfind('.');
   if (dot == std::string_view::npos || depth > kMaxDepth) return false;
@@ -243,7 +257,7 @@ bool Resolver::follow_imported(const Module& from, std::string_view path, int el
     const Def& def = target->defs()[index];
     if (def.scope != 0) continue;
     if (def.kind == DefKind::import) {
-      found |= follow_imported(*target, target->import_path(name), element, depth + 1);
+      found |= follow_imported(*target, target->import_path(def), element, depth + 1);
     } else {
       follow_def(*target, def, element, depth + 1);
       found = true;
@@ -268,7 +282,7 @@ bool Resolver::follow_starred(const Module& from, std::string_view name, int ele
         const Def& def = target->defs()[index];
         if (def.scope != 0) continue;
         if (def.kind == DefKind::import)
-          return follow_imported(*target, target->import_path(name), element, depth + 1);
+          return follow_imported(*target, target->import_path(def), element, depth + 1);
         follow_def(*target, def, element, depth + 1);
         return true;
       }
@@ -446,6 +460,7 @@ const std::vector<Source>& Program::resolve(Ref expression, bool through_module)
   Resolver resolver(*this, through_module);
   resolver.follow(expression);
   --resolving_;
+  if (half_known_.is_cut) half_known_.values.emplace_back(expression, through_module);
   found = std::move(resolver.out);
   found.shrink_to_fit();
   return found;

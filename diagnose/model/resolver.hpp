@@ -37,6 +37,8 @@ class Resolver {
   void follow_name(Ref at, int element, int depth);
   bool follow_scope(Ref at, NodeId scope, std::span<const std::uint32_t> indices, int element,
                     int depth, bool same_scope);
+  bool follow_imports(std::span<const Def* const> defs, Ref at, NodeId place, int element,
+                      int depth);
   bool follow_imported(const Module& from, std::string_view path, int element, int depth);
   bool follow_starred(const Module& from, std::string_view name, int element, int depth);
   void follow_parameter(const Module& module, const Def& def, int element, int depth);

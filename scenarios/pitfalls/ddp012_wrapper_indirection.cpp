@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/files/pickled.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/attribute_attempt.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -252,8 +253,16 @@ bool knows_wrapper(const Program& program, Ref object) {
     for (const std::string_view question : {".module", "isinstance(", "hasattr(", "getattr("})
       if (facts::contains(text, question)) return true;
   const auto& sites = program.call_sites(function);
+  const auto tells = [&](const CallRef& site) { return tells_wrapper(program, site.ref()); };
+  // evaluate(model) below if distributed: raise, where another call hands over the wrapper.
+  const bool is_handed_over = std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    const Ref given = facts::argument_for(site, function, object.text());
+    return given && !tells(site) && !given.text().ends_with(".module") &&
+           program.wrap_of(given) != nullptr;
+  });
   return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-    return tells_wrapper(program, site.ref()) || facts::is_after_failed_unwrapping(site);
+    const bool is_bare = is_handed_over && facts::only_without_distribution(program, site.ref());
+    return (tells(site) && !is_bare) || facts::is_after_failed_unwrapping(site);
   });
 }
 

@@ -66,6 +66,7 @@ bool knows_of_padding(const Program& program) {
     for (const NodeId node : module->nodes_of(Kind::subscript))
       if (const NodeId part = tree.child(node, Field::subscript);
           part != diagnose::kNoNode && tree[part].kind == Kind::slice &&
+          tree[node].field != Field::left &&  // padded[: len(own)] = own cuts off nothing
           cuts_at_size(program, {module, part}))
         return true;
     for (const NodeId node : module->nodes_of(Kind::comparison)) {

@@ -83,6 +83,16 @@ std::optional<int> cuda_index(const Program& program, Ref device, int depth) {
   return found;
 }
 
+// torchrun --nproc_per_node=$COUNT, accelerate launch: ranks whose number is not written out, or is
+// more than one.
+bool starts_ranks(const diagnose::LaunchLine& launch) {
+  using diagnose::Launcher;
+  const bool is_for_ranks =
+      launch.launcher == Launcher::torchrun || launch.launcher == Launcher::launch_module ||
+      launch.launcher == Launcher::accelerate || launch.launcher == Launcher::deepspeed;
+  return starts_several(launch) || (is_for_ranks && !launch.processes_per_node());
+}
+
 }  // namespace
 
 std::optional<int> cuda_index(const Program& program, Ref device) {
@@ -90,8 +100,14 @@ std::optional<int> cuda_index(const Program& program, Ref device) {
 }
 
 std::optional<std::int64_t> visible_gpus(const Program& program) {
-  for (const auto& launch : program.launches())
-    if (const auto count = launch.visible_devices()) return count;
+  std::optional<std::int64_t> most;
+  bool starts_unsaid = false;  // on GPUs that the line says nothing of
+  for (const auto& launch : program.launches()) {
+    const auto count = launch.visible_devices();
+    if (count) most = std::max(most.value_or(0), *count);
+    starts_unsaid = starts_unsaid || (!count && starts_ranks(launch));
+  }
+  if (most) return starts_unsaid && *most < 2 ? std::nullopt : most;
   if (const auto set = visible_devices(program); !set.empty()) {
     const auto text = program.string(set.front());
     if (!text || contains(*text, "GPU-")) return std::nullopt;

@@ -18,7 +18,8 @@ bool contains(std::string_view text, std::string_view word);
 // A device written in the program: 1 for "cuda:1", torch.device("cuda", 1) and 1; -1 for "cuda".
 std::optional<int> cuda_index(const Program& program, Ref device);
 
-// Number of GPUs the program can see, from the launch line, os.environ or --gpus.
+// Number of GPUs the program can see, from the launch lines, os.environ or --gpus: of several lines
+// the most. Empty where one GPU is written for one process, and another line starts ranks.
 std::optional<std::int64_t> visible_gpus(const Program& program);
 
 // Literal device ids of a wrapper call: [0, 1, 2]; empty when not a literal list.

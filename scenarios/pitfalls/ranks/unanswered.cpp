@@ -49,6 +49,27 @@ bool is_answered(const Program& program, const CallRef& call, const CallRef& oth
          program.rank_guard(call.ref()) && program.rank_guard(other.ref());
 }
 
+// if rank == 0: net = DDP(net), above dist.broadcast(phase, src=0) on all ranks, and the DDP of the
+// other ranks below that: each meets with another one.
+bool meet_between(const Program& program, const CallRef& one, const CallRef& other) {
+  const auto [first, last] = std::minmax(one.call->node, other.call->node);
+  const auto function = program.enclosing_function(one.ref());
+  const Ref loop = program.innermost_loop(one.ref());
+  const auto is_beside = [&](const CallRef& call) {
+    return call.module == one.module && program.enclosing_function(call.ref()) == function &&
+           program.innermost_loop(call.ref()) == loop;
+  };
+  if (!is_beside(other)) return false;
+  for (const Api api : {Api::barrier, Api::all_reduce, Api::all_gather, Api::broadcast})
+    for (const CallRef& call : program.calls(api))
+      if (is_beside(call) && call.call->node > first && call.call->node < last &&
+          !call.keyword("group") && program.guarded_by_rank(call.ref()) == RankTest::none &&
+          (runs_wherever(program, call.ref(), one.ref()) ||
+           runs_wherever(program, call.ref(), other.ref())))
+        return true;
+  return false;
+}
+
 }  // namespace
 
 bool is_matched(const Program& program, const CallRef& call) {
@@ -59,7 +80,8 @@ bool is_matched(const Program& program, const CallRef& call) {
     if (other.call == call.call) continue;
     // if sharded: if rank == 0: save() else: if rank == 0: save() -- of the same ranks.
     if (facts::exclusive(call.ref(), other.ref()) &&
-        program.guarded_by_rank(other.ref()) != program.guarded_by_rank(call.ref()))
+        program.guarded_by_rank(other.ref()) != program.guarded_by_rank(call.ref()) &&
+        !meet_between(program, call, other))
       return true;
     if (program.guarded_by_rank(other.ref()) == RankTest::none &&
         leaves_others_below(program, call, other))
@@ -70,7 +92,8 @@ bool is_matched(const Program& program, const CallRef& call) {
       continue;
     const RankTest mine = program.guarded_by_rank(call.ref());
     const RankTest theirs = program.guarded_by_rank(other.ref());
-    if (theirs != RankTest::none && theirs != mine) return true;
+    if (theirs != RankTest::none && theirs != mine && !meet_between(program, call, other))
+      return true;
   }
   return !guard && call.call->api == Api::broadcast && !program.enclosing_function(call.ref());
 }
