@@ -24,7 +24,8 @@ std::optional<std::string> text_of(const LaunchLine& launch, const std::string& 
   if (!launch.folder.empty()) folders.insert(folders.begin(), launch.folder + '/');
   for (const std::string& folder : folders) {
     const std::string named = (fs::path(folder) / path).lexically_normal().string();
-    if (!named.starts_with(root) || named.starts_with("..") || links_out_of(named, root)) continue;
+    const bool is_inside = root.empty() ? !named.starts_with("..") : named.starts_with(root);
+    if (!is_inside || links_out_of(named, root)) continue;
     auto text = cache.read(named);
     if (text && text->size() <= kMaxConfigBytes) return text;
   }
@@ -34,7 +35,7 @@ std::optional<std::string> text_of(const LaunchLine& launch, const std::string& 
 }  // namespace
 
 void read_accelerate_config(LaunchLine& launch, const std::string& root, const ModuleCache& cache) {
-  if (launch.launcher != Launcher::accelerate || launch.flags.contains("num-processes")) return;
+  if (launch.launcher != Launcher::accelerate) return;
   const auto flag = launch.flags.find("config-file");
   if (flag == launch.flags.end() || !flag->second.literal) return;
   const auto text = text_of(launch, flag->second.text, root, cache);

@@ -312,6 +312,35 @@ bool may_be_loader(Ref argument, const TrainingLoop& loop) {
          says_any(argument.text(), {"load", "data", "dl", "iter", "batch", "train"});
 }
 
+// prepare(*objects): the list has what may be the loader of the loop, or is made out of sight under
+// a name that leaves it open.
+bool may_unpack_loader(const Program& program, const CallRef& prepare, const TrainingLoop& loop) {
+  const Ref arguments = prepare.ref().child(diagnose::Field::arguments);
+  const auto& tree = arguments.module->tree();
+  for (auto at = tree[arguments.node].first_child; at != diagnose::kNoNode;
+       at = tree[at].next_sibling) {
+    if (tree[at].kind != Kind::list_splat) continue;
+    const Ref list = arguments.with(tree[at].first_child);
+    const auto& sources = program.sources(list);
+    const bool is_written =
+        !sources.empty() && std::all_of(sources.begin(), sources.end(), [](const Source& source) {
+          return source.ref.kind() == Kind::list || source.ref.kind() == Kind::tuple;
+        });
+    if (!is_written) {
+      if (!says_any(list.text(), {"model", "ema", "net", "optim", "sched"})) return true;
+      continue;
+    }
+    for (const Source& source : sources)
+      for (auto each = source.ref.module->tree()[source.ref.node].first_child;
+           each != diagnose::kNoNode; each = source.ref.module->tree()[each].next_sibling)
+        if (const Ref item = source.ref.with(each); is_named_like_loader(item) ||
+                                                    may_be_loader(item, loop) ||
+                                                    program.comes_from(item, Api::data_loader))
+          return true;
+  }
+  return false;
+}
+
 // The function gets its optimizer itself and prepares nothing: a baseline beside the run that
 // Accelerate makes.
 bool is_baseline(const Program& program, const TrainingLoop& loop) {
@@ -382,7 +411,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
         bool prepared = false;
         for (const char* method : {"prepare", "prepare_data_loader"})
           for (const CallRef& prepare : program.calls_named(method)) {
-            prepared = prepared || prepare.has_splat();  // prepare(*everything)
+            prepared = prepared || may_unpack_loader(program, prepare, loop);
             for (std::size_t i = 0; const Ref argument = prepared_by(prepare, i); ++i) {
               prepared = prepared || argument.text() == name || may_be_loader(argument, loop);
               for (const Source& source : program.sources(argument))

@@ -12,6 +12,7 @@
 #include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 namespace bench::pitfalls {
 
@@ -276,11 +277,18 @@ bool is_padded(std::string_view owner) {
          facts::contains(owner, "total_samples");
 }
 
-// batches = batches + batches[:missing], as DistributedSampler does.
+// batches = batches + batches[:missing], as DistributedSampler does; not batches[:2], whatever
+// their number is.
 bool is_filled_up(Ref list, std::string_view owner) {
   const std::string name(list.text());
-  for (const std::string_view how : {" + ", " += ", "+", "+=", ".extend("})
-    if (facts::contains(owner, name + std::string(how) + name + "[:")) return true;
+  for (const std::string_view how : {" + ", " += ", "+", "+=", ".extend("}) {
+    const std::string form = name + std::string(how) + name + "[:";
+    for (std::size_t at = owner.find(form); at != owner.npos; at = owner.find(form, at + 1)) {
+      const std::size_t bound = owner.find_first_not_of(' ', at + form.size());
+      if (bound != owner.npos && std::isdigit(static_cast<unsigned char>(owner[bound])) == 0)
+        return true;
+    }
+  }
   return false;
 }
 

@@ -74,12 +74,22 @@ bool is_below_all(const Program& program, Ref most) {
          });
 }
 
+// Every caller gives a number; where there may be none, all batches are read.
+bool is_given_as_number(const Program& program, Ref most) {
+  const auto& sources = program.sources(most);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [](const auto& source) {
+    return source.how == diagnose::Source::How::value && source.ref.kind() == Kind::integer;
+  });
+}
+
 // i >= most, i == 19; most is not None and i >= most
 bool is_number_reached(const Program& program, Ref condition, Ref loop) {
   const auto& tree = condition.module->tree();
   if (condition.kind() == Kind::boolean && tree[condition.node].op == diagnose::Op::logical_and) {
     const Ref first = condition.with(tree.child_at(condition.node, 0));
-    return first.kind() == Kind::comparison && tree[first.node].op == diagnose::Op::is_not &&
+    const bool asks =
+        first.kind() == Kind::comparison && tree[first.node].op == diagnose::Op::is_not;
+    return asks && is_given_as_number(program, first.with(tree.child_at(first.node, 0))) &&
            is_number_reached(program, condition.with(tree.child_at(condition.node, 1)), loop);
   }
   if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;

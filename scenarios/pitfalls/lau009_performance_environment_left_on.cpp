@@ -374,19 +374,27 @@ bool is_on_purpose(const LaunchLine& launch, std::string_view name) {
 
 // python infer_speed.py: a script that is named for what trains nothing.
 bool is_named_for_inference(const LaunchLine& launch) {
-  const std::string name = launch.script_name();
-  return says_any(name,
-                  {"infer", "predict", "demo", "eval", "test", "speed", "generate", "sample"}) &&
-         !says_any(name, {"train", "tune", "learn"});
+  const auto words = words_of_name(launch.script_name());
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+      return std::find(names.begin(), names.end(), word) != names.end();
+    });
+  };
+  return is_one_of({"infer", "inference", "predict", "demo", "eval", "evaluate", "test", "speed",
+                    "generate", "generation"}) &&
+         !is_one_of({"train", "training", "finetune", "tune", "pretrain", "main", "run"});
 }
 
 // What Accelerate and Hugging Face's Trainer refuse to start without on RTX 40 cards, which its
 // launcher sets by itself (accelerate.state, "Using RTX 4000 series doesn't support ...").
 bool is_pair_for_consumer_cards(const LaunchLine& launch, std::string_view name) {
-  return launch.launcher == diagnose::Launcher::accelerate &&
-         (name == "NCCL_P2P_DISABLE" || name == "NCCL_IB_DISABLE") &&
-         launch.environment.contains("NCCL_P2P_DISABLE") &&
-         launch.environment.contains("NCCL_IB_DISABLE");
+  const auto is_off = [&](const char* part) {
+    const auto set = launch.environment.find(part);
+    return set != launch.environment.end() && set->second.text == "1";
+  };
+  return launch.launcher == diagnose::Launcher::accelerate && launch.nodes() == 1 &&
+         (name == "NCCL_P2P_DISABLE" || name == "NCCL_IB_DISABLE") && is_off("NCCL_P2P_DISABLE") &&
+         is_off("NCCL_IB_DISABLE");
 }
 
 bool matters_in_line(const Program& program, const LaunchLine& launch, std::string_view name,

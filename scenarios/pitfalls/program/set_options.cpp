@@ -12,7 +12,11 @@ using diagnose::NodeId;
 
 namespace {
 
-bool holds_options(Ref object) { return says_any(object.text(), {"arg", "opt", "conf", "cfg"}); }
+// args, hparams, and any plain name for whose dictionary the program asks.
+bool holds_options(Ref object) {
+  return says_any(object.text(), {"arg", "opt", "conf", "cfg", "param", "flag", "setting"}) ||
+         (object.kind() == Kind::identifier && object.text() != "self" && object.text() != "cls");
+}
 
 // setattr(args, key, value), parser.set_defaults(data="c"), Namespace(**config).
 bool may_set(const CallRef& call, std::string_view option) {
@@ -22,30 +26,59 @@ bool may_set(const CallRef& call, std::string_view option) {
   return name == "setattr" && holds_options(call.positional(0));
 }
 
-// vars(args).update(config), vars(args)["data"] = "c", known = vars(args): what stands around says
-// whether the options are written through their dictionary. Functions of the program may.
-bool is_written_around(const Program& program, Ref dictionary) {
+// print(vars(args)), json.dumps(vars(args)), wandb.init(config=vars(args)), Run(**vars(args)).
+bool only_reads(std::string_view function) {
+  static constexpr std::string_view kReaders[] = {"print",      "pprint",
+                                                  "pformat",    "dumps",
+                                                  "dump",       "safe_dump",
+                                                  "info",       "debug",
+                                                  "warning",    "log",
+                                                  "str",        "repr",
+                                                  "len",        "sorted",
+                                                  "write",      "init",
+                                                  "config",     "add_hparams",
+                                                  "add_text",   "log_hyperparams",
+                                                  "log_params", "save_hyperparameters",
+                                                  "format"};
+  return std::find(std::begin(kReaders), std::end(kReaders), function) != std::end(kReaders);
+}
+
+// What stands around the dictionary of the options only reads it. Everything else may write into
+// it, or make other options of it: vars(args).update(config), known = vars(args),
+// Settings(**{**vars(args), **config}).
+bool is_only_read(Ref dictionary) {
   const auto& tree = dictionary.module->tree();
   const NodeId parent = tree[dictionary.node].parent;
   const Ref around = dictionary.with(parent);
   switch (around.kind()) {
-    case Kind::assignment:
-    case Kind::named_expression:
-    case Kind::augmented_assignment:
-    case Kind::return_statement:
-      return true;
-    case Kind::attribute:
-      return says_any(around.child(Field::attribute).text(),
-                      {"update", "pop", "default", "setitem"});
+    case Kind::attribute: {
+      const std::string_view name = around.child(Field::attribute).text();
+      return name == "items" || name == "keys" || name == "values" || name == "get";
+    }
     case Kind::subscript: {
       const NodeId statement = tree[parent].parent;
-      return tree[statement].kind == Kind::assignment &&
-             tree.child(statement, Field::left) == parent;
+      return tree[statement].kind != Kind::assignment ||
+             tree.child(statement, Field::left) != parent;
     }
-    case Kind::argument_list: {
-      const CallRef call = program.as_call(dictionary.with(tree[parent].parent));
-      return call && (program.callee(call) || program.class_of_call(call));
+    case Kind::argument_list:
+    case Kind::keyword_argument:
+    case Kind::dictionary_splat: {
+      const NodeId call = tree.ancestor(dictionary.node, Kind::call);
+      const Ref outer = dictionary.with(call);
+      const Ref function = outer.child(Field::function);
+      const std::string_view name = function.kind() == Kind::attribute
+                                        ? function.child(Field::attribute).text()
+                                        : function.text();
+      return tree.ancestor(dictionary.node, Kind::dictionary) == diagnose::kNoNode &&
+             only_reads(name);
     }
+    case Kind::for_statement:
+    case Kind::for_in_clause:
+    case Kind::comparison:
+    case Kind::binary:
+    case Kind::string:
+    case Kind::print_statement:
+      return true;
     default:
       return false;
   }
@@ -53,14 +86,15 @@ bool is_written_around(const Program& program, Ref dictionary) {
 
 bool are_written_through_dictionary(const Program& program) {
   for (const CallRef& call : program.calls_named("vars"))
-    if (holds_options(call.positional(0)) && is_written_around(program, call.ref())) return true;
+    if (holds_options(call.positional(0)) && !is_only_read(call.ref())) return true;
+  if (program.mentions("__setattr__")) return true;
   if (!program.mentions("__dict__")) return false;
   for (const diagnose::Module* module : program.modules())
     for (NodeId node = 0; node < module->tree().size(); ++node)
       if (const Ref dictionary{module, node};
           dictionary.kind() == Kind::attribute &&
           dictionary.child(Field::attribute).text() == "__dict__" &&
-          holds_options(dictionary.child(Field::object)) && is_written_around(program, dictionary))
+          holds_options(dictionary.child(Field::object)) && !is_only_read(dictionary))
         return true;
   return false;
 }

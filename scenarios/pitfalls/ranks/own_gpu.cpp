@@ -24,14 +24,14 @@ bool joins_several(const Program& program, Ref devices) {
 namespace {
 
 // srun --gpus-per-task=1, --gpu-bind=single:1: Slurm shows each task a GPU of its own, which is
-// GPU 0 to it.
+// GPU 0 to it. Another way of binding, none among them, overrules the first.
 bool is_given_one_by_slurm(const diagnose::LaunchLine& launch) {
   if (!launch.is_job_step) return false;
+  if (const auto binding = launch.job.find("gpu-bind"); binding != launch.job.end())
+    return binding->second.text == "single:1";
   const auto per_task = launch.job.find("gpus-per-task");
-  const auto binding = launch.job.find("gpu-bind");
-  return (per_task != launch.job.end() &&
-          (per_task->second.text == "1" || per_task->second.text.ends_with(":1"))) ||
-         (binding != launch.job.end() && binding->second.text == "single:1");
+  return per_task != launch.job.end() &&
+         (per_task->second.text == "1" || per_task->second.text.ends_with(":1"));
 }
 
 }  // namespace

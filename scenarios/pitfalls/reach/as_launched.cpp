@@ -175,7 +175,18 @@ std::vector<CallRef> starts_of_processes(const Program& program) {
 
 namespace {
 
-bool speaks_of_ranks(std::string_view text) { return says_any(text, {"rank", "dist", "world"}); }
+bool speaks_of_ranks(std::string_view text) {
+  return says_any(text, {"rank", "dist", "world", "ddp"});
+}
+
+// The function joins a group or wraps a model, perhaps in what it calls.
+bool may_be_rank(const Program& program, Ref function) {
+  if (speaks_of_ranks(function.text())) return true;
+  return program.subtree_calls(function, [&](const CallRef& call) {
+    return call.call->api == Api::init_process_group || speaks_of_ranks(call.call->name) ||
+           program.wrap_made_by(call.ref()) != nullptr;
+  });
+}
 
 // self.write_part, of the class that starts it.
 diagnose::FunctionRef own_method(const Program& program, Ref target) {
@@ -192,10 +203,10 @@ bool may_start_a_rank(const Program& program, const CallRef& start) {
   const Ref target = start.keyword("target");
   if (start.call->name != "Process" || !target) return true;
   if (const auto method = own_method(program, target))
-    return speaks_of_ranks(method.module->text(method.function->node));
+    return may_be_rank(program, {method.module, method.function->node});
   const auto& sources = program.sources(target);
-  return sources.empty() || std::any_of(sources.begin(), sources.end(), [](const Source& source) {
-           return source.ref.kind() != Kind::function || speaks_of_ranks(source.ref.text());
+  return sources.empty() || std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+           return source.ref.kind() != Kind::function || may_be_rank(program, source.ref);
          });
 }
 

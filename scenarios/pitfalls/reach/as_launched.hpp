@@ -22,8 +22,8 @@ bool is_passed_by(const Program& program, const diagnose::LaunchLine& launch, Re
 // Process(...), Popen(...) and their kin, anywhere in the program.
 std::vector<CallRef> starts_of_processes(const Program& program);
 
-// What one of them runs may be a rank: all but a Process whose target is at hand and does not speak
-// of ranks, as a writer of files does.
+// What one of them runs may be a rank: all but a Process whose target is at hand and neither speaks
+// of ranks nor calls what joins a group, as a writer of files does.
 bool may_start_a_rank(const Program& program, const CallRef& start);
 
 }  // namespace bench::pitfalls::facts
