@@ -14,10 +14,29 @@ namespace {
 using pitfalls::facts::contains;
 using pitfalls::facts::lowered;
 
+// for state, grad in zip(states, grads): state.backward(grad): it walks over what is made already.
+bool walks_over_losses(const Program& program, const TrainingLoop& loop) {
+  return !loop.backwards.empty() &&
+         std::all_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& backward) {
+           const Ref loss = pitfalls::facts::loss_of(backward);
+           if (!loss || loss.kind() != Kind::identifier) return false;
+           const FunctionRef function = program.enclosing_function(loss);
+           bool any = false;
+           for (const std::uint32_t index : loss.module->defs_of(loss.text(), false)) {
+             const Def& def = loss.module->defs()[index];
+             if (program.enclosing_function({loss.module, def.target}) != function) continue;
+             if (def.kind != DefKind::loop) return false;
+             any = true;
+           }
+           return any;
+         });
+}
+
 // A loop that the script comes by and that trains on batches, and no attack within an evaluation.
 bool is_training(const Left& left, const TrainingLoop& loop) {
   return left.runs_on_every_rank(loop.batches) &&
          !pitfalls::is_evaluation_loop(left.program, loop.batches) &&
+         !walks_over_losses(left.program, loop) &&
          !left.program.is_evaluation(loop.batches);
 }
 

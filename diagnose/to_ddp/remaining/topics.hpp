@@ -5,6 +5,7 @@
 #include "diagnose/finding.hpp"
 #include "diagnose/to_ddp/reached_code.hpp"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +23,8 @@ struct Told {
 
 class Left {
  public:
-  Left(const ReachedCode& reached, const std::vector<Finding>& found)
-      : reached(reached), program(reached.program()), found(found) {}
+  Left(const ReachedCode& reached, const std::vector<Finding>& found, std::int64_t ranks = 0)
+      : reached(reached), program(reached.program()), found(found), ranks(ranks) {}
 
   // Nothing is told without a place.
   void tell(Harm harm, std::vector<Ref> places, std::string text);
@@ -36,12 +37,13 @@ class Left {
   bool runs_on_every_rank(Ref place) const;
   // An entry names the place, or something in it.
   bool is_told(Ref place) const;
-  // Something is trained in sight.
-  bool trains() const { return !program.calls_named("backward").empty(); }
+  // Something is trained in sight, or may be where nothing is seen.
+  bool trains() const;
 
   const ReachedCode& reached;
   const Program& program;
   const std::vector<Finding>& found;
+  const std::int64_t ranks;  // that the launch line starts; 0 where it leaves the number open
   std::vector<Told> told;
 };
 
