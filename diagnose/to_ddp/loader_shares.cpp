@@ -144,10 +144,10 @@ class Sharer {
     const std::string rest = total + " % " + ranks;
     const std::string words = "\"the batch does not divide by the number of ranks\"";
     if (has_line_of_its_own(node))
-      lines_ += (lines_.empty() ? "" : "\n") +
-                (is_assertion_swallowed(node)
-                     ? "if " + rest + " != 0:\n\traise SystemExit(" + words + ")"
-                     : "assert " + rest + " == 0, " + words);
+      lines_ +=
+          (lines_.empty() ? "" : "\n") +
+          (is_assertion_swallowed(node) ? "if " + rest + " != 0:\n\traise SystemExit(" + words + ")"
+                                        : "assert " + rest + " == 0, " + words);
     put_lines_above(node);
   }
 

@@ -100,9 +100,8 @@ bool takes_a_batch_for_each_gpu(const Program& program, const ClassRef& own) {
   const FunctionRef forward = program.method(own, "forward");
   if (!forward) return false;
   for (const Parameter& each : forward.function->parameters)
-    if (each.splat == '*' &&
-        pitfalls::facts::contains(forward.module->text(forward.function->body),
-                                  std::string(each.name) + "[0]"))
+    if (each.splat == '*' && pitfalls::facts::contains(forward.module->text(forward.function->body),
+                                                       std::string(each.name) + "[0]"))
       return true;
   return false;
 }
@@ -146,7 +145,8 @@ std::string own_wrapper(const Program& program, const ReachedCode& reached) {
     if (wrap.kind != Wrapper::data_parallel || !wrap.own) continue;
     const std::string found = "wraps in " + std::string(wrap.own.cls->name) + " " +
                               place_in_brackets(program, wrap.call.ref());
-    if (program.derives_from(wrap.own, Api::data_parallel) && only_passes_on(wrap.own)) return found + advice_for_passing_on(program, wrap.own);
+    if (program.derives_from(wrap.own, Api::data_parallel) && only_passes_on(wrap.own))
+      return found + advice_for_passing_on(program, wrap.own);
     // from data_parallel import DataParallel: its name alone is that of PyTorch's.
     if (!program.derives_from(wrap.own, Api::data_parallel))
       return found + advice_for_copy(program, wrap.own);

@@ -18,7 +18,7 @@ using pitfalls::facts::lowered;
 bool walks_over_losses(const Program& program, const TrainingLoop& loop) {
   return !loop.backwards.empty() &&
          std::all_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& backward) {
-           const Ref loss = pitfalls::facts::loss_of(backward);
+           const Ref loss = backward.receiver();
            if (!loss || loss.kind() != Kind::identifier) return false;
            const FunctionRef function = program.enclosing_function(loss);
            bool any = false;
@@ -36,8 +36,7 @@ bool walks_over_losses(const Program& program, const TrainingLoop& loop) {
 bool is_training(const Left& left, const TrainingLoop& loop) {
   return left.runs_on_every_rank(loop.batches) &&
          !pitfalls::is_evaluation_loop(left.program, loop.batches) &&
-         !walks_over_losses(left.program, loop) &&
-         !left.program.is_evaluation(loop.batches);
+         !walks_over_losses(left.program, loop) && !left.program.is_evaluation(loop.batches);
 }
 
 }  // namespace

@@ -49,22 +49,11 @@ bool is_out_of_reach(const BatchSize& batch) {
          !batch.loader.module->tree().contains(batch.loader.call->node, batch.total.node);
 }
 
-// "--batch_size" for what an option sets.
-std::string option_behind(const Program& program, Ref size) {
-  for (const Source& source : program.sources(size)) {
-    if (source.how != Source::How::argument) continue;
-    const CallRef option = program.as_call(source.ref);
-    for (std::size_t i = 0; const Ref word = option ? option.positional(i) : Ref{}; ++i)
-      if (auto name = program.string(word); name && name->starts_with("--")) return *name;
-  }
+std::string name_of_option(const Program& program, const CallRef& option) {
+  for (std::size_t i = 0; const Ref word = option ? option.positional(i) : Ref{}; ++i)
+    if (auto name = program.string(word); name && name->starts_with("--")) return *name;
   return {};
 }
-
-// A size that a run takes where nobody says another, and who says so.
-struct KnownSize {
-  std::int64_t size = 0;  // 0 where it is not known
-  std::string said;       // "by default", "in conf/train.yaml"; empty where it is written
-};
 
 // if args.batch_size is None: args.batch_size = 4 * len(gpus), which a default keeps from running.
 bool is_for_none(const Program& program, Ref value) {
@@ -74,19 +63,39 @@ bool is_for_none(const Program& program, Ref value) {
   });
 }
 
-// The default of the only option behind the size.
-KnownSize default_of(const Program& program, Ref total) {
+// The option that alone sets the size.
+CallRef only_option(const Program& program, Ref size) {
   std::vector<CallRef> options;
-  for (const Source& source : program.sources(total)) {
+  for (const Source& source : program.sources(size)) {
     if (source.how == Source::How::argument)
       options.push_back(program.as_call(source.ref));
     else if (!is_for_none(program, source.ref))
       return {};
   }
-  if (options.empty() && total.kind() == Kind::attribute)
-    options = program.options_named(total.child(Field::attribute).text());
-  const Ref given =
-      options.size() == 1 && options.front() ? options.front().keyword("default") : Ref{};
+  if (options.empty() && size.kind() == Kind::attribute)
+    options = program.options_named(size.child(Field::attribute).text());
+  return options.size() == 1 ? options.front() : CallRef{};
+}
+
+// "--batch_size" for what an option sets.
+std::string option_behind(const Program& program, Ref size) {
+  for (const Source& source : program.sources(size))
+    if (source.how == Source::How::argument)
+      if (std::string name = name_of_option(program, program.as_call(source.ref)); !name.empty())
+        return name;
+  return name_of_option(program, only_option(program, size));
+}
+
+// A size that a run takes where nobody says another, and who says so.
+struct KnownSize {
+  std::int64_t size = 0;  // 0 where it is not known
+  std::string said;       // "by default", "in conf/train.yaml"; empty where it is written
+};
+
+// The default of the only option behind the size.
+KnownSize default_of(const Program& program, Ref total) {
+  const CallRef option = only_option(program, total);
+  const Ref given = option ? option.keyword("default") : Ref{};
   const Value size = given ? program.evaluate(given) : Value{};
   if (!size.is_integer()) return {};
   return {size.integer, "as the script has it by default,"};
@@ -164,9 +173,9 @@ std::string rest_of(const Left& left, const BatchSize& batch) {
       "a batch of " + std::to_string(known.size) + (known.said.empty() ? "" : ", " + known.said);
   if (left.ranks > 1) {
     const std::string count = std::to_string(left.ranks);
-    return begin + " does not divide by the " + count + " processes of the launch line: " +
-           what_comes_of_rest(batch) + ". " + give + " a multiple of " + count +
-           ", or start another number.";
+    return begin + " does not divide by the " + count +
+           " processes of the launch line: " + what_comes_of_rest(batch) + ". " + give +
+           " a multiple of " + count + ", or start another number.";
   }
   std::int64_t first = 2;
   while (known.size % first == 0) first *= 2;

@@ -370,12 +370,15 @@ std::vector<Ref> forgotten_loaders(const Left& left) {
     for (const Supply& each : supplies_of(left, *loop)) followed.insert(each.place);
   for (const CallRef& loader : program.calls(Api::data_loader)) {
     const CallRef sampler = pitfalls::sampler_of(program, loader);
-    if (sampler && !program.is_literal_false(sampler.argument(3, "shuffle")) &&
+    // One of the author's may be for another mode.
+    const bool is_new = sampler && sampler.module == loader.module &&
+                        loader.module->tree().contains(loader.call->node, sampler.call->node);
+    if (is_new && !program.is_literal_false(sampler.argument(3, "shuffle")) &&
         !told->contains(loader.ref()) && !told->contains(sampler.ref()) &&
         !followed.contains(loader.ref()) && left.runs_on_every_rank(loader.ref()) &&
-        !pitfalls::is_evaluation_loader(program, loader) &&
-        !serves_several(program, loader) && choice_of_item(program, loader).empty() &&
-        !left.is_found(sampler.ref(), "DDP018") && !left.is_found(loader.ref(), "DDP018"))
+        !pitfalls::is_evaluation_loader(program, loader) && !serves_several(program, loader) &&
+        choice_of_item(program, loader).empty() && !left.is_found(sampler.ref(), "DDP018") &&
+        !left.is_found(loader.ref(), "DDP018"))
       out.push_back(loader.ref());
   }
   return out;

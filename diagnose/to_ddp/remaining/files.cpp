@@ -1,7 +1,9 @@
 // Files, logs and trackers that every rank writes.
 #include "diagnose/to_ddp/output_paths.hpp"
 #include "diagnose/to_ddp/remaining/topics.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 
@@ -48,6 +50,12 @@ bool is_fetch(const CallRef& call) {
       "urlretrieve",  "download_file", "download_fileobj",
       "download_url", "download_blob", "download_and_extract_archive",
   };
+  const auto given = pitfalls::facts::arguments_of(call);
+  // A file of the process, which is put in its place when it is whole.
+  if (std::any_of(given.begin(), given.end(), [](Ref each) {
+        return pitfalls::says_any(each.text(), {"temp", "tmp"}) && each.kind() != Kind::string;
+      }))
+    return false;
   return std::find(std::begin(kNames), std::end(kNames), call.call->name) != std::end(kNames) ||
          call.call->path == "gdown.download" || call.call->path == "wget.download";
 }

@@ -258,9 +258,8 @@ bool is_said_by_rule(const Left& left, const Wrap& wrap) {
   const auto classes = pitfalls::facts::wrapped_classes(left.program, wrap);
   return std::any_of(left.found.begin(), left.found.end(), [&](const Finding& each) {
     return each.rule == "DDP001" &&
-           std::any_of(classes.begin(), classes.end(), [&](const ClassRef& cls) {
-             return cls.module->path() == each.file;
-           });
+           std::any_of(classes.begin(), classes.end(),
+                       [&](const ClassRef& cls) { return cls.module->path() == each.file; });
   });
 }
 

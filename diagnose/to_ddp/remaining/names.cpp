@@ -77,7 +77,9 @@ bool may_list_place_of(const Program& program, const CallRef& listing, Ref path)
 }
 
 // What a path's part begins with, up to what is not written out.
-std::string_view written_head(std::string_view part) { return part.substr(0, part.find_first_of("<*?[")); }
+std::string_view written_head(std::string_view part) {
+  return part.substr(0, part.find_first_of("<*?["));
+}
 
 // glob("run/experiment_*") lists nothing of "run/unet_<number>".
 bool may_match(const Program& program, Ref pattern, Ref path) {
@@ -113,8 +115,7 @@ bool is_next_number(const Program& program, Ref node, Ref path) {
     if (!listing || !lists_files(listing) || !may_list_place_of(program, listing, path))
       return false;
     const bool is_pattern = listing.call->path == "glob.glob" || listing.call->path == "glob.iglob";
-    return !is_pattern || !listing.positional(0) ||
-           may_match(program, listing.positional(0), path);
+    return !is_pattern || !listing.positional(0) || may_match(program, listing.positional(0), path);
   });
 }
 

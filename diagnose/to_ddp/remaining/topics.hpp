@@ -83,8 +83,9 @@ void tell_refusals_of_existing(Left& left);  // if os.path.exists(out): raise
 
 // --- models (layers.cpp, forwards.cpp, models.cpp, wrappers.cpp, attributes.cpp,
 // parameters.cpp, devices.cpp)
-void tell_unused_parameters(Left& left);  // find_unused_parameters, where nothing is known
-void tell_repeated_forwards(Left& left);  // two passes before one backward
+void tell_weights_of_each_rank(Left& left);  // model.module.fc.weight.data.copy_(centers)
+void tell_unused_parameters(Left& left);     // find_unused_parameters, where nothing is known
+void tell_repeated_forwards(Left& left);     // two passes before one backward
 std::vector<Ref> repeated_forwards(const Left& left);  // those passes
 void tell_bare_models(Left& left);                     // trained beside the wrapped one
 void tell_parameters_of_first_batch(Left& left);       // ActNorm, which starts by its first input
@@ -104,13 +105,14 @@ void tell_early_gpu_uses(Left& left);        // .cuda() where a file is imported
 void tell_visible_devices(Left& left);       // CUDA_VISIBLE_DEVICES, set by the script
 
 // --- figures (losses.cpp, decisions.cpp)
-void tell_losses_of_batch(Left& left);  // contrastive losses and their kin
-void tell_summed_losses(Left& left);    // reduction="sum"
-void tell_early_stops(Left& left);      // break on a rank's own figure
-void tell_plateau_steps(Left& left);    // ReduceLROnPlateau on a rank's own figure
-void tell_swallowed_steps(Left& left);  // except RuntimeError: continue
-void tell_questions(Left& left);        // input("Overwrite? ")
-void tell_evaluation(Left& left);       // every rank evaluates all the data
+void tell_losses_of_batch(Left& left);      // contrastive losses and their kin
+void tell_summed_losses(Left& left);        // reduction="sum"
+void tell_means_divided_again(Left& left);  // cross_entropy(x, y) / len(x)
+void tell_early_stops(Left& left);          // break on a rank's own figure
+void tell_plateau_steps(Left& left);        // ReduceLROnPlateau on a rank's own figure
+void tell_swallowed_steps(Left& left);      // except RuntimeError: continue
+void tell_questions(Left& left);            // input("Overwrite? ")
+void tell_evaluation(Left& left);           // every rank evaluates all the data
 
 // --- findings of rules (rules.cpp)
 // Those that are the author's to mend, and true of the ranks.
