@@ -84,14 +84,24 @@ std::string advice_for_passing_on(const Program& program, const ClassRef& own) {
          "its forward, not in a method that is passed on";
 }
 
-// The forward pass cuts its inputs, self.scatter(inputs, kwargs, ids), or has PyTorch's do it.
-bool scatters(const Program& program, const ClassRef& own) {
-  const FunctionRef forward = program.method(own, "forward");
-  if (!forward) return program.derives_from(own, Api::data_parallel);
-  const auto calls = pitfalls::facts::calls_in({forward.module, forward.function->body});
+bool calls_scatter(Ref body) {
+  const auto calls = pitfalls::facts::calls_in(body);
   return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
     return pitfalls::says_any(call.call->name, {"scatter", "chunk", "split"}) ||
-           call.call->name == "forward";
+           (call.call->name == "forward" && call.receiver().text().starts_with("super("));
+  });
+}
+
+// The forward pass cuts its inputs, self.scatter(inputs, kwargs, ids), or has PyTorch's do it;
+// where the class has none, what it has in its place.
+bool scatters(const Program& program, const ClassRef& own) {
+  if (const FunctionRef forward = program.method(own, "forward"))
+    return calls_scatter({forward.module, forward.function->body});
+  if (program.derives_from(own, Api::data_parallel)) return true;
+  const auto& functions = own.module->functions();
+  return std::any_of(functions.begin(), functions.end(), [&](const Function& each) {
+    return each.owner_class == own.cls->node && each.name != "scatter" &&
+           calls_scatter({own.module, each.body});
   });
 }
 

@@ -270,7 +270,9 @@ bool divides_mean(const Program& program, Ref dividend, NodeId division) {
   for (const std::uint32_t index : dividend.module->defs_of(dividend.text(), false)) {
     const Def& def = dividend.module->defs()[index];
     if (program.enclosing_function({dividend.module, def.target}) != function ||
-        def.target >= division || def.kind != DefKind::assign || def.value == kNoNode)
+        def.target >= division ||
+        (def.value != kNoNode && dividend.module->tree().contains(def.value, division)) ||
+        def.kind != DefKind::assign || def.value == kNoNode)
       continue;
     if (!is_mean_loss(program, dividend.with(def.value))) return false;
     any = true;
