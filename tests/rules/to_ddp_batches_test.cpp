@@ -172,6 +172,18 @@ TEST(ToDdpBatches, KnowsDefaultsThatAnotherValueStandsBeside) {
   EXPECT_SILENT(with("if args.large:\n    args.batch_size = 4 * len(gpus)\n"), words);
 }
 
+TEST(ToDdpBatches, KnowsSizesOfConfigFiles) {
+  const auto with = [](const std::string& config) {
+    return told({.above = "import yaml\nconfig = yaml.safe_load(open('conf/a.yaml'))\n",
+                 .loader = "size = config['train']['batch_size']\n"
+                           "loader = DataLoader(data, batch_size=size, shuffle=True)\n"},
+                {{"conf/a.yaml", config}});
+  };
+  EXPECT_TOLD(with("train:\n  batch_size: 6\n"), "a batch of 6, as conf/a.yaml has it, does not");
+  EXPECT_SILENT(with("train:\n  batch_size: 16\n"), "multiple");
+  EXPECT_SILENT(with("valid:\n  batch_size: 6\n"), "multiple");
+}
+
 TEST(ToDdpBatches, ChecksTheDivisionWhereNobodySwallowsIt) {
   const auto with = [](const std::string& handler) {
     return rewritten_text(
@@ -205,6 +217,18 @@ TEST(ToDdpBatches, TellsPassesOverTheShareOfTheTraining) {
   EXPECT_TOLD(told({.before = "for x, y in loader:\n    counts.append(y)\n"}), words);
   EXPECT_SILENT(told({.before = "for x, y in loader:\n    print(x.shape)\n    break\n"}), words);
   EXPECT_SILENT(told({.before = "for x, y in other_loader:\n    counts.append(y)\n"}), words);
+}
+
+TEST(ToDdpBatches, TellsPassesOverALoaderThatTrainingHasInAList) {
+  const auto with = [](const std::string& pass) {
+    return told({.loader = "train_loader = DataLoader(data, batch_size=64, shuffle=True)\n"
+                           "loaders = []\nloaders.append(train_loader)\n",
+                 .before = "for x, y in train_loader:\n" + pass,
+                 .batches = "loaders[0]"});
+  };
+  const std::string words = "this loop goes over the loader of the training";
+  EXPECT_TOLD(with("    counts.append(y)\n"), words);
+  EXPECT_SILENT(with("    print(x.shape)\n    break\n"), words);
 }
 
 TEST(ToDdpBatches, TellsSizesForAllGpus) {

@@ -133,7 +133,9 @@ KnownSize known_size(const Program& program, Ref total) {
   if (size.is_integer())
     return {size.integer, size.is_default ? "as the script has it by default," : ""};
   const KnownSize option = default_of(program, total);
-  return option.size != 0 ? option : shipped_size(program, total);
+  if (option.size != 0) return option;
+  const auto& sources = program.sources(total);
+  return shipped_size(program, sources.size() == 1 ? sources.front().ref : total);
 }
 
 // A step has put an assertion, or its like, above the loader.

@@ -254,6 +254,14 @@ bool is_made_as_training(const Left& left, const PassOver& pass, const std::vect
          });
 }
 
+// The sampler that a step has given the loader; one of the author's may be for another mode.
+CallRef new_sampler(const Program& program, const CallRef& loader) {
+  const CallRef sampler = pitfalls::sampler_of(program, loader);
+  const bool is_new = sampler && sampler.module == loader.module &&
+                      loader.module->tree().contains(loader.call->node, sampler.call->node);
+  return is_new ? sampler : CallRef{};
+}
+
 }  // namespace
 
 void tell_passes_over_shares(Left& left) {
@@ -265,10 +273,13 @@ void tell_passes_over_shares(Left& left) {
   std::vector<Ref> unfollowed;
   for (const Supply& each : unfollowed_supplies(left))
     if (each.share == Share::shared) unfollowed.push_back(each.place);
+  const bool trains_in_sight = !trainings(left).empty();
   const auto goes_over_share = [&](const PassOver& pass) {
     const auto is_in = [&](const std::vector<Ref>& loaders) {
       return std::find(loaders.begin(), loaders.end(), pass.loader.ref()) != loaders.end();
     };
+    // Training that is in sight is another loop, whatever it draws from.
+    if (trains_in_sight && new_sampler(left.program, pass.loader)) return true;
     return is_in(shared) || (pass.loop.kind() == Kind::for_in_clause && is_in(unfollowed));
   };
   std::vector<Ref> places;
@@ -369,11 +380,8 @@ std::vector<Ref> forgotten_loaders(const Left& left) {
   for (const TrainingLoop* loop : trainings(left))
     for (const Supply& each : supplies_of(left, *loop)) followed.insert(each.place);
   for (const CallRef& loader : program.calls(Api::data_loader)) {
-    const CallRef sampler = pitfalls::sampler_of(program, loader);
-    // One of the author's may be for another mode.
-    const bool is_new = sampler && sampler.module == loader.module &&
-                        loader.module->tree().contains(loader.call->node, sampler.call->node);
-    if (is_new && !program.is_literal_false(sampler.argument(3, "shuffle")) &&
+    const CallRef sampler = new_sampler(program, loader);
+    if (sampler && !program.is_literal_false(sampler.argument(3, "shuffle")) &&
         !told->contains(loader.ref()) && !told->contains(sampler.ref()) &&
         !followed.contains(loader.ref()) && left.runs_on_every_rank(loader.ref()) &&
         !pitfalls::is_evaluation_loader(program, loader) && !serves_several(program, loader) &&
