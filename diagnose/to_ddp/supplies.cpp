@@ -156,6 +156,13 @@ bool is_plain(const Program& program, Ref iterable) {
 
 }  // namespace
 
+CallRef new_sampler(const Program& program, const CallRef& loader) {
+  const CallRef sampler = pitfalls::sampler_of(program, loader);
+  const bool is_new = sampler && sampler.module == loader.module &&
+                      loader.module->tree().contains(loader.call->node, sampler.call->node);
+  return is_new ? sampler : CallRef{};
+}
+
 std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop) {
   std::vector<Supply> out;
   const Program& program = left.program;
@@ -218,7 +225,8 @@ std::vector<Supply> unfollowed_supplies(const Left& left) {
     if (std::find(followed.begin(), followed.end(), loader.ref()) == followed.end() &&
         left.runs_on_every_rank(loader.ref()) &&
         !pitfalls::is_evaluation_loader(left.program, loader) &&
-        (serves_several(left.program, loader) || !drawn.contains(loader.ref())))
+        (serves_several(left.program, loader) || !drawn.contains(loader.ref()) ||
+         new_sampler(left.program, loader)))
       out.push_back(supply_of(left.program, loader));
   for (const CallRef& made : foreign_iterators(left.program))
     if (is_foreign(made) && left.runs_on_every_rank(made.ref()) &&

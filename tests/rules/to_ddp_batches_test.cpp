@@ -228,6 +228,7 @@ TEST(ToDdpBatches, TellsPassesOverALoaderThatTrainingHasInAList) {
   };
   const std::string words = "this loop goes over the loader of the training";
   EXPECT_TOLD(with("    counts.append(y)\n"), words);
+  EXPECT_SILENT(with("    counts.append(y)\n"), "no step has shared them out");
   EXPECT_SILENT(with("    print(x.shape)\n    break\n"), words);
 }
 

@@ -254,14 +254,6 @@ bool is_made_as_training(const Left& left, const PassOver& pass, const std::vect
          });
 }
 
-// The sampler that a step has given the loader; one of the author's may be for another mode.
-CallRef new_sampler(const Program& program, const CallRef& loader) {
-  const CallRef sampler = pitfalls::sampler_of(program, loader);
-  const bool is_new = sampler && sampler.module == loader.module &&
-                      loader.module->tree().contains(loader.call->node, sampler.call->node);
-  return is_new ? sampler : CallRef{};
-}
-
 }  // namespace
 
 void tell_passes_over_shares(Left& left) {
