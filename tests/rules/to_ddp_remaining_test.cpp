@@ -230,6 +230,19 @@ TEST(ToDdpRemaining, TellsLossesWhoseHelperComparesSamples) {
   EXPECT_SILENT(with("self.centers"), "compares the samples");
 }
 
+TEST(ToDdpRemaining, KnowsLossesOverTheBatchByTheirNames) {
+  const auto with = [](const std::string& name) {
+    return told({.above = "from losses import " + name + "\n",
+                 .before = "criterion = " + name + "(0.1)\n",
+                 .loss = "criterion(model(x), y)"});
+  };
+  for (const std::string name : {"MMDLoss", "BatchHardTripletLoss"})
+    EXPECT_TOLD(with(name), "compares the samples of a batch");
+  // Of three samples each, and of ordered classes.
+  for (const std::string name : {"TripletMarginLoss", "CoralLoss"})
+    EXPECT_SILENT(with(name), "compares the samples of a batch");
+}
+
 TEST(ToDdpRemaining, TellsMeansThatAreDividedAgain) {
   const auto with = [](const std::string& division,
                        const std::string& made = "nn.CrossEntropyLoss()") {

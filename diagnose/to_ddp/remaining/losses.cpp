@@ -24,7 +24,7 @@ constexpr std::string_view kNames[] = {
     "npairsloss",       "maximalcodingratereduction",
     "mmdloss",          "mmdrbf",
     "batchhardtriplet", "batchhardtripletloss",
-    "coralloss",
+
 };
 
 std::string plain(std::string_view name) {
