@@ -24,7 +24,6 @@ constexpr std::string_view kNames[] = {
     "npairsloss",       "maximalcodingratereduction",
     "mmdloss",          "mmdrbf",
     "batchhardtriplet", "batchhardtripletloss",
-
 };
 
 std::string plain(std::string_view name) {
