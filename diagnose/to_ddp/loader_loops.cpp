@@ -46,17 +46,6 @@ bool is_named_for_steps(const CallRef& call) {
                                          : pitfalls::says_any(owner, {"model", "net", "train"}));
 }
 
-// engine.step(x, y) and fit_batch(model, x) of what is not there, optimizer.step(closure_of(x)).
-bool hands_to_training(const Program& program, Ref loop) {
-  const auto calls = facts::calls_in(loop);
-  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-    const auto given = facts::arguments_of(call);
-    return is_named_for_steps(call) && !program.callee(call) && !program.class_of_call(call) &&
-           !program.under_no_grad(call.ref()) &&
-           std::any_of(given.begin(), given.end(), [](Ref each) { return !is_literal(each); });
-  });
-}
-
 // The part of a loop or a comprehension that names what it goes over.
 std::vector<Ref> passes_of(const Module& module) {
   std::vector<Ref> out;
@@ -68,6 +57,17 @@ std::vector<Ref> passes_of(const Module& module) {
 }
 
 }  // namespace
+
+// Also optimizer.step(closure_of(x)).
+bool hands_to_training(const Program& program, Ref loop) {
+  const auto calls = facts::calls_in(loop);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    const auto given = facts::arguments_of(call);
+    return is_named_for_steps(call) && !program.callee(call) && !program.class_of_call(call) &&
+           !program.under_no_grad(call.ref()) &&
+           std::any_of(given.begin(), given.end(), [](Ref each) { return !is_literal(each); });
+  });
+}
 
 std::vector<CallRef> loaders_within(const Program& program, Ref object) {
   std::vector<CallRef> out;

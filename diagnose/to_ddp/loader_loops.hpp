@@ -22,6 +22,10 @@ struct PassOver {
 // something out of sight that trains by its name, engine.step(x, y), is none of them.
 std::vector<PassOver> passes_without_training(const Program& program);
 
+// engine.step(x, y) and fit_batch(model, x) of what is not there: the loop trains by what is out of
+// sight, by the name of it.
+bool hands_to_training(const Program& program, Ref loop);
+
 // The loaders of these passes.
 std::set<Ref> drawn_without_training(const Program& program);
 

@@ -5,6 +5,7 @@
 #include "diagnose/to_ddp/reached_code.hpp"
 #include "diagnose/to_ddp/trains.hpp"
 #include "diagnose/to_ddp/unfollowed.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
@@ -83,6 +84,53 @@ std::string advice_for_passing_on(const Program& program, const ClassRef& own) {
          "its forward, not in a method that is passed on";
 }
 
+bool calls_scatter(Ref body) {
+  const auto calls = pitfalls::facts::calls_in(body);
+  return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    return pitfalls::says_any(call.call->name, {"scatter", "chunk", "split"}) ||
+           (call.call->name == "forward" && call.receiver().text().starts_with("super("));
+  });
+}
+
+// The forward pass cuts its inputs, self.scatter(inputs, kwargs, ids), or has PyTorch's do it;
+// where the class has none, what it has in its place.
+bool scatters(const Program& program, const ClassRef& own) {
+  if (const FunctionRef forward = program.method(own, "forward"))
+    return calls_scatter({forward.module, forward.function->body});
+  if (program.derives_from(own, Api::data_parallel)) return true;
+  const auto& functions = own.module->functions();
+  return std::any_of(functions.begin(), functions.end(), [&](const Function& each) {
+    return each.owner_class == own.cls->node && each.name != "scatter" &&
+           calls_scatter({own.module, each.body});
+  });
+}
+
+// forward(self, *inputs): self.module(*inputs[0]): whoever calls it has made a batch for each GPU.
+bool takes_a_batch_for_each_gpu(const Program& program, const ClassRef& own) {
+  const FunctionRef forward = program.method(own, "forward");
+  if (!forward) return false;
+  for (const Parameter& each : forward.function->parameters)
+    if (each.splat == '*' && pitfalls::facts::contains(forward.module->text(forward.function->body),
+                                                       std::string(each.name) + "[0]"))
+      return true;
+  return false;
+}
+
+// What each rank has to take in place of what the class did.
+std::string share_of_rank(const Program& program, const ClassRef& own) {
+  if (scatters(program, own)) return ", and let each rank load the part that it scatters";
+  if (takes_a_batch_for_each_gpu(program, own))
+    return ". It scatters nothing: its caller makes a batch for each GPU, so let each rank make "
+           "one batch of its own, and give the model that alone";
+  return "";
+}
+
+std::string advice_for_copy(const Program& program, const ClassRef& own) {
+  return ", a class of the project (" + own.module->path() +
+         ") that is not PyTorch's: wrap in DistributedDataParallel in its place by hand" +
+         share_of_rank(program, own);
+}
+
 // class DataParallel(Module) of a file of the project, as a copy of the library's.
 std::string copied_wrapper(const Program& program, const ReachedCode& reached) {
   for (const Module* module : program.modules())
@@ -96,9 +144,7 @@ std::string copied_wrapper(const Program& program, const ReachedCode& reached) {
           program.derives_from(cls, Api::data_parallel))
         continue;
       return "wraps in " + std::string(cls.cls->name) + " " +
-             place_in_brackets(program, made.ref()) + ", a class of the project (" +
-             cls.module->path() + ") that is not PyTorch's: wrap in DistributedDataParallel in " +
-             "its place by hand, and let each rank load the part that it scatters";
+             place_in_brackets(program, made.ref()) + advice_for_copy(program, cls);
     }
   return {};
 }
@@ -109,10 +155,13 @@ std::string own_wrapper(const Program& program, const ReachedCode& reached) {
     if (wrap.kind != Wrapper::data_parallel || !wrap.own) continue;
     const std::string found = "wraps in " + std::string(wrap.own.cls->name) + " " +
                               place_in_brackets(program, wrap.call.ref());
-    if (only_passes_on(wrap.own)) return found + advice_for_passing_on(program, wrap.own);
-    return found +
-           ", a DataParallel of its own: derive it from DistributedDataParallel, and let each rank "
-           "load the part that it scatters";
+    if (program.derives_from(wrap.own, Api::data_parallel) && only_passes_on(wrap.own))
+      return found + advice_for_passing_on(program, wrap.own);
+    // from data_parallel import DataParallel: its name alone is that of PyTorch's.
+    if (!program.derives_from(wrap.own, Api::data_parallel))
+      return found + advice_for_copy(program, wrap.own);
+    return found + ", a DataParallel of its own: derive it from DistributedDataParallel" +
+           share_of_rank(program, wrap.own);
   }
   return copied_wrapper(program, reached);
 }

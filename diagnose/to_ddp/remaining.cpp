@@ -1,6 +1,7 @@
 #include "diagnose/to_ddp/remaining.hpp"
 
 #include "diagnose/to_ddp/remaining/topics.hpp"
+#include "diagnose/to_ddp/trains.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
 
@@ -39,6 +40,7 @@ constexpr Topic kTopics[] = {
     tell_commands,
     tell_refusals_of_existing,
     tell_unused_parameters,
+    tell_weights_of_each_rank,
     tell_bare_models,
     tell_parameters_of_first_batch,
     tell_attributes_of_handed_models,
@@ -60,6 +62,7 @@ constexpr Topic kTopics[] = {
     tell_visible_devices,
     tell_losses_of_batch,
     tell_summed_losses,
+    tell_means_divided_again,
     tell_early_stops,
     tell_plateau_steps,
     tell_swallowed_steps,
@@ -130,6 +133,10 @@ bool Left::is_run(Ref place) const {
          !facts::is_never_made(program, place);
 }
 
+bool Left::trains() const {
+  return !program.calls_named("backward").empty() || !surely_trains_nothing(program, reached);
+}
+
 bool Left::runs_on_every_rank(Ref place) const {
   return program.guarded_by_rank(place) == RankTest::none && is_run(place);
 }
@@ -146,8 +153,9 @@ std::string place_of(Ref node) {
   return node.module->path() + ":" + std::to_string(node.module->tree().line_of(node.node));
 }
 
-std::vector<Remaining> what_remains(const ReachedCode& reached, const std::vector<Finding>& found) {
-  Left left(reached, found);
+std::vector<Remaining> what_remains(const ReachedCode& reached, const std::vector<Finding>& found,
+                                    std::int64_t ranks) {
+  Left left(reached, found, ranks);
   for (const Topic topic : kTopics) topic(left);
   std::vector<Entry> entries = entries_of(left);
   const std::string& script = reached.program().root().path();

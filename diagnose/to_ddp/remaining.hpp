@@ -24,9 +24,11 @@ struct Remaining {
   std::vector<RemainingPlace> also;  // other lines of which the same is true
 };
 
-// `reached` is of the program after all steps, `found` what the rules say of it. What stops or
+// `reached` is of the program after all steps, `found` what the rules say of it, `ranks` how many
+// processes the launch line starts, 0 where it leaves that open. What stops or
 // corrupts training comes first, then what makes wrong figures, then waste; within each the script
 // first, by lines.
-std::vector<Remaining> what_remains(const ReachedCode& reached, const std::vector<Finding>& found);
+std::vector<Remaining> what_remains(const ReachedCode& reached, const std::vector<Finding>& found,
+                                    std::int64_t ranks = 0);
 
 }  // namespace bench::diagnose

@@ -172,6 +172,11 @@ std::string chosen_gpus(const Program& program, const Parts& parts) {
   return several ? "CUDA_VISIBLE_DEVICES=" + chosen + " " : std::string();
 }
 
+// 2 for CUDA_VISIBLE_DEVICES=0,1; 0 where nothing is chosen.
+std::int64_t count_of_gpus(const std::string& chosen) {
+  return chosen.empty() ? 0 : std::count(chosen.begin(), chosen.end(), ',') + 1;
+}
+
 // bert for "bert = bert_pytorch.__main__:train" of a setup.py; empty where nothing names it.
 std::string command_for(const Program& program, std::string_view function) {
   const std::string target = "__main__:" + std::string(function);
@@ -292,6 +297,7 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
     return out;
   }
   TracedFiles files = after_steps(program, out.steps);
+  const std::int64_t ranks = count_of_gpus(chosen_gpus(program, parts));
   bool is_first = true;
   for (int rounds = kRounds; rounds > 0;) {
     bool again = false;
@@ -311,7 +317,7 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
       for (const Finding& each : found)
         if (belongs_to_ddp(each) || keeps_keys(each, rewritten, parts)) mendable.push_back(each);
       again = --rounds > 0 && mend(rewritten, mendable, files, out.steps);
-      if (!again) out.left = what_remains(now, found);
+      if (!again) out.left = what_remains(now, found, ranks);
     });
     if (!again) break;
   }

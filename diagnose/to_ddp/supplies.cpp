@@ -14,11 +14,29 @@ namespace {
 using pitfalls::facts::contains;
 using pitfalls::facts::lowered;
 
+// for state, grad in zip(states, grads): state.backward(grad): it walks over what is made already.
+bool walks_over_losses(const Program& program, const TrainingLoop& loop) {
+  return !loop.backwards.empty() &&
+         std::all_of(loop.backwards.begin(), loop.backwards.end(), [&](const CallRef& backward) {
+           const Ref loss = backward.receiver();
+           if (!loss || loss.kind() != Kind::identifier) return false;
+           const FunctionRef function = program.enclosing_function(loss);
+           bool any = false;
+           for (const std::uint32_t index : loss.module->defs_of(loss.text(), false)) {
+             const Def& def = loss.module->defs()[index];
+             if (program.enclosing_function({loss.module, def.target}) != function) continue;
+             if (def.kind != DefKind::loop) return false;
+             any = true;
+           }
+           return any;
+         });
+}
+
 // A loop that the script comes by and that trains on batches, and no attack within an evaluation.
 bool is_training(const Left& left, const TrainingLoop& loop) {
   return left.runs_on_every_rank(loop.batches) &&
          !pitfalls::is_evaluation_loop(left.program, loop.batches) &&
-         !left.program.is_evaluation(loop.batches);
+         !walks_over_losses(left.program, loop) && !left.program.is_evaluation(loop.batches);
 }
 
 }  // namespace
@@ -138,6 +156,13 @@ bool is_plain(const Program& program, Ref iterable) {
 
 }  // namespace
 
+CallRef new_sampler(const Program& program, const CallRef& loader) {
+  const CallRef sampler = pitfalls::sampler_of(program, loader);
+  const bool is_new = sampler && sampler.module == loader.module &&
+                      loader.module->tree().contains(loader.call->node, sampler.call->node);
+  return is_new ? sampler : CallRef{};
+}
+
 std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop) {
   std::vector<Supply> out;
   const Program& program = left.program;
@@ -200,7 +225,8 @@ std::vector<Supply> unfollowed_supplies(const Left& left) {
     if (std::find(followed.begin(), followed.end(), loader.ref()) == followed.end() &&
         left.runs_on_every_rank(loader.ref()) &&
         !pitfalls::is_evaluation_loader(left.program, loader) &&
-        (serves_several(left.program, loader) || !drawn.contains(loader.ref())))
+        (serves_several(left.program, loader) || !drawn.contains(loader.ref()) ||
+         new_sampler(left.program, loader)))
       out.push_back(supply_of(left.program, loader));
   for (const CallRef& made : foreign_iterators(left.program))
     if (is_foreign(made) && left.runs_on_every_rank(made.ref()) &&

@@ -39,6 +39,9 @@ std::vector<CallRef> loaders_behind(const Program& program, Ref iterable);
 
 std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop);
 
+// The sampler that a step has given the loader; one of the author's may be for another mode.
+CallRef new_sampler(const Program& program, const CallRef& loader);
+
 // Where some training loop is not seen, or its batches could not be followed to what makes them:
 // the loaders that it may draw from, which are neither of evaluation nor of another loop.
 std::vector<Supply> unfollowed_supplies(const Left& left);

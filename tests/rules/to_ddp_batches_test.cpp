@@ -139,6 +139,68 @@ TEST(ToDdpBatches, TellsBatchesThatDoNotDivide) {
   EXPECT_SILENT(with("64", kLoader), "cannot be divided");
 }
 
+TEST(ToDdpBatches, NamesTheNumberOfGpusThatDoesNotDivide) {
+  const auto of = [](const std::string& size, const std::string& above = "") {
+    return told({.above = above + kOptions,
+                 .loader = "loader = DataLoader(data, batch_size=" + size + ", shuffle=True)\n"});
+  };
+  EXPECT_TOLD(of("6"), "and not by 4: the rest is left out");
+  EXPECT_TOLD(of("12"), "and not by 8: the rest is left out");
+  EXPECT_SILENT(of("24"), "multiple");
+  // That of the launch line, where the script chose its GPUs.
+  const std::string three = "os.environ['CUDA_VISIBLE_DEVICES'] = '0,1,2'\n";
+  EXPECT_TOLD(of("args.batch_size", three), "does not divide by the 3 processes");
+  EXPECT_TOLD(of("args.batch_size", three), "Give --batch_size a multiple of 3");
+  EXPECT_SILENT(of("24", three), "multiple");
+  EXPECT_TOLD(of("sizes[0]", three), "divides by the 3 processes of the launch line is not in");
+  EXPECT_SILENT(of("sizes[0]"), "multiple");
+}
+
+TEST(ToDdpBatches, KnowsDefaultsThatAnotherValueStandsBeside) {
+  const auto with = [](const std::string& condition) {
+    return told({.above = "import argparse\n"
+                          "parser = argparse.ArgumentParser()\n"
+                          "parser.add_argument('--batch-size', type=int, default=6)\n"
+                          "args = parser.parse_args()\n" +
+                          condition,
+                 .loader = kLoader});
+  };
+  const std::string words = "a batch of 6, as the script has it by default,";
+  EXPECT_TOLD(with("if args.batch_size is None:\n    args.batch_size = 4 * len(gpus)\n"), words);
+  EXPECT_TOLD(with("if args.batch_size is None:\n    args.batch_size = 4 * len(gpus)\n"),
+              "Give --batch-size a multiple");
+  EXPECT_SILENT(with("if args.large:\n    args.batch_size = 4 * len(gpus)\n"), words);
+}
+
+TEST(ToDdpBatches, KnowsSizesOfConfigFiles) {
+  const auto with = [](const std::string& config) {
+    return told({.above = "import yaml\nconfig = yaml.safe_load(open('conf/a.yaml'))\n",
+                 .loader = "size = config['train']['batch_size']\n"
+                           "loader = DataLoader(data, batch_size=size, shuffle=True)\n"},
+                {{"conf/a.yaml", config}});
+  };
+  EXPECT_TOLD(with("train:\n  batch_size: 6\n"), "a batch of 6, as conf/a.yaml has it, does not");
+  EXPECT_SILENT(with("train:\n  batch_size: 16\n"), "multiple");
+  EXPECT_SILENT(with("valid:\n  batch_size: 6\n"), "multiple");
+}
+
+TEST(ToDdpBatches, ChecksTheDivisionWhereNobodySwallowsIt) {
+  const auto with = [](const std::string& handler) {
+    return rewritten_text(
+        {.loader = "size = sizes[0]\n"
+                   "try:\n"
+                   "    loader = DataLoader(data, batch_size=size, shuffle=True)\n" +
+                   handler});
+  };
+  const std::string check =
+      "    if size % dist.get_world_size() != 0:\n"
+      "        raise SystemExit(\"the batch does not divide by the number of ranks\")\n"
+      "    loader = ";
+  EXPECT_TOLD(with("except Exception as e:\n    print(e)\n"), check);
+  EXPECT_SILENT(with("except Exception as e:\n    print(e)\n    raise\n"), check);
+  EXPECT_TOLD(with("except FileNotFoundError as e:\n    print(e)\n"), "    assert size % dist");
+}
+
 TEST(ToDdpBatches, TellsBatchSizesThatNoStepDivides) {
   const std::string words = "no step has divided the batch size of this loader: unless";
   EXPECT_TOLD(told({.loader = "loader = DataLoader(data, shuffle=True, **settings['loader'])\n"}),
@@ -155,6 +217,19 @@ TEST(ToDdpBatches, TellsPassesOverTheShareOfTheTraining) {
   EXPECT_TOLD(told({.before = "for x, y in loader:\n    counts.append(y)\n"}), words);
   EXPECT_SILENT(told({.before = "for x, y in loader:\n    print(x.shape)\n    break\n"}), words);
   EXPECT_SILENT(told({.before = "for x, y in other_loader:\n    counts.append(y)\n"}), words);
+}
+
+TEST(ToDdpBatches, TellsPassesOverALoaderThatTrainingHasInAList) {
+  const auto with = [](const std::string& pass) {
+    return told({.loader = "train_loader = DataLoader(data, batch_size=64, shuffle=True)\n"
+                           "loaders = []\nloaders.append(train_loader)\n",
+                 .before = "for x, y in train_loader:\n" + pass,
+                 .batches = "loaders[0]"});
+  };
+  const std::string words = "this loop goes over the loader of the training";
+  EXPECT_TOLD(with("    counts.append(y)\n"), words);
+  EXPECT_SILENT(with("    counts.append(y)\n"), "no step has shared them out");
+  EXPECT_SILENT(with("    print(x.shape)\n    break\n"), words);
 }
 
 TEST(ToDdpBatches, TellsSizesForAllGpus) {

@@ -182,6 +182,47 @@ TEST(ToDdpRemaining, TellsPassesWithoutSetEpoch) {
   EXPECT_SILENT(told({}), "set_epoch");  // the step calls it
 }
 
+TEST(ToDdpRemaining, TellsSetEpochOfEachSampler) {
+  const auto with = [](const std::string& second) {
+    return listed(left_of({{"train.py",
+                            "import torch\n"
+                            "from torch import nn\n"
+                            "from torch.utils.data import DataLoader\n"
+                            "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+                            "train_loader = DataLoader(data, batch_size=64, shuffle=True)\n" +
+                                second +
+                                "for epoch in range(9):\n"
+                                "    for x, y in train_loader:\n"
+                                "        a, b = draw(held)\n"
+                                "        (model(x).sum() + model(a).sum()).backward()\n"
+                                "        optimizer.step()\n"}}));
+  };
+  const std::string words = "train.py:15: nothing calls set_epoch on this sampler";
+  EXPECT_TOLD(with("train_loader2 = DataLoader(others, batch_size=64, shuffle=True)\n"
+                   "held = [train_loader2]\n"),
+              words);
+  EXPECT_SILENT(with("train_loader2 = DataLoader(others, batch_size=64)\n"
+                     "held = [train_loader2]\n"),
+                "set_epoch");
+  EXPECT_SILENT(with("val_loader = DataLoader(others, batch_size=64, shuffle=True)\n"
+                     "held = [val_loader]\n"),
+                "set_epoch");
+}
+
+TEST(ToDdpRemaining, LeavesWalksOverStatesAlone) {
+  const std::string words = "what makes these batches could not be followed";
+  const auto with = [](const std::string& backward) {
+    return told({.above = "def derive(states, given):\n"
+                          "    for hidden, cell in zip(states, given):\n"
+                          "        " +
+                          backward + "\n",
+                 .end = "        derive(a, b)\n"});
+  };
+  EXPECT_SILENT(with("hidden.backward(cell)"), words);
+  EXPECT_TOLD(with("model(hidden).sum().backward()"), words);
+}
+
 TEST(ToDdpRemaining, TellsFoldsWithoutASeed) {
   const std::string import = "from sklearn.model_selection import KFold\n";
   EXPECT_TOLD(told({.above = import + "folds = KFold(5, shuffle=True)\n"}), "nothing seeds NumPy");

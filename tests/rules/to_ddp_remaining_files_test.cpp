@@ -161,6 +161,28 @@ TEST(ToDdpRemaining, TellsNamesThatRanksChooseAlone) {
                 next);
 }
 
+TEST(ToDdpRemaining, KnowsPatternsThatListOtherNames) {
+  const auto with = [](const std::string& name) {
+    return told({.before = "import glob\n"
+                           "root = os.path.join('runs', kind)\n"
+                           "runs = sorted(glob.glob(os.path.join(root, 'experiment_*')))\n"
+                           "number = int(runs[-1].split('_')[-1]) + 1 if runs else 0\n"
+                           "out = os.path.join(root, '" +
+                           name +
+                           "_{}'.format(number))\n"
+                           "os.makedirs(out, exist_ok=True)\n"});
+  };
+  EXPECT_SILENT(with("unet"), "each rank takes the next free name");
+  EXPECT_TOLD(with("experiment"), "each rank takes the next free name");
+}
+
+TEST(ToDdpRemaining, TellsFilesThatEveryRankFetches) {
+  const std::string words = "every rank downloads and unpacks it into the same place";
+  EXPECT_TOLD(told({.before = "s3.download_file(bucket, key, 'cache/data.set')\n"}), words);
+  EXPECT_SILENT(told({.before = "s3.download_fileobj(key, temp_file)\n"}), words);
+  EXPECT_SILENT(told({.before = "s3.upload_file('cache/data.set', bucket, key)\n"}), words);
+}
+
 TEST(ToDdpRemaining, TellsStepsThatARankSkips) {
   const std::string body =
       "        try:\n"

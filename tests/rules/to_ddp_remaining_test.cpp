@@ -44,6 +44,74 @@ TEST(ToDdpRemaining, TellsWhereGradientsMayBeMissing) {
       "waits for a gradient");
 }
 
+TEST(ToDdpRemaining, TellsWhereGradientsMayBeMissingForEachWrapper) {
+  const std::string heads =
+      "class Heads(nn.Module):\n"
+      "    def __init__(self):\n"
+      "        super().__init__()\n"
+      "        self.body = nn.Linear(8, 8)\n"
+      "        heads = [nn.Linear(8, 2) for _ in range(3)]\n"
+      "        self.heads = nn.ModuleList(heads)\n"
+      "    def forward(self, x, mode):\n"
+      "        x = self.body(x)\n";
+  const std::string chosen = heads +
+                             "        index = int(mode[0].item())\n"
+                             "        return self.heads[index](x)\n";
+  const std::string left = told({.above = chosen,
+                                 .net = "Heads().cuda()",
+                                 .wrap = "model = nn.DataParallel(model)\n"
+                                         "other = nn.DataParallel(somewhere.build())\n"});
+  EXPECT_TOLD(left, "Heads runs those of its layers that an argument chooses (train.py:");
+  EXPECT_TOLD(left, "not all may get one: it cannot be followed which model this is. If");
+  EXPECT_SILENT(told({.above = heads + "        for index in range(len(self.heads)):\n"
+                                       "            x = x + self.heads[index](x).sum()\n"
+                                       "        return x\n",
+                      .net = "Heads().cuda()"}),
+                "waits for a gradient");
+}
+
+TEST(ToDdpRemaining, TellsLayersBesideTheForwardPass) {
+  const auto with = [](const std::string& forward, const std::string& other = "") {
+    return told({.above = "class Whole(nn.Module):\n"
+                          "    def __init__(self):\n"
+                          "        super().__init__()\n"
+                          "        self.body = nn.Linear(8, 2)\n"
+                          "        self.head = nn.Sequential(nn.Linear(2, 2), nn.ReLU())\n"
+                          "    def pretrain(self, x):\n"
+                          "        return self.contrast(self.body(x))\n"
+                          "    def contrast(self, x):\n"
+                          "        return self.head(x)\n"
+                          "    def forward(self, x):\n"
+                          "        return " +
+                          forward + "\n" + other,
+                 .net = "Whole().cuda()"});
+  };
+  const std::string words = "Whole has a layer that its forward pass does not run (train.py:";
+  EXPECT_TOLD(with("self.body(x)"), words);
+  EXPECT_SILENT(with("self.contrast(self.body(x))"), words);
+  EXPECT_SILENT(with("self.body(x)",
+                     "def freeze(net):\n"
+                     "    for p in net.head.parameters():\n"
+                     "        p.requires_grad = False\n"),
+                words);
+}
+
+TEST(ToDdpRemaining, TellsWeightsThatEachRankFinds) {
+  const std::string words = "each rank puts what it has found for itself into its own copy";
+  EXPECT_TOLD(told({.before = "centers = train_kmeans(features, 9)\n"
+                              "model.module.fc.weight.data.copy_(torch.from_numpy(centers))\n"}),
+              words);
+  EXPECT_TOLD(told({.before = "km = KMeans(n_clusters=9).fit(features)\n"
+                              "model.module.fc.weight.data = torch.tensor(km.cluster_centers_)\n"}),
+              words);
+  EXPECT_SILENT(told({.before = "model.module.fc.weight.data.copy_(torch.load('fc.pt'))\n"}),
+                words);
+  // The wrapper sends those of rank 0.
+  EXPECT_SILENT(told({.net = "Net().cuda()\ncenters = train_kmeans(features, 9)\n"
+                             "model.fc.weight.data.copy_(torch.from_numpy(centers))"}),
+                words);
+}
+
 TEST(ToDdpRemaining, TellsModelsBesideTheWrapper) {
   EXPECT_TOLD(told({.before = "critic = Net().cuda()\n"
                               "other = torch.optim.Adam(critic.parameters())\n"}),
@@ -132,6 +200,76 @@ TEST(ToDdpRemaining, TellsLossesOverPairs) {
   EXPECT_SILENT(told({.above = prototypes, .loss = "proto_loss(model(x), y)"}), "compares");
 }
 
+TEST(ToDdpRemaining, TellsLossesWhoseHelperComparesSamples) {
+  const auto with = [](const std::string& given) {
+    Files others;
+    others["lib/__init__.py"] = "from .triplet import HardLoss\n";
+    others["lib/triplet.py"] =
+        "import torch\n"
+        "from torch import nn\n"
+        "def distances(x, y):\n"
+        "    dist = torch.pow(x, 2).sum(1, keepdim=True).expand(x.size(0), y.size(0))\n"
+        "    dist.addmm_(1, -2, x, y.t())\n"
+        "    return dist\n"
+        "class HardLoss(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.centers = nn.Parameter(torch.zeros(9, 2))\n"
+        "    def forward(self, emb, label):\n"
+        "        return distances(emb, " +
+        given + ").mean()\n";
+    return told({.above = "from lib import HardLoss\n"
+                          "class Losses:\n"
+                          "    def __init__(self):\n"
+                          "        self.hard = HardLoss().cuda()\n"
+                          "losses = Losses()\n",
+                 .loss = "losses.hard(model(x), y)"},
+                others);
+  };
+  EXPECT_TOLD(with("emb"), "lib/triplet.py:12: this loss compares the samples of a batch");
+  EXPECT_SILENT(with("self.centers"), "compares the samples");
+}
+
+TEST(ToDdpRemaining, KnowsLossesOverTheBatchByTheirNames) {
+  const auto with = [](const std::string& name) {
+    return told({.above = "from losses import " + name + "\n",
+                 .before = "criterion = " + name + "(0.1)\n",
+                 .loss = "criterion(model(x), y)"});
+  };
+  for (const std::string name : {"MMDLoss", "BatchHardTripletLoss"})
+    EXPECT_TOLD(with(name), "compares the samples of a batch");
+  // Of three samples each, and of ordered classes.
+  for (const std::string name : {"TripletMarginLoss", "CoralLoss"})
+    EXPECT_SILENT(with(name), "compares the samples of a batch");
+}
+
+TEST(ToDdpRemaining, TellsMeansThatAreDividedAgain) {
+  const auto with = [](const std::string& division,
+                       const std::string& made = "nn.CrossEntropyLoss()") {
+    return told({.above = "class Losses:\n"
+                          "    def build(self):\n"
+                          "        return self.entropy\n"
+                          "    def entropy(self, logit, target):\n"
+                          "        n, c = logit.size()\n"
+                          "        criterion = " +
+                          made +
+                          "\n"
+                          "        criterion = criterion.cuda()\n"
+                          "        loss = criterion(logit, target)\n"
+                          "        " +
+                          division + "\n" + "        return loss\n",
+                 .before = "criterion = Losses().build()\n",
+                 .loss = "criterion(model(x), y)"});
+  };
+  const std::string words =
+      "this loss is a mean, and is divided by the size of the batch once more";
+  EXPECT_TOLD(with("loss /= n"), words);
+  EXPECT_TOLD(with("loss = loss / logit.size(0)"), words);
+  EXPECT_SILENT(with("loss /= c"), words);
+  EXPECT_SILENT(with("loss /= n", "nn.CrossEntropyLoss(reduction='sum')"), words);
+  EXPECT_SILENT(with("self.shown = loss / n"), words);
+}
+
 TEST(ToDdpRemaining, TellsSumsOverTheBatch) {
   const std::string summed = "criterion = nn.MSELoss(reduction='sum')\n";
   EXPECT_TOLD(told({.before = summed, .loss = "criterion(model(x), y)"}), "a sum over the batch");
@@ -188,6 +326,31 @@ TEST(ToDdpRemaining, TellsRanksThatStopAlone) {
   EXPECT_TOLD(listed(left_of({{"train.py", trained_elsewhere + kept}})), "DDP015");
   EXPECT_EQ(told({.behind = "    if epoch == 5:\n        break\n"}), "");
   EXPECT_EQ(told({.behind = "    if os.path.exists('stop'):\n        print(epoch)\n"}), "");
+}
+
+TEST(ToDdpRemaining, TellsStopsAroundTrainingOutOfSight) {
+  const auto with = [](const std::string& call) {
+    return listed(left_of({{"train.py",
+                            "import torch\n"
+                            "from torch import nn\n"
+                            "from engine import Trainer\n"
+                            "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                            "trainer = Trainer(model)\n"
+                            "best, patience = 9, 0\n"
+                            "for epoch in range(9):\n"
+                            "    " +
+                                call +
+                                "\n"
+                                "    loss = trainer.evaluate(valid)\n"
+                                "    if loss < best:\n"
+                                "        best, patience = loss, 0\n"
+                                "    else:\n"
+                                "        patience += 1\n"
+                                "    if patience >= 5:\n"
+                                "        break\n"}}));
+  };
+  EXPECT_TOLD(with("trainer.train_epoch(loader)"), "whether training ends here");
+  EXPECT_SILENT(with("print(epoch)"), "whether training ends here");
 }
 
 TEST(ToDdpRemaining, TellsRatesThatRanksLowerAlone) {

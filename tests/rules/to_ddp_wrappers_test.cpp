@@ -390,6 +390,36 @@ TEST(ToDdpWrappers, SaysHowToRewriteAWrapperThatOnlyPassesOn) {
                 passes);
 }
 
+TEST(ToDdpWrappers, SaysHowToReplaceACopyOfDataParallel) {
+  const auto refusal = [](const std::string& base, const std::string& forward) {
+    Files files;
+    files["data_parallel.py"] =
+        "from torch.nn import DataParallel as Torch\n"
+        "from torch.nn.modules import Module\n"
+        "class DataParallel(" +
+        base +
+        "):\n"
+        "    def __init__(self, module):\n"
+        "        super().__init__()\n"
+        "        self.module = module\n"
+        "    def forward(self, *inputs, **kwargs):\n" +
+        forward;
+    Script script{.above = "from data_parallel import DataParallel\n",
+                  .wrap = "model = DataParallel(model)\n"};
+    files["train.py"] = script.text();
+    return rewritten(files).refusal;
+  };
+  const std::string whole = "        return self.module(*inputs[0], **kwargs)\n";
+  const std::string cut =
+      "        inputs, kwargs = self.scatter(inputs, kwargs, self.ids)\n" + whole;
+  const std::string copy = "that is not PyTorch's: wrap in DistributedDataParallel in its place";
+  EXPECT_TOLD(refusal("Module", whole), copy);
+  EXPECT_TOLD(refusal("Module", whole), "It scatters nothing: its caller makes a batch for each");
+  EXPECT_TOLD(refusal("Module", cut), "let each rank load the part that it scatters");
+  EXPECT_SILENT(refusal("Module", "        return self.module(*inputs)\n"), "scatters");
+  EXPECT_TOLD(refusal("Torch", cut), "derive it from DistributedDataParallel, and let each rank");
+}
+
 TEST(ToDdpWrappers, TellsDevicesThatConfigurationsSet) {
   const std::string unseen = "is set where no code of the script is seen to do so";
   EXPECT_TOLD(

@@ -5,10 +5,16 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <map>
 
 namespace bench::diagnose {
 namespace {
+
+using pitfalls::facts::contains;
+
+constexpr std::int64_t kUsualRanks = 8;  // and 4 and 2
 
 bool is_shared(const Left& left, const BatchSize& batch) {
   return bool(pitfalls::sampler_of(left.program, batch.loader));
@@ -43,32 +49,140 @@ bool is_out_of_reach(const BatchSize& batch) {
          !batch.loader.module->tree().contains(batch.loader.call->node, batch.total.node);
 }
 
-// "--batch_size" for what an option sets.
-std::string option_behind(const Program& program, Ref size) {
-  for (const Source& source : program.sources(size)) {
-    if (source.how != Source::How::argument) continue;
-    const CallRef option = program.as_call(source.ref);
-    for (std::size_t i = 0; const Ref word = option ? option.positional(i) : Ref{}; ++i)
-      if (auto name = program.string(word); name && name->starts_with("--")) return *name;
-  }
+std::string name_of_option(const Program& program, const CallRef& option) {
+  for (std::size_t i = 0; const Ref word = option ? option.positional(i) : Ref{}; ++i)
+    if (auto name = program.string(word); name && name->starts_with("--")) return *name;
   return {};
 }
 
-// Sizes that the usual numbers of GPUs do not divide.
-std::string rest_of(const Program& program, const BatchSize& batch) {
-  const Value size = batch.is_divided ? program.evaluate(batch.total) : Value{};
-  if (!size.is_integer() || size.integer < 1) return {};
-  const bool is_literal = batch.total.kind() == Kind::integer;
-  if (size.integer % 4 == 0 && size.integer >= 8) return {};
-  const std::string option = option_behind(program, batch.total);
-  return "a batch of " + std::to_string(size.integer) +
-         (size.is_default ? ", as the script has it by default," : "") +
-         " does not divide by every number of GPUs: " +
-         (is_literal ? "the rest is left out of each step, and with more ranks than samples the "
-                       "loader raises. "
-                     : "where it does not, the division raises or loses the rest. ") +
-         (option.empty() ? "Make it a multiple of the number of GPUs."
-                         : "Give " + option + " a multiple of the number of GPUs.");
+// if args.batch_size is None: args.batch_size = 4 * len(gpus), which a default keeps from running.
+bool is_for_none(const Program& program, Ref value) {
+  const auto guards = program.guards(value);
+  return std::any_of(guards.begin(), guards.end(), [](const Guard& guard) {
+    return guard.holds && guard.condition.text().ends_with("is None");
+  });
+}
+
+// The option that alone sets the size.
+CallRef only_option(const Program& program, Ref size) {
+  std::vector<CallRef> options;
+  for (const Source& source : program.sources(size)) {
+    if (source.how == Source::How::argument)
+      options.push_back(program.as_call(source.ref));
+    else if (!is_for_none(program, source.ref))
+      return {};
+  }
+  if (options.empty() && size.kind() == Kind::attribute)
+    options = program.options_named(size.child(Field::attribute).text());
+  return options.size() == 1 ? options.front() : CallRef{};
+}
+
+// "--batch_size" for what an option sets.
+std::string option_behind(const Program& program, Ref size) {
+  for (const Source& source : program.sources(size))
+    if (source.how == Source::How::argument)
+      if (std::string name = name_of_option(program, program.as_call(source.ref)); !name.empty())
+        return name;
+  return name_of_option(program, only_option(program, size));
+}
+
+// A size that a run takes where nobody says another, and who says so.
+struct KnownSize {
+  std::int64_t size = 0;  // 0 where it is not known
+  std::string said;       // "by default", "in conf/train.yaml"; empty where it is written
+};
+
+// The default of the only option behind the size.
+KnownSize default_of(const Program& program, Ref total) {
+  const CallRef option = only_option(program, total);
+  const Ref given = option ? option.keyword("default") : Ref{};
+  const Value size = given ? program.evaluate(given) : Value{};
+  if (!size.is_integer()) return {};
+  return {size.integer, "as the script has it by default,"};
+}
+
+// train.batch_size for config["train"]["batch_size"] and config.train.batch_size.
+std::string keys_of(const Program& program, Ref setting) {
+  const Ref above = setting.child(setting.kind() == Kind::subscript ? Field::value : Field::object);
+  std::string own;
+  if (setting.kind() == Kind::subscript)
+    own = program.string(setting.child(Field::subscript)).value_or("");
+  else if (setting.kind() == Kind::attribute)
+    own = setting.child(Field::attribute).text();
+  if (own.empty()) return {};
+  const std::string over = keys_of(program, above);
+  return over.empty() ? own : over + "." + own;
+}
+
+// What the config files of the project say, where they agree.
+KnownSize shipped_size(const Program& program, Ref total) {
+  const std::string keys = keys_of(program, total);
+  KnownSize out;
+  if (keys.empty()) return out;
+  for (const ShippedValue& each : program.shipped(keys.substr(keys.rfind('.') + 1))) {
+    if (each.place == ShippedValue::Place::command || !("." + each.path).ends_with("." + keys))
+      continue;
+    if (!each.value.is_integer() || (out.size != 0 && out.size != each.value.integer)) return {};
+    if (out.size == 0) out = {each.value.integer, "as " + each.file + " has it,"};
+  }
+  return out;
+}
+
+KnownSize known_size(const Program& program, Ref total) {
+  const Value size = program.evaluate(total);
+  if (size.is_integer())
+    return {size.integer, size.is_default ? "as the script has it by default," : ""};
+  const KnownSize option = default_of(program, total);
+  if (option.size != 0) return option;
+  const auto& sources = program.sources(total);
+  return shipped_size(program, sources.size() == 1 ? sources.front().ref : total);
+}
+
+// A step has put an assertion, or its like, above the loader.
+bool is_checked(const BatchSize& batch) {
+  return contains(batch.loader.module->tree().source(),
+                  "the batch does not divide by the number of ranks");
+}
+
+// Of a size that does not divide.
+std::string what_comes_of_rest(const BatchSize& batch) {
+  if (batch.total.kind() == Kind::integer)
+    return "the rest is left out of each step, and with more ranks than samples the loader raises";
+  return is_checked(batch) ? "where it does not, the assertion above the loader ends the run"
+                           : "where it does not, the division raises or loses the rest";
+}
+
+// Three processes, and a size that a config file out of sight has: most do not divide.
+std::string rest_of_unknown(const Left& left, const BatchSize& batch, const std::string& give) {
+  if (left.ranks < 3 || std::has_single_bit(static_cast<std::uint64_t>(left.ranks)) ||
+      !is_checked(batch))
+    return {};
+  const std::string count = std::to_string(left.ranks);
+  return "whether this batch size divides by the " + count +
+         " processes of the launch line is not in sight: " + what_comes_of_rest(batch) + ". " +
+         give + " a multiple of " + count + ", or start another number.";
+}
+
+// Sizes that the number of processes does not divide: that of the launch line, or the usual ones.
+std::string rest_of(const Left& left, const BatchSize& batch) {
+  if (!batch.is_divided) return {};
+  const KnownSize known = known_size(left.program, batch.total);
+  const std::string option = option_behind(left.program, batch.total);
+  const std::string give = option.empty() ? "Make it" : "Give " + option;
+  if (known.size == 0) return rest_of_unknown(left, batch, give);
+  if (known.size < 2 || known.size % (left.ranks > 1 ? left.ranks : kUsualRanks) == 0) return {};
+  const std::string begin =
+      "a batch of " + std::to_string(known.size) + (known.said.empty() ? "" : ", " + known.said);
+  if (left.ranks > 1) {
+    const std::string count = std::to_string(left.ranks);
+    return begin + " does not divide by the " + count +
+           " processes of the launch line: " + what_comes_of_rest(batch) + ". " + give +
+           " a multiple of " + count + ", or start another number.";
+  }
+  std::int64_t first = 2;
+  while (known.size % first == 0) first *= 2;
+  return begin + " does not divide by every number of GPUs, and not by " + std::to_string(first) +
+         ": " + what_comes_of_rest(batch) + ". " + give + " a multiple of the number of GPUs.";
 }
 
 }  // namespace
@@ -117,7 +231,7 @@ void tell_whole_batches(Left& left) {
 void tell_undividable_batches(Left& left) {
   std::map<std::string, std::vector<Ref>> places;
   for (const BatchSize& batch : batch_sizes(left))
-    if (const std::string text = rest_of(left.program, batch); !text.empty())
+    if (const std::string text = rest_of(left, batch); !text.empty())
       places[text].push_back(batch.total);
   for (const auto& [text, where] : places) left.tell(Harm::may_stop, where, text);
 }

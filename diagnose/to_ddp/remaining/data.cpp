@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 
 namespace bench::diagnose {
 namespace {
@@ -263,10 +265,13 @@ void tell_passes_over_shares(Left& left) {
   std::vector<Ref> unfollowed;
   for (const Supply& each : unfollowed_supplies(left))
     if (each.share == Share::shared) unfollowed.push_back(each.place);
+  const bool trains_in_sight = !trainings(left).empty();
   const auto goes_over_share = [&](const PassOver& pass) {
     const auto is_in = [&](const std::vector<Ref>& loaders) {
       return std::find(loaders.begin(), loaders.end(), pass.loader.ref()) != loaders.end();
     };
+    // Training that is in sight is another loop, whatever it draws from.
+    if (trains_in_sight && new_sampler(left.program, pass.loader)) return true;
     return is_in(shared) || (pass.loop.kind() == Kind::for_in_clause && is_in(unfollowed));
   };
   std::vector<Ref> places;
@@ -334,12 +339,63 @@ void tell_batch_of_all(Left& left) {
       "a GPU and N times the samples of a step. Leave the number of GPUs out.");
 }
 
+namespace {
+
+constexpr const char* kNoEpochs =
+    "nothing calls set_epoch on this sampler, and no step could follow where the batches go: every "
+    "pass takes the samples in the same order. Count the passes and call "
+    "loader.sampler.set_epoch(n) at the start of each.";
+
+// The loaders and samplers that set_epoch is called for; nothing where one of them is not known.
+std::optional<std::set<Ref>> told_of_epochs(const Program& program) {
+  std::set<Ref> out;
+  for (const CallRef& set : program.calls_named("set_epoch")) {
+    const Ref object = set.receiver();
+    const std::size_t before = out.size();
+    if (object.kind() == Kind::attribute && object.child(Field::attribute).text() == "sampler")
+      for (const CallRef& loader : pitfalls::loaders_of(program, object.child(Field::object)))
+        out.insert(loader.ref());
+    for (const Source& source : program.sources(object))
+      if (program.as_call(source.ref)) out.insert(source.ref);
+    if (out.size() == before) return std::nullopt;
+  }
+  return out;
+}
+
+// Loaders that a step has shared out and no training loop is seen to draw from.
+std::vector<Ref> forgotten_loaders(const Left& left) {
+  const Program& program = left.program;
+  const auto told = told_of_epochs(program);
+  std::vector<Ref> out;
+  if (!told) return out;
+  std::set<Ref> followed;
+  for (const TrainingLoop* loop : trainings(left))
+    for (const Supply& each : supplies_of(left, *loop)) followed.insert(each.place);
+  for (const CallRef& loader : program.calls(Api::data_loader)) {
+    const CallRef sampler = new_sampler(program, loader);
+    if (sampler && !program.is_literal_false(sampler.argument(3, "shuffle")) &&
+        !told->contains(loader.ref()) && !told->contains(sampler.ref()) &&
+        !followed.contains(loader.ref()) && left.runs_on_every_rank(loader.ref()) &&
+        !pitfalls::is_evaluation_loader(program, loader) && !serves_several(program, loader) &&
+        choice_of_item(program, loader).empty() && !left.is_found(sampler.ref(), "DDP018") &&
+        !left.is_found(loader.ref(), "DDP018"))
+      out.push_back(loader.ref());
+  }
+  return out;
+}
+
+}  // namespace
+
 void tell_missing_epochs(Left& left) {
   const Program& program = left.program;
   const bool is_found = std::any_of(left.found.begin(), left.found.end(),
                                     [](const Finding& each) { return each.rule == "DDP018"; });
+  std::vector<Ref> forgotten = forgotten_loaders(left);
   // Without training in sight the finding is not told.
-  if (!program.calls_named("set_epoch").empty() || (is_found && has_sharded_training(left))) return;
+  if (!program.calls_named("set_epoch").empty() || (is_found && has_sharded_training(left))) {
+    left.tell(Harm::figures, forgotten, kNoEpochs);
+    return;
+  }
   std::vector<Ref> places;
   for (const TrainingLoop* loop : trainings(left)) {
     if (!has_epochs(program, *loop) || !is_sharded(left, *loop)) continue;
@@ -358,11 +414,8 @@ void tell_missing_epochs(Left& left) {
             "nothing calls set_epoch in this loop: every pass takes the samples in the same order. "
             "Count the passes and call loader.sampler.set_epoch(n) at the start of each.");
   for (const Supply& each : unfollowed_supplies(left))
-    if (each.share == Share::shared)
-      left.tell(Harm::figures, {each.place},
-                "nothing calls set_epoch on this sampler, and no step could follow where the "
-                "batches go: every pass takes the samples in the same order. Count the passes and "
-                "call loader.sampler.set_epoch(n) at the start of each.");
+    if (each.share == Share::shared) forgotten.push_back(each.place);
+  left.tell(Harm::figures, forgotten, kNoEpochs);
 }
 
 }  // namespace bench::diagnose

@@ -1,4 +1,5 @@
 // What each rank decides or measures for itself.
+#include "diagnose/to_ddp/loader_loops.hpp"
 #include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/metrics/evaluation_loops.hpp"
@@ -124,23 +125,47 @@ void tell_questions(Left& left) {
             "dist.broadcast_object_list.");
 }
 
+namespace {
+
+// The loops over epochs; where no training is in sight, the outermost ones that call something out
+// of sight that trains by its name.
+std::vector<Ref> epoch_loops(const Left& left) {
+  const Program& program = left.program;
+  std::vector<Ref> out;
+  for (const TrainingLoop& loop : program.training_loops())
+    if (loop.epochs && left.runs_on_every_rank(loop.epochs)) out.push_back(loop.epochs);
+  if (!program.training_loops().empty() || !left.trains()) return out;
+  for (const Module* module : program.modules()) {
+    NodeId behind = 0;
+    for (const NodeId node : module->loops()) {
+      const Ref loop{module, node};
+      if (node < behind || !left.runs_on_every_rank(loop) || !hands_to_training(program, loop))
+        continue;
+      behind = module->tree()[node].last;
+      out.push_back(loop);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 void tell_early_stops(Left& left) {
   if (ranks_talk(left.program)) return;
   std::vector<Ref> places;
-  for (const TrainingLoop& loop : left.program.training_loops()) {
-    if (!loop.epochs || !left.runs_on_every_rank(loop.epochs)) continue;
-    const Module& module = *loop.epochs.module;
+  for (const Ref& epochs : epoch_loops(left)) {
+    const Module& module = *epochs.module;
     // while epoch < args.epochs and bad_rounds < args.patience:
     const Ref condition =
-        loop.epochs.kind() == Kind::while_statement ? loop.epochs.child(Field::condition) : Ref{};
-    if (condition && hangs_on_own_figure(left.program, condition, loop.epochs) &&
+        epochs.kind() == Kind::while_statement ? epochs.child(Field::condition) : Ref{};
+    if (condition && hangs_on_own_figure(left.program, condition, epochs) &&
         !left.is_found(condition, "DDP015"))
       places.push_back(condition);
     for (const auto& nodes :
          {module.nodes_of(Kind::break_statement), module.nodes_of(Kind::return_statement)})
       for (const NodeId node : nodes)
         if (const Ref leave{&module, node};
-            is_left_early(left, leave, loop.epochs) && !left.is_found(leave, "DDP015"))
+            is_left_early(left, leave, epochs) && !left.is_found(leave, "DDP015"))
           places.push_back(leave);
   }
   left.tell(

@@ -1,7 +1,9 @@
 // Files, logs and trackers that every rank writes.
 #include "diagnose/to_ddp/output_paths.hpp"
 #include "diagnose/to_ddp/remaining/topics.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 
@@ -39,6 +41,23 @@ bool is_tracker(const CallRef& call) {
   return std::any_of(std::begin(kTrackers), std::end(kTrackers), [&](std::string_view name) {
     return ends_in(call.call->path, name) || call.call->name == name;
   });
+}
+
+// s3.download_file(bucket, key, path), urlretrieve(url, path): what fetches by its name. The hubs'
+// own downloads lock the file.
+bool is_fetch(const CallRef& call) {
+  static constexpr std::string_view kNames[] = {
+      "urlretrieve",  "download_file", "download_fileobj",
+      "download_url", "download_blob", "download_and_extract_archive",
+  };
+  const auto given = pitfalls::facts::arguments_of(call);
+  // A file of the process, which is put in its place when it is whole.
+  if (std::any_of(given.begin(), given.end(), [](Ref each) {
+        return pitfalls::says_any(each.text(), {"temp", "tmp"}) && each.kind() != Kind::string;
+      }))
+    return false;
+  return std::find(std::begin(kNames), std::end(kNames), call.call->name) != std::end(kNames) ||
+         call.call->path == "gdown.download" || call.call->path == "wget.download";
 }
 
 bool has_flag(const Program& program, const CallRef& call, std::string_view name) {
@@ -89,11 +108,12 @@ void tell_written_files(Left& left) {
 void tell_downloads(Left& left) {
   std::vector<Ref> places;
   for (const Module* module : left.program.modules()) {
-    if (!module->tree().holds("download")) continue;
+    if (!module->tree().holds("download") && !module->tree().holds("urlretrieve")) continue;
     for (const Call& made : module->calls()) {
       const CallRef call{module, &made};
       const bool fetches =
           has_flag(left.program, call, "download") ||
+          (is_fetch(call) && !left.program.callee(call)) ||
           (is_in_download(left.program, call.ref()) && path_written(left.program, call));
       if (fetches && !left.is_found(call.ref(), "DDP026") && left.runs_on_every_rank(call.ref()) &&
           !pitfalls::facts::rank_goes_first(left.program, call.ref()) &&

@@ -1,5 +1,6 @@
 // Parameters that DDP waits for in vain, and buffers that it copies too often.
 #include "diagnose/to_ddp/parameterless.hpp"
+#include "diagnose/to_ddp/remaining/idle_layers.hpp"
 #include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
@@ -121,6 +122,24 @@ bool is_list_of_layers(const ClassRef& cls, std::string_view name) {
   return false;
 }
 
+// depth of forward(self, x, depth), and index after index = int(mode[0]); no loop's own variable.
+bool comes_from_argument(const Program& program, Ref name, const FunctionRef& method) {
+  if (pitfalls::facts::is_parameter(program, name)) return name.text() != "self";
+  const auto& tree = method.module->tree();
+  const auto defs = method.module->defs_of(name.text(), false);
+  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    const Def& def = method.module->defs()[index];
+    if (def.kind != DefKind::assign || def.value == kNoNode ||
+        !tree.contains(method.function->body, def.target))
+      return false;
+    for (NodeId at = def.value; at < tree[def.value].last; ++at)
+      if (tree[at].kind == Kind::identifier && tree.text(at) != "self" &&
+          pitfalls::facts::is_parameter(program, name.with(at)))
+        return true;
+    return false;
+  });
+}
+
 // self.layers[:depth], self.heads[task]: the arguments of the pass say which of them run.
 Ref layers_by_argument(const Program& program, const ClassRef& cls) {
   for (const FunctionRef& method : pitfalls::facts::forward_methods(program, cls)) {
@@ -134,7 +153,7 @@ Ref layers_by_argument(const Program& program, const ClassRef& cls) {
         continue;
       for (NodeId part = tree[list.node].last; part < tree[node].last; ++part)
         if (tree[part].kind == Kind::identifier &&
-            pitfalls::facts::is_parameter(program, layer.with(part)))
+            comes_from_argument(program, layer.with(part), method))
           return layer;
     }
   }
@@ -234,6 +253,16 @@ bool is_of_library(const Program& program, Ref module) {
   });
 }
 
+// A rule says it of a layer of what this wrapper holds.
+bool is_said_by_rule(const Left& left, const Wrap& wrap) {
+  const auto classes = pitfalls::facts::wrapped_classes(left.program, wrap);
+  return std::any_of(left.found.begin(), left.found.end(), [&](const Finding& each) {
+    return each.rule == "DDP001" &&
+           std::any_of(classes.begin(), classes.end(),
+                       [&](const ClassRef& cls) { return cls.module->path() == each.file; });
+  });
+}
+
 // Why gradients may be missing; empty where the model shows that none are.
 std::string doubt_of(const Program& program, const Wrap& wrap) {
   if (wrap.classes.empty())
@@ -246,6 +275,8 @@ std::string doubt_of(const Program& program, const Wrap& wrap) {
       return name + " runs those of its layers that an argument chooses (" + place_of(layer) + ")";
     if (const Ref layer = layer_without_gradients(program, cls))
       return name + " runs layers without gradients (" + place_of(layer) + ")";
+    if (const Ref layer = layer_beside_forward(program, wrap, cls))
+      return name + " has a layer that its forward pass does not run (" + place_of(layer) + ")";
     if (const Ref model = model_of_others(cls))
       return name + " holds a library's model (" + place_of(model) + ")";
     if (const Ref part = part_out_of_sight(program, cls))
@@ -257,23 +288,17 @@ std::string doubt_of(const Program& program, const Wrap& wrap) {
 }  // namespace
 
 void tell_unused_parameters(Left& left) {
-  if (!left.trains() || std::any_of(left.found.begin(), left.found.end(),
-                                    [](const Finding& each) { return each.rule == "DDP001"; }))
-    return;
-  std::vector<Ref> places;
-  std::string doubts;
+  if (!left.trains()) return;
   for (const Wrap& wrap : left.program.wraps()) {
-    if (wrap.kind != Wrapper::ddp || searches(wrap)) continue;
+    if (wrap.kind != Wrapper::ddp || searches(wrap) || is_said_by_rule(left, wrap)) continue;
     const std::string doubt = doubt_of(left.program, wrap);
     if (doubt.empty()) continue;
-    places.push_back(wrap.call.ref());
-    if (!contains(doubts, doubt)) doubts += (doubts.empty() ? "" : "; ") + doubt;
+    left.tell(
+        Harm::may_stop, {wrap.call.ref()},
+        "DDP waits for a gradient of every parameter, and not all may get one: " + doubt +
+            ". If step 2 raises \"Expected to have finished reduction in the prior iteration\", "
+            "pass find_unused_parameters=True.");
   }
-  left.tell(
-      Harm::may_stop, places,
-      "DDP waits for a gradient of every parameter, and not all may get one: " + doubts +
-          ". If step 2 raises \"Expected to have finished reduction in the prior iteration\", "
-          "pass find_unused_parameters=True.");
 }
 
 }  // namespace bench::diagnose

@@ -76,6 +76,22 @@ bool may_list_place_of(const Program& program, const CallRef& listing, Ref path)
   return ours.empty() || theirs.empty() || ours == theirs;
 }
 
+// What a path's part begins with, up to what is not written out.
+std::string_view written_head(std::string_view part) {
+  return part.substr(0, part.find_first_of("<*?["));
+}
+
+// glob("run/experiment_*") lists nothing of "run/unet_<number>".
+bool may_match(const Program& program, Ref pattern, Ref path) {
+  const std::string listed = pitfalls::path_form(program, pattern);
+  const std::string made = pitfalls::path_form(program, path);
+  const auto depth = std::count(listed.begin(), listed.end(), '/');
+  if (listed.empty() || depth != std::count(made.begin(), made.end(), '/')) return true;
+  const std::string_view a = written_head(std::string_view(listed).substr(listed.rfind('/') + 1));
+  const std::string_view b = written_head(std::string_view(made).substr(made.rfind('/') + 1));
+  return a.starts_with(b) || b.starts_with(a);
+}
+
 // len(os.listdir(root)), max(numbers) + 1, int(runs[-1].split("_")[-1]) + 1
 bool is_next_number(const Program& program, Ref node, Ref path) {
   const CallRef call = program.as_call(node);
@@ -96,7 +112,10 @@ bool is_next_number(const Program& program, Ref node, Ref path) {
   behind.push_back(of);
   return std::any_of(behind.begin(), behind.end(), [&](Ref each) {
     const CallRef listing = program.as_call(each);
-    return listing && lists_files(listing) && may_list_place_of(program, listing, path);
+    if (!listing || !lists_files(listing) || !may_list_place_of(program, listing, path))
+      return false;
+    const bool is_pattern = listing.call->path == "glob.glob" || listing.call->path == "glob.iglob";
+    return !is_pattern || !listing.positional(0) || may_match(program, listing.positional(0), path);
   });
 }
 

@@ -1,6 +1,7 @@
 // Parameters that a model sets by itself once DDP has sent those of rank 0 to all.
 #include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 #include <set>
@@ -82,7 +83,55 @@ Ref set_in_first_pass(const Program& program, const ClassRef& cls) {
   return {};
 }
 
+// What each rank finds for itself: clusters, their centres, means of features in NumPy.
+bool is_found_by_rank(const Program& program, Ref value) {
+  const auto is_clustering = [](std::string_view text) {
+    return pitfalls::says_any(text, {"kmeans", "cluster", "centroid", "centers", "centres"});
+  };
+  if (is_clustering(value.text())) return true;
+  const auto behind = pitfalls::facts::calls_behind(program, value);
+  return std::any_of(behind.begin(), behind.end(), [&](Ref each) {
+    const CallRef call = program.as_call(each);
+    return call && is_clustering(call.call->name);
+  });
+}
+
+// weight of net.module.fc.weight.data; empty for what stands outside of the wrapper.
+bool is_weight_within(Ref object) {
+  const std::string_view text = object.text();
+  return contains(text, ".module.") &&
+         (contains(text, ".weight") || contains(text, ".bias") || text.ends_with(".data"));
+}
+
+bool ranks_talk(const Program& program) {
+  return program.uses(Api::broadcast) || program.uses(Api::all_reduce) ||
+         program.uses(Api::all_gather);
+}
+
 }  // namespace
+
+void tell_weights_of_each_rank(Left& left) {
+  const Program& program = left.program;
+  if (ranks_talk(program)) return;
+  std::vector<Ref> places;
+  for (const CallRef& copy : program.calls_named("copy_"))
+    if (const Ref given = copy.positional(0);
+        given && copy.receiver() && is_weight_within(copy.receiver()) &&
+        is_found_by_rank(program, given) && left.runs_on_every_rank(copy.ref()))
+      places.push_back(copy.ref());
+  for (const AttributeDef& def : program.attribute_defs("data")) {
+    const Ref target{def.module, def.def->target};
+    const Ref value{def.module, def.def->value};
+    if (def.def->value != kNoNode && is_weight_within(target) && is_found_by_rank(program, value) &&
+        left.runs_on_every_rank(target))
+      places.push_back(target);
+  }
+  left.tell(Harm::figures, places,
+            "each rank puts what it has found for itself into its own copy of the model, and DDP "
+            "made the copies alike only where it wrapped: where the ranks find other clusters, or "
+            "number them in another order, they train different models. Find them on rank 0 and "
+            "send them, and the labels that go with them, with dist.broadcast.");
+}
 
 void tell_parameters_of_first_batch(Left& left) {
   if (!left.trains()) return;

@@ -5,6 +5,7 @@
 #include "diagnose/finding.hpp"
 #include "diagnose/to_ddp/reached_code.hpp"
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +23,8 @@ struct Told {
 
 class Left {
  public:
-  Left(const ReachedCode& reached, const std::vector<Finding>& found)
-      : reached(reached), program(reached.program()), found(found) {}
+  Left(const ReachedCode& reached, const std::vector<Finding>& found, std::int64_t ranks = 0)
+      : reached(reached), program(reached.program()), found(found), ranks(ranks) {}
 
   // Nothing is told without a place.
   void tell(Harm harm, std::vector<Ref> places, std::string text);
@@ -36,12 +37,13 @@ class Left {
   bool runs_on_every_rank(Ref place) const;
   // An entry names the place, or something in it.
   bool is_told(Ref place) const;
-  // Something is trained in sight.
-  bool trains() const { return !program.calls_named("backward").empty(); }
+  // Something is trained in sight, or may be where nothing is seen.
+  bool trains() const;
 
   const ReachedCode& reached;
   const Program& program;
   const std::vector<Finding>& found;
+  const std::int64_t ranks;  // that the launch line starts; 0 where it leaves the number open
   std::vector<Told> told;
 };
 
@@ -81,8 +83,9 @@ void tell_refusals_of_existing(Left& left);  // if os.path.exists(out): raise
 
 // --- models (layers.cpp, forwards.cpp, models.cpp, wrappers.cpp, attributes.cpp,
 // parameters.cpp, devices.cpp)
-void tell_unused_parameters(Left& left);  // find_unused_parameters, where nothing is known
-void tell_repeated_forwards(Left& left);  // two passes before one backward
+void tell_weights_of_each_rank(Left& left);  // model.module.fc.weight.data.copy_(centers)
+void tell_unused_parameters(Left& left);     // find_unused_parameters, where nothing is known
+void tell_repeated_forwards(Left& left);     // two passes before one backward
 std::vector<Ref> repeated_forwards(const Left& left);  // those passes
 bool wraps_in_data_parallel(const Left& left);         // where ranks come by, over several GPUs
 void tell_bare_models(Left& left);                     // trained beside the wrapped one
@@ -103,13 +106,14 @@ void tell_early_gpu_uses(Left& left);        // .cuda() where a file is imported
 void tell_visible_devices(Left& left);       // CUDA_VISIBLE_DEVICES, set by the script
 
 // --- figures (losses.cpp, decisions.cpp)
-void tell_losses_of_batch(Left& left);  // contrastive losses and their kin
-void tell_summed_losses(Left& left);    // reduction="sum"
-void tell_early_stops(Left& left);      // break on a rank's own figure
-void tell_plateau_steps(Left& left);    // ReduceLROnPlateau on a rank's own figure
-void tell_swallowed_steps(Left& left);  // except RuntimeError: continue
-void tell_questions(Left& left);        // input("Overwrite? ")
-void tell_evaluation(Left& left);       // every rank evaluates all the data
+void tell_losses_of_batch(Left& left);      // contrastive losses and their kin
+void tell_summed_losses(Left& left);        // reduction="sum"
+void tell_means_divided_again(Left& left);  // cross_entropy(x, y) / len(x)
+void tell_early_stops(Left& left);          // break on a rank's own figure
+void tell_plateau_steps(Left& left);        // ReduceLROnPlateau on a rank's own figure
+void tell_swallowed_steps(Left& left);      // except RuntimeError: continue
+void tell_questions(Left& left);            // input("Overwrite? ")
+void tell_evaluation(Left& left);           // every rank evaluates all the data
 
 // --- findings of rules (rules.cpp)
 // Those that are the author's to mend, and true of the ranks.

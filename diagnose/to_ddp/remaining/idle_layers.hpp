@@ -1,0 +1,13 @@
+// Layers of a wrapped model that its forward pass leaves out.
+#pragma once
+
+#include "diagnose/model/program.hpp"
+
+namespace bench::diagnose {
+
+// A layer with parameters that __init__ always gives the object, and that only methods use which
+// no forward pass of what is wrapped leads to: a head for another stage of the training. Empty
+// where there is none, or the layer may be frozen.
+Ref layer_beside_forward(const Program& program, const Wrap& wrap, const ClassRef& cls);
+
+}  // namespace bench::diagnose
