@@ -168,6 +168,18 @@ std::string own_wrapper(const Program& program, const ReachedCode& reached) {
 
 }  // namespace
 
+std::string wrapper_out_of_reach(const Program& program) {
+  for (const Wrap& wrap : program.wraps()) {
+    if (wrap.kind != Wrapper::data_parallel || wrap.call.module != &program.root()) continue;
+    std::vector<std::string> scripts = program.scripts_above();
+    if (!scripts.empty()) return to_start_instead(std::move(scripts));
+    return "nothing in it comes to the DataParallel call " +
+           place_in_brackets(program, wrap.call.ref()) +
+           ": give the script that makes an object of what wraps, or calls it";
+  }
+  return {};
+}
+
 std::string reason_to_refuse(ReachedCode& reached) {
   const Program& program = reached.program();
   std::vector<const Wrap*> wraps;

@@ -12,4 +12,8 @@ namespace bench::diagnose {
 // reached, what the script has of them is counted as reached from here on.
 std::string reason_to_refuse(ReachedCode& reached);
 
+// Why a DataParallel call of the script that no line of it comes to is left alone; empty where
+// there is none.
+std::string wrapper_out_of_reach(const Program& program);
+
 }  // namespace bench::diagnose

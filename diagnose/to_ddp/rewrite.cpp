@@ -283,6 +283,7 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
   const Parts parts = parts_of(reached);
   if (parts.wraps.empty()) {
     out.refusal = unfollowed_wrapper(program, reached);
+    if (out.refusal.empty()) out.refusal = wrapper_out_of_reach(program);
     return out;
   }
   out.steps = steps_to_ddp(reached, parts);
