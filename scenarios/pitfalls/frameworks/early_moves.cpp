@@ -117,6 +117,15 @@ bool tells_fixed_device(const Program& program, Report& report) {
   return false;
 }
 
+// PartialState() sets the device of its process, as Accelerator() does; the line may stand below
+// one.
+bool may_be_below_state(const Program& program, const CallRef& placement) {
+  for (const std::string_view name : {"PartialState", "AcceleratorState"})
+    for (const CallRef& state : program.calls_named(name))
+      if (!only_runs_before(program, placement.ref(), state.ref())) return true;
+  return false;
+}
+
 // model.to("cuda") above Accelerator(), which is what gives a process its device.
 void check_above_accelerator(const Program& program, Report& report) {
   const auto made = program.calls(Api::accelerator);
@@ -125,7 +134,8 @@ void check_above_accelerator(const Program& program, Report& report) {
   for (const std::string_view name : {"cuda", "to"})
     for (const CallRef& placement : program.calls_named(name)) {
       if ((placed_on(program, placement) != 0 && !is_on_current_gpu(program, placement)) ||
-          !is_prepared_later(program, placement) || !is_unconditional(program, placement.ref()))
+          !is_prepared_later(program, placement) || !is_unconditional(program, placement.ref()) ||
+          may_be_below_state(program, placement))
         continue;
       if (!std::all_of(made.begin(), made.end(), [&](const CallRef& accelerator) {
             return is_above(program, placement.ref(), accelerator);
@@ -213,6 +223,7 @@ void check_above_arguments(const Program& program, Report& report) {
       if (!model ||
           (placed_on(program, placement) != 0 && !is_on_current_gpu(program, placement)) ||
           stands_under_a_test(program, placement) || !is_handed_to_trainer(program, model) ||
+          may_be_below_state(program, placement) ||
           !std::all_of(arguments.begin(), arguments.end(), [&](const CallRef& made) {
             return is_above(program, placement.ref(), made);
           }))

@@ -18,6 +18,7 @@ using diagnose::ClassRef;
 using diagnose::Field;
 using diagnose::FunctionRef;
 using diagnose::Kind;
+using diagnose::NodeId;
 
 namespace {
 
@@ -188,13 +189,50 @@ bool may_be_reduced(const Program& program, Ref value) {
   });
 }
 
+// metrics in self.log_dict(metrics), metrics["loss"] and metrics.items(), where nothing is stored.
+bool only_reads(Ref name) {
+  const auto& tree = name.module->tree();
+  const NodeId parent = tree[name.node].parent;
+  const NodeId around = tree[parent].parent;
+  switch (tree[parent].kind) {
+    case Kind::argument_list: {
+      const std::string_view called = tree.text(tree.child(around, Field::function));
+      return called == "self.log_dict" || called == "print" || called == "len";
+    }
+    case Kind::subscript:
+      return tree.child(parent, Field::value) == name.node && tree[parent].field != Field::left &&
+             tree[around].kind != Kind::delete_statement;
+    case Kind::attribute:
+      return holds_any(tree.text(parent), {".items", ".keys", ".values", ".get"});
+    default:
+      return tree[parent].kind == Kind::return_statement;
+  }
+}
+
+// metrics = {"loss": loss}, and nothing in the function fills it further or may do so.
+bool is_all_of(Ref dictionary, FunctionRef function, Ref use) {
+  const auto& tree = use.module->tree();
+  const NodeId body = function.function->body;
+  for (NodeId at = body; at < tree[body].last; ++at) {
+    const Ref name = use.with(at);
+    if (tree[at].kind != Kind::identifier || name.text() != use.text() ||
+        tree[at].field == Field::attribute || tree[at].field == Field::name)
+      continue;
+    const bool is_given_it = tree[at].field == Field::left &&
+                             tree.child(tree[at].parent, Field::right) == dictionary.node;
+    if (!is_given_it && !only_reads(name)) return false;
+  }
+  return true;
+}
+
 // The values of {"loss": loss, "acc": acc}, also by a name of it, or the one that is given.
 std::vector<Ref> values_logged(const Program& program, Ref value) {
   if (value.kind() == Kind::identifier)
     if (const auto& sources = program.sources(value);
         sources.size() == 1 && sources.front().how == diagnose::Source::How::value &&
         sources.front().ref.kind() == Kind::dictionary &&
-        program.enclosing_function(sources.front().ref) == program.enclosing_function(value))
+        program.enclosing_function(sources.front().ref) == program.enclosing_function(value) &&
+        is_all_of(sources.front().ref, program.enclosing_function(value), value))
       value = sources.front().ref;
   if (value.kind() != Kind::dictionary) return {value};
   std::vector<Ref> out;

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/frameworks/engines.hpp"
 #include "scenarios/pitfalls/metrics/metric_sums.hpp"
+#include "scenarios/pitfalls/metrics/own_trails.hpp"
 #include "scenarios/pitfalls/metrics/reductions.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -84,7 +85,7 @@ std::vector<VariableNames> figures_in(Ref comparison) {
 }
 
 // total += loss.item() over the batches that this rank trains on, and a name in the condition that
-// holds the total, or what is made of it: total / len(loader), np.mean(losses).
+// holds the total, or what the rank makes of it by itself: total / len(loader), np.mean(losses).
 std::string sum_of_training_in(const Program& program, Ref condition,
                                const std::vector<Reduction>& reductions) {
   if (condition.kind() != Kind::comparison || !reductions.empty()) return {};
@@ -93,11 +94,14 @@ std::string sum_of_training_in(const Program& program, Ref condition,
     if (loop.batches.kind() != Kind::for_statement ||
         program.enclosing_function(loop.batches) != program.enclosing_function(condition))
       continue;
+    const std::vector<MetricSum> added = sums_of_metrics(program, loop.batches);
     VariableNames sums;
-    for (const MetricSum& sum : sums_of_metrics(program, loop.batches)) sums.insert(sum.name);
+    for (const MetricSum& sum : added) sums.insert(sum.name);
     for (const VariableNames& names : figures_in(condition))
       for (const std::string& name : names)
-        if (meet(behind({name}, assigned), sums)) return name;
+        if (meet(behind({name}, assigned), sums) &&
+            !may_ask_others(program, loop.batches, added, name, condition))
+          return name;
   }
   return {};
 }

@@ -49,9 +49,15 @@ bool is_given(const LaunchLine& launch, const std::vector<std::string>& names) {
                      [&](const LaunchWord& word) { return is_among(names, word); });
 }
 
-// Empty where the line does not decide it.
-std::optional<Value> in_line(const LaunchLine& launch, const std::vector<std::string>& names,
-                             const Value& unless_given) {
+}  // namespace
+
+bool may_hold_options(const std::vector<LaunchWord>& words, std::size_t i) {
+  const bool follows_option = i > 0 && words[i - 1].text.starts_with("--");
+  return !words[i].literal && !follows_option && !words[i].text.starts_with("--");
+}
+
+std::optional<Value> value_in_line(const LaunchLine& launch, const std::vector<std::string>& names,
+                                   const Value& unless_given) {
   const auto& words = launch.script_arguments;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (may_hold_options(words, i)) return std::nullopt;
@@ -70,20 +76,14 @@ std::optional<Value> in_line(const LaunchLine& launch, const std::vector<std::st
   return unless_given;
 }
 
-}  // namespace
-
-bool may_hold_options(const std::vector<LaunchWord>& words, std::size_t i) {
-  const bool follows_option = i > 0 && words[i - 1].text.starts_with("--");
-  return !words[i].literal && !follows_option && !words[i].text.starts_with("--");
-}
-
 Value value_in_launch(const Program& program, const LaunchLine& launch, Ref expression) {
   const Value otherwise = program.evaluate(expression);
   const auto& sources = program.sources(expression);
   if (sources.size() != 1 || sources.front().how != diagnose::Source::How::argument)
     return otherwise;
   const auto names = spellings(program, program.as_call(sources.front().ref));
-  return is_given(launch, names) ? in_line(launch, names, otherwise).value_or(Value{}) : otherwise;
+  return is_given(launch, names) ? value_in_line(launch, names, otherwise).value_or(Value{})
+                                 : otherwise;
 }
 
 std::vector<Value> values_as_launched(const Program& program, Ref expression) {
@@ -92,7 +92,7 @@ std::vector<Value> values_as_launched(const Program& program, Ref expression) {
   const auto names = spellings(program, program.as_call(sources.front().ref));
   std::vector<Value> out;
   for (const LaunchLine& launch : program.launches()) {
-    const auto value = in_line(launch, names, program.evaluate(expression));
+    const auto value = value_in_line(launch, names, program.evaluate(expression));
     if (!value) return {};
     out.push_back(*value);
   }
@@ -166,7 +166,7 @@ std::optional<Value> option_in_line(const Program& program, const CallRef& optio
   Value unless_given;
   unless_given.type = Value::Type::none;
   if (given) unless_given = program.evaluate(given);
-  auto value = in_line(launch, names, unless_given);
+  auto value = value_in_line(launch, names, unless_given);
   if (!value || !value->known()) return std::nullopt;
   const Ref type = option.keyword("type");
   return as_truth(std::move(*value), type ? type.text() : std::string_view(),

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/rule.hpp"
 
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace bench::pitfalls::facts {
@@ -24,6 +25,12 @@ diagnose::Value value_in_launch(const Program& program, const diagnose::LaunchLi
 // other ways, or a word of the line may be short for the option.
 std::optional<diagnose::Value> option_in_line(const Program& program, const CallRef& option,
                                               const diagnose::LaunchLine& launch);
+
+// What the line gives the option of these names (--gpus); `unless_given` where it has none of them.
+// Empty where the line does not decide it: the value is not written out, or "$@" may hold it.
+std::optional<diagnose::Value> value_in_line(const diagnose::LaunchLine& launch,
+                                             const std::vector<std::string>& names,
+                                             const diagnose::Value& unless_given);
 
 // "$@" and its kin among the words behind the script, which are not the value of an option in
 // sight: which options they hold is not known.

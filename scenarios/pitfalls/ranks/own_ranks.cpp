@@ -4,7 +4,9 @@
 #include "scenarios/pitfalls/frameworks/trainer.hpp"
 #include "scenarios/pitfalls/frameworks/trainer_signature.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/set_options.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/launched_with.hpp"
 #include "scenarios/pitfalls/ranks/own_gpu.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
 
@@ -90,38 +92,43 @@ bool takes_ddp_by_itself(const Program& program, const trainer::Use& use) {
              : written.kind() == Kind::identifier || written.kind() == Kind::attribute;
 }
 
-// The value of --name value or --name=value in the line; empty where the line has no such option.
+// What --name gives the Trainer in the line, in words: none where that is not known.
 std::string word_given(const diagnose::LaunchLine& launch, std::string_view name) {
-  const auto& words = launch.script_arguments;
-  const std::string option = "--" + std::string(name);
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i].text == option && i + 1 < words.size()) return words[i + 1].text;
-    if (words[i].text.starts_with(option + "=")) return words[i].text.substr(option.size() + 1);
-  }
-  return {};
+  const auto value = facts::value_in_line(launch, {"--" + std::string(name)}, {});
+  if (!value) return {};
+  return value->is_integer() ? std::to_string(value->integer) : facts::lowered(value->string);
 }
 
-bool is_several(std::string_view count) {
-  return count == "-1" || count == "auto" || facts::contains(count, ",") ||
-         diagnose::to_integer(count).value_or(0) > 1;
+// 2, "0,1", "auto" and -1; "0," is the one GPU of that number.
+bool is_several(std::string_view count, bool counts_gpus) {
+  if (count == "-1" || count == "auto") return counts_gpus;
+  if (!facts::contains(count, ",")) return diagnose::to_integer(count).value_or(0) > 1;
+  const std::size_t comma = count.find(',');
+  return count.find_first_not_of(", ", comma) != count.npos;
+}
+
+bool starts_several_in(const diagnose::LaunchLine& launch) {
+  const auto asks_for_ddp = [&](std::string_view name) {
+    const std::string words = word_given(launch, name);
+    return facts::contains(words, "ddp") && !is_another(words);
+  };
+  // "auto" of a CPU is one process.
+  const std::string accelerator = word_given(launch, "accelerator");
+  const bool counts_gpus = accelerator != "cpu" && accelerator != "mps";
+  return (asks_for_ddp("strategy") || asks_for_ddp("accelerator") ||
+          asks_for_ddp("distributed_backend")) &&
+         (is_several(word_given(launch, "gpus"), counts_gpus) ||
+          is_several(word_given(launch, "devices"), counts_gpus));
 }
 
 // Trainer.from_argparse_args(args), and a command line of the script with --gpus 2 --accelerator
-// ddp: the options of the Trainer come from there.
+// ddp: the options of the Trainer come from there, unless the script sets them itself.
 bool is_told_to_start_several(const Program& program, const trainer::Use& use) {
   if (!use.call || use.call.call->name != "from_argparse_args") return false;
   for (const char* name : {"strategy", "accelerator", "distributed_backend", "gpus", "devices"})
-    if (use.find(name)) return false;
+    if (use.find(name) || facts::may_be_set_otherwise(program, name)) return false;
   const auto& launches = program.launches();
-  return std::any_of(launches.begin(), launches.end(), [](const diagnose::LaunchLine& launch) {
-    const auto asks_for_ddp = [&](std::string_view name) {
-      const std::string words = facts::lowered(word_given(launch, name));
-      return facts::contains(words, "ddp") && !is_another(words);
-    };
-    return (asks_for_ddp("strategy") || asks_for_ddp("accelerator") ||
-            asks_for_ddp("distributed_backend")) &&
-           (is_several(word_given(launch, "gpus")) || is_several(word_given(launch, "devices")));
-  });
+  return std::any_of(launches.begin(), launches.end(), starts_several_in);
 }
 
 // Whether the Trainer starts several processes that all run the script to its end: "ddp", or "auto"
