@@ -43,6 +43,20 @@ bool only_reads(std::string_view function) {
   return std::find(std::begin(kReaders), std::end(kReaders), function) != std::end(kReaders);
 }
 
+// Model(**vars(args)) is given copies of the values; Namespace(**vars(args)) holds them anew.
+bool is_only_read_by_call(Ref dictionary) {
+  const auto& tree = dictionary.module->tree();
+  if (tree.ancestor(dictionary.node, Kind::dictionary) != diagnose::kNoNode) return false;
+  const Ref call = dictionary.with(tree.ancestor(dictionary.node, Kind::call));
+  const Ref function = call.child(Field::function);
+  const std::string_view name = function.kind() == Kind::attribute
+                                    ? function.child(Field::attribute).text()
+                                    : function.text();
+  if (tree[tree[dictionary.node].parent].kind != Kind::dictionary_splat) return only_reads(name);
+  return !diagnose::makes_carrier(name) &&
+         !says_any(name, {"dict", "namespace", "config", "bunch", "args", "merge", "update"});
+}
+
 // What stands around the dictionary of the options only reads it. Everything else may write into
 // it, or make other options of it: vars(args).update(config), known = vars(args),
 // Settings(**{**vars(args), **config}).
@@ -62,23 +76,16 @@ bool is_only_read(Ref dictionary) {
     }
     case Kind::argument_list:
     case Kind::keyword_argument:
-    case Kind::dictionary_splat: {
-      const NodeId call = tree.ancestor(dictionary.node, Kind::call);
-      const Ref outer = dictionary.with(call);
-      const Ref function = outer.child(Field::function);
-      const std::string_view name = function.kind() == Kind::attribute
-                                        ? function.child(Field::attribute).text()
-                                        : function.text();
-      return tree.ancestor(dictionary.node, Kind::dictionary) == diagnose::kNoNode &&
-             only_reads(name);
-    }
+    case Kind::dictionary_splat:
+      return is_only_read_by_call(dictionary);
     case Kind::for_statement:
     case Kind::for_in_clause:
     case Kind::comparison:
-    case Kind::binary:
     case Kind::string:
     case Kind::print_statement:
       return true;
+    case Kind::binary:  // "%s" % vars(args), and not vars(args) | settings
+      return tree[parent].op == diagnose::Op::modulo;
     default:
       return false;
   }
