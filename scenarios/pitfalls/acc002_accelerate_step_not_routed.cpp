@@ -333,9 +333,9 @@ bool may_unpack_loader(const Program& program, const CallRef& prepare, const Tra
     for (const Source& source : sources)
       for (auto each = source.ref.module->tree()[source.ref.node].first_child;
            each != diagnose::kNoNode; each = source.ref.module->tree()[each].next_sibling)
-        if (const Ref item = source.ref.with(each); is_named_like_loader(item) ||
-                                                    may_be_loader(item, loop) ||
-                                                    program.comes_from(item, Api::data_loader))
+        if (const Ref item = source.ref.with(each);
+            is_named_like_loader(item) || program.comes_from(item, Api::data_loader) ||
+            (item.kind() == Kind::attribute && may_be_loader(item, loop)))
           return true;
   }
   return false;
