@@ -9,7 +9,6 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/local_decisions.hpp"
-#include "scenarios/pitfalls/ranks/loss_verdicts.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
 #include "scenarios/pitfalls/ranks/own_readings.hpp"
 #include "scenarios/pitfalls/ranks/rank_partings.hpp"
@@ -204,6 +203,24 @@ void check_skipped_reductions(const Program& program, bool by_hand, Report& repo
       }
 }
 
+// is_valid, error = check_loss(loss): a verdict of a function about the loss that it is given. One
+// of this program has to look for numbers that are none.
+bool is_verdict_on_loss(const Program& program, Ref condition) {
+  if (condition.kind() == Kind::not_expression)
+    condition = condition.child(diagnose::Field::argument);
+  for (const Ref each : facts::calls_behind(program, condition)) {
+    const CallRef call = program.as_call(each);
+    if (!call || call.call->api != Api::none) continue;
+    const std::string name = facts::lowered(call.call->name);
+    const auto callee = program.callee(call);
+    const bool looks = callee ? depends_on_local_data(callee.module->text(callee.function->body))
+                              : holds_any(name, {"check", "valid", "finite"});
+    const std::string given = facts::lowered(call.positional(0).text());
+    if (looks && facts::contains(name, "loss") && facts::contains(given, "loss")) return true;
+  }
+  return false;
+}
+
 // The other branch leaves the round, which is told there, or has a backward pass of its own:
 // (0 * loss).backward().
 bool has_another_way(Ref condition) {
@@ -246,8 +263,7 @@ void check_skipped_backwards(const Program& program, Report& report) {
           continue;
         const bool local = depends_on_local_data(guard.condition.text()) ||
                            is_verdict_on_loss(program, guard.condition) ||
-                           reads_local_data(program, guard.condition, around) ||
-                           is_flag_of_loss(program, guard.condition, around);
+                           reads_local_data(program, guard.condition, around);
         if (!local || agrees_between_ranks(program, backward.ref(), around)) continue;
         Finding& finding =
             report.at(leaving ? leaving : guard.condition, Confidence::likely,
@@ -307,8 +323,7 @@ std::string_view reason(const Program& program, Ref decision, const WayOut& way)
   // Norms of gradients are taken after the reduction, alike on all ranks.
   if (facts::contains(facts::lowered(text), "norm") || asks_for_norm(program, decision)) return {};
   std::string_view why;
-  if (depends_on_local_data(text) || (!way.of_epochs && is_verdict_on_loss(program, decision)))
-    why = "on a loss that only this rank sees";
+  if (depends_on_local_data(text)) why = "on a loss that only this rank sees";
   if (program.guarded_by_rank(way.statement) != RankTest::none) return why;
   if (reads_the_clock(program, decision)) why = "on the clock of this rank";
   if (!way.of_epochs &&
