@@ -158,7 +158,8 @@ FunctionRef Program::callee(CallRef call) const {
   if (resolving_ > 0) return find_callee(call);
   if (const auto known = callees_.find(call.call); known != callees_.end()) return known->second;
   const FunctionRef found = find_callee(call);
-  if (!half_known_.is_cut) callees_.emplace(call.call, found);
+  if (!half_known_.is_cut || half_known_.forgets > HalfKnown::kForgets)
+    callees_.emplace(call.call, found);
   return found;
 }
 
@@ -230,10 +231,13 @@ void Program::end_search(FunctionRef function) const {
     if (half_known_.is_cut) half_known_.sites.push_back(function.function);
     return;
   }
-  for (const auto& value : half_known_.values)
-    half_known_.old_values.push_back(resolved_.extract(value));
-  for (const Function* each : half_known_.sites)
-    half_known_.old_sites.push_back(call_sites_.extract(each));
+  if (half_known_.is_cut) ++half_known_.forgets;
+  if (half_known_.forgets <= HalfKnown::kForgets) {
+    for (const auto& value : half_known_.values)
+      half_known_.old_values.push_back(resolved_.extract(value));
+    for (const Function* each : half_known_.sites)
+      half_known_.old_sites.push_back(call_sites_.extract(each));
+  }
   half_known_.values.clear();
   half_known_.sites.clear();
   half_known_.is_cut = false;

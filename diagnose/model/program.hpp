@@ -407,8 +407,11 @@ class Program {
   // Answers given while the call sites of a function are looked for may need those themselves: once
   // one was, what is found until the end of the search is not remembered.
   struct HalfKnown {
+    // Of functions that all call each other, later searches find hardly anything new.
+    static constexpr int kForgets = 64;
     std::set<const Function*> searches;  // not ended yet
     bool is_cut = false;                 // one of them was asked for meanwhile
+    int forgets = 0;                     // so far; above the bound what is found stays
     std::vector<std::pair<Ref, bool>> values;
     std::vector<const Function*> sites;
     // Forgotten, and perhaps still being read.

@@ -108,26 +108,11 @@ bool comes_too_late(const Program& program, std::string_view name, Ref assignmen
          !facts::only_before_ranks(program, assignment);
 }
 
-// if "RANK" in os.environ, if args.distributed: runs of several ranks, all of them. An option that
-// speaks of more is no such test.
-bool asks_for_ranks(const Program& program, const diagnose::Guard& guard) {
-  const Ref condition = guard.condition;
-  const std::string_view text = condition.text();
-  if (!guard.holds ||
-      holds_any(facts::lowered(text), {"debug", "disable", "p2p", "nccl", "verbose", "not "}))
-    return false;
-  if (condition.kind() == Kind::identifier || condition.kind() == Kind::attribute ||
-      text.ends_with(" > 1"))
-    return program.is_distributed_flag(condition);
-  return facts::contains(text, " in os.environ") &&
-         holds_any(text, {"RANK\"", "RANK'", "WORLD_SIZE"});
-}
-
-// Nothing but the script's own `if __name__ == "__main__":`, or a test for ranks, stands around it.
+// Nothing but the script's own `if __name__ == "__main__":` stands around it.
 bool is_set_always(const Program& program, Ref node) {
   const auto guards = program.guards(node);
   return std::all_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
-    if (ends_the_run(guard, node) || asks_for_ranks(program, guard)) return true;
+    if (ends_the_run(guard, node)) return true;
     // with set_grad_enabled(train) and set_detect_anomaly(True): the first is an object, and true.
     return guard.holds && (facts::contains(guard.condition.text(), "__name__") ||
                            facts::contains(guard.condition.text(), "set_grad_enabled("));

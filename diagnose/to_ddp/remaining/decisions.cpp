@@ -1,5 +1,6 @@
 // What each rank decides or measures for itself.
 #include "diagnose/to_ddp/loader_loops.hpp"
+#include "diagnose/to_ddp/remaining/ranks_talk.hpp"
 #include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/metrics/evaluation_loops.hpp"
@@ -10,13 +11,6 @@
 
 namespace bench::diagnose {
 namespace {
-
-// Ranks tell each other something: whether it is this figure is more than can be seen.
-bool ranks_talk(const Program& program) {
-  for (const Api api : {Api::all_reduce, Api::all_gather, Api::broadcast, Api::reduce, Api::gather})
-    if (program.uses(api)) return true;
-  return false;
-}
 
 // patience, early_stop, a counter of rounds without progress.
 bool hangs_on_own_figure(const Program& program, Ref condition, Ref round) {
@@ -180,11 +174,16 @@ namespace {
 // self.metric = 0, and nothing else.
 bool is_never_measured(const Program& program, Ref figure) {
   const auto& sources = program.sources(figure);
-  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [](const Source& source) {
-    const Kind kind = source.ref.kind();
-    return source.how == Source::How::value &&
-           (kind == Kind::integer || kind == Kind::floating || kind == Kind::none_literal);
+  const auto& defs = figure.module->defs_of(figure.text(), false);
+  const bool is_added_to = std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
+    return figure.module->defs()[index].kind == DefKind::augmented;
   });
+  return !is_added_to && !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [](const Source& source) {
+           const Kind kind = source.ref.kind();
+           return source.how == Source::How::value &&
+                  (kind == Kind::integer || kind == Kind::floating || kind == Kind::none_literal);
+         });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -208,11 +209,14 @@ void tell_losses_of_batch(Left& left) {
 
 namespace {
 
-// x.size(0), x.shape[0], len(x): the samples at hand.
+// logit.size(0), x.shape[0], len(images): the samples at hand, by the name of what holds them; a
+// list of tasks, or an output in time, is counted so as well.
 bool counts_samples(std::string_view text) {
-  return text.ends_with(".size(0)") || text.ends_with(".shape[0]") ||
-         text.ends_with(".size()[0]") ||
-         (text.starts_with("len(") && text.find_first_of(".(", 4) == std::string_view::npos);
+  const bool counts =
+      text.ends_with(".size(0)") || text.ends_with(".shape[0]") || text.ends_with(".size()[0]");
+  if (counts) return true;
+  return text.starts_with("len(") && text.find_first_of(".(", 4) == std::string_view::npos &&
+         pitfalls::says_any(text, {"batch", "image", "img", "sample", "label", "target", "logit"});
 }
 
 // The number of samples, or the name of it: n of n, c, h, w = logit.size().

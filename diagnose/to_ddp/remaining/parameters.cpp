@@ -1,4 +1,5 @@
 // Parameters that a model sets by itself once DDP has sent those of rank 0 to all.
+#include "diagnose/to_ddp/remaining/ranks_talk.hpp"
 #include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -88,6 +89,11 @@ bool is_found_by_rank(const Program& program, Ref value) {
   const auto is_clustering = [](std::string_view text) {
     return pitfalls::says_any(text, {"kmeans", "cluster", "centroid", "centers", "centres"});
   };
+  // torch.zeros(num_clusters, 8), torch.load("centers.pt"): alike on all ranks.
+  const CallRef made = program.made_by(value);
+  if (made && pitfalls::says_any(made.call->name, {"zeros", "ones", "full", "empty", "load",
+                                                   "normalize", "eye", "arange"}))
+    return false;
   if (is_clustering(value.text())) return true;
   const auto behind = pitfalls::facts::calls_behind(program, value);
   return std::any_of(behind.begin(), behind.end(), [&](Ref each) {
@@ -101,11 +107,6 @@ bool is_weight_within(Ref object) {
   const std::string_view text = object.text();
   return contains(text, ".module.") &&
          (contains(text, ".weight") || contains(text, ".bias") || text.ends_with(".data"));
-}
-
-bool ranks_talk(const Program& program) {
-  return program.uses(Api::broadcast) || program.uses(Api::all_reduce) ||
-         program.uses(Api::all_gather);
 }
 
 }  // namespace

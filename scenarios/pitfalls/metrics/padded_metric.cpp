@@ -51,6 +51,13 @@ bool cuts_at_size(const Program& program, Ref slice) {
          is_length_handed_over(program, slice.with(slice.module->tree()[slice.node].first_child));
 }
 
+// padded[: len(own)] = own, alone or in a row of targets, cuts off nothing.
+bool is_stored_into(const diagnose::SyntaxTree& tree, NodeId node) {
+  NodeId target = node;
+  if (const NodeId row = tree[node].parent; tree[row].kind == Kind::tuple) target = row;
+  return tree[target].field == Field::left && tree[tree[target].parent].kind == Kind::assignment;
+}
+
 // predictions[:len(dataset)] cuts off what the sampler has repeated; `seen != len(dataset)` is a
 // program that knows of it.
 bool knows_of_padding(const Program& program) {
@@ -66,8 +73,7 @@ bool knows_of_padding(const Program& program) {
     for (const NodeId node : module->nodes_of(Kind::subscript))
       if (const NodeId part = tree.child(node, Field::subscript);
           part != diagnose::kNoNode && tree[part].kind == Kind::slice &&
-          tree[node].field != Field::left &&  // padded[: len(own)] = own cuts off nothing
-          cuts_at_size(program, {module, part}))
+          !is_stored_into(tree, node) && cuts_at_size(program, {module, part}))
         return true;
     for (const NodeId node : module->nodes_of(Kind::comparison)) {
       const std::string_view text = tree.text(node);

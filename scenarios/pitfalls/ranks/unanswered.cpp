@@ -49,6 +49,12 @@ bool is_answered(const Program& program, const CallRef& call, const CallRef& oth
          program.rank_guard(call.ref()) && program.rank_guard(other.ref());
 }
 
+// dist.barrier(group), dist.all_reduce(x, op, group)
+bool names_a_group(const CallRef& call) {
+  const std::size_t place = call.call->api == Api::barrier ? 0 : 2;
+  return call.keyword("group") || call.positional(place);
+}
+
 // if rank == 0: net = DDP(net), above dist.broadcast(phase, src=0) on all ranks, and the DDP of the
 // other ranks below that: each meets with another one.
 bool meet_between(const Program& program, const CallRef& one, const CallRef& other) {
@@ -63,7 +69,7 @@ bool meet_between(const Program& program, const CallRef& one, const CallRef& oth
   for (const Api api : {Api::barrier, Api::all_reduce, Api::all_gather, Api::broadcast})
     for (const CallRef& call : program.calls(api))
       if (is_beside(call) && call.call->node > first && call.call->node < last &&
-          !call.keyword("group") && program.guarded_by_rank(call.ref()) == RankTest::none &&
+          !names_a_group(call) && program.guarded_by_rank(call.ref()) == RankTest::none &&
           (runs_wherever(program, call.ref(), one.ref()) ||
            runs_wherever(program, call.ref(), other.ref())))
         return true;
