@@ -4,6 +4,7 @@
 #include <cctype>
 
 namespace bench::diagnose {
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> out;
   while (true) {

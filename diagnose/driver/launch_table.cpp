@@ -127,10 +127,12 @@ std::vector<LaunchLine> LaunchTable::lines_of(const SourceFile& script) {
   start_by_srun(out);
   for (LaunchLine& launch : out) read_accelerate_config(launch, prefix_of(script.top), cache_);
   if (!script.is_named) return out;
-  const ProjectAround project = surroundings_.project_of(script.path);
   for (LaunchLine& launch : surroundings_.launches_of(script.path)) {
-    if (!project.directories.empty())
-      read_accelerate_config(launch, project.directories.back(), cache_);
+    // Few lines name a config file: for the others the project is not looked for again.
+    if (launch.launcher == Launcher::accelerate)
+      if (const ProjectAround project = surroundings_.project_of(script.path);
+          !project.directories.empty())
+        read_accelerate_config(launch, project.directories.back(), cache_);
     out.push_back(std::move(launch));
   }
   return out;

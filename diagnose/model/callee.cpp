@@ -276,10 +276,11 @@ const std::vector<CallRef>& Program::call_sites(FunctionRef function) const {
     if (calls_it(call) || (on_self && overrides(function, enclosing_class(call.ref()))))
       found.push_back(call);
   }
-  if (name != function.function->name)  // super().__init__(...)
-    for (const CallRef& call : calls_named(function.function->name))
+  if (name != function.function->name) {
+    for (const CallRef& call : calls_named(function.function->name))  // super().__init__(...)
       if (callee(call) == function) found.push_back(call);
-  if (name != function.function->name) add_picks(function, found);
+    add_picks(function, found);
+  }
   sites = std::move(found);
   end_search(function);
   return sites;

@@ -7,11 +7,9 @@
 namespace bench::diagnose {
 namespace {
 
-void add_once(std::vector<ClassRef>& list, ClassRef each) {
-  if (each && std::find(list.begin(), list.end(), each) == list.end()) list.push_back(each);
-}
-
-void add_once(std::vector<FunctionRef>& list, FunctionRef each) {
+// A class or a function, where there is one.
+template <typename Found>
+void add_once(std::vector<Found>& list, Found each) {
   if (each && std::find(list.begin(), list.end(), each) == list.end()) list.push_back(each);
 }
 

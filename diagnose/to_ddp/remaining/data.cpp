@@ -276,13 +276,14 @@ void tell_passes_over_shares(Left& left) {
   };
   std::vector<Ref> places;
   std::vector<Ref> places_made_alike;
-  for (const PassOver& pass : passes_without_training(left.program))
+  const auto passes = passes_without_training(left.program);
+  for (const PassOver& pass : passes)
     if (goes_over_share(pass) && !serves_several(left.program, pass.loader) &&
         choice_of_item(left.program, pass.loader).empty() && left.runs_on_every_rank(pass.loop) &&
         !pitfalls::is_evaluation_loop(left.program, pass.loop) &&
         !is_in_evaluation(left.program, pass.loop) && !leaves_early(left.program, pass.loop))
       places.push_back(pass.loop);
-  for (const PassOver& pass : passes_without_training(left.program))
+  for (const PassOver& pass : passes)
     if (is_made_as_training(left, pass, shared)) places_made_alike.push_back(pass.loop);
   left.tell(Harm::figures, places_made_alike,
             "the loader of this loop is made in the way of that for training and shared out with "

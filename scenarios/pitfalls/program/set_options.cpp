@@ -96,13 +96,15 @@ bool are_written_through_dictionary(const Program& program) {
     if (holds_options(call.positional(0)) && !is_only_read(call.ref())) return true;
   if (program.mentions("__setattr__")) return true;
   if (!program.mentions("__dict__")) return false;
-  for (const diagnose::Module* module : program.modules())
+  for (const diagnose::Module* module : program.modules()) {
+    if (!module->tree().holds("__dict__")) continue;
     for (NodeId node = 0; node < module->tree().size(); ++node)
       if (const Ref dictionary{module, node};
           dictionary.kind() == Kind::attribute &&
           dictionary.child(Field::attribute).text() == "__dict__" &&
           holds_options(dictionary.child(Field::object)) && !is_only_read(dictionary))
         return true;
+  }
   return false;
 }
 
