@@ -153,7 +153,7 @@ std::vector<LaunchLine> LaunchTable::lines_beside(const std::vector<LaunchLine>&
 }
 
 bool LaunchTable::is_evidence(const std::string& file) const {
-  return documents_.contains(file) || surroundings_.holds(file);
+  return documents_.contains(file) || (surroundings_.holds(file) && !is_beside(file));
 }
 
 std::vector<std::string> LaunchTable::directories_above_given(const std::string& script) {

@@ -35,6 +35,8 @@ class LaunchTable {
                                        const std::string& file) const;
   // The file is evidence only: no finding about it is wanted.
   bool is_evidence(const std::string& file) const;
+  // A shell script beside a script that was given alone, which it starts.
+  bool is_beside(const std::string& file) const { return surroundings_.holds_script(file); }
   // It was named to the command, or lies in a directory that was.
   bool is_given(const std::string& file) const { return paths_.contains(file); }
   // Directories of the project around a script that was given alone, above its own.

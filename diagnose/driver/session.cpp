@@ -56,6 +56,19 @@ bool is_data(const SourceFile& file, const std::string& text) {
   return file.type == FileType::json && text.size() > kMostOfConfig;
 }
 
+// What lies beside a script is known by whole paths: findings there are told as from where the
+// command runs.
+void tell_from_here(Finding& finding) {
+  std::error_code error;
+  const auto here = std::filesystem::current_path(error);
+  const auto path = std::filesystem::path(finding.file).lexically_relative(here);
+  if (error || path.empty() || path.begin()->string() == "..") return;
+  if (finding.fix)
+    for (Edit& edit : finding.fix->edits)
+      if (edit.file == finding.file) edit.file = path.string();
+  finding.file = path.string();
+}
+
 std::vector<Finding> run_rules(const Program& program, const Selection& selection) {
   std::vector<Finding> found;
   pitfalls::facts::Doubts doubts(program);
@@ -242,6 +255,8 @@ std::vector<Finding> Session::checked(const Program& program) {
            !(each.is_for_readers && launches_.is_given(each.file));
   });
   std::erase_if(found, [&](const Finding& each) { return is_left_out(each.file); });
+  for (Finding& each : found)
+    if (launches_.is_beside(each.file)) tell_from_here(each);
   return Finisher(cache_, options_, shells_, used_ignores_).finish(program, std::move(found));
 }
 

@@ -150,4 +150,8 @@ bool Surroundings::holds(const std::string& file) const {
   return files_.contains(file);
 }
 
+bool Surroundings::holds_script(const std::string& file) const {
+  return holds(file) && launch_document(file) == LaunchDocument::shell;
+}
+
 }  // namespace bench::diagnose

@@ -48,6 +48,8 @@ class Surroundings {
   std::vector<LaunchLine> launches_of(const std::string& script);
   // Whether a launch line came from this file.
   bool holds(const std::string& file) const;
+  // From this one, a shell script, which is as much a part of the program as a module of it.
+  bool holds_script(const std::string& file) const;
   ProjectAround project_of(const std::string& script);
 
  private:

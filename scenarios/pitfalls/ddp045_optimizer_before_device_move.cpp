@@ -81,17 +81,6 @@ bool is_done_with(const Program& program, const CallRef& optimizer, const CallRe
   return true;
 }
 
-// A wrapper of this model, or any of ranks that is made: one of another program of the project, as
-// a helper of it holds, says nothing.
-bool is_for_several_devices(const Program& program, Ref model) {
-  if (program.uses(Api::hvd_init)) return true;
-  const auto& wraps = program.wraps();
-  return std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
-    return program.same_variable(wrap.module, model) ||
-           facts::is_reachable(program, wrap.call.ref()) || wrap.call.module == model.module;
-  });
-}
-
 // model of model.head; empty for what is part of nothing.
 Ref whole_of(Ref part) {
   return part.kind() == diagnose::Kind::attribute ? part.child(diagnose::Field::object) : Ref{};
@@ -376,19 +365,36 @@ bool is_move_too_late(const Program& program, Ref model, const CallRef& optimize
          !goes_to_no_gpu(move.call);
 }
 
-// Trainer(model, optimizer), whose constructor moves the model: the way of PyTorch's own tutorials
-// on DDP, where it does no harm. https://pytorch.org/tutorials/beginner/ddp_series_multigpu.html
-bool is_moved_by_keeper(const Program& program, const CallRef& optimizer, const CallRef& move) {
-  const auto keeper = program.enclosing_class(move.ref());
-  return keeper && keeper != program.enclosing_class(optimizer.ref());
+// Adagrad alone makes its sums with the object, beside the parameters (torch/optim/adagrad.py of
+// PyTorch 2); the others make them in their first step.
+bool makes_states_at_once(const CallRef& optimizer) {
+  return optimizer.call->api == Api::optimizer && optimizer.call->name == "Adagrad";
 }
 
-// On one device most optimizers get away with it: parameters move in place. A method of its own may
-// have run before the optimizer was made.
-bool is_sure(const Program& program, Ref model, const CallRef& optimizer, const CallRef& move) {
-  return is_for_several_devices(program, model) &&
-         (program.enclosing_function(move.ref()) == program.enclosing_function(optimizer.ref()) ||
-          program.runs_before(optimizer.ref(), move.ref()));
+// A move that puts new parameters in the place of the old ones: XLA's, and where the program asks
+// for it. That to a GPU swaps their data, which optimizers do not notice.
+bool replaces_parameters(const Program& program) {
+  return program.imports("torch_xla") ||
+         program.mentions("set_overwrite_module_params_on_conversion(True");
+}
+
+void tell_what_stays_behind(const Program& program, const CallRef& each, Ref model,
+                            const CallRef& optimizer, const CallRef& move, Finding& finding) {
+  finding.severity = Severity::info;
+  if (is_built_on_cpu(program, model) && has_states(each) &&
+      loads_states_between(program, optimizer, move)) {
+    finding.message =
+        "the optimizer's states are loaded before the model moves to its device: they stay "
+        "behind, and the first step meets tensors of two devices";
+    finding.severity = Severity::error;
+  } else if (makes_states_at_once(each)) {
+    finding.message =
+        "the model moves to its device below Adagrad, which makes its sums with the object: they "
+        "stay behind, and the first step meets tensors of two devices";
+    finding.severity = is_built_on_cpu(program, model) ? Severity::error : Severity::warning;
+  } else if (replaces_parameters(program)) {
+    finding.severity = Severity::warning;
+  }
 }
 
 bool check_moves(const Program& program, const CallRef& each, const Making& making, Ref model,
@@ -407,16 +413,7 @@ bool check_moves(const Program& program, const CallRef& each, const Making& maki
     finding.help = "Move the model first, then build the optimizer.";
     // The trial's move replaces the parameters, as XLA's; that to a GPU swaps their data.
     if (!program.imports("torch_xla")) in_no_trial(finding);
-    if (is_built_on_cpu(program, model) && has_states(each) &&
-        loads_states_between(program, optimizer, move.at)) {
-      finding.message =
-          "the optimizer's states are loaded before the model moves to its device: they stay "
-          "behind, and the first step meets tensors of two devices";
-      finding.severity = Severity::error;
-    } else if (!is_sure(program, model, optimizer, move.at) ||
-               is_moved_by_keeper(program, optimizer, move.call)) {
-      finding.severity = Severity::info;
-    }
+    tell_what_stays_behind(program, each, model, optimizer, move.at, finding);
     return true;
   }
   return false;
@@ -458,6 +455,7 @@ void judge_optimizer_before_device_move(const RunEvidence& run, RunReport& repor
       report.add(Confidence::certain, "the optimizer holds " + figure(orphans(run)) +
                                           " parameters that are not the model's: its steps change "
                                           "nothing");
+  finding.severity = Severity::warning;  // a run has shown what a script only suggests
   finding.help = "Move the model first, then build the optimizer.";
   finding.evidence.emplace_back("change of the weights", figure(run.number("weight_change")));
 }

@@ -126,7 +126,7 @@ constexpr Rule kRules[] = {
      check_truncating_batch_division, judge_truncating_batch_division},
     {"DDP044", "batch-size-not-divided", correctness, info, partial, full,
      check_batch_size_not_divided, judge_batch_size_not_divided},
-    {"DDP045", "optimizer-before-device-move", correctness, warning, full, full,
+    {"DDP045", "optimizer-before-device-move", correctness, info, full, full,
      check_optimizer_before_device_move, judge_optimizer_before_device_move},
     {"DDP046", "gradient-clip-before-unscale", correctness, error, full, full,
      check_gradient_clip_before_unscale, judge_gradient_clip_before_unscale},

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -180,13 +181,32 @@ TEST_F(Project, LinesOfOtherScriptsDoNot) {
   EXPECT_TRUE(findings().empty());
 }
 
-TEST_F(Project, FindingsStandInGivenFilesOnly) {
+TEST_F(Project, ShellScriptsThatStartItAreCheckedWithIt) {
   write("repo/tools/run.sh", "export NCCL_P2P_DISABLE=1\ntorchrun --nproc-per-node 4 train.py\n");
+  write("repo/other.sh", "export NCCL_P2P_DISABLE=1\ntorchrun --nproc-per-node 4 other.py\n");
+  write("repo/README.md",
+        "    export NCCL_P2P_DISABLE=1\n    torchrun --nproc-per-node 4 tools/train.py\n");
   const auto alone = findings();
-  ASSERT_EQ(alone.size(), 1U);
-  EXPECT_EQ(alone.front().rule, "LAU008");
+  ASSERT_EQ(alone.size(), 2U);  // pages are evidence only
+  const auto in_shell = std::find_if(
+      alone.begin(), alone.end(), [](const Finding& finding) { return finding.rule == "LAU009"; });
+  ASSERT_NE(in_shell, alone.end());
+  EXPECT_TRUE(in_shell->file.ends_with("repo/tools/run.sh")) << in_shell->file;
+  EXPECT_EQ(in_shell->line, 1U);
+  EXPECT_EQ(in_shell->excerpt, "export NCCL_P2P_DISABLE=1");
   EXPECT_EQ(findings({"repo/tools/train.py", "repo/tools/run.sh"}).size(), 2U);
-  EXPECT_EQ(findings({"repo"}).size(), 2U);
+  EXPECT_EQ(findings({"repo"}).size(), 3U);
+}
+
+TEST_F(Project, AShellScriptOfTwoScriptsIsToldOnce) {
+  write("repo/tools/fit.py", "import torch\ntorch.distributed.init_process_group('nccl')\n");
+  write("repo/tools/run.sh",
+        "export NCCL_P2P_DISABLE=1\ntorchrun --nproc-per-node 4 train.py\n"
+        "torchrun --nproc-per-node 4 fit.py\n");
+  const auto found = findings({"repo/tools/train.py", "repo/tools/fit.py"});
+  EXPECT_EQ(std::count_if(found.begin(), found.end(),
+                          [](const Finding& finding) { return finding.rule == "LAU009"; }),
+            1);
 }
 
 TEST_F(Project, AReadmeOfADirectoryIsEvidenceToo) {

@@ -330,8 +330,9 @@ std::string left_at_one(const Program& program, Ref count) {
   Settings settings(program);
   if (!settings.read(count) || settings.keys().empty()) return {};
   if (is_raised_by_short_option(program, settings.options())) return {};
-  // How a script without any line or setting beside it is used nobody knows.
-  bool is_known = !program.launches().empty() && settings.starts_at_one();
+  // How a script alone is used nobody knows; in a project somebody would set it.
+  bool is_known =
+      settings.starts_at_one() && (!program.launches().empty() || program.modules().size() > 1);
   for (const std::string& key : settings.keys()) {
     Setters setters(program, key);
     if (setters.any_sets_more()) return {};
