@@ -373,5 +373,22 @@ TEST(ToDdpBatches, TellsNoiseOfTheFunctionsThatMakeSteps) {
                 words);
 }
 
+// if is_due(seen): the function asks for seen % period.
+TEST(ToDdpBatches, TellsCountsOfSamplesThatALogGoesBy) {
+  const auto with = [](const std::string& lines, const std::string& asked = "count") {
+    return told(
+        {.above = "def is_due(count, step):\n    return " + asked + " % 1000 < 64\n",
+         .before = "seen = 0\n",
+         .loss = "model(x).sum()\n        n = x.size(0)\n        seen += n\n        " + lines});
+  };
+  EXPECT_TOLD(with("if is_due(seen, epoch):\n            report(loss)"),
+              "counts the samples of one rank");
+  EXPECT_TOLD(with("if seen % 1000 < 64:\n            report(loss)"),
+              "counts the samples of one rank");
+  EXPECT_SILENT(with("if is_due(seen, epoch):\n            report(loss)", "step"),
+                "counts the samples");
+  EXPECT_SILENT(with("if epoch % 1000 < 64:\n            report(seen)"), "counts the samples");
+}
+
 }  // namespace
 }  // namespace bench::diagnose
