@@ -405,5 +405,23 @@ TEST(ToDdpRemaining, TellsClocksThatOptionsCarryToOtherFiles) {
                 "names its output by its own clock");
 }
 
+// A config that gives its entries by name is no data set: a loader would ask it for its length.
+TEST(ToDdpRemaining, TellsFilesOfConfigs) {
+  const std::string words = "every rank writes this file";
+  const auto with = [](const std::string& more) {
+    return told({.above = "class Config(object):\n"
+                          "    def __getitem__(self, name):\n"
+                          "        return self.values[name]\n" +
+                          more +
+                          "    def write(self):\n"
+                          "        with open('out/config.json', 'w') as f:\n"
+                          "            f.write(str(self.values))\n"
+                          "config = Config()\n"
+                          "config.write()\n"});
+  };
+  EXPECT_TOLD(with(""), words);
+  EXPECT_SILENT(with("    def __len__(self):\n        return len(self.values)\n"), words);
+}
+
 }  // namespace
 }  // namespace bench::diagnose
