@@ -353,5 +353,84 @@ TEST(ToDdpRemaining, TellsThePhaseThatEvaluates) {
   EXPECT_TOLD(list, "'total' is that of one rank's part of the data");
 }
 
+// Beside a loader that is shared out, of the evaluation of what is trained.
+TEST(ToDdpRemaining, TellsBatchesMadeByHandBesideALoader) {
+  const std::string words = "no loader gives this loop its batches";
+  const auto with = [](const std::string& draw) {
+    return told({.above = "import numpy as np\n",
+                 .end = "for step in range(99):\n"
+                        "    x = " +
+                        draw +
+                        "\n"
+                        "    optimizer.zero_grad()\n"
+                        "    model(x).sum().backward()\n"
+                        "    optimizer.step()\n"});
+  };
+  EXPECT_TOLD(with("images[np.random.permutation(ids)[:64]]"), words);
+  EXPECT_SILENT(with("noise"), words);
+}
+
+// while step < 99: x, y = batches.next(), of an iterator that begins anew in a method of its own.
+TEST(ToDdpRemaining, TellsEpochsOfLoopsThatCountSteps) {
+  const auto with = [](const std::string& shuffle) {
+    return listed(left_of({{"data.py",
+                            "from torch.utils.data import DataLoader\n"
+                            "class Prefetch:\n"
+                            "    def __init__(self, loader):\n"
+                            "        self.loader = loader\n"
+                            "        self.iter = iter(self.loader)\n"
+                            "        self.preload()\n"
+                            "    def preload(self):\n"
+                            "        try:\n"
+                            "            batch = next(self.iter)\n"
+                            "        except StopIteration:\n"
+                            "            self.reset()\n"
+                            "            batch = next(self.iter)\n"
+                            "        self.batch = batch\n"
+                            "    def reset(self):\n"
+                            "        self.iter = iter(self.loader)\n"
+                            "    def next(self):\n"
+                            "        batch = self.batch\n"
+                            "        self.preload()\n"
+                            "        return batch\n"
+                            "def make(sets):\n"
+                            "    loaders = {x: DataLoader(sets[x], batch_size=64, shuffle=" +
+                                shuffle +
+                                ")\n"
+                                "               for x in ['train', 'val']}\n"
+                                "    return loaders['train'], loaders['val']\n"},
+                           {"train.py",
+                            "import torch\n"
+                            "from torch import nn\n"
+                            "from data import Prefetch, make\n"
+                            "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+                            "loader, val_loader = make(read())\n"
+                            "batches = Prefetch(loader)\n"
+                            "step = 0\n"
+                            "while step < 99:\n"
+                            "    x, y = batches.next()\n"
+                            "    loss = nn.functional.cross_entropy(model(x), y)\n"
+                            "    optimizer.zero_grad()\n"
+                            "    loss.backward()\n"
+                            "    optimizer.step()\n"
+                            "    step += 1\n"}}));
+  };
+  EXPECT_TOLD(with("True"), "data.py:23: nothing calls set_epoch on this sampler");
+  EXPECT_SILENT(with("False"), "set_epoch on this sampler");
+}
+
+TEST(ToDdpRemaining, TellsEvaluationOfIteratorsDrawnByHand) {
+  const auto with = [](const std::string& name, const std::string& eval) {
+    return told({.above = "def " + name + "(model, batches):\n" + eval +
+                          "    for _ in range(steps):\n"
+                          "        x, y = next(batches)\n"
+                          "        score(model(x), y)\n",
+                 .behind = "    " + name + "(model, iterate(val))\n"});
+  };
+  EXPECT_TOLD(with("evaluate", "    model.eval()\n"), "every rank evaluates all of this data");
+  EXPECT_SILENT(with("warm_up", ""), "every rank evaluates all of this data");
+}
+
 }  // namespace
 }  // namespace bench::diagnose

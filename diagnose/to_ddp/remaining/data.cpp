@@ -174,6 +174,18 @@ bool is_sharded(const Left& left, const TrainingLoop& loop) {
   });
 }
 
+// order = np.random.permutation(ids)[:n], and images[order]: batches made by hand.
+bool draws_samples(const Program& program, Ref loop) {
+  return program.subtree_calls(loop, [](const CallRef& call) {
+    constexpr std::string_view kDraws[] = {"numpy.random.permutation", "numpy.random.choice",
+                                           "torch.randperm"};
+    const auto& tree = call.module->tree();
+    const auto parent = call.ref().with(tree[call.call->node].parent);
+    return std::find(std::begin(kDraws), std::end(kDraws), call.call->path) != std::end(kDraws) &&
+           parent.kind() == Kind::subscript && parent.child(Field::value) == call.ref();
+  });
+}
+
 }  // namespace
 
 bool has_sharded_training(const Left& left) {
@@ -206,7 +218,9 @@ void tell_unshared_data(Left& left) {
         places[each.share].push_back(each.place);
   }
   // A few steps on one sample beside the training: an attack, a projection.
-  if (places.size() > 1 || has_sharded_training(left)) places.erase(Share::drawn);
+  if (places.size() > 1 || has_sharded_training(left))
+    std::erase_if(places[Share::drawn],
+                  [&](Ref loop) { return !draws_samples(left.program, loop); });
   const std::string seeds = with_seeds(left);
   for (auto& [share, where] : places)
     left.tell(Harm::figures, where, text_of(share, "this training loader", seeds));

@@ -58,8 +58,6 @@ std::vector<Ref> forgotten_loaders(const Left& left) {
   const auto told = told_of_epochs(program);
   std::vector<Ref> out;
   if (!told) return out;
-  // One that serves evaluation too may have no sampler there, and be asked for it before the call.
-  const bool is_never_called = program.calls_named("set_epoch").empty();
   std::set<Ref> followed;
   for (const TrainingLoop* loop : trainings(left))
     for (const Supply& each : supplies_of(left, *loop)) followed.insert(each.place);
@@ -68,19 +66,19 @@ std::vector<Ref> forgotten_loaders(const Left& left) {
     if (sampler && may_shuffle(program, sampler) && !told->contains(loader.ref()) &&
         !told->contains(sampler.ref()) && !followed.contains(loader.ref()) &&
         left.runs_on_every_rank(loader.ref()) && !pitfalls::is_evaluation_loader(program, loader) &&
-        (is_never_called ||
-         (!serves_several(program, loader) && choice_of_item(program, loader).empty())) &&
+        !serves_several(program, loader) && choice_of_item(program, loader).empty() &&
         !left.is_found(sampler.ref(), "DDP018") && !left.is_found(loader.ref(), "DDP018"))
       out.push_back(loader.ref());
   }
   return out;
 }
 
-// Some loader of the loop is shared out.
+// Every loader of the loop is shared out.
 bool draws_shares(const Left& left, const TrainingLoop& loop) {
   const auto supplies = supplies_of(left, loop);
-  return std::any_of(supplies.begin(), supplies.end(),
-                     [](const Supply& each) { return each.share == Share::shared; });
+  return !supplies.empty() && std::all_of(supplies.begin(), supplies.end(), [](const Supply& each) {
+    return each.share == Share::shared;
+  });
 }
 
 // while step < steps: batch = batches.next(): the passes begin somewhere in between.
