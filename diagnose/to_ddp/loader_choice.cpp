@@ -158,6 +158,20 @@ bool picks_from_table(const Program& program, const CallRef& pick) {
   });
 }
 
+// Of a method that makes several, those of the same name.
+std::vector<CallRef> loaders_like(const Program& program, const CallRef& loader,
+                                  FunctionRef method) {
+  std::vector<CallRef> out;
+  for (const CallRef& each : program.calls(Api::data_loader))
+    if (program.enclosing_function(each.ref()) == method) out.push_back(each);
+  const std::string_view name = program.assigned_name(loader.ref());
+  if (out.size() > 1)
+    std::erase_if(out, [&](const CallRef& each) {
+      return name.empty() || program.assigned_name(each.ref()) != name;
+    });
+  return out;
+}
+
 }  // namespace
 
 std::vector<CallRef> loaders_in_place_of(const Program& program, const CallRef& loader) {
@@ -170,8 +184,8 @@ std::vector<CallRef> loaders_in_place_of(const Program& program, const CallRef& 
     for (const ClassRef& other : program.classes_of_call(pick)) {
       const FunctionRef method = program.method(other, own.function->name);
       if (other == cls || !method || method == own) continue;
-      for (const CallRef& each : program.calls(Api::data_loader))
-        if (program.enclosing_function(each.ref()) == method) out.push_back(each);
+      const auto alike = loaders_like(program, loader, method);
+      out.insert(out.end(), alike.begin(), alike.end());
     }
   }
   return out;

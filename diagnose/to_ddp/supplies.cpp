@@ -132,7 +132,7 @@ Ref own_loader(const Left& left) {
       if (std::find(bases.begin(), bases.end(), Api::data_loader) == bases.end() || !made ||
           made.module != module)
         continue;
-      if (out) return {};
+      if (out || contains(module->text(cls.node), "DistributedSampler")) return {};
       for (const CallRef& call : pitfalls::facts::calls_in({module, made.function->body}))
         if (call.call->name == "__init__" && call.receiver().text().starts_with("super(") &&
             call.keyword("sampler"))

@@ -98,6 +98,7 @@ TEST(ToDdpWaits, TellsLoadsOfAFileByItsName) {
   const std::string words = "every rank uses it here without waiting";
   EXPECT_TOLD(with("best_model.pth"), words);
   EXPECT_SILENT(with("pretrained.pth"), words);
+  EXPECT_SILENT(with("' + name + '.pth"), words);  // an ending alone
 }
 
 }  // namespace

@@ -79,6 +79,17 @@ std::string shape_of(const Program& program, Ref path) {
   return letters < kFewest ? std::string() : out;
 }
 
+// name of root / name, root + "/" + name and root + "/best.pth"; empty for name + ".pth".
+Ref last_part_of_sum(Ref path) {
+  const Ref left = path.child(Field::left);
+  const Ref right = path.child(Field::right);
+  if (path.module->tree()[path.node].op == Op::divide) return right;
+  const std::string_view before = left.text();
+  const bool is_cut = before.ends_with("/'") || before.ends_with("/\"") ||
+                      right.text().starts_with("'/") || right.text().starts_with("\"/");
+  return is_cut ? right : Ref{};
+}
+
 // best.pth of os.path.join(root, "best.pth"), and of os.path.join(root, name) what the name is
 // given. Words without an ending are directories or parts of a name.
 void add_file_names(const Program& program, Ref path, std::set<std::string>& out, int depth = 0) {
@@ -87,11 +98,16 @@ void add_file_names(const Program& program, Ref path, std::set<std::string>& out
   if (path.kind() == Kind::string) {
     const std::string text = program.string(path).value_or("");
     const std::string name = text.substr(text.rfind('/') + 1);
-    if (name.find('.') != std::string::npos && name.find_first_of("{%") == std::string::npos)
+    const std::size_t dot = name.find('.');
+    if (dot != std::string::npos && dot > 0 && name.find_first_of("{%") == std::string::npos)
       out.insert(name);
     return;
   }
-  Ref last = path.kind() == Kind::binary ? path.child(Field::right) : Ref{};
+  Ref last;
+  if (path.kind() == Kind::binary) {
+    last = last_part_of_sum(path);
+    if (!last) return;
+  }
   if (const CallRef call = program.as_call(path); call && call.call->name.starts_with("join"))
     for (std::size_t i = 0; const Ref part = call.positional(i); ++i) last = part;
   if (last) return add_file_names(program, last, out, depth + 1);
