@@ -26,22 +26,20 @@ std::string with_seeds(const Left& left) {
               : "";
 }
 
-std::string text_of(Share share, const std::string& loader, const std::string& seeds) {
-  constexpr const char* kShared =
-      "sampler=DistributedSampler(dataset) in place of shuffle, batch_size divided by "
-      "dist.get_world_size(), and sampler.set_epoch(epoch) in each epoch.";
+constexpr const char* kShared =
+    "sampler=DistributedSampler(dataset) in place of shuffle, batch_size divided by "
+    "dist.get_world_size(), and sampler.set_epoch(epoch) in each epoch.";
+
+// Of samplers that know no ranks; empty for other shares.
+std::string text_of_sampler(Share share, const std::string& loader, const std::string& seeds) {
   switch (share) {
-    case Share::whole:
-      return loader + " is not shared out: every rank goes over all the data" + seeds +
-             ". Give it " + kShared;
     case Share::own_sampler:
       return loader +
              " has a sampler of its own that knows no ranks: each of them draws a full epoch from "
              "all the data" +
              seeds +
              ". Let every rank draw its part (a sampler over indices[rank::world_size], or one "
-             "that "
-             "draws length // world_size samples) and divide the batch size.";
+             "that draws length // world_size samples) and divide the batch size.";
     case Share::some_sampler:
       return loader +
              " has a sampler of its own in some runs, and none in others; neither knows ranks: "
@@ -63,6 +61,17 @@ std::string text_of(Share share, const std::string& loader, const std::string& s
              seeds +
              ". Let every rank draw an N-th of the batches, with a seed of its own; where training "
              "takes any part of a batch, divide the batches, and leave their number.";
+    default:
+      return {};
+  }
+}
+
+std::string text_of(Share share, const std::string& loader, const std::string& seeds) {
+  if (std::string text = text_of_sampler(share, loader, seeds); !text.empty()) return text;
+  switch (share) {
+    case Share::whole:
+      return loader + " is not shared out: every rank goes over all the data" + seeds +
+             ". Give it " + kShared;
     case Share::own_loader:
       return "the class of this DataLoader is picked by a name, and no step has shared its data "
              "out: every rank goes over all of it" +
@@ -101,9 +110,7 @@ std::string text_of(Share share, const std::string& loader, const std::string& s
     case Share::drawn:
       return "no loader gives this loop its batches, so that no step has shared them out: see that "
              "every rank takes samples of its own, and a rank's share of the batch.";
-    case Share::elsewhere:
-    case Share::optional:
-    case Share::shared:
+    default:
       break;
   }
   return "what makes these batches could not be followed, and no step has shared them out: unless "
@@ -286,7 +293,7 @@ bool is_made_as_training(const Left& left, const PassOver& pass, const std::vect
 }
 
 // Read back by the number of the batch: logits[i] of `for i, batch in enumerate(loader)`.
-bool is_read_by_number(const Program& program, std::string_view list, const TrainingLoop& loop) {
+bool is_read_by_number(std::string_view list, const TrainingLoop& loop) {
   const Ref target = loop.batches.child(Field::left);
   const auto& tree = loop.batches.module->tree();
   if (!target || tree[target.node].first_child == kNoNode) return false;
@@ -312,7 +319,7 @@ bool is_paired_with_training(const Program& program, const PassOver& pass,
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     return call.call->name == "append" && call.receiver() &&
            std::any_of(trained.begin(), trained.end(), [&](const TrainingLoop* loop) {
-             return is_read_by_number(program, call.receiver().text(), *loop);
+             return is_read_by_number(call.receiver().text(), *loop);
            });
   });
 }
